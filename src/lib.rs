@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes a real network interface behave like a described link.
 
+pub mod abi;
+pub mod link;
 pub mod profile;
