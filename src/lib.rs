@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes a real network interface behave like a described link.
 
+pub mod abi;
 pub mod engine;
+pub mod link;
 pub mod profile;
