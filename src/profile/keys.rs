@@ -71,13 +71,13 @@ pub(super) fn unknown(key: &Located<String>, section: Section) -> Mistake {
     let all = || format!("the keys are {}", section.keys().join(", "));
     let help = if let Some(other) = elsewhere(word, section) {
         format!("`{word}` belongs {}", other.belongs())
-    } else if let Some(near) = closest(word, section.keys().iter().copied()) {
-        format!("did you mean `{near}`? {}", all())
     } else if let Some((_, meant)) = ALIASES.iter().find(|(alias, _)| *alias == word) {
         match elsewhere(meant, section).filter(|_| !section.keys().contains(meant)) {
             Some(other) => format!("did you mean `{meant}`? It belongs {}", other.belongs()),
             None => format!("did you mean `{meant}`? {}", all()),
         }
+    } else if let Some(near) = closest(word, section.keys().iter().copied()) {
+        format!("did you mean `{near}`? {}", all())
     } else {
         all()
     };

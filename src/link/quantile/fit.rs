@@ -28,7 +28,7 @@ pub struct SpreadError {
 ///
 /// Zero may cut off the lower tail but not the likeliest delay: beyond that it would no longer be
 /// that distribution. For uniform that is mean/sqrt(3) (nothing is cut off), for normal 1.46, for
-/// paretonormal 1.34, for pareto 1.73 times the mean.
+/// pareto 1.73, for paretonormal 2.19 times the mean.
 pub fn largest_sd_ns(distribution: Distribution, mean_ns: u64) -> f64 {
     mean_ns as f64 * largest_ratio(distribution)
 }

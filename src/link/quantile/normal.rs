@@ -3,7 +3,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
-use statrs::function::erf::{erfc, erfc_inv};
+use libm::erfc;
+use statrs::function::erf::erfc_inv;
 
 /// Probability of a standard normal value below `x`; the lower tail keeps its relative precision.
 pub fn normal_cdf(x: f64) -> f64 {
