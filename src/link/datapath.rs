@@ -132,6 +132,16 @@ impl Loaded {
         Ok(fd.as_fd())
     }
 
+    /// The id by which the kernel knows a program.
+    ///
+    /// # Errors
+    /// The object has no such program, or the kernel does not show it.
+    pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
+        let info = self.program(program)?.info();
+        info.map(|i| i.id())
+            .map_err(|source| DatapathError::Program { name: program.name(), source })
+    }
+
     /// Takes the maps out; call once.
     ///
     /// # Errors
@@ -350,7 +360,7 @@ impl Maps {
             .ok_or(DatapathError::TooLong(bytes.len()))?
             .copy_from_slice(bytes);
         saved.len = bytes.len() as u32;
-        self.saved.set(0, &*saved, 0).map_err(at("emud_saved"))
+        self.saved.set(0, *saved, 0).map_err(at("emud_saved"))
     }
 }
 
@@ -368,6 +378,18 @@ fn grace_period() {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: takes integers only and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
+impl DatapathError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Load(_) | Self::Program { .. } if !rustix::process::geteuid().is_root() => 77,
+            Self::Load(_) | Self::Program { .. } => 69,
+            Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
+        }
+    }
 }
 
 impl abi::emud_counters {
