@@ -2,5 +2,6 @@
 //! Makes a real network interface behave like a described link.
 
 pub mod abi;
+pub mod engine;
 pub mod link;
 pub mod profile;
