@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use emud::link::attach::{self, EngineChoice, Request};
-use emud::profile::{Offload, Profile};
+use emud::profile::{Offload, shipped};
 
 use super::Failure;
 use super::failure::EX_USAGE;
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.interface.is_empty() {
         return Err(Failure::new(EX_USAGE, "the interface's name is empty"));
     }
-    let mut profile = Profile::find(&args.profile)?;
+    let mut profile = shipped::find(&args.profile)?;
     if let Some(offload) = args.offload {
         profile.offload = match offload {
             OffloadArg::Auto => Offload::Auto,

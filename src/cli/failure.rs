@@ -11,7 +11,6 @@ use emud::netlink::NetlinkError;
 use emud::profile::ProfileError;
 
 pub const EX_USAGE: u8 = 64;
-pub const EX_NOINPUT: u8 = 66;
 pub const EX_UNAVAILABLE: u8 = 69;
 pub const EX_OSERR: u8 = 71;
 pub const EX_NOPERM: u8 = 77;

@@ -62,7 +62,7 @@ impl Cli {
     /// What went wrong, with the exit code for it.
     pub fn run(self) -> Result<(), Failure> {
         if let Some(netns) = &self.netns {
-            emud::netlink::netns::enter(netns)?;
+            emud::netlink::enter(netns)?;
         }
         match self.verb {
             Verb::Attach(args) => attach::run(args),

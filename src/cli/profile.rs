@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use emud::profile::{Profile, shipped};
+use emud::profile::shipped::{self, SHIPPED};
 
 use super::Failure;
 
@@ -37,7 +37,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::List => list(),
         Verb::Show { profile } => {
-            print!("{}", shipped::text(&profile)?);
+            print!("{}", text(&profile)?);
             Ok(())
         }
         Verb::Check { profiles } => check(&profiles),
@@ -45,17 +45,26 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    for name in shipped::names() {
-        println!("{name:22} {}", Profile::find(name)?.description);
+    for profile in SHIPPED {
+        println!("{:22} {}", profile.name, profile.parse()?.description);
     }
     Ok(())
+}
+
+/// As it was written, comments and all, if it is a good profile.
+fn text(name: &str) -> Result<String, Failure> {
+    shipped::find(name)?;
+    match SHIPPED.iter().find(|shipped| shipped.name == name) {
+        Some(shipped) => Ok(shipped.text.to_owned()),
+        None => Ok(std::fs::read_to_string(name)?),
+    }
 }
 
 /// All of them are looked at, the first failure is the one that counts.
 fn check(profiles: &[String]) -> Result<(), Failure> {
     let mut first: Option<Failure> = None;
     for name in profiles {
-        match Profile::find(name) {
+        match shipped::find(name) {
             Ok(_) => println!("{}: good", Path::new(name).display()),
             Err(e) if first.is_none() => first = Some(e.into()),
             Err(e) => eprintln!("emud: {e}"),

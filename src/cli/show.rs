@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use emud::link::attachment;
 use emud::link::report::{Counters, Direction, Queue, Report};
-use emud::profile::units::{Duration, Rate};
+use emud::profile::{Rate, Time};
 use serde_json::json;
 
 use super::Failure;
@@ -107,7 +107,7 @@ fn delay(d: &Direction) -> String {
 /// A time, rounded to what a reader wants to see.
 fn ns(ns: f64) -> String {
     let unit = if ns >= 1e6 { 1e3 } else { 1.0 };
-    Duration(((ns / unit).round() * unit) as u64).to_string()
+    Time(((ns / unit).round() * unit) as u64).to_string()
 }
 
 fn write_counters(out: &mut String, c: &Counters) {

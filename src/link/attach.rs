@@ -418,7 +418,7 @@ fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnaps
             handle: netlink::show_handle(root.handle),
         });
     }
-    Ok(Some(RootSnapshot::take(nl, link.index)?))
+    Ok(RootSnapshot::take(nl, link.index)?)
 }
 
 /// Says what other people's programs on the device mean for the link.
@@ -451,22 +451,19 @@ fn others(
 
 /// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
 fn layer3(link: &Link) -> Result<bool, LinkError> {
-    const WITHOUT_MAC: [u16; 11] = [
-        libc::ARPHRD_TUNNEL,
-        libc::ARPHRD_TUNNEL6,
-        libc::ARPHRD_SIT,
-        libc::ARPHRD_IPGRE,
-        libc::ARPHRD_IP6GRE,
-        libc::ARPHRD_VOID,
-        libc::ARPHRD_NONE,
-        libc::ARPHRD_RAWIP,
-        libc::ARPHRD_PIMREG,
-        libc::ARPHRD_PPP,
-        libc::ARPHRD_CISCO,
-    ];
+    // Not in libc.
+    const ARPHRD_RAWIP: u16 = 519;
+    const ARPHRD_IP6GRE: u16 = 823;
     match link.arphrd {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(false),
-        l3 if WITHOUT_MAC[..10].contains(&l3) => Ok(true),
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE
+        | libc::ARPHRD_PPP
+        | ARPHRD_RAWIP
+        | ARPHRD_IP6GRE => Ok(true),
         arphrd => Err(LinkError::UnknownLayer { interface: link.name.clone(), arphrd }),
     }
 }

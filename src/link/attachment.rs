@@ -63,7 +63,7 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
 /// There is no such interface, nothing is attached to it, or it cannot be read.
 pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
     let mut nl = Netlink::open()?;
-    let mut read = |link: &Link, a: &Attachment| {
+    let read = |link: &Link, a: &Attachment| {
         report(&link.name, link.index, &a.maps, &a.saved, now_ns()).map_err(LinkError::from)
     };
     if let Some(name) = interface {

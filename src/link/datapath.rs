@@ -276,16 +276,23 @@ impl Maps {
     /// # Errors
     /// A map cannot be written; what was in force stays so.
     pub fn apply(&mut self, both: [&Compiled; 2]) -> Result<(), DatapathError> {
-        let mut control = self.control()?;
-        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
         for (direction, compiled) in (0..).zip(both) {
             let slot = slot(direction, next);
-            self.tables
-                .set(slot, &*compiled.table, 0)
-                .map_err(at("emud_tables"))?;
-            self.links
-                .set(slot, compiled.link, 0)
-                .map_err(at("emud_links"))?;
+            self.tables.set(slot, *compiled.table, 0).map_err(at("emud_tables"))?;
+        }
+        self.apply_links([both[0].link, both[1].link])
+    }
+
+    /// [`Self::apply`] for links that need no table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        let mut control = self.control()?;
+        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        for (direction, link) in (0..).zip(both) {
+            self.links.set(slot(direction, next), link, 0).map_err(at("emud_links"))?;
         }
         control.generation = next;
         self.control

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-use netlink_bindings::tc::{self, IterableAttrs, TcPrioQopt, Tcmsg};
+use netlink_bindings::tc::{self, IterableAttrs, PushAttrs, TcPrioQopt, Tcmsg};
+use netlink_bindings::traits::Pusher;
 
 use super::{Netlink, NetlinkError, Result, attr, signed};
 
@@ -190,31 +191,19 @@ impl Netlink {
         options: &FqOptions,
     ) -> Result<()> {
         let mut request = new_qdisc(ifindex, parent, handle);
-        // Before Linux 6.7 there is one band and the kernel skips the map.
-        let one_band = TcPrioQopt {
-            bands: FQ_BANDS,
-            priomap: [0; TC_PRIO_MAX + 1],
-        };
-        let mut fq = request
-            .encode()
-            .nested_options_fq()
-            .push_plimit(options.limit)
-            .push_flow_plimit(options.flow_limit)
-            .push_timer_slack(options.timer_slack_ns)
-            .push_horizon(options.horizon_us)
-            .push_horizon_drop(u8::from(options.horizon_drop))
-            .push_priomap(one_band);
-        if let Some(mask) = options.orphan_mask {
-            fq = fq.push_orphan_mask(mask);
-        }
-        if let Some(log) = options.buckets_log {
-            fq = fq.push_buckets_log(log);
-        }
-        if let Some(pacing) = options.pacing {
-            fq = fq.push_rate_enable(u32::from(pacing));
-        }
-        fq.end_nested().end_nested();
+        encode_fq(request.encode(), options);
         self.add(&request, "fq", ifindex, parent)
+    }
+
+    /// Changes the parameters of an fq that is there; packets in it stay.
+    ///
+    /// # Errors
+    /// The kernel's, also where the qdisc is not an fq.
+    pub fn change_fq(&mut self, ifindex: u32, parent: u32, options: &FqOptions) -> Result<()> {
+        let mut request = tc::Request::new().op_newqdisc_do(&tcmsg(ifindex, parent, 0));
+        encode_fq(request.encode(), options);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("change fq at {} of {name}", show_handle(parent)))
     }
 
     /// Adds mq at the root of a device with several transmit queues.
@@ -266,6 +255,29 @@ impl Netlink {
             Err(err) => Err(err.kind_missing(parent == ROOT)),
         }
     }
+}
+
+fn encode_fq<P: Pusher>(attrs: PushAttrs<P>, options: &FqOptions) {
+    // Before Linux 6.7 there is one band and the kernel skips the map.
+    let one_band = TcPrioQopt { bands: FQ_BANDS, priomap: [0; TC_PRIO_MAX + 1] };
+    let mut fq = attrs
+        .nested_options_fq()
+        .push_plimit(options.limit)
+        .push_flow_plimit(options.flow_limit)
+        .push_timer_slack(options.timer_slack_ns)
+        .push_horizon(options.horizon_us)
+        .push_horizon_drop(u8::from(options.horizon_drop))
+        .push_priomap(one_band);
+    if let Some(mask) = options.orphan_mask {
+        fq = fq.push_orphan_mask(mask);
+    }
+    if let Some(log) = options.buckets_log {
+        fq = fq.push_buckets_log(log);
+    }
+    if let Some(pacing) = options.pacing {
+        fq = fq.push_rate_enable(u32::from(pacing));
+    }
+    fq.end_nested().end_nested();
 }
 
 pub(super) fn new_qdisc(ifindex: u32, parent: u32, handle: u32) -> tc::OpNewqdiscDo<'static> {
