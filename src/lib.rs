@@ -2,6 +2,8 @@
 //! Makes a real network interface behave like a described link.
 
 pub mod abi;
+pub mod doctor;
 pub mod engine;
 pub mod link;
+pub mod netlink;
 pub mod profile;

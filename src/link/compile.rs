@@ -48,7 +48,7 @@ pub fn compile(
     direction: u32,
     epoch_ns: u64,
     place: Place,
-) -> Result<Compiled, quantile::TableError> {
+) -> Result<Compiled, quantile::SpreadError> {
     let mut out = abi::emud_link {
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
         loss: probability(link.loss),

@@ -132,6 +132,16 @@ impl Loaded {
         Ok(fd.as_fd())
     }
 
+    /// The id by which the kernel knows a program.
+    ///
+    /// # Errors
+    /// The object has no such program, or the kernel does not show it.
+    pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
+        let info = self.program(program)?.info();
+        info.map(|i| i.id())
+            .map_err(|source| DatapathError::Program { name: program.name(), source })
+    }
+
     /// Takes the maps out; call once.
     ///
     /// # Errors
@@ -266,16 +276,23 @@ impl Maps {
     /// # Errors
     /// A map cannot be written; what was in force stays so.
     pub fn apply(&mut self, both: [&Compiled; 2]) -> Result<(), DatapathError> {
-        let mut control = self.control()?;
-        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
         for (direction, compiled) in (0..).zip(both) {
             let slot = slot(direction, next);
-            self.tables
-                .set(slot, &*compiled.table, 0)
-                .map_err(at("emud_tables"))?;
-            self.links
-                .set(slot, compiled.link, 0)
-                .map_err(at("emud_links"))?;
+            self.tables.set(slot, *compiled.table, 0).map_err(at("emud_tables"))?;
+        }
+        self.apply_links([both[0].link, both[1].link])
+    }
+
+    /// [`Self::apply`] for links that need no table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        let mut control = self.control()?;
+        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        for (direction, link) in (0..).zip(both) {
+            self.links.set(slot(direction, next), link, 0).map_err(at("emud_links"))?;
         }
         control.generation = next;
         self.control
@@ -350,7 +367,7 @@ impl Maps {
             .ok_or(DatapathError::TooLong(bytes.len()))?
             .copy_from_slice(bytes);
         saved.len = bytes.len() as u32;
-        self.saved.set(0, &*saved, 0).map_err(at("emud_saved"))
+        self.saved.set(0, *saved, 0).map_err(at("emud_saved"))
     }
 }
 
@@ -368,6 +385,18 @@ fn grace_period() {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: takes integers only and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
+impl DatapathError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Load(_) | Self::Program { .. } if !rustix::process::geteuid().is_root() => 77,
+            Self::Load(_) | Self::Program { .. } => 69,
+            Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
+        }
+    }
 }
 
 impl abi::emud_counters {

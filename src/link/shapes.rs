@@ -2,14 +2,12 @@
 //! The two fixed curves of the classifier: the standard normal quantile and the
 //! weight that keeps a blend of two normal values standard normal.
 
-use statrs::distribution::{ContinuousCDF, Normal};
-
 use crate::abi;
+use crate::link::quantile::normal_quantile as inverse_cdf;
 
 /// Normal quantile (Q8.24) of the tail probability `v / 2^33`, where `v` is
 /// octave `i / 64`, step `i % 64`: `2^octave * (1 + step / 64)`.
 pub fn normal_quantile() -> Vec<i32> {
-    let normal = Normal::standard();
     let one = f64::from(1u32 << abi::EMUD_Z_SHIFT);
     (0..abi::EMUD_NORMAL_LEN)
         .map(|i| {
@@ -17,7 +15,7 @@ pub fn normal_quantile() -> Vec<i32> {
             let step = f64::from(i % abi::EMUD_NORMAL_STEPS) / f64::from(abi::EMUD_NORMAL_STEPS);
             let v = 2f64.powi(octave as i32) * (1.0 + step);
             // The upper tail, by symmetry: 1 - p would lose the small ones.
-            (-normal.inverse_cdf(v / 2f64.powi(33)) * one).round() as i32
+            (-inverse_cdf(v / 2f64.powi(33)) * one).round() as i32
         })
         .collect()
 }

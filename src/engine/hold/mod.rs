@@ -10,6 +10,7 @@
 pub mod frame;
 pub mod holder;
 pub mod queue;
+mod serve;
 pub mod signal;
 pub mod spawn;
 pub mod tap;
@@ -17,9 +18,11 @@ mod tune;
 
 use std::io;
 
+pub use crate::abi::emud_holder as HolderStats;
 use crate::abi::{EMUD_DOWN, EMUD_UP};
 
 pub use holder::{End, Holder};
+pub use serve::serve;
 pub use tap::Tap;
 pub use tune::{Schedule, Tuning};
 
@@ -46,6 +49,9 @@ pub enum HoldError {
         path: &'static str,
         source: io::Error,
     },
+    /// The link's maps cannot be found.
+    #[error("the maps of the link: {0}")]
+    Maps(String),
     /// An interface name the kernel would not take.
     #[error("\"{0}\" cannot be the name of an interface")]
     BadName(String),
@@ -77,7 +83,7 @@ impl HoldError {
             Self::NoTun { .. } => 69,
             Self::BadName(_) => 64,
             Self::Refused { exit_code, .. } => *exit_code,
-            Self::Died(_) => 70,
+            Self::Died(_) | Self::Maps(_) => 70,
             Self::NotReady(_) => 75,
         }
     }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A delay table whose mean and standard deviation are the asked ones.
+//!
+//! The table is max(0, shift + scale q(x)) with q a standardised quantile. Where nothing is cut off
+//! at zero, shift and scale follow directly; where something is, cutting would raise the mean and
+//! lower the spread, so the two are solved for with the cut in place.
+
+use std::sync::OnceLock;
+
+use super::normal::gauss_legendre;
+use super::{TABLE_LEN, TABLE_STEP, TABLE_STEPS, density, quantile, standard, table_x};
+use crate::profile::{Delay, Distribution, Nanoseconds, Time, Word};
+
+/// A spread that this distribution cannot have about this mean.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "a {} delay of {} on average cannot vary with a standard deviation of {}, only up to {}",
+    .distribution.word(), Time(*.mean_ns), Nanoseconds(*.sd_ns), Nanoseconds(*.largest_sd_ns)
+)]
+pub struct SpreadError {
+    pub distribution: Distribution,
+    pub mean_ns: u64,
+    pub sd_ns: f64,
+    pub largest_sd_ns: f64,
+}
+
+/// Largest standard deviation in ns that delays of this distribution and mean may have.
+///
+/// Zero may cut off the lower tail but not the likeliest delay: beyond that it would no longer be
+/// that distribution. For uniform that is mean/sqrt(3) (nothing is cut off), for normal 1.46, for
+/// pareto 1.73, for paretonormal 2.19 times the mean.
+pub fn largest_sd_ns(distribution: Distribution, mean_ns: u64) -> f64 {
+    mean_ns as f64 * largest_ratio(distribution)
+}
+
+/// Absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
+///
+/// Mean and standard deviation, of linear interpolation under the standard normal density, are the
+/// asked ones to 1e-6 or to the rounding of a point to whole ns, whichever is more.
+///
+/// # Errors
+/// The standard deviation is above [`largest_sd_ns`], or is not a number.
+pub fn delay_table(delay: &Delay) -> Result<Vec<u64>, SpreadError> {
+    let Some(jitter) = delay.jitter.filter(|jitter| jitter.sd_ns != 0.0) else {
+        return Ok(vec![delay.mean_ns; TABLE_LEN]);
+    };
+    let (mean, sd) = (delay.mean_ns as f64, jitter.sd_ns);
+    let largest_sd_ns = largest_sd_ns(jitter.distribution, delay.mean_ns);
+    // The bound itself must pass, whichever way it was rounded.
+    if !(sd > 0.0 && sd <= largest_sd_ns * (1.0 + 1e-9)) {
+        return Err(SpreadError {
+            distribution: jitter.distribution,
+            mean_ns: delay.mean_ns,
+            sd_ns: sd,
+            largest_sd_ns,
+        });
+    }
+    let q = standard(jitter.distribution);
+    let (shift, scale) = fit(q, lowest_shift(jitter.distribution), mean, sd);
+    Ok(q.iter().map(|q| (shift + scale * q).max(0.0).round() as u64).collect())
+}
+
+/// Shift and scale for `mean` and `sd`, `sd` being possible.
+fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
+    // Interpolation leaves the table a millionth off mean 0 and sd 1.
+    let (q_mean, q_sd) = moments(q.iter().copied());
+    let scale = sd / q_sd;
+    let shift = mean - scale * q_mean;
+    if shift + scale * q[0] >= 0.0 {
+        return (shift, scale);
+    }
+    // sd/mean falls with shift/scale, from `lowest` to where nothing is cut off any more.
+    let (mut low, mut high) = (lowest - 0.01, -q[0] + 0.01);
+    loop {
+        let middle = 0.5 * (low + high);
+        let (cut_mean, cut_sd) = cut_moments(q, middle);
+        if middle <= low || middle >= high {
+            let scale = mean / cut_mean;
+            return (middle * scale, scale);
+        }
+        if cut_sd / cut_mean > sd / mean {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}
+
+fn cut_moments(q: &[f64], shift: f64) -> (f64, f64) {
+    moments(q.iter().map(|q| (shift + q).max(0.0)))
+}
+
+/// Mean and standard deviation of linear interpolation between `points`, x standard normal.
+fn moments(points: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let (mut first, mut second) = (0.0, 0.0);
+    let pairs = points.clone().zip(points.skip(1));
+    for ((here, next), [w0, w1, w2]) in pairs.zip(segment_weights()) {
+        let rise = next - here;
+        first += w0 * here + w1 * rise;
+        second += w0 * here * here + 2.0 * w1 * here * rise + w2 * rise * rise;
+    }
+    (first, (second - first * first).max(0.0).sqrt())
+}
+
+/// Per segment, the integrals of 1, u and u^2 times the normal density, u = 0..1 along it.
+fn segment_weights() -> &'static [[f64; 3]] {
+    static WEIGHTS: OnceLock<Vec<[f64; 3]>> = OnceLock::new();
+    WEIGHTS.get_or_init(|| {
+        let segment = |i| {
+            let mut weights = [0.0; 3];
+            for (u, weight) in gauss_legendre() {
+                let mass = weight * TABLE_STEP * density(table_x(i) + u * TABLE_STEP);
+                weights[0] += mass;
+                weights[1] += mass * u;
+                weights[2] += mass * u * u;
+            }
+            weights
+        };
+        (0..TABLE_STEPS).map(segment).collect()
+    })
+}
+
+/// The least shift/scale: the likeliest delay is zero there.
+fn lowest_shift(distribution: Distribution) -> f64 {
+    match distribution {
+        // All are as likely; none may be cut off.
+        Distribution::Uniform => 3f64.sqrt(),
+        Distribution::Normal => 0.0,
+        Distribution::Pareto => -quantile(distribution, super::TABLE_MIN),
+        Distribution::ParetoNormal => -mode(standard(distribution)),
+    }
+}
+
+/// The q with the highest density, which is density(x) dx/dq.
+fn mode(q: &[f64]) -> f64 {
+    let flatness = |i: usize| (q[i + 1] - q[i]) / density(table_x(i) + 0.5 * TABLE_STEP);
+    let at = (0..TABLE_STEPS).min_by(|&a, &b| flatness(a).total_cmp(&flatness(b)));
+    at.map_or(0.0, |i| 0.5 * (q[i] + q[i + 1]))
+}
+
+fn largest_ratio(distribution: Distribution) -> f64 {
+    static RATIOS: [OnceLock<f64>; 4] = [const { OnceLock::new() }; 4];
+    *RATIOS[distribution as usize].get_or_init(|| match distribution {
+        Distribution::Uniform => 1.0 / 3f64.sqrt(),
+        // Minimum 1, mean 3/2, variance 3/4.
+        Distribution::Pareto => 3f64.sqrt(),
+        other => {
+            let (mean, sd) = cut_moments(standard(other), lowest_shift(other));
+            sd / mean
+        }
+    })
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Delays as functions of a standard normal value.
+//!
+//! Whatever the distribution, the classifier makes one standard normal value x and looks the delay
+//! up in a table over x. Here are the inverse CDFs behind that table, standardised to mean 0 and
+//! standard deviation 1, and the table itself, fitted so that mean and standard deviation are the
+//! asked ones although no delay is negative.
+
+mod fit;
+mod normal;
+mod pareto_normal;
+
+pub use fit::{SpreadError, delay_table, largest_sd_ns};
+pub use normal::{density, normal_cdf, normal_quantile};
+
+use std::sync::OnceLock;
+
+use crate::profile::Distribution;
+
+/// The table spans x = -8..=8 in steps of 1/256, as `EMUD_TABLE_STEPS` in bpf/emud.h.
+pub const TABLE_STEPS: usize = 4096;
+pub const TABLE_LEN: usize = TABLE_STEPS + 1;
+pub const TABLE_MIN: f64 = -8.0;
+pub const TABLE_STEP: f64 = 1.0 / 256.0;
+
+/// x at table point `i`; exact.
+pub fn table_x(i: usize) -> f64 {
+    TABLE_MIN + i as f64 * TABLE_STEP
+}
+
+/// The standardised quantile at the probability of a standard normal value below `x`.
+///
+/// `x` is taken into [-8, 8], outside of which one packet in 10^15 falls.
+pub fn quantile(distribution: Distribution, x: f64) -> f64 {
+    let x = x.clamp(TABLE_MIN, -TABLE_MIN);
+    match distribution {
+        Distribution::Uniform => 3f64.sqrt() * (2.0 * normal_cdf(x) - 1.0),
+        Distribution::Normal => x,
+        Distribution::Pareto => pareto(x),
+        Distribution::ParetoNormal => {
+            let nearest = ((x - TABLE_MIN) / TABLE_STEP).round() as usize;
+            pareto_normal::refine(x, standard(distribution)[nearest])
+        }
+    }
+}
+
+/// Shape 3 and minimum 1 has mean 3/2 and variance 3/4.
+const PARETO_MEAN: f64 = 1.5;
+/// sqrt(3/4)
+const PARETO_SD: f64 = 0.866_025_403_784_438_6;
+
+fn pareto(x: f64) -> f64 {
+    (normal_cdf(-x).powf(-1.0 / 3.0) - PARETO_MEAN) / PARETO_SD
+}
+
+/// The standardised quantile at every table point, worked out once a process.
+fn standard(distribution: Distribution) -> &'static [f64] {
+    static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
+    TABLES[distribution as usize].get_or_init(|| match distribution {
+        Distribution::ParetoNormal => pareto_normal::table(),
+        other => (0..TABLE_LEN).map(|i| quantile(other, table_x(i))).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Against numbers from elsewhere and by methods other than the ones tested.
+
+use super::*;
+use crate::profile::{Delay, Jitter, Reorder, Word};
+
+const ALL: [Distribution; 4] = [
+    Distribution::Uniform,
+    Distribution::Normal,
+    Distribution::Pareto,
+    Distribution::ParetoNormal,
+];
+
+fn delay(distribution: Distribution, mean_ns: u64, sd_ns: f64) -> Delay {
+    let jitter = Jitter { sd_ns, distribution, reorder: Reorder::Never, coherence_ns: None };
+    Delay { mean_ns, jitter: Some(jitter) }
+}
+
+/// The table read as the classifier does: linear between the points.
+fn look_up(table: &[u64], x: f64) -> f64 {
+    let position = ((x + 8.0) * 256.0).clamp(0.0, 4095.999_999);
+    let i = position as usize;
+    let (a, b) = (table[i] as f64, table[i + 1] as f64);
+    a + (b - a) * (position - i as f64)
+}
+
+/// Mean and sd by the trapezium rule over x: neither weights nor nodes of the fit.
+fn integrated(value: impl Fn(f64) -> f64) -> (f64, f64) {
+    let steps = 1 << 15;
+    let h = 16.0 / f64::from(steps);
+    let sum = |power: i32, about: f64| -> f64 {
+        (0..=steps)
+            .map(|k| -8.0 + f64::from(k) * h)
+            .map(|x| h * density(x) * (value(x) - about).powi(power))
+            .sum()
+    };
+    let mean = sum(1, 0.0);
+    (mean, sum(2, mean).sqrt())
+}
+
+fn assert_near(got: f64, want: f64, tolerance: f64, what: &str) {
+    assert!((got - want).abs() <= tolerance, "{what}: got {got}, want {want}");
+}
+
+#[test]
+fn normal_cdf_has_the_published_values() {
+    // 40-digit arithmetic, rounded to doubles.
+    for (x, p) in NORMAL_CDF {
+        assert_near(normal_cdf(x) / p, 1.0, 1e-13, &format!("cdf({x})"));
+        assert_near(normal_quantile(p), x, 2e-14 * x.abs().max(1.0), &format!("quantile({p})"));
+    }
+}
+
+#[test]
+fn normal_quantile_far_out() {
+    // 40-digit arithmetic.
+    for (p, x) in [
+        (1e-300, -37.047_096_299_361_2),
+        (1e-100, -21.273_453_560_965_324),
+        (1e-20, -9.262_340_089_798_408),
+        (1e-5, -4.264_890_793_922_825),
+        (0.02, -2.053_748_910_631_823),
+        (0.3, -0.524_400_512_708_040_8),
+        (0.45, -0.125_661_346_855_074),
+        (0.499, -0.002_506_630_899_571_766),
+        (0.6, 0.253_347_103_135_799_74),
+        (0.99, 2.326_347_874_040_841),
+    ] {
+        assert_near(normal_quantile(p), x, 4e-16 * x.abs().max(1.0) * 4.0, &format!("{p}"));
+    }
+}
+
+const NORMAL_CDF: [(f64, f64); 6] = [
+    (-8.0, 6.220_960_574_271_784e-16),
+    (-5.0, 2.866_515_718_791_939e-7),
+    (-3.0, 1.349_898_031_630_094_6e-3),
+    (-1.959_963_984_540_054, 0.025),
+    (0.0, 0.5),
+    (1.0, 0.841_344_746_068_542_9),
+];
+
+#[test]
+fn quantiles_are_standardised() {
+    for distribution in ALL {
+        let (mean, sd) = integrated(|x| quantile(distribution, x));
+        // The trapezium rule is exact to rounding here; a pareto's tail beyond x = 8 holds
+        // 3 (6.2e-16)^(1/3) of 3/4 of the variance: 3.4e-5, half of it in the sd.
+        let tail = if distribution == Distribution::Pareto { 2e-5 } else { 1e-9 };
+        if distribution != Distribution::ParetoNormal {
+            assert_near(mean, 0.0, 1e-9, distribution.word());
+            assert_near(sd, 1.0, tail, distribution.word());
+        }
+    }
+}
+
+#[test]
+fn closed_forms_at_known_probabilities() {
+    // x = 1 is the probability 0.8413...; the upper tail of it is 0.1586...
+    let above: f64 = 0.158_655_253_931_457_05;
+    let root3 = 3f64.sqrt();
+    assert_near(quantile(Distribution::Uniform, 1.0), root3 * (1.0 - 2.0 * above), 1e-14, "u");
+    assert_near(quantile(Distribution::Normal, 1.0), 1.0, 0.0, "normal");
+    let r = 1.0 / above.cbrt();
+    assert_near(quantile(Distribution::Pareto, 1.0), (r - 1.5) / 0.75f64.sqrt(), 1e-13, "pareto");
+    // The minimum of a pareto: (1 - 3/2) / sqrt(3/4) = -1/sqrt(3).
+    assert_near(quantile(Distribution::Pareto, -8.0), -1.0 / root3, 1e-13, "minimum");
+}
+
+#[test]
+fn paretonormal_at_known_points() {
+    // The sum's CDF integrated over the pareto (the code integrates over the normal), in 30-digit
+    // arithmetic, and solved for the quantile.
+    for (x, q) in [
+        (-8.0, -2.984_470_219_096_934_3),
+        (-6.0, -2.334_237_214_658_113_2),
+        (-3.0, -1.334_700_096_331_320_2),
+        (-1.0, -0.613_791_754_069_743_9),
+        (0.0, -0.183_920_680_043_870_16),
+        (1.0, 0.482_733_253_953_351_16),
+        (3.0, 8.288_942_370_245_755),
+        (6.0, 1_098.743_881_991_799_8),
+        (8.0, 128_321.446_209_484_01),
+    ] {
+        let got = quantile(Distribution::ParetoNormal, x);
+        assert_near(got, q, 1e-9 * q.abs().max(1.0), &format!("paretonormal({x})"));
+        let i = ((x + 8.0) * 256.0) as usize;
+        let tabled = standard(Distribution::ParetoNormal)[i];
+        assert_near(tabled, q, 1e-8 * q.abs().max(1.0), &format!("table({x})"));
+    }
+}
+
+#[test]
+fn tables_have_the_asked_mean_and_sd_and_never_fall() {
+    use Distribution::*;
+    const MS: f64 = 1e6;
+    for (distribution, mean, sd) in [
+        (Normal, 198.0, 69.296),
+        (Normal, 12.5, 6.364),        // 2.5 % would be negative
+        (Normal, 10.0, 14.6),         // close to the bound
+        (Uniform, 200.0, 50.0 / 3f64.sqrt()),
+        (Uniform, 20.0, 20.0 / 3f64.sqrt()), // the bound
+        (Pareto, 18.86, 15.853),
+        (Pareto, 20.0, 20.0 * 3f64.sqrt()), // the bound
+        (ParetoNormal, 100.0, 20.0),
+        (ParetoNormal, 29.69, 29.204), // cut off below
+        (Normal, 3_600_000.0, 1_000.0),
+        (Normal, 50.0, 0.01),
+    ] {
+        let asked = delay(distribution, (mean * MS) as u64, sd * MS);
+        let table = delay_table(&asked).unwrap();
+        assert_eq!(table.len(), TABLE_LEN);
+        assert!(table.is_sorted());
+        let (got_mean, got_sd) = integrated(|x| look_up(&table, x));
+        let what = format!("{distribution:?} {mean} {sd}");
+        assert_near(got_mean / (mean * MS), 1.0, 1e-6, &what);
+        // Whole nanoseconds move an sd by a ns at most.
+        assert_near(got_sd, sd * MS, (1e-6 * sd * MS).max(1.0), &what);
+    }
+}
+
+#[test]
+fn samples_have_the_asked_mean_and_sd() {
+    // One value in the middle of each of a million equal shares of probability.
+    let table = delay_table(&delay(Distribution::Normal, 12_500_000, 6_364_000.0)).unwrap();
+    let n = 1_000_000;
+    let values: Vec<f64> = (0..n)
+        .map(|k| (f64::from(k) + 0.5) / f64::from(n))
+        .map(|p| look_up(&table, normal_quantile(p)))
+        .collect();
+    let mean = values.iter().sum::<f64>() / f64::from(n);
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / f64::from(n);
+    // What the strata miss of the tails: below 1e-5 of the sd for a normal distribution.
+    assert_near(mean, 12_500_000.0, 10.0, "mean");
+    assert_near(variance.sqrt(), 6_364_000.0, 64.0, "sd");
+    assert_eq!(table[0], 0, "this one is cut off at zero");
+}
+
+#[test]
+fn without_jitter_the_table_is_flat() {
+    let constant = Delay { mean_ns: 50_000_000, jitter: None };
+    assert_eq!(delay_table(&constant).unwrap(), vec![50_000_000; TABLE_LEN]);
+    assert_eq!(delay_table(&delay(Distribution::Normal, 7, 0.0)).unwrap(), vec![7; TABLE_LEN]);
+}
+
+#[test]
+fn a_spread_too_wide_is_refused() {
+    for distribution in ALL {
+        let largest = largest_sd_ns(distribution, 10_000_000);
+        assert!(delay_table(&delay(distribution, 10_000_000, largest)).is_ok());
+        let error = delay_table(&delay(distribution, 10_000_000, largest * 1.0001)).unwrap_err();
+        assert_eq!(error.largest_sd_ns, largest);
+        assert!(delay_table(&delay(distribution, 0, 1.0)).is_err());
+        assert!(delay_table(&delay(distribution, 10_000_000, f64::NAN)).is_err());
+        assert!(delay_table(&delay(distribution, 10_000_000, -1.0)).is_err());
+    }
+    // Half a normal distribution, cut at its peak: sd/mean = sqrt(pi - 1).
+    let normal = largest_sd_ns(Distribution::Normal, 1_000_000);
+    assert_near(normal, 1e6 * (std::f64::consts::PI - 1.0).sqrt(), 1.0, "normal bound");
+    let skewed = largest_sd_ns(Distribution::ParetoNormal, 1_000_000);
+    assert_near(skewed, 2.19e6, 1e4, "the paretonormal bound of the documentation");
+}
+
+#[test]
+#[ignore = "a timing: run alone, in release"]
+fn compiles_in_time() {
+    let start = std::time::Instant::now();
+    delay_table(&delay(Distribution::ParetoNormal, 29_690_000, 29_204_000.0)).unwrap();
+    let first = start.elapsed();
+    let start = std::time::Instant::now();
+    delay_table(&delay(Distribution::ParetoNormal, 29_690_000, 29_204_000.0)).unwrap();
+    println!("first {first:?}, again {:?}", start.elapsed());
+    assert!(first.as_millis() < 50);
+}

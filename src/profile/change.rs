@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
+
+use super::draft::Reader;
+use super::error::{At, Located, Mistake, Source};
+use super::keys::{self, Section};
+use super::read::Draft;
+use super::value::{Entry, Value, document, toml_value};
+use super::{Profile, ProfileError};
+
+/// Which directions an assignment is for.
+#[derive(Clone, Copy)]
+struct Directions {
+    up: bool,
+    down: bool,
+}
+
+impl Profile {
+    /// This profile with `assignments` applied in order, all or none.
+    ///
+    /// An assignment is `key=value`, for one direction with `up.` or `down.` in front. Keys are
+    /// those of a link and `delay.mean`, `delay.jitter` and so on; values are as in a profile,
+    /// bare (`80ms`) or TOML (`{mean="80ms"}`); `none` takes a key away. Messages call the
+    /// assignments "argument 1", "argument 2".
+    ///
+    /// # Errors
+    /// All mistakes in `assignments`, alone and together with what is in force.
+    pub fn with_changes(&self, assignments: &[String]) -> Result<Self, ProfileError> {
+        let mut reader = Reader::default();
+        let mut draft = Draft::default();
+        let text = self.to_toml();
+        match document(0, &text) {
+            Ok(entries) => draft.read(&mut reader, &entries),
+            Err(mistakes) => reader.mistakes = mistakes,
+        }
+        let mut sources = vec![Source { origin: "the profile in force".to_owned(), text }];
+        for assignment in assignments {
+            let source = sources.len();
+            match Assignment::read(source, assignment) {
+                Ok(assignment) => assignment.apply(&mut reader, &mut draft),
+                Err(mistake) => reader.mistakes.push(mistake),
+            }
+            let origin = format!("argument {source}");
+            sources.push(Source { origin, text: assignment.clone() });
+        }
+        draft.finish(reader, sources)
+    }
+}
+
+struct Assignment {
+    directions: Directions,
+    entry: Entry,
+}
+
+impl Assignment {
+    fn read(source: usize, text: &str) -> Result<Self, Mistake> {
+        let Some((path, _)) = text.split_once('=') else {
+            let at = At { source, span: 0..text.len() };
+            let help = "write key=value, such as up.delay=80ms or loss=1%";
+            return Err(Mistake::new(&at, "there is no `=`", help));
+        };
+        let value = bare_or_toml(source, text, path.len() + 1)?;
+        let mut keys = split(source, path);
+        let directions = match keys[0].value.as_str() {
+            "up" => Directions { up: true, down: false },
+            "down" => Directions { up: false, down: true },
+            _ => Directions { up: true, down: true },
+        };
+        if directions.up != directions.down {
+            keys.remove(0);
+        }
+        let whole = At { source, span: 0..path.len() };
+        Ok(Self { directions, entry: nest(keys, value, &whole)? })
+    }
+
+    fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
+        if self.directions.up {
+            reader.link_key(&mut draft.up, &self.entry);
+        }
+        if self.directions.down {
+            reader.link_key(&mut draft.down, &self.entry);
+        }
+    }
+}
+
+/// The dotted parts of `path`, at least one.
+fn split(source: usize, path: &str) -> Vec<Located<String>> {
+    let mut start = 0;
+    let part = |part: &str| {
+        let span = start..start + part.len();
+        start = span.end + 1;
+        Located { value: part.trim().to_owned(), at: At { source, span } }
+    };
+    path.split('.').map(part).collect()
+}
+
+/// `delay.jitter` = v is `delay` = { jitter = v }.
+fn nest(
+    keys: Vec<Located<String>>,
+    value: Located<Value>,
+    whole: &At,
+) -> Result<Entry, Mistake> {
+    let mut keys = keys.into_iter();
+    let Some(key) = keys.next() else {
+        let help = "name what to change, such as up.delay=80ms";
+        return Err(Mistake::new(whole, "a direction alone cannot be set", help));
+    };
+    if let Some(reason) = fixed(&key.value) {
+        return Err(Mistake::new(&key.at, format!("`{}` cannot be set", key.value), reason));
+    }
+    let Some(inner) = keys.next() else { return Ok(Entry { key, value }) };
+    if let Some(deeper) = keys.next() {
+        let help = "no key is more than one level below a link, as `delay.jitter` is";
+        return Err(Mistake::new(&deeper.at, "this key is too deep", help));
+    }
+    if key.value != "delay" {
+        return Err(match keys::LINK.contains(&key.value.as_str()) {
+            true => {
+                let help = format!("write {}=...", key.value);
+                Mistake::new(&inner.at, format!("`{}` has no keys in it", key.value), help)
+            }
+            false => keys::unknown(&key, Section::Link),
+        });
+    }
+    let at = inner.at.clone();
+    let table = Value::Table(vec![Entry { key: inner, value }]);
+    Ok(Entry { key, value: Located { value: table, at } })
+}
+
+/// Why a key of a profile is not for `set`.
+fn fixed(key: &str) -> Option<&'static str> {
+    match key {
+        "seed" => Some(
+            "another seed half-way would make the run impossible to repeat: detach, then \
+             attach with --seed",
+        ),
+        "offload" => Some(
+            "segmentation is a setting of the device, made at attach: detach, then attach a \
+             profile with the other offload",
+        ),
+        "name" | "description" | "source" => Some("it says where the profile came from"),
+        "link" | "" => Some("name what to change, such as delay=80ms (both ways) or up.delay=80ms"),
+        _ => None,
+    }
+}
+
+/// What follows the equals sign: TOML where it starts like TOML, else the bare text.
+fn bare_or_toml(source: usize, text: &str, offset: usize) -> Result<Located<Value>, Mistake> {
+    let bare = &text[offset..];
+    let at = At { source, span: offset..text.len() };
+    if bare.trim().is_empty() {
+        let help = "give a value; `none` takes the key away";
+        return Err(Mistake::new(&At { source, span: 0..text.len() }, "there is no value", help));
+    }
+    if bare.starts_with(['{', '[', '"', '\'']) {
+        return toml_value(source, text, offset);
+    }
+    let bare = bare.trim().to_owned();
+    let value = match bare.parse::<f64>() {
+        Ok(_) => Value::Number(bare),
+        Err(_) => Value::Text(bare),
+    };
+    Ok(Located { value, at })
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What has been written so far about a link, each value with its place.
+//!
+//! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by
+//! key. Whether the values go together is judged at the end, in `check`.
+
+use std::str::FromStr;
+
+use super::error::{At, Located, Mistake};
+use super::keys::{self, Section};
+use super::units::{Nanoseconds, Percent, Rate, Time, UnitError, closest};
+use super::value::{Entry, Value};
+use super::words::Word;
+use super::{Distribution, Neighbours, Queue, Reorder};
+
+/// Takes a value away again.
+const NONE: &str = "none";
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct LinkDraft {
+    pub rate: Option<Located<u64>>,
+    pub overhead: Option<Located<i32>>,
+    pub queue: Option<Located<Queue>>,
+    pub delay: DelayDraft,
+    pub loss: Option<Located<f64>>,
+    pub neighbours: Option<Located<Neighbours>>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct DelayDraft {
+    /// The table, if it was written as one.
+    pub table: Option<At>,
+    pub mean: Option<Located<u64>>,
+    pub spread: Option<Located<Spread>>,
+    pub distribution: Option<Located<Distribution>>,
+    pub reorder: Option<Located<Reorder>>,
+    pub coherence: Option<Located<u64>>,
+}
+
+/// The two ways to say how much the delay varies; each replaces the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spread {
+    /// Half-width of a uniform distribution, standard deviation of the others; ns.
+    Jitter(f64),
+    /// Standard deviation in ns.
+    Sd(f64),
+}
+
+/// Collects mistakes instead of stopping at the first.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    pub mistakes: Vec<Mistake>,
+}
+
+impl Reader {
+    /// Puts what `read` makes of `value` into `slot`.
+    pub fn put<T>(
+        &mut self,
+        slot: &mut Option<Located<T>>,
+        value: &Located<Value>,
+        read: impl Fn(&Located<Value>) -> Result<T, Mistake>,
+    ) {
+        match read(value) {
+            Ok(read) => *slot = Some(Located { value: read, at: value.at.clone() }),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    /// The same, where `none` empties the slot.
+    fn put_or_remove<T>(
+        &mut self,
+        slot: &mut Option<Located<T>>,
+        value: &Located<Value>,
+        read: impl Fn(&Located<Value>) -> Result<T, Mistake>,
+    ) {
+        match is_none(value) {
+            true => *slot = None,
+            false => self.put(slot, value, read),
+        }
+    }
+
+    /// Applies a link table.
+    pub fn link(&mut self, draft: &mut LinkDraft, entries: &[Entry]) {
+        for entry in entries {
+            self.link_key(draft, entry);
+        }
+    }
+
+    /// Applies one key of a link.
+    pub fn link_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
+        let value = &entry.value;
+        match entry.key.value.as_str() {
+            "rate" => self.put_or_remove(&mut draft.rate, value, |v| {
+                quantity(v, "rate", "\"1.5Mbit\"").map(|Rate(bits)| bits)
+            }),
+            "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
+            "queue" => self.put_or_remove(&mut draft.queue, value, |v| {
+                quantity(v, "queue", "\"1000p\", \"256KiB\" or \"200ms\"")
+            }),
+            "delay" => self.delay(&mut draft.delay, value),
+            "loss" => self.put_or_remove(&mut draft.loss, value, |v| {
+                quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
+            }),
+            "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
+            _ => self.mistakes.push(keys::unknown(&entry.key, Section::Link)),
+        }
+    }
+
+    fn delay(&mut self, draft: &mut DelayDraft, value: &Located<Value>) {
+        if is_none(value) {
+            *draft = DelayDraft::default();
+            return;
+        }
+        if let Value::Table(entries) = &value.value {
+            draft.table = Some(value.at.clone());
+            self.delay_table(draft, entries);
+            return;
+        }
+        let mut plain = DelayDraft::default();
+        self.put(&mut plain.mean, value, |v| duration(v, "delay"));
+        *draft = plain;
+    }
+
+    fn delay_table(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        self.spread(draft, entries);
+        for entry in entries {
+            let value = &entry.value;
+            match entry.key.value.as_str() {
+                "jitter" | "sd" => {}
+                "mean" => self.put(&mut draft.mean, value, |v| duration(v, "mean")),
+                "distribution" => {
+                    self.put(&mut draft.distribution, value, |v| word(v, "distribution"));
+                }
+                "reorder" => self.put(&mut draft.reorder, value, |v| word(v, "reorder")),
+                "coherence" => {
+                    self.put_or_remove(&mut draft.coherence, value, |v| duration(v, "coherence"));
+                }
+                _ => self.mistakes.push(keys::unknown(&entry.key, Section::Delay)),
+            }
+        }
+    }
+
+    /// `jitter` and `sd`: one slot.
+    fn spread(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        let mut given = entries.iter().filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
+        let Some(entry) = given.next() else { return };
+        if let Some(second) = given.next() {
+            self.mistakes.push(Mistake::new(
+                &second.key.at,
+                "both `jitter` and `sd` are given",
+                "keep one: `jitter` is the half-width of a uniform distribution (mean +- jitter), \
+                 `sd` the standard deviation of any",
+            ));
+        }
+        if is_none(&entry.value) {
+            // What describes the jitter goes with it.
+            *draft = DelayDraft {
+                table: draft.table.take(),
+                mean: draft.mean.take(),
+                ..DelayDraft::default()
+            };
+            return;
+        }
+        let key = entry.key.value.as_str();
+        self.put(&mut draft.spread, &entry.value, |v| {
+            let Nanoseconds(ns) = quantity(v, key, "\"5ms\"")?;
+            Ok(if key == "sd" { Spread::Sd(ns) } else { Spread::Jitter(ns) })
+        });
+    }
+}
+
+fn is_none(value: &Located<Value>) -> bool {
+    matches!(&value.value, Value::Text(text) if text == NONE)
+}
+
+/// A quantity written as text; a bare number is left to its parser, which asks for the unit.
+fn quantity<T: FromStr<Err = UnitError>>(
+    value: &Located<Value>,
+    key: &str,
+    example: &str,
+) -> Result<T, Mistake> {
+    match &value.value {
+        Value::Text(text) | Value::Number(text) => {
+            text.parse().map_err(|error| Mistake::unit(&value.at, error))
+        }
+        other => Err(Mistake::new(
+            &value.at,
+            format!("`{key}` cannot be {}", other.kind()),
+            format!("write it as text, such as {key} = {example}"),
+        )),
+    }
+}
+
+fn duration(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+    quantity(value, key, "\"50ms\"").map(|Time(ns)| ns)
+}
+
+fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
+    const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
+    let (Value::Number(text) | Value::Text(text)) = &value.value else {
+        let title = format!("`overhead` cannot be {}", value.value.kind());
+        return Err(Mistake::new(&value.at, title, "write bytes a packet, such as overhead = 18"));
+    };
+    match text.parse::<i32>() {
+        Ok(bytes) if RANGE.contains(&bytes) => Ok(bytes),
+        Ok(_) => Err(Mistake::new(
+            &value.at,
+            format!("an overhead of {text} bytes is out of range"),
+            "it is from -64 to 4096 bytes a packet",
+        )),
+        Err(_) => Err(Mistake::new(
+            &value.at,
+            format!("`{text}` is not a whole number of bytes"),
+            "write bytes a packet from -64 to 4096, without a unit, such as overhead = 18",
+        )),
+    }
+}
+
+/// One word of a few.
+pub(super) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
+    let quoted: Vec<_> = T::WORDS.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+    let choice = format!("`{key}` is one of {}", quoted.join(", "));
+    let Value::Text(text) = &value.value else {
+        let title = format!("`{key}` cannot be {}", value.value.kind());
+        return Err(Mistake::new(&value.at, title, choice));
+    };
+    T::from_word(text).ok_or_else(|| {
+        let help = match closest(text, T::WORDS.iter().map(|(word, _)| *word)) {
+            Some(near) => format!("did you mean \"{near}\"? {choice}"),
+            None => choice,
+        };
+        Mistake::new(&value.at, format!("`{key}` cannot be `{text}`"), help)
+    })
+}

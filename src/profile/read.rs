@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A profile from text, bytes or a file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::draft::{LinkDraft, Reader, word};
+use super::error::{At, Located, Mistake, Mistakes, Source};
+use super::keys::{self, Section};
+use super::value::{Entry, Value, document};
+use super::{Offload, Profile, ProfileError};
+
+/// Longest profile that is read; the shipped ones are a thousandth of it.
+pub const MAX_BYTES: usize = 1 << 20;
+/// Bounds of the texts, so that a profile fits into the kernel's map beside what to restore.
+const NAME_BYTES: usize = 256;
+const TEXT_BYTES: usize = 4096;
+
+impl Profile {
+    /// Reads a profile; `origin` is what messages call it, its file name for one.
+    ///
+    /// # Errors
+    /// All mistakes in `text`, or that it is longer than [`MAX_BYTES`].
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        if text.len() > MAX_BYTES {
+            return Err(ProfileError::TooLarge { origin: origin.to_owned(), limit: MAX_BYTES });
+        }
+        let mut reader = Reader::default();
+        let mut draft = Draft::default();
+        match document(0, text) {
+            Ok(entries) => draft.read(&mut reader, &entries),
+            Err(mistakes) => reader.mistakes = mistakes,
+        }
+        let source = Source { origin: origin.to_owned(), text: text.to_owned() };
+        draft.finish(reader, vec![source])
+    }
+
+    /// Reads a profile that may not even be text.
+    ///
+    /// # Errors
+    /// As [`Profile::parse`], and where the bytes are not UTF-8.
+    pub fn from_bytes(bytes: &[u8], origin: &str) -> Result<Self, ProfileError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(ProfileError::TooLarge { origin: origin.to_owned(), limit: MAX_BYTES });
+        }
+        let error = match str::from_utf8(bytes) {
+            Ok(text) => return Self::parse(text, origin),
+            Err(error) => error,
+        };
+        // Shown with the bad bytes replaced; what is before them keeps its place.
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let start = error.valid_up_to();
+        let end = start + char::REPLACEMENT_CHARACTER.len_utf8();
+        let bad: Vec<_> =
+            bytes[start..].iter().take(error.error_len().unwrap_or(4)).map(|b| format!("{b:#04x}")).collect();
+        let mistake = Mistake::new(
+            &At { source: 0, span: start..end },
+            format!("not UTF-8 text: {}", bad.join(" ")),
+            "save the file as UTF-8",
+        );
+        let source = Source { origin: origin.to_owned(), text };
+        Err(ProfileError::Mistakes(Mistakes::new(vec![source], vec![mistake])))
+    }
+
+    /// Reads a profile file; one without a name takes the file's.
+    ///
+    /// # Errors
+    /// As [`Profile::from_bytes`], and where the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, ProfileError> {
+        let mut bytes = Vec::new();
+        File::open(path)
+            // One byte more than allowed shows that there is more, even in /dev/zero.
+            .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|error| ProfileError::Unreadable { path: path.to_owned(), error })?;
+        let mut profile = Self::from_bytes(&bytes, &path.display().to_string())?;
+        if profile.name.is_empty() {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            profile.name = stem.chars().filter(|c| !c.is_control()).take(64).collect();
+        }
+        Ok(profile)
+    }
+}
+
+/// A whole profile so far.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    name: Option<Located<String>>,
+    description: Option<Located<String>>,
+    source: Option<Located<String>>,
+    seed: Option<Located<u64>>,
+    offload: Option<Located<Offload>>,
+    pub up: LinkDraft,
+    pub down: LinkDraft,
+}
+
+impl Draft {
+    pub fn read(&mut self, reader: &mut Reader, entries: &[Entry]) {
+        let mut both = LinkDraft::default();
+        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+        for entry in entries {
+            self.top(reader, &mut both, entry);
+        }
+        if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
+            let (offload, link): (Vec<_>, Vec<_>) =
+                link.iter().cloned().partition(|entry| entry.key.value == "offload");
+            for entry in &offload {
+                self.offload(reader, entry);
+            }
+            reader.link(&mut both, &link);
+        }
+        self.down = both.clone();
+        self.up = both;
+        if let Some(up) = find("up").and_then(|entry| section(reader, entry)) {
+            reader.link(&mut self.up, up);
+        }
+        if let Some(down) = find("down").and_then(|entry| section(reader, entry)) {
+            reader.link(&mut self.down, down);
+        }
+    }
+
+    /// Everything at the top but the tables.
+    fn top(&mut self, reader: &mut Reader, both: &mut LinkDraft, entry: &Entry) {
+        let value = &entry.value;
+        match entry.key.value.as_str() {
+            "name" => reader.put(&mut self.name, value, name),
+            "description" => reader.put(&mut self.description, value, |v| prose(v, "description")),
+            "source" => reader.put(&mut self.source, value, |v| prose(v, "source")),
+            "seed" => reader.put(&mut self.seed, value, seed),
+            "offload" => self.offload(reader, entry),
+            "neighbours" => reader.put(&mut both.neighbours, value, |v| word(v, "neighbours")),
+            key if keys::TOP.contains(&key) => {}
+            _ => reader.mistakes.push(keys::unknown(&entry.key, Section::Top)),
+        }
+    }
+
+    fn offload(&mut self, reader: &mut Reader, entry: &Entry) {
+        if self.offload.is_some() {
+            let help = "keep the one at the top of the file: it is for the whole device";
+            reader.mistakes.push(Mistake::new(&entry.key.at, "`offload` is given twice", help));
+        }
+        reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
+    }
+
+    pub fn finish(
+        self,
+        mut reader: Reader,
+        sources: Vec<Source>,
+    ) -> Result<Profile, ProfileError> {
+        let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
+        if !reader.mistakes.is_empty() {
+            return Err(ProfileError::Mistakes(Mistakes::new(sources, reader.mistakes)));
+        }
+        Ok(Profile {
+            name: self.name.map(|name| name.value).unwrap_or_default(),
+            description: self.description.map(|text| text.value).unwrap_or_default(),
+            source: self.source.map(|text| text.value).unwrap_or_default(),
+            seed: self.seed.map(|seed| seed.value),
+            offload: self.offload.map(|offload| offload.value).unwrap_or_default(),
+            up,
+            down,
+        })
+    }
+}
+
+/// The entries of [link], [up] or [down].
+fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [Entry]> {
+    if let Value::Table(entries) = &entry.value.value {
+        return Some(entries);
+    }
+    let key = &entry.key.value;
+    let title = format!("`{key}` cannot be {}", entry.value.value.kind());
+    let help = format!("write the header [{key}] on a line of its own, its keys below");
+    reader.mistakes.push(Mistake::new(&entry.value.at, title, help));
+    None
+}
+
+fn name(value: &Located<Value>) -> Result<String, Mistake> {
+    let text = text(value, "name", NAME_BYTES)?;
+    if text.is_empty() || text.contains(char::is_control) {
+        let help = "write a short name on one line, such as name = \"hsdpa\"";
+        return Err(Mistake::new(&value.at, "this is not a name", help));
+    }
+    Ok(text)
+}
+
+/// Text that may have several lines, but nothing that a terminal would act upon.
+fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+    let text = text(value, key, TEXT_BYTES)?;
+    if let Some(bad) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
+        let title = format!("`{key}` has a control character, U+{:04X}", u32::from(bad));
+        return Err(Mistake::new(&value.at, title, "only line ends and tabs are allowed"));
+    }
+    Ok(text)
+}
+
+fn text(value: &Located<Value>, key: &str, limit: usize) -> Result<String, Mistake> {
+    let Value::Text(text) = &value.value else {
+        let title = format!("`{key}` cannot be {}", value.value.kind());
+        return Err(Mistake::new(&value.at, title, format!("write text: {key} = \"...\"")));
+    };
+    if text.len() > limit {
+        let title = format!("`{key}` has {} bytes", text.len());
+        return Err(Mistake::new(&value.at, title, format!("the limit is {limit} bytes")));
+    }
+    Ok(text.clone())
+}
+
+fn seed(value: &Located<Value>) -> Result<u64, Mistake> {
+    let seed = match &value.value {
+        Value::Number(text) => text.parse().ok(),
+        _ => None,
+    };
+    seed.ok_or_else(|| {
+        let help = format!("write a whole number from 0 to {}, such as seed = 42", u64::MAX);
+        Mistake::new(&value.at, "this is not a seed", help)
+    })
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The profiles that come with emud, inside the binary.
+
+use std::path::Path;
+
+use super::units::closest;
+use super::{Profile, ProfileError};
+
+/// A shipped profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    pub name: &'static str,
+    /// The file with its comments.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(Shipped {
+            name: $name,
+            text: include_str!(concat!("../../profiles/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// All of them, in the order to list them.
+pub const SHIPPED: &[Shipped] = shipped![
+    "adsl24",
+    "adsl24-2m",
+    "badnet-loss",
+    "hsdpa",
+    "pinger-eu-na",
+    "pinger-europe",
+    "pinger-na-eu",
+    "pinger-north-america",
+    "tiainen-landline",
+    "tiainen-mobile",
+];
+
+impl Shipped {
+    /// # Errors
+    /// None, as the tests see to.
+    pub fn parse(&self) -> Result<Profile, ProfileError> {
+        Profile::parse(self.text, &format!("profiles/{}.toml", self.name))
+    }
+}
+
+/// The profile `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
+///
+/// # Errors
+/// As [`Profile::load`], and where no shipped profile has that name.
+pub fn find(what: &str) -> Result<Profile, ProfileError> {
+    if what.contains('/') || what.ends_with(".toml") {
+        return Profile::load(Path::new(what));
+    }
+    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
+        return shipped.parse();
+    }
+    let names = || SHIPPED.iter().map(|shipped| shipped.name);
+    let near =
+        closest(what, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let help = format!(
+        "help: {near}the shipped ones are {}; a file needs a `/` or `.toml` in its name",
+        names().collect::<Vec<_>>().join(", ")
+    );
+    Err(ProfileError::UnknownName { name: what.to_owned(), help })
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Quantities as people write them, after tc: a number directly followed by its unit.
+//!
+//! Every kind has one table of units, `FromStr`, and a `Display` that reads back to the same value.
+
+mod number;
+mod percent;
+mod queue;
+mod rate;
+mod time;
+
+pub use percent::Percent;
+pub use rate::Rate;
+pub use time::{Nanoseconds, Time};
+
+use number::{Number, Unit};
+
+/// What is wrong with a quantity, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct UnitError {
+    pub problem: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl UnitError {
+    fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { problem: problem.into(), help: help.into() }
+    }
+}
+
+/// The candidate a mistyped word was probably meant to be.
+pub(crate) fn closest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&word, &c.to_lowercase()), c))
+        // A third of the letters may be wrong, as in rustc.
+        .filter(|(distance, c)| *distance <= (word.len().max(c.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}

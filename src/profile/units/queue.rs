@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Limits of a queue: packets, bytes or time, told apart by the unit.
+
+use std::{fmt, str::FromStr};
+
+use super::number::{Kind, shifted};
+use super::{Time, Unit, UnitError};
+use crate::profile::Queue;
+
+/// As many departures as the classifier remembers (bpf/emud.h).
+const MAX_PACKETS: f64 = 65536.0;
+/// tc's byte limits are 32 bits wide.
+const MAX_BYTES: f64 = u32::MAX as f64;
+
+const KIND: Kind = Kind {
+    name: "a queue's length",
+    plural: "queues",
+    units: &[
+        Unit::decimal("p", 0),
+        Unit::decimal("packet", 0),
+        Unit::decimal("packets", 0),
+        Unit::decimal("B", 0),
+        Unit::decimal("kB", 3),
+        Unit::decimal("MB", 6),
+        Unit::decimal("GB", 9),
+        Unit::times("KiB", 1024.0),
+        Unit::times("MiB", 1024.0 * 1024.0),
+        Unit::times("GiB", 1024.0 * 1024.0 * 1024.0),
+        Unit::decimal("ns", 0),
+        Unit::decimal("us", 3),
+        Unit::decimal("\u{b5}s", 3),
+        Unit::decimal("\u{3bc}s", 3),
+        Unit::decimal("ms", 6),
+        Unit::decimal("s", 9),
+        Unit::times("min", 60e9),
+    ],
+    ignore_case: false,
+    examples: "\"1000p\" (packets), \"256KiB\", \"200ms\"",
+    usual: "p",
+};
+
+impl FromStr for Queue {
+    type Err = UnitError;
+
+    /// Refuses what holds no packet at all; how many bytes a packet has is the link's affair.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (value, unit) = KIND.read_with_unit(text)?;
+        match unit.name {
+            "p" | "packet" | "packets" => packets(text, value),
+            "B" | "kB" | "MB" | "GB" | "KiB" | "MiB" | "GiB" => bytes(text, value),
+            _ => time(text),
+        }
+    }
+}
+
+fn packets(text: &str, value: f64) -> Result<Queue, UnitError> {
+    if value.fract() != 0.0 {
+        let help = format!("did you mean \"{}p\"?", value.ceil());
+        return Err(UnitError::new(format!("`{text}` is not a whole number of packets"), help));
+    }
+    if value < 1.0 {
+        return Err(too_small(text, "the smallest queue is \"1p\""));
+    }
+    if value > MAX_PACKETS {
+        return Err(UnitError::new(format!("`{text}` is too long"), "the limit is \"65536p\""));
+    }
+    Ok(Queue::Packets(value as u32))
+}
+
+fn bytes(text: &str, value: f64) -> Result<Queue, UnitError> {
+    if value < 1.0 {
+        return Err(too_small(text, "give it a packet's bytes at least, \"1514B\" on Ethernet"));
+    }
+    if value > MAX_BYTES {
+        return Err(UnitError::new(format!("`{text}` is too long"), "the limit is 4 GiB less 1"));
+    }
+    Ok(Queue::Bytes(value.round() as u64))
+}
+
+fn time(text: &str) -> Result<Queue, UnitError> {
+    match text.parse()? {
+        Time(0) => Err(too_small(text, "a queue in packets can be as short as \"1p\"")),
+        Time(ns) => Ok(Queue::Time(ns)),
+    }
+}
+
+fn too_small(text: &str, help: &str) -> UnitError {
+    UnitError::new(format!("a queue of `{text}` is smaller than one packet"), help)
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Packets(packets) => write!(f, "{packets}p"),
+            Self::Time(ns) => Time(ns).fmt(f),
+            Self::Bytes(bytes) => match bytes {
+                b if b >= 1 << 20 && b % (1 << 20) == 0 => write!(f, "{}MiB", b >> 20),
+                b if b >= 1 << 10 && b % (1 << 10) == 0 => write!(f, "{}KiB", b >> 10),
+                b if b >= 1000 && b % 100 == 0 => write!(f, "{}kB", shifted(b, 3)),
+                b => write!(f, "{b}B"),
+            },
+        }
+    }
+}

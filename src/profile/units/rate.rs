@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Rates in bit/s, in tc's units.
+
+use std::{fmt, str::FromStr};
+
+use super::number::{Kind, shifted};
+use super::{Number, Unit, UnitError};
+
+/// A rate in bit/s, 1..=10^12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate(pub u64);
+
+const MAX_BITS: f64 = 1e12;
+
+const KIND: Kind = Kind {
+    name: "a rate",
+    plural: "rates",
+    units: &[
+        Unit::decimal("bit", 0),
+        Unit::decimal("kbit", 3),
+        Unit::decimal("Mbit", 6),
+        Unit::decimal("Gbit", 9),
+        Unit::decimal("Tbit", 12),
+        Unit::times("Kibit", 1024.0),
+        Unit::times("Mibit", 1024.0 * 1024.0),
+        Unit::times("Gibit", 1024.0 * 1024.0 * 1024.0),
+    ],
+    ignore_case: true,
+    examples: "\"384kbit\", \"1.5Mbit\", \"10Gbit\"",
+    usual: "Mbit",
+};
+
+impl FromStr for Rate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        refuse_bytes(text)?;
+        let bits = KIND.read(text)?.round();
+        if bits < 1.0 {
+            let help = format!(
+                "the slowest rate is \"1bit\"; without the key there is no limit; {}",
+                KIND.looks()
+            );
+            return Err(UnitError::new(format!("a rate of `{text}` lets nothing through"), help));
+        }
+        if bits > MAX_BITS {
+            let help = format!("the fastest rate is \"1Tbit\"; {}", KIND.looks());
+            return Err(UnitError::new(format!("`{text}` is too fast"), help));
+        }
+        Ok(Self(bits as u64))
+    }
+}
+
+/// tc reads the bps family as bytes a second, most people as bits: neither is taken.
+fn refuse_bytes(text: &str) -> Result<(), UnitError> {
+    const BYTES: [(&str, &str); 7] = [
+        ("bps", "bit"),
+        ("kbps", "kbit"),
+        ("mbps", "Mbit"),
+        ("gbps", "Gbit"),
+        ("kibps", "Kibit"),
+        ("mibps", "Mibit"),
+        ("gibps", "Gibit"),
+    ];
+    let Some((number, name)) = Number::split(text) else { return Ok(()) };
+    let Some((_, bit)) = BYTES.iter().find(|(bps, _)| bps.eq_ignore_ascii_case(name)) else {
+        return Ok(());
+    };
+    let eightfold = number.in_unit(&Unit::times("", 8.0));
+    let help = format!(
+        "write \"{}{bit}\" for bits a second, or \"{eightfold}{bit}\" for that many bytes \
+         a second (which is how tc reads `{name}`)",
+        number.text
+    );
+    Err(UnitError::new(format!("`{name}` may mean bits or bytes a second"), help))
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (places, unit) = match self.0 {
+            0..1_000 => (0, "bit"),
+            1_000..1_000_000 => (3, "kbit"),
+            1_000_000..1_000_000_000 => (6, "Mbit"),
+            1_000_000_000..1_000_000_000_000 => (9, "Gbit"),
+            _ => (12, "Tbit"),
+        };
+        write!(f, "{}{unit}", shifted(self.0, places))
+    }
+}

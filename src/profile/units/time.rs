@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Durations.
+
+use std::{fmt, str::FromStr};
+
+use super::number::{Kind, shifted};
+use super::{Unit, UnitError};
+
+/// A duration in whole ns, up to one hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time(pub u64);
+
+/// A duration in ns with a fraction, up to one hour: a standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nanoseconds(pub f64);
+
+const MAX_NS: f64 = 3600e9;
+
+const KIND: Kind = Kind {
+    name: "a duration",
+    plural: "durations",
+    units: &[
+    Unit::decimal("ns", 0),
+    Unit::decimal("us", 3),
+    Unit::decimal("\u{b5}s", 3),  // micro sign
+    Unit::decimal("\u{3bc}s", 3), // small mu
+    Unit::decimal("ms", 6),
+    Unit::decimal("s", 9),
+    Unit::times("min", 60e9),
+],
+    ignore_case: false,
+    examples: "\"50ms\", \"0.5ms\", \"800us\", \"1.2s\"",
+    usual: "ms",
+};
+
+impl FromStr for Nanoseconds {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let ns = KIND.read(text)?;
+        if ns > MAX_NS {
+            return Err(UnitError::new(format!("`{text}` is too long"), "the limit is one hour"));
+        }
+        Ok(Self(ns))
+    }
+}
+
+impl FromStr for Time {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let Nanoseconds(ns) = text.parse()?;
+        Ok(Self(ns.round() as u64))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (places, unit) = match self.0 {
+            0 => (0, "ms"),
+            1..1_000 => (0, "ns"),
+            1_000..1_000_000 => (3, "us"),
+            1_000_000..1_000_000_000 => (6, "ms"),
+            _ => (9, "s"),
+        };
+        write!(f, "{}{unit}", shifted(self.0, places))
+    }
+}
+
+impl fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.fract() == 0.0 && (0.0..=MAX_NS).contains(&self.0) {
+            return Time(self.0 as u64).fmt(f);
+        }
+        write!(f, "{}ns", self.0)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! TOML reduced to what a profile can hold, with the place of everything.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use super::error::{At, Located, Mistake};
+
+/// A value before anyone knows what it stands for.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Text(String),
+    /// In decimal, as written.
+    Number(String),
+    Table(Vec<Entry>),
+    /// What no key takes: its kind.
+    Other(&'static str),
+}
+
+impl Value {
+    /// The kind, with its article.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Number(_) => "a number",
+            Self::Table(_) => "a table",
+            Self::Other(kind) => kind,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub key: Located<String>,
+    pub value: Located<Value>,
+}
+
+/// Reads a TOML document.
+pub(super) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mistake>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(Origin { source, offset: 0 }.entries(table.get_ref()));
+    }
+    Err(errors.iter().map(|error| syntax(source, text, 0..text.len(), error)).collect())
+}
+
+/// Reads one TOML value: the part of `text` from `offset` on.
+pub(super) fn toml_value(
+    source: usize,
+    text: &str,
+    offset: usize,
+) -> Result<Located<Value>, Mistake> {
+    match DeValue::parse(&text[offset..]) {
+        Ok(value) => Ok(Origin { source, offset }.value(&value)),
+        Err(error) => Err(syntax(source, text, offset..text.len(), &error)),
+    }
+}
+
+fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Error) -> Mistake {
+    let span = error.span().unwrap_or(0..within.len());
+    let span = on_characters(text, within.start + span.start, within.start + span.end);
+    let help = "profiles are TOML: `key = \"value\"` lines under headers such as `[up]`";
+    Mistake::new(&At { source, span }, format!("not valid TOML: {}", error.message()), help)
+}
+
+/// The range widened to whole characters, so that it can be sliced and drawn.
+fn on_characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+    let mut start = start.min(text.len());
+    let mut end = end.clamp(start, text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+/// Where spans count from.
+struct Origin {
+    source: usize,
+    offset: usize,
+}
+
+impl Origin {
+    fn at<T>(&self, spanned: &Spanned<T>) -> At {
+        let span = spanned.span();
+        At { source: self.source, span: span.start + self.offset..span.end + self.offset }
+    }
+
+    fn entries(&self, table: &DeTable) -> Vec<Entry> {
+        let entry = |(key, value)| Entry { key: self.key(key), value: self.value(value) };
+        table.iter().map(entry).collect()
+    }
+
+    fn key(&self, key: &Spanned<std::borrow::Cow<str>>) -> Located<String> {
+        Located { value: key.get_ref().to_string(), at: self.at(key) }
+    }
+
+    fn value(&self, value: &Spanned<DeValue>) -> Located<Value> {
+        let kind = match value.get_ref() {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix())
+            {
+                Ok(integer) => Value::Number(integer.to_string()),
+                // More than 38 digits: too large for every key, which will say so.
+                Err(_) => Value::Number(integer.as_str().to_owned()),
+            },
+            DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
+            DeValue::Table(table) => Value::Table(self.entries(table)),
+            DeValue::Boolean(_) => Value::Other("true or false"),
+            DeValue::Datetime(_) => Value::Other("a date or time"),
+            DeValue::Array(_) => Value::Other("an array"),
+        };
+        Located { value: kind, at: self.at(value) }
+    }
+}
