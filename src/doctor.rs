@@ -43,7 +43,10 @@ pub struct Examination {
 
 /// Tries everything.
 pub fn examine() -> Examination {
-    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let kernel = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
     let root = check(
         "administrator",
         "make a network namespace",
@@ -65,7 +68,13 @@ pub fn examine() -> Examination {
     let ifb = check(
         "ifb",
         "add an ifb in a fresh namespace",
-        in_namespace(|| text(Netlink::open().and_then(|mut nl| add_ifb(&mut nl)).map(drop))),
+        in_namespace(|| {
+            text(
+                Netlink::open()
+                    .and_then(|mut nl| add_ifb(&mut nl))
+                    .map(drop),
+            )
+        }),
         "load or build the module ifb; engine hold works without it",
     );
     let fq = check(
@@ -77,7 +86,11 @@ pub fn examine() -> Examination {
     let tun = check(
         "TAP",
         "add a TAP in a fresh namespace",
-        in_namespace(|| hold::tap::create("emud-probe", 1500).map(drop).map_err(|e| e.to_string())),
+        in_namespace(|| {
+            hold::tap::create("emud-probe", 1500)
+                .map(drop)
+                .map_err(|e| e.to_string())
+        }),
         "load or build the module tun, and have /dev/net/tun; engine fq works without it",
     );
     let tcx = check(
@@ -104,7 +117,11 @@ pub fn examine() -> Examination {
     if good(&[&root, &bpf, &clsact, &tun]) {
         engines.push("hold");
     }
-    Examination { kernel, engines, checks: vec![root, bpf, clsact, ifb, fq, tun, tcx, btf] }
+    Examination {
+        kernel,
+        engines,
+        checks: vec![root, bpf, clsact, ifb, fq, tun, tcx, btf],
+    }
 }
 
 fn check(
@@ -113,10 +130,20 @@ fn check(
     result: Result<(), String>,
     remedy: &'static str,
 ) -> Check {
-    let verdict = if result.is_ok() { Verdict::Yes } else { Verdict::No };
+    let verdict = if result.is_ok() {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    };
     let answer = result.err();
     let remedy = answer.is_some().then_some(remedy);
-    Check { feature, tested, verdict, answer, remedy }
+    Check {
+        feature,
+        tested,
+        verdict,
+        answer,
+        remedy,
+    }
 }
 
 fn text<T>(result: Result<T, NetlinkError>) -> Result<T, String> {
@@ -133,20 +160,36 @@ pub(crate) fn in_namespace(
             .map_err(|e| format!("cannot make a network namespace: {e}"))?;
         trial()
     });
-    tried.join().unwrap_or_else(|_| Err("the trial ended unexpectedly".to_owned()))
+    tried
+        .join()
+        .unwrap_or_else(|_| Err("the trial ended unexpectedly".to_owned()))
 }
 
 fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
-    nl.add_ifb("emud-probe", &IfbOptions { mtu: 1500, txqlen: 32, gso: None })
+    nl.add_ifb(
+        "emud-probe",
+        &IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        },
+    )
 }
 
 fn attach_trial() -> Result<(), String> {
     let loaded = Loaded::load().map_err(|e| e.to_string())?;
-    let program = loaded.program_fd(Program::Egress).map_err(|e| e.to_string())?;
+    let program = loaded
+        .program_fd(Program::Egress)
+        .map_err(|e| e.to_string())?;
     let mut nl = text(Netlink::open())?;
     // lo is there on every kernel.
     let ifindex = text(nl.link("lo"))?.index;
-    let filter =
-        BpfFilter { hook: Hook::Egress, pref: 1, handle: 1, program, name: Program::Egress.name() };
+    let filter = BpfFilter {
+        hook: Hook::Egress,
+        pref: 1,
+        handle: 1,
+        program,
+        name: Program::Egress.name(),
+    };
     text(nl.attach_bpf_filter(ifindex, &filter)).map(drop)
 }

@@ -17,7 +17,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             let _ = e.print();
-            return if e.use_stderr() { EX_USAGE.into() } else { ExitCode::SUCCESS };
+            return if e.use_stderr() {
+                EX_USAGE.into()
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match cli.run() {

@@ -10,7 +10,9 @@ fn mistakes(result: Result<Profile, ProfileError>) -> Mistakes {
     match result {
         Err(error @ ProfileError::Mistakes(_)) => {
             assert_eq!(error.exit_code(), 65);
-            let ProfileError::Mistakes(mistakes) = error else { unreachable!() };
+            let ProfileError::Mistakes(mistakes) = error else {
+                unreachable!()
+            };
             mistakes
         }
         other => panic!("no mistakes found: {other:?}"),
@@ -18,7 +20,13 @@ fn mistakes(result: Result<Profile, ProfileError>) -> Mistakes {
 }
 
 /// One mistake: its line, what is underlined, and parts of title and help.
-struct Case(&'static str, usize, &'static str, &'static str, &'static str);
+struct Case(
+    &'static str,
+    usize,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 fn check(case: &Case, found: &Mistakes) {
     let Case(text, line, underlined, title, help) = *case;
@@ -41,7 +49,10 @@ fn every_kind_of_mistake_is_shown_where_it_is() {
     for case in MISTAKES {
         let found = mistakes(Profile::parse(case.0, "x.toml"));
         check(case, &found);
-        assert!(found.to_string().contains(&format!("x.toml:{}:", case.1)), "{found}");
+        assert!(
+            found.to_string().contains(&format!("x.toml:{}:", case.1)),
+            "{found}"
+        );
     }
 }
 
@@ -135,7 +146,10 @@ fn all_mistakes_are_reported_in_the_order_of_the_text() {
     let lines: Vec<_> = found.iter().map(|m| found.line(m)).collect();
     assert_eq!(lines, [2, 4, 5]);
     // One that both directions inherit is still one.
-    let found = mistakes(Profile::parse("[link]\ndelay = { jitter = \"5ms\" }", "x.toml"));
+    let found = mistakes(Profile::parse(
+        "[link]\ndelay = { jitter = \"5ms\" }",
+        "x.toml",
+    ));
     assert_eq!(found.iter().count(), 1);
 }
 

@@ -91,7 +91,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         interface: args.interface,
         seed: args.seed.or(profile.seed),
         profile,
-        directions: [args.direction != Direction::Down, args.direction != Direction::Up],
+        directions: [
+            args.direction != Direction::Down,
+            args.direction != Direction::Up,
+        ],
         reverse: args.reverse,
         engine: match args.engine {
             Engine::Auto => EngineChoice::Auto,

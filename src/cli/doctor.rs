@@ -23,21 +23,27 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let report = examine();
     if args.json {
-        println!("{:#}", json!({
-            "schema": "emud-doctor/1",
-            "kernel": report.kernel,
-            "engines": report.engines,
-            "checks": report.checks,
-        }));
+        println!(
+            "{:#}",
+            json!({
+                "schema": "emud-doctor/1",
+                "kernel": report.kernel,
+                "engines": report.engines,
+                "checks": report.checks,
+            })
+        );
     } else {
         println!("kernel {}", report.kernel);
         for check in &report.checks {
             print_check(check);
         }
-        println!("engines: {}", match report.engines.as_slice() {
-            [] => "none".to_owned(),
-            some => some.join(", "),
-        });
+        println!(
+            "engines: {}",
+            match report.engines.as_slice() {
+                [] => "none".to_owned(),
+                some => some.join(", "),
+            }
+        );
     }
     if report.engines.is_empty() {
         return Err(Failure::new(EX_UNAVAILABLE, "no engine works here"));

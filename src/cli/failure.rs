@@ -23,7 +23,10 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(code: u8, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 
     pub fn os(message: impl Into<String>) -> Self {
@@ -41,11 +44,21 @@ macro_rules! from_error {
     )+};
 }
 
-from_error!(NetlinkError, ProfileError, LinkError, DatapathError, HoldError);
+from_error!(
+    NetlinkError,
+    ProfileError,
+    LinkError,
+    DatapathError,
+    HoldError
+);
 
 impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Self {
-        let code = if e.kind() == io::ErrorKind::PermissionDenied { EX_NOPERM } else { EX_OSERR };
+        let code = if e.kind() == io::ErrorKind::PermissionDenied {
+            EX_NOPERM
+        } else {
+            EX_OSERR
+        };
         Self::new(code, e.to_string())
     }
 }

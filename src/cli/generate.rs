@@ -11,7 +11,9 @@ use super::{Cli, Failure};
 
 /// Print the completions for a shell
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  emud completions bash > /usr/share/bash-completion/completions/emud")]
+#[command(
+    after_long_help = "Example:\n  emud completions bash > /usr/share/bash-completion/completions/emud"
+)]
 pub struct CompletionArgs {
     shell: Shell,
 }
@@ -32,8 +34,12 @@ pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     match &args.folder {
         None => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
-        Some(folder) => clap_mangen::generate_to(Cli::command(), folder)
-            .map_err(|e| Failure::os(format!("cannot write man pages into {}: {e}", folder.display())))?,
+        Some(folder) => clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
+            Failure::os(format!(
+                "cannot write man pages into {}: {e}",
+                folder.display()
+            ))
+        })?,
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The holder's own process; started by attach, not by people.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use emud::engine::hold::{self, Direction, HoldError, spawn};
 use emud::link::attach::HolderStart;
+use emud::link::datapath::Maps;
 
 use super::Failure;
 
@@ -42,24 +43,27 @@ pub fn command(start: HolderStart) -> Command {
 pub fn run(args: Args) -> Result<(), Failure> {
     // SAFETY: attach passed these descriptors to this process and to nobody else in it.
     let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
-    let result = inherited(&args).and_then(|taps| {
-        let stop = hold::signal::stop_signals()
-            .map_err(|source| HoldError::System { what: "signals".into(), source })?;
-        Ok((taps, stop))
-    });
-    let (taps, stop) = match result {
-        Ok(both) => both,
-        Err(e) => {
-            ready.failed(e.exit_code(), &e.to_string())?;
-            return Err(e.into());
+    match prepare(&args) {
+        Ok((taps, stop, maps)) => {
+            hold::serve(args.ifindex, maps, taps, stop.as_fd(), || ready.ready())?;
+            Ok(())
         }
-    };
-    use std::os::fd::AsFd;
-    hold::serve(args.ifindex, args.program, taps, stop.as_fd(), || ready.ready())?;
-    Ok(())
+        Err(e) => {
+            ready.failed(e.code, &e.message)?;
+            Err(e)
+        }
+    }
 }
 
-fn inherited(args: &Args) -> Result<Vec<(std::os::fd::OwnedFd, Direction)>, HoldError> {
+type Taps = Vec<(OwnedFd, Direction)>;
+
+fn prepare(args: &Args) -> Result<(Taps, OwnedFd, Maps), Failure> {
+    let taps = inherited(args)?;
+    let stop = hold::signal::stop_signals()?;
+    Ok((taps, stop, Maps::of_program(args.program)?))
+}
+
+fn inherited(args: &Args) -> Result<Taps, HoldError> {
     let mut taps = Vec::new();
     for (fd, direction) in [(args.up, Direction::Up), (args.down, Direction::Down)] {
         if let Some(fd) = fd {

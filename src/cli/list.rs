@@ -31,7 +31,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 })
             })
             .collect();
-        println!("{:#}", json!({ "schema": "emud-list/1", "interfaces": interfaces }));
+        println!(
+            "{:#}",
+            json!({ "schema": "emud-list/1", "interfaces": interfaces })
+        );
         return Ok(());
     }
     for r in &reports {
@@ -40,7 +43,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             (Some(_), None) => "up",
             _ => "down",
         };
-        println!("{}\t{}\t{directions}\tengine {}", r.interface, r.profile, r.engine);
+        println!(
+            "{}\t{}\t{directions}\tengine {}",
+            r.interface, r.profile, r.engine
+        );
     }
     Ok(())
 }

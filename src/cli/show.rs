@@ -11,7 +11,9 @@ use super::Failure;
 
 /// Show what the kernel really runs, and the counters
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:\n  emud show eth0\n  emud show --json | jq .interfaces[].up.counters")]
+#[command(
+    after_long_help = "Examples:\n  emud show eth0\n  emud show --json | jq .interfaces[].up.counters"
+)]
 pub struct Args {
     /// The interface; with none, all of this namespace
     #[arg(value_name = "IFACE")]
@@ -25,7 +27,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        println!("{:#}", json!({ "schema": "emud-show/1", "interfaces": reports }));
+        println!(
+            "{:#}",
+            json!({ "schema": "emud-show/1", "interfaces": reports })
+        );
         return Ok(());
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
@@ -39,7 +44,11 @@ fn text(r: &Report) -> String {
         let _ = write!(out, " - {}", r.description);
     }
     let reversed = if r.reversed { ", reversed" } else { "" };
-    let _ = writeln!(out, "\n  engine {} ({}), seed {}{reversed}", r.engine, r.engine_reason, r.seed);
+    let _ = writeln!(
+        out,
+        "\n  engine {} ({}), seed {}{reversed}",
+        r.engine, r.engine_reason, r.seed
+    );
     let _ = writeln!(out, "  attached {:.0} s ago", r.attached_s);
     for note in &r.notes {
         let _ = writeln!(out, "  note: {note}");
@@ -62,7 +71,11 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         if d.overhead_bytes != 0 {
             link.push(format!("overhead {}", d.overhead_bytes));
         }
-        link.push(format!("queue {} (backlog {})", queue(&d.queue), ns(d.backlog_ns as f64)));
+        link.push(format!(
+            "queue {} (backlog {})",
+            queue(&d.queue),
+            ns(d.backlog_ns as f64)
+        ));
     }
     link.push(delay(d));
     link.push(format!("loss {}%", (d.loss * 1e8).round() / 1e6));
@@ -76,7 +89,12 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         let _ = writeln!(
             out,
             "    holder: pid {} {alive}, released {}, waiting {}, dropped {}, late {} (worst {})",
-            h.pid, h.released, h.waiting, h.dropped, h.late, ns(h.worst_late_ns as f64)
+            h.pid,
+            h.released,
+            h.waiting,
+            h.dropped,
+            h.late,
+            ns(h.worst_late_ns as f64)
         );
     }
 }
@@ -99,7 +117,10 @@ fn delay(d: &Direction) -> String {
                 Some(c) => format!("in order, coherence {}", ns(c as f64)),
                 None => "per packet".into(),
             };
-            format!("delay {mean} sd {} {distribution} ({order})", ns(d.delay.sd_ns))
+            format!(
+                "delay {mean} sd {} {distribution} ({order})",
+                ns(d.delay.sd_ns)
+            )
         }
     }
 }
@@ -124,8 +145,11 @@ fn write_counters(out: &mut String, c: &Counters) {
         ("inactive", p.inactive),
         ("failed", p.failed),
     ];
-    let passed: Vec<String> =
-        others.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
+    let passed: Vec<String> = others
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(why, n)| format!("{why} {n}"))
+        .collect();
     if !passed.is_empty() {
         let _ = writeln!(out, "    passed untouched: {}", passed.join(", "));
     }
@@ -137,7 +161,11 @@ fn write_counters(out: &mut String, c: &Counters) {
         );
     }
     if c.flows_forgotten > 0 {
-        let _ = writeln!(out, "    {} flows forgotten: too many at once to number", c.flows_forgotten);
+        let _ = writeln!(
+            out,
+            "    {} flows forgotten: too many at once to number",
+            c.flows_forgotten
+        );
     }
     for b in &c.delay_histogram {
         let _ = writeln!(

@@ -52,8 +52,7 @@ fn longest_delay_ns(c: &Compiled) -> u64 {
 }
 
 fn byte_s(link: &abi::emud_link) -> Option<f64> {
-    (link.rate_mult != 0)
-        .then(|| link.rate_mult as f64 / 2f64.powi(link.rate_shift as i32) / 1e9)
+    (link.rate_mult != 0).then(|| link.rate_mult as f64 / 2f64.powi(link.rate_shift as i32) / 1e9)
 }
 
 fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
@@ -97,14 +96,19 @@ pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), 
 }
 
 fn parents(queues: u32) -> impl Iterator<Item = u32> {
-    (1..=queues).filter_map(|n| u16::try_from(n).ok()).map(|n| classid(ROOT_HANDLE, n))
+    (1..=queues)
+        .filter_map(|n| u16::try_from(n).ok())
+        .map(|n| classid(ROOT_HANDLE, n))
 }
 
 fn queues(nl: &mut Netlink, link: &Link) -> Result<u32, NetlinkError> {
     if link.num_tx_queues <= 1 {
         return Ok(1);
     }
-    Ok(nl.real_tx_queues(link.index)?.unwrap_or(link.num_tx_queues).min(link.num_tx_queues))
+    Ok(nl
+        .real_tx_queues(link.index)?
+        .unwrap_or(link.num_tx_queues)
+        .min(link.num_tx_queues))
 }
 
 /// emud's own ifb with fq, up; its index.
@@ -118,7 +122,11 @@ pub fn add_ifb(
     options: &FqOptions,
 ) -> Result<u32, NetlinkError> {
     // ifb stops its queue at txqlen packets not yet put back.
-    let ifb = IfbOptions { mtu: device.mtu, txqlen: options.limit, gso: None };
+    let ifb = IfbOptions {
+        mtu: device.mtu,
+        txqlen: options.limit,
+        gso: None,
+    };
     let index = nl.add_ifb(name, &ifb)?;
     nl.add_fq(index, ROOT, ROOT_HANDLE, options)?;
     nl.set_up(index, true)?;
@@ -136,7 +144,14 @@ pub fn probe() -> Result<(), String> {
 
 fn try_ifb_and_fq() -> Result<(), NetlinkError> {
     let mut nl = Netlink::open()?;
-    let index = nl.add_ifb("emud-probe", &IfbOptions { mtu: 1500, txqlen: 32, gso: None })?;
+    let index = nl.add_ifb(
+        "emud-probe",
+        &IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        },
+    )?;
     let small = FqOptions {
         limit: 100,
         flow_limit: 100,

@@ -97,12 +97,12 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
     let mut session = Session::begin(request)?;
     let ifindex = session.link.index;
-    let program_id = session.program_id()?;
+    let maps = Maps::of_program(session.program_id()?)?;
     let result = session.carry_out(|_| Ok(()));
     let taps = std::mem::take(&mut session.taps);
     let done = session.end(result)?;
     ready(&done);
-    let held = hold::serve(ifindex, program_id, taps, stop.as_fd(), || Ok(()));
+    let held = hold::serve(ifindex, maps, taps, stop.as_fd(), || Ok(()));
     detach::detach(&request.interface)?;
     held.map_err(LinkError::from)
 }
@@ -202,9 +202,13 @@ impl Session {
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
         let (hook, program) = (hook(direction), Program::of_direction(direction));
         let place = place_of(self.saved.engine, hook);
-        let pref = self.nl.free_pref(self.link.index, hook, place)?.ok_or_else(|| {
-            LinkError::NoPlace { interface: self.link.name.clone(), hook: hook.name() }
-        })?;
+        let pref = self
+            .nl
+            .free_pref(self.link.index, hook, place)?
+            .ok_or_else(|| LinkError::NoPlace {
+                interface: self.link.name.clone(),
+                hook: hook.name(),
+            })?;
         self.nl.attach_bpf_filter(
             self.link.index,
             &BpfFilter {
@@ -240,19 +244,28 @@ impl Session {
             self.nl.delete_root(self.link.index)?;
         }
         for direction in DIRECTIONS {
-            let Some(name) = self.saved.devices[direction as usize].clone() else { continue };
+            let Some(name) = self.saved.devices[direction as usize].clone() else {
+                continue;
+            };
             let tap = hold::tap::create(&name, self.link.mtu)?;
             self.resume_filter(direction, &tap)?;
             self.targets[direction as usize] = tap.ifindex;
-            let side = if direction == abi::EMUD_UP { Direction::Up } else { Direction::Down };
+            let side = if direction == abi::EMUD_UP {
+                Direction::Up
+            } else {
+                Direction::Down
+            };
             self.taps.push((tap.fd, side));
         }
         Ok(())
     }
 
     fn resume_filter(&mut self, direction: u32, tap: &Tap) -> Result<(), LinkError> {
-        let program =
-            if direction == abi::EMUD_UP { Program::TapUp } else { Program::TapDown };
+        let program = if direction == abi::EMUD_UP {
+            Program::TapUp
+        } else {
+            Program::TapDown
+        };
         self.nl.attach_bpf_filter(
             tap.ifindex,
             &BpfFilter {
@@ -268,7 +281,8 @@ impl Session {
 
     fn cap_offloads(&mut self) -> Result<(), LinkError> {
         if let Some(gso) = self.saved.gso {
-            self.nl.set_gso(self.link.index, &Gso { max_segs: 1, ..gso })?;
+            self.nl
+                .set_gso(self.link.index, &Gso { max_segs: 1, ..gso })?;
         }
         if let Some(offloads) = &self.saved.offloads {
             for still_on in offloads.cap(&mut self.nl, self.link.index)? {
@@ -280,14 +294,15 @@ impl Session {
         Ok(())
     }
 
-    fn start_holder(
-        &mut self,
-        holder: &impl Fn(HolderStart) -> Command,
-    ) -> Result<(), LinkError> {
+    fn start_holder(&mut self, holder: &impl Fn(HolderStart) -> Command) -> Result<(), LinkError> {
         use std::os::fd::AsRawFd;
         let program_id = self.program_id()?;
-        let mut start =
-            HolderStart { ifindex: self.link.index, program_id, taps: [None; 2], ready: -1 };
+        let mut start = HolderStart {
+            ifindex: self.link.index,
+            program_id,
+            taps: [None; 2],
+            ready: -1,
+        };
         for (fd, direction) in &self.taps {
             start.taps[*direction as usize] = Some(fd.as_raw_fd());
         }
@@ -330,8 +345,12 @@ pub(super) fn compile_direction(
     place: Place,
 ) -> Result<Compiled, LinkError> {
     let link = profile.direction(direction, saved.reversed);
-    compile(link, saved.seed, direction, saved.epoch_ns, place)
-        .map_err(|source| LinkError::Spread { direction: direction_name(direction), source })
+    compile(link, saved.seed, direction, saved.epoch_ns, place).map_err(|source| {
+        LinkError::Spread {
+            direction: direction_name(direction),
+            source,
+        }
+    })
 }
 
 /// First on the way: the others see each packet once, after the link. With fq
@@ -351,7 +370,11 @@ fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkE
     let mut notes = Vec::new();
     let [up, down] = request.directions;
     let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
-    let root = if up { root(nl, link, request.replace)? } else { None };
+    let root = if up {
+        root(nl, link, request.replace)?
+    } else {
+        None
+    };
     if root.is_some() {
         notes.push("the root qdisc configured by hand is away until detach".to_owned());
     }
@@ -410,7 +433,9 @@ fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<Strin
 
 /// The root qdisc to put back, if somebody configured one.
 fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
-    let Some(root) = nl.root_by_hand(link.index)? else { return Ok(None) };
+    let Some(root) = nl.root_by_hand(link.index)? else {
+        return Ok(None);
+    };
     if !replace {
         return Err(LinkError::ByHand {
             interface: link.name.clone(),
@@ -464,7 +489,10 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
         | libc::ARPHRD_PPP
         | ARPHRD_RAWIP
         | ARPHRD_IP6GRE => Ok(true),
-        arphrd => Err(LinkError::UnknownLayer { interface: link.name.clone(), arphrd }),
+        arphrd => Err(LinkError::UnknownLayer {
+            interface: link.name.clone(),
+            arphrd,
+        }),
     }
 }
 

@@ -31,7 +31,11 @@ pub(super) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkE
                 && filter.handle == FILTER_HANDLE
                 && bpf.name == name
             {
-                ours.push(Ours { direction, pref: filter.pref, program_id: bpf.program_id });
+                ours.push(Ours {
+                    direction,
+                    pref: filter.pref,
+                    program_id: bpf.program_id,
+                });
             }
         }
     }
@@ -43,7 +47,9 @@ pub(super) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkE
 /// # Errors
 /// It is of another version of emud, or the kernel refuses to show it.
 pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkError> {
-    let Some(ours) = filters(nl, ifindex)?.first().copied() else { return Ok(None) };
+    let Some(ours) = filters(nl, ifindex)?.first().copied() else {
+        return Ok(None);
+    };
     let maps = Maps::of_program(ours.program_id)?;
     let saved = serde_json::from_slice(&maps.saved()?)?;
     Ok(Some(Attachment { maps, saved }))
@@ -54,7 +60,9 @@ pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkEr
 /// # Errors
 /// As [`find`], and if there is none.
 pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
-    find(nl, link.index)?.ok_or_else(|| LinkError::NotAttached { interface: link.name.clone() })
+    find(nl, link.index)?.ok_or_else(|| LinkError::NotAttached {
+        interface: link.name.clone(),
+    })
 }
 
 /// What runs on one interface, or on all that have an emulated link.

@@ -34,7 +34,10 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
         };
         compile_direction(&after, &there.saved, direction, place)
     };
-    let both = [compile(&there.maps, abi::EMUD_UP)?, compile(&there.maps, abi::EMUD_DOWN)?];
+    let both = [
+        compile(&there.maps, abi::EMUD_UP)?,
+        compile(&there.maps, abi::EMUD_DOWN)?,
+    ];
     if there.saved.engine == Engine::Fq {
         resize_fq(&mut nl, &link, &there.saved, &both)?;
     }
@@ -51,7 +54,10 @@ fn resize_fq(
     saved: &Saved,
     both: &[Compiled; 2],
 ) -> Result<(), LinkError> {
-    for direction in DIRECTIONS.into_iter().filter(|d| saved.directions[*d as usize]) {
+    for direction in DIRECTIONS
+        .into_iter()
+        .filter(|d| saved.directions[*d as usize])
+    {
         let options = fq::options(&both[direction as usize]);
         match &saved.devices[direction as usize] {
             Some(ifb) => {

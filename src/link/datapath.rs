@@ -139,7 +139,10 @@ impl Loaded {
     pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
         let info = self.program(program)?.info();
         info.map(|i| i.id())
-            .map_err(|source| DatapathError::Program { name: program.name(), source })
+            .map_err(|source| DatapathError::Program {
+                name: program.name(),
+                source,
+            })
     }
 
     /// Takes the maps out; call once.
@@ -279,7 +282,9 @@ impl Maps {
         let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
         for (direction, compiled) in (0..).zip(both) {
             let slot = slot(direction, next);
-            self.tables.set(slot, *compiled.table, 0).map_err(at("emud_tables"))?;
+            self.tables
+                .set(slot, *compiled.table, 0)
+                .map_err(at("emud_tables"))?;
         }
         self.apply_links([both[0].link, both[1].link])
     }
@@ -292,7 +297,9 @@ impl Maps {
         let mut control = self.control()?;
         let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
         for (direction, link) in (0..).zip(both) {
-            self.links.set(slot(direction, next), link, 0).map_err(at("emud_links"))?;
+            self.links
+                .set(slot(direction, next), link, 0)
+                .map_err(at("emud_links"))?;
         }
         control.generation = next;
         self.control

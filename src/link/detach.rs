@@ -57,7 +57,10 @@ fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
 /// The holder ends when its TAP does.
 fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
     for name in saved.devices.iter().flatten() {
-        match nl.link(name).and_then(|device| nl.delete_link(device.index)) {
+        match nl
+            .link(name)
+            .and_then(|device| nl.delete_link(device.index))
+        {
             Ok(()) | Err(NetlinkError::NoInterface(_)) => {}
             // The holder ended between the two calls.
             Err(e) if e.errno() == libc::ENODEV => {}
@@ -72,7 +75,9 @@ fn restore_root(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Net
         return Ok(());
     }
     let now = nl.root_by_hand(ifindex)?;
-    let ours = now.as_ref().is_some_and(|q| q.handle == crate::engine::fq::ROOT_HANDLE);
+    let ours = now
+        .as_ref()
+        .is_some_and(|q| q.handle == crate::engine::fq::ROOT_HANDLE);
     if ours {
         nl.delete_root(ifindex)?;
     }
@@ -95,7 +100,8 @@ fn restore_offloads(
     }
     if let Some(offloads) = &saved.offloads {
         for missing in offloads.restore(nl, ifindex)? {
-            done.notes.push(format!("{missing} was on before and does not come back"));
+            done.notes
+                .push(format!("{missing} was on before and does not come back"));
         }
     }
     Ok(())
@@ -121,10 +127,16 @@ fn remove_filters(
         return Ok(());
     }
     for filter in ours {
-        nl.delete_bpf_filter(ifindex, hook(filter.direction), filter.pref, super::FILTER_HANDLE)?;
+        nl.delete_bpf_filter(
+            ifindex,
+            hook(filter.direction),
+            filter.pref,
+            super::FILTER_HANDLE,
+        )?;
     }
     if saved.clsact_created {
-        done.notes.push("clsact stays: other filters have been added to it".to_owned());
+        done.notes
+            .push("clsact stays: other filters have been added to it".to_owned());
     }
     Ok(())
 }

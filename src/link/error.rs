@@ -18,7 +18,10 @@ pub enum LinkError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error("{direction}: {source}")]
-    Spread { direction: &'static str, source: SpreadError },
+    Spread {
+        direction: &'static str,
+        source: SpreadError,
+    },
     #[error(
         "{interface} already has the link {profile:?}: change it with `emud set`, or take it away with `emud detach {interface}`"
     )]
@@ -26,15 +29,24 @@ pub enum LinkError {
     #[error(
         "{interface} has a root qdisc configured by hand ({kind} {handle}): give --replace to take it away while emud is attached"
     )]
-    ByHand { interface: String, kind: String, handle: String },
+    ByHand {
+        interface: String,
+        kind: String,
+        handle: String,
+    },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
     UnknownLayer { interface: String, arphrd: u16 },
-    #[error("pref 1 of the {hook} of {interface} is taken by a filter of another kind: give that one a higher pref")]
-    NoPlace { interface: String, hook: &'static str },
+    #[error(
+        "pref 1 of the {hook} of {interface} is taken by a filter of another kind: give that one a higher pref"
+    )]
+    NoPlace {
+        interface: String,
+        hook: &'static str,
+    },
     #[error("what attach saved in the kernel cannot be read: {0}")]
     Saved(#[from] serde_json::Error),
     #[error("{what} cannot be changed while attached: detach and attach again")]

@@ -27,12 +27,20 @@ const FILTER_HANDLE: u32 = 0xe3d;
 
 /// Where a direction's packets pass.
 const fn hook(direction: u32) -> Hook {
-    if direction == abi::EMUD_UP { Hook::Egress } else { Hook::Ingress }
+    if direction == abi::EMUD_UP {
+        Hook::Egress
+    } else {
+        Hook::Ingress
+    }
 }
 
 /// How the user calls a direction.
 pub const fn direction_name(direction: u32) -> &'static str {
-    if direction == abi::EMUD_UP { "up" } else { "down" }
+    if direction == abi::EMUD_UP {
+        "up"
+    } else {
+        "down"
+    }
 }
 
 /// Now on CLOCK_MONOTONIC, the clock of every departure time.

@@ -2,12 +2,12 @@
 //! What the kernel really runs on an interface, read back from its maps:
 //! the figures come from the classifier's own numbers, not from the profile.
 
-use serde::Serialize;
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::quantile::{density, table_x};
 use crate::link::saved::{Engine, Saved};
 use crate::profile::{Distribution, Link, Profile};
+use serde::Serialize;
 
 /// One interface with an emulated link.
 #[derive(Debug, Serialize)]
@@ -135,10 +135,16 @@ pub fn report(
         if !saved.directions[direction as usize] {
             return Ok(None);
         }
-        let wanted = profile.as_ref().map(|p| p.direction(direction, saved.reversed));
+        let wanted = profile
+            .as_ref()
+            .map(|p| p.direction(direction, saved.reversed));
         let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
         if let Some(holder) = read.holder.as_ref().filter(|h| !h.alive) {
-            let name = if direction == abi::EMUD_UP { "up" } else { "down" };
+            let name = if direction == abi::EMUD_UP {
+                "up"
+            } else {
+                "down"
+            };
             notes.push(format!(
                 "{name}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
                 holder.pid
@@ -184,10 +190,18 @@ fn direction(
         rate_bit_s: rate,
         overhead_bytes: link.overhead,
         queue: queue(&link, rate),
-        backlog_ns: if rate.is_some() { state.busy_until.saturating_sub(now_ns) } else { 0 },
+        backlog_ns: if rate.is_some() {
+            state.busy_until.saturating_sub(now_ns)
+        } else {
+            0
+        },
         delay: delay(maps, direction, &link, wanted)?,
         loss: link.loss as f64 / 2f64.powi(64),
-        neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 { "emulate" } else { "pass" },
+        neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 {
+            "emulate"
+        } else {
+            "pass"
+        },
         counters: counters(&*maps.counters(direction)?),
         holder,
     })
@@ -224,12 +238,14 @@ fn delay(
     Ok(Delay {
         mean_ns,
         sd_ns,
-        distribution: wanted.and_then(|l| l.delay.jitter).map(|j| match j.distribution {
-            Distribution::Uniform => "uniform",
-            Distribution::Normal => "normal",
-            Distribution::Pareto => "pareto",
-            Distribution::ParetoNormal => "paretonormal",
-        }),
+        distribution: wanted
+            .and_then(|l| l.delay.jitter)
+            .map(|j| match j.distribution {
+                Distribution::Uniform => "uniform",
+                Distribution::Normal => "normal",
+                Distribution::Pareto => "pareto",
+                Distribution::ParetoNormal => "paretonormal",
+            }),
         reorder: if per_packet { "jitter" } else { "never" },
         coherence_ns: (!per_packet).then_some(link.coherence_ns),
     })
@@ -239,8 +255,12 @@ fn delay(
 fn moments(delay_ns: &[u64]) -> (f64, f64) {
     let weight = |i: usize| density(table_x(i));
     let total: f64 = (0..delay_ns.len()).map(weight).sum();
-    let mean =
-        delay_ns.iter().enumerate().map(|(i, d)| weight(i) * *d as f64).sum::<f64>() / total;
+    let mean = delay_ns
+        .iter()
+        .enumerate()
+        .map(|(i, d)| weight(i) * *d as f64)
+        .sum::<f64>()
+        / total;
     let variance = delay_ns
         .iter()
         .enumerate()

@@ -176,8 +176,12 @@ impl Netlink {
 
     fn feature_names(&mut self) -> Result<BTreeMap<u32, String>> {
         let mut request = ethtool::Request::new().op_strset_get_do();
+        // The kernel wants the header, if only an empty one: the names are of
+        // no device.
         request
             .encode()
+            .nested_header()
+            .end_nested()
             .nested_stringsets()
             .nested_stringset()
             .push_id(ETH_SS_FEATURES)

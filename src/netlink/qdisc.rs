@@ -203,7 +203,9 @@ impl Netlink {
         let mut request = tc::Request::new().op_newqdisc_do(&tcmsg(ifindex, parent, 0));
         encode_fq(request.encode(), options);
         let name = self.name_of(ifindex);
-        self.ack(&request, || format!("change fq at {} of {name}", show_handle(parent)))
+        self.ack(&request, || {
+            format!("change fq at {} of {name}", show_handle(parent))
+        })
     }
 
     /// Adds mq at the root of a device with several transmit queues.
@@ -259,7 +261,10 @@ impl Netlink {
 
 fn encode_fq<P: Pusher>(attrs: PushAttrs<P>, options: &FqOptions) {
     // Before Linux 6.7 there is one band and the kernel skips the map.
-    let one_band = TcPrioQopt { bands: FQ_BANDS, priomap: [0; TC_PRIO_MAX + 1] };
+    let one_band = TcPrioQopt {
+        bands: FQ_BANDS,
+        priomap: [0; TC_PRIO_MAX + 1],
+    };
     let mut fq = attrs
         .nested_options_fq()
         .push_plimit(options.limit)

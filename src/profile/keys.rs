@@ -11,11 +11,26 @@ pub(super) enum Section {
     Delay,
 }
 
-pub(super) const TOP: &[&str] =
-    &["name", "description", "source", "seed", "offload", "neighbours", "link", "up", "down"];
+pub(super) const TOP: &[&str] = &[
+    "name",
+    "description",
+    "source",
+    "seed",
+    "offload",
+    "neighbours",
+    "link",
+    "up",
+    "down",
+];
 pub(super) const LINK: &[&str] = &["rate", "overhead", "queue", "delay", "loss", "neighbours"];
-pub(super) const DELAY: &[&str] =
-    &["mean", "jitter", "sd", "distribution", "reorder", "coherence"];
+pub(super) const DELAY: &[&str] = &[
+    "mean",
+    "jitter",
+    "sd",
+    "distribution",
+    "reorder",
+    "coherence",
+];
 
 /// Other names for the same things.
 const ALIASES: &[(&str, &str)] = &[
@@ -81,7 +96,11 @@ pub(super) fn unknown(key: &Located<String>, section: Section) -> Mistake {
     } else {
         all()
     };
-    Mistake::new(&key.at, format!("there is no key `{word}` {}", section.place()), help)
+    Mistake::new(
+        &key.at,
+        format!("there is no key `{word}` {}", section.place()),
+        help,
+    )
 }
 
 fn elsewhere(word: &str, section: Section) -> Option<Section> {

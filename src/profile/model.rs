@@ -20,7 +20,11 @@ pub struct Profile {
 impl Profile {
     /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`); `reversed` as seen from the other end.
     pub fn direction(&self, direction: u32, reversed: bool) -> &Link {
-        if (direction == crate::abi::EMUD_UP) == reversed { &self.down } else { &self.up }
+        if (direction == crate::abi::EMUD_UP) == reversed {
+            &self.down
+        } else {
+            &self.up
+        }
     }
 }
 

@@ -49,9 +49,6 @@ pub enum HoldError {
         path: &'static str,
         source: io::Error,
     },
-    /// The link's maps cannot be found.
-    #[error("the maps of the link: {0}")]
-    Maps(String),
     /// An interface name the kernel would not take.
     #[error("\"{0}\" cannot be the name of an interface")]
     BadName(String),
@@ -83,7 +80,7 @@ impl HoldError {
             Self::NoTun { .. } => 69,
             Self::BadName(_) => 64,
             Self::Refused { exit_code, .. } => *exit_code,
-            Self::Died(_) | Self::Maps(_) => 70,
+            Self::Died(_) => 70,
             Self::NotReady(_) => 75,
         }
     }

@@ -15,7 +15,7 @@ use crate::link::datapath::Maps;
 struct Account {
     maps: Maps,
     /// Directions that have not reported yet.
-    silent: usize,
+    silent: Vec<Direction>,
 }
 
 /// Holds frames until `stop` is readable, the TAPs are gone or the device is;
@@ -23,38 +23,43 @@ struct Account {
 /// has its first lease.
 ///
 /// # Errors
-/// The maps of `program_id` cannot be found, or the loop fails.
+/// The loop fails.
 pub fn serve(
     ifindex: u32,
-    program_id: u32,
+    maps: Maps,
     taps: Vec<(OwnedFd, Direction)>,
     stop: BorrowedFd<'_>,
     ready: impl FnOnce() -> io::Result<()> + Send,
 ) -> Result<(), HoldError> {
     if taps.is_empty() {
         let wait = poll(&mut [PollFd::from_borrowed_fd(stop, PollFlags::IN)], None);
-        return wait.map(drop).map_err(|e| HoldError::system("waiting for a signal", e));
+        return wait
+            .map(drop)
+            .map_err(|e| HoldError::system("waiting for a signal", e));
     }
-    let maps = Maps::of_program(program_id).map_err(|e| HoldError::Maps(e.to_string()))?;
-    let account = Mutex::new(Account { maps, silent: taps.len() });
+    let account = Mutex::new(Account {
+        maps,
+        silent: taps.iter().map(|(_, direction)| *direction).collect(),
+    });
     let ready = Mutex::new(Some(ready));
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
         .map_err(|e| HoldError::system("socket", e))?;
     let report = |direction: Direction, stats: &HolderStats| {
         let mut account = lock(&account);
-        let first = stats.released == 0 && account.silent > 0;
         if account.maps.set_holder(direction as u32, stats).is_err()
             || netdevice::index_to_name(&socket, ifindex).is_err()
         {
             return ControlFlow::Break(());
         }
-        if first {
-            account.silent -= 1;
-            let tell = (account.silent == 0).then(|| lock(&ready).take()).flatten();
-            if tell.is_some_and(|tell| tell().is_err()) {
-                // attach does not wait any more: it has given up.
-                return ControlFlow::Break(());
-            }
+        account.silent.retain(|silent| *silent != direction);
+        let tell = account
+            .silent
+            .is_empty()
+            .then(|| lock(&ready).take())
+            .flatten();
+        if tell.is_some_and(|tell| tell().is_err()) {
+            // attach does not wait any more: it has given up.
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };

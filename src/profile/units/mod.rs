@@ -26,7 +26,10 @@ pub struct UnitError {
 
 impl UnitError {
     fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { problem: problem.into(), help: help.into() }
+        Self {
+            problem: problem.into(),
+            help: help.into(),
+        }
     }
 }
 
