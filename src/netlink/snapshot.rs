@@ -95,7 +95,7 @@ impl FilterRecord {
 #[serde(deny_unknown_fields)]
 pub struct RootSnapshot {
     format: u32,
-    /// Parents first.
+    /// In the order in which to make them.
     qdiscs: Vec<QdiscRecord>,
     /// As dumped.
     classes: Vec<ClassRecord>,
@@ -270,23 +270,33 @@ fn differing<T: Ord>(
     Some(format!("{what} {}", name(changed)))
 }
 
-/// The hand-made root and the hand-made qdiscs under it, parents first.
+/// The kernel's hash of a handle into the 16 lists of a device's qdiscs.
+fn bucket(handle: u32) -> u32 {
+    handle.wrapping_mul(0x61c8_8647) >> 28
+}
+
+/// The hand-made root and the hand-made qdiscs under it, in an order to make
+/// them in: parents first, and of those in one list of the kernel's the last
+/// first, because it lists its newest member first.
 fn below_root(mut qdiscs: Vec<Qdisc>) -> Vec<Qdisc> {
     qdiscs.retain(Qdisc::by_hand);
     let Some(root) = qdiscs.iter().position(Qdisc::is_root) else {
         return Vec::new();
     };
-    let mut tree = vec![qdiscs.swap_remove(root)];
-    let mut next = 0;
-    while next < tree.len() {
-        let major = tree[next].handle & MAJOR;
-        let of_this = |q: &mut Qdisc| !q.is_root() && q.parent & MAJOR == major;
-        let at = tree.len();
-        tree.extend(qdiscs.extract_if(.., of_this));
-        tree[at..].sort_by_key(|q| q.parent);
-        next += 1;
+    let mut tree = vec![qdiscs.remove(root)];
+    loop {
+        let hangs = |q: &Qdisc| tree.iter().any(|t| t.handle & MAJOR == q.parent & MAJOR);
+        let last = |at: usize| {
+            qdiscs[at + 1..]
+                .iter()
+                .all(|later| bucket(later.handle) != bucket(qdiscs[at].handle))
+        };
+        let ready = || (0..qdiscs.len()).rev().filter(|&at| hangs(&qdiscs[at]));
+        let Some(next) = ready().find(|&at| last(at)).or_else(|| ready().next()) else {
+            return tree;
+        };
+        tree.push(qdiscs.remove(next));
     }
-    tree
 }
 
 fn qdisc_record(qdisc: &Qdisc) -> Result<QdiscRecord, restorable::Refusal> {
