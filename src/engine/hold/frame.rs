@@ -6,12 +6,19 @@
 //! back:            vnet_hdr(10)                   dst src [tag] type ...
 //! ```
 
+use std::mem::offset_of;
+
+use crate::abi::{EMUD_HOLD_MAGIC, emud_hold_hdr};
+
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
 pub const VNET_LEN: usize = 10;
 /// `struct emud_hold_hdr`.
-pub const HOLD_LEN: usize = 16;
-/// `EMUD_HOLD_MAGIC`.
-pub const HOLD_MAGIC: u32 = 0x656d_7564;
+pub const HOLD_LEN: usize = size_of::<emud_hold_hdr>();
+
+const DEPARTURE: usize = VNET_LEN + offset_of!(emud_hold_hdr, departure_ns);
+const MAGIC: usize = VNET_LEN + offset_of!(emud_hold_hdr, magic);
+const VLAN_TCI: usize = VNET_LEN + offset_of!(emud_hold_hdr, vlan_tci);
+const VLAN_PROTO: usize = VNET_LEN + offset_of!(emud_hold_hdr, vlan_proto);
 
 const ADDRESSES_LEN: usize = 12;
 const ETHERNET_LEN: usize = 14;
@@ -53,17 +60,17 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     if read.len() < VNET_LEN + HOLD_LEN + ETHERNET_LEN {
         return Err(Malformed::Short);
     }
-    let departure_ns = array(read, VNET_LEN)
+    let departure_ns = array(read, DEPARTURE)
         .map(u64::from_ne_bytes)
         .ok_or(Malformed::Short)?;
-    let magic = array(read, VNET_LEN + 8)
+    let magic = array(read, MAGIC)
         .map(u32::from_ne_bytes)
         .ok_or(Malformed::Short)?;
-    let tci = array(read, VNET_LEN + 12)
+    let tci = array(read, VLAN_TCI)
         .map(u16::from_ne_bytes)
         .ok_or(Malformed::Short)?;
-    let proto: [u8; 2] = array(read, VNET_LEN + 14).ok_or(Malformed::Short)?;
-    if magic != HOLD_MAGIC {
+    let proto: [u8; 2] = array(read, VLAN_PROTO).ok_or(Malformed::Short)?;
+    if magic != EMUD_HOLD_MAGIC {
         return Err(Malformed::Magic);
     }
     let tagged = proto != [0, 0];
@@ -112,7 +119,7 @@ mod tests {
             bytes[8..10].copy_from_slice(&6u16.to_ne_bytes());
         }
         bytes.extend(departure_ns.to_ne_bytes());
-        bytes.extend(HOLD_MAGIC.to_ne_bytes());
+        bytes.extend(EMUD_HOLD_MAGIC.to_ne_bytes());
         let (proto, tci) = tag.unwrap_or((0, 0));
         bytes.extend(tci.to_ne_bytes());
         bytes.extend(proto.to_be_bytes());
@@ -152,7 +159,7 @@ mod tests {
         assert_eq!(rewrite(&mut good[..39].to_vec()), Err(Malformed::Short));
         assert!(rewrite(&mut good[..40].to_vec()).is_ok());
         let mut magic = good.clone();
-        magic[VNET_LEN + 8] ^= 1;
+        magic[MAGIC] ^= 1;
         assert_eq!(rewrite(&mut magic), Err(Malformed::Magic));
         let mut gso = good;
         gso[1] = 1;
@@ -177,7 +184,7 @@ mod tests {
         #[test]
         fn never_panics_behind_the_magic(mut bytes in proptest::collection::vec(any::<u8>(), 26..99)) {
             bytes[1] = 0;
-            bytes[18..22].copy_from_slice(&HOLD_MAGIC.to_ne_bytes());
+            bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC.to_ne_bytes());
             if let Ok(done) = rewrite(&mut bytes) {
                 prop_assert!(done.start + VNET_LEN + ETHERNET_LEN <= bytes.len());
             }

@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::abi::{self, emud_holder};
+
 use super::frame::rewrite;
 use super::queue::TimerQueue;
 use super::tune::{Tuning, lock_memory, tune_thread};
@@ -20,8 +22,6 @@ pub const LEASE_NS: u64 = 250_000_000;
 /// Time between two reports, in ns; a fifth of the lease, so that one late
 /// report does not end it.
 pub const REPORT_NS: u64 = 50_000_000;
-/// `EMUD_LATE_NS`.
-pub const LATE_NS: u64 = 1_000_000;
 /// Bytes held back per direction unless told otherwise.
 pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
 
@@ -30,25 +30,7 @@ const BURST: usize = 16;
 /// The longest thing a TAP hands over, with room for a tag.
 const SCRATCH_LEN: usize = 68 << 10;
 /// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
-const GATHER_NS: u64 = 100_000;
-
-/// What the holder publishes per direction, as `struct emud_holder`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct HolderStats {
-    /// Frames may be sent to the holder until then (CLOCK_MONOTONIC); 0: not any more.
-    pub lease_ns: u64,
-    pub pid: u64,
-    /// Frames written back.
-    pub released: u64,
-    /// Frames that could not be: malformed, queue full, or the write failed.
-    pub dropped: u64,
-    /// Written back more than [`LATE_NS`] after the departure time.
-    pub late: u64,
-    pub worst_late_ns: u64,
-    /// Frames held right now.
-    pub waiting: u64,
-}
+const GATHER_NS: u64 = 50_000;
 
 /// Why a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,17 +81,23 @@ impl Holder {
         report: R,
     ) -> Result<Vec<(Direction, End)>, HoldError>
     where
-        R: Fn(Direction, &HolderStats) -> ControlFlow<()> + Sync,
+        R: Fn(Direction, &emud_holder) -> ControlFlow<()> + Sync,
         T: Fn(Direction, &Tuning, &io::Result<()>) + Sync,
     {
         let locked = lock_memory();
+        // Two directions on two CPUs, and the links of a test bed spread over all.
+        let first_cpu = std::process::id() as usize;
         let (report, tuned, locked) = (&report, &tuned, &locked);
         let limit_bytes = self.limit_bytes;
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for (tap, direction) in self.taps {
                 let work = move || {
-                    tuned(direction, &tune_thread(direction as usize), locked);
+                    tuned(
+                        direction,
+                        &tune_thread(first_cpu + direction as usize),
+                        locked,
+                    );
                     let mut worker = Worker::new(tap.as_fd(), stop, limit_bytes);
                     let end = worker.run(|stats| report(direction, stats));
                     end.map(|end| (direction, end))
@@ -147,7 +135,7 @@ struct Worker<'a> {
     stop: BorrowedFd<'a>,
     queue: TimerQueue,
     scratch: Vec<u8>,
-    stats: HolderStats,
+    stats: emud_holder,
     next_report_ns: u64,
     /// Until then arrivals can wait.
     gather_until_ns: u64,
@@ -168,9 +156,9 @@ impl<'a> Worker<'a> {
             stop,
             queue: TimerQueue::new(limit_bytes),
             scratch: vec![0; SCRATCH_LEN],
-            stats: HolderStats {
+            stats: emud_holder {
                 pid,
-                ..HolderStats::default()
+                ..emud_holder::default()
             },
             next_report_ns: 0,
             gather_until_ns: 0,
@@ -179,7 +167,7 @@ impl<'a> Worker<'a> {
 
     fn run(
         &mut self,
-        mut report: impl FnMut(&HolderStats) -> ControlFlow<()>,
+        mut report: impl FnMut(&emud_holder) -> ControlFlow<()>,
     ) -> Result<End, Errno> {
         let end = self.work(&mut report);
         // The lease goes first: nothing new may come while the rest is written.
@@ -193,7 +181,7 @@ impl<'a> Worker<'a> {
 
     fn work(
         &mut self,
-        report: &mut impl FnMut(&HolderStats) -> ControlFlow<()>,
+        report: &mut impl FnMut(&emud_holder) -> ControlFlow<()>,
     ) -> Result<End, Errno> {
         loop {
             let now = now_ns();
@@ -221,7 +209,7 @@ impl<'a> Worker<'a> {
     fn publish(
         &mut self,
         lease_ns: u64,
-        report: &mut impl FnMut(&HolderStats) -> ControlFlow<()>,
+        report: &mut impl FnMut(&emud_holder) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         self.stats.lease_ns = lease_ns;
         self.stats.waiting = self.queue.len() as u64;
@@ -246,7 +234,7 @@ impl<'a> Worker<'a> {
         if earliest_ns != u64::MAX {
             let now = now_ns();
             // Far from due: so will be what follows within the next moment.
-            let far = earliest_ns > now + 10 * GATHER_NS;
+            let far = earliest_ns > now + 20 * GATHER_NS;
             self.gather_until_ns = if far { now + GATHER_NS } else { 0 };
         }
         Ok(left)
@@ -277,7 +265,7 @@ impl<'a> Worker<'a> {
                 Ok(_) => {
                     self.stats.released += 1;
                     let late_ns = now.saturating_sub(frame.departure_ns);
-                    self.stats.late += u64::from(late_ns > LATE_NS);
+                    self.stats.late += u64::from(late_ns > u64::from(abi::EMUD_LATE_NS));
                     self.stats.worst_late_ns = self.stats.worst_late_ns.max(late_ns);
                 }
                 Err(Errno::BADFD) => return Err(Errno::BADFD),

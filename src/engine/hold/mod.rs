@@ -18,19 +18,22 @@ mod tune;
 
 use std::io;
 
-pub use holder::{End, Holder, HolderStats};
+pub use crate::abi::emud_holder as HolderStats;
+use crate::abi::{EMUD_DOWN, EMUD_UP};
+
+pub use holder::{End, Holder};
 pub use serve::serve;
 pub use tap::Tap;
-pub use tune::Tuning;
+pub use tune::{Schedule, Tuning};
 
 /// A direction of the link, as the classifier counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Direction {
     /// Egress of the device.
-    Up = 0,
+    Up = EMUD_UP,
     /// Ingress of the device.
-    Down = 1,
+    Down = EMUD_DOWN,
 }
 
 /// What can go wrong around the holder.

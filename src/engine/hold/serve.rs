@@ -10,13 +10,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::{Direction, HoldError, Holder, HolderStats};
-use crate::abi;
 use crate::link::datapath::Maps;
 
 struct Account {
     maps: Maps,
     /// Directions that have not reported yet.
-    silent: usize,
+    silent: Vec<Direction>,
 }
 
 /// Holds frames until `stop` is readable, the TAPs are gone or the device is;
@@ -40,29 +39,27 @@ pub fn serve(
     }
     let account = Mutex::new(Account {
         maps,
-        silent: taps.len(),
+        silent: taps.iter().map(|(_, direction)| *direction).collect(),
     });
     let ready = Mutex::new(Some(ready));
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
         .map_err(|e| HoldError::system("socket", e))?;
     let report = |direction: Direction, stats: &HolderStats| {
         let mut account = lock(&account);
-        let first = stats.released == 0 && account.silent > 0;
-        if account
-            .maps
-            .set_holder(direction as u32, &stats.into())
-            .is_err()
+        if account.maps.set_holder(direction as u32, stats).is_err()
             || netdevice::index_to_name(&socket, ifindex).is_err()
         {
             return ControlFlow::Break(());
         }
-        if first {
-            account.silent -= 1;
-            let tell = (account.silent == 0).then(|| lock(&ready).take()).flatten();
-            if tell.is_some_and(|tell| tell().is_err()) {
-                // attach does not wait any more: it has given up.
-                return ControlFlow::Break(());
-            }
+        account.silent.retain(|silent| *silent != direction);
+        let tell = account
+            .silent
+            .is_empty()
+            .then(|| lock(&ready).take())
+            .flatten();
+        if tell.is_some_and(|tell| tell().is_err()) {
+            // attach does not wait any more: it has given up.
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
@@ -71,18 +68,4 @@ pub fn serve(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl From<&HolderStats> for abi::emud_holder {
-    fn from(s: &HolderStats) -> Self {
-        Self {
-            lease_ns: s.lease_ns,
-            pid: s.pid,
-            released: s.released,
-            dropped: s.dropped,
-            late: s.late,
-            worst_late_ns: s.worst_late_ns,
-            waiting: s.waiting,
-        }
-    }
 }
