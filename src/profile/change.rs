@@ -33,7 +33,10 @@ impl Profile {
             Ok(entries) => draft.read(&mut reader, &entries),
             Err(mistakes) => reader.mistakes = mistakes,
         }
-        let mut sources = vec![Source { origin: "the profile in force".to_owned(), text }];
+        let mut sources = vec![Source {
+            origin: "the profile in force".to_owned(),
+            text,
+        }];
         for assignment in assignments {
             let source = sources.len();
             match Assignment::read(source, assignment) {
@@ -41,7 +44,10 @@ impl Profile {
                 Err(mistake) => reader.mistakes.push(mistake),
             }
             let origin = format!("argument {source}");
-            sources.push(Source { origin, text: assignment.clone() });
+            sources.push(Source {
+                origin,
+                text: assignment.clone(),
+            });
         }
         draft.finish(reader, sources)
     }
@@ -55,22 +61,40 @@ struct Assignment {
 impl Assignment {
     fn read(source: usize, text: &str) -> Result<Self, Mistake> {
         let Some((path, _)) = text.split_once('=') else {
-            let at = At { source, span: 0..text.len() };
+            let at = At {
+                source,
+                span: 0..text.len(),
+            };
             let help = "write key=value, such as up.delay=80ms or loss=1%";
             return Err(Mistake::new(&at, "there is no `=`", help));
         };
         let value = bare_or_toml(source, text, path.len() + 1)?;
         let mut keys = split(source, path);
         let directions = match keys[0].value.as_str() {
-            "up" => Directions { up: true, down: false },
-            "down" => Directions { up: false, down: true },
-            _ => Directions { up: true, down: true },
+            "up" => Directions {
+                up: true,
+                down: false,
+            },
+            "down" => Directions {
+                up: false,
+                down: true,
+            },
+            _ => Directions {
+                up: true,
+                down: true,
+            },
         };
         if directions.up != directions.down {
             keys.remove(0);
         }
-        let whole = At { source, span: 0..path.len() };
-        Ok(Self { directions, entry: nest(keys, value, &whole)? })
+        let whole = At {
+            source,
+            span: 0..path.len(),
+        };
+        Ok(Self {
+            directions,
+            entry: nest(keys, value, &whole)?,
+        })
     }
 
     fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
@@ -89,26 +113,31 @@ fn split(source: usize, path: &str) -> Vec<Located<String>> {
     let part = |part: &str| {
         let span = start..start + part.len();
         start = span.end + 1;
-        Located { value: part.trim().to_owned(), at: At { source, span } }
+        Located {
+            value: part.trim().to_owned(),
+            at: At { source, span },
+        }
     };
     path.split('.').map(part).collect()
 }
 
 /// `delay.jitter` = v is `delay` = { jitter = v }.
-fn nest(
-    keys: Vec<Located<String>>,
-    value: Located<Value>,
-    whole: &At,
-) -> Result<Entry, Mistake> {
+fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result<Entry, Mistake> {
     let mut keys = keys.into_iter();
     let Some(key) = keys.next() else {
         let help = "name what to change, such as up.delay=80ms";
         return Err(Mistake::new(whole, "a direction alone cannot be set", help));
     };
     if let Some(reason) = fixed(&key.value) {
-        return Err(Mistake::new(&key.at, format!("`{}` cannot be set", key.value), reason));
+        return Err(Mistake::new(
+            &key.at,
+            format!("`{}` cannot be set", key.value),
+            reason,
+        ));
     }
-    let Some(inner) = keys.next() else { return Ok(Entry { key, value }) };
+    let Some(inner) = keys.next() else {
+        return Ok(Entry { key, value });
+    };
     if let Some(deeper) = keys.next() {
         let help = "no key is more than one level below a link, as `delay.jitter` is";
         return Err(Mistake::new(&deeper.at, "this key is too deep", help));
@@ -117,14 +146,21 @@ fn nest(
         return Err(match keys::LINK.contains(&key.value.as_str()) {
             true => {
                 let help = format!("write {}=...", key.value);
-                Mistake::new(&inner.at, format!("`{}` has no keys in it", key.value), help)
+                Mistake::new(
+                    &inner.at,
+                    format!("`{}` has no keys in it", key.value),
+                    help,
+                )
             }
             false => keys::unknown(&key, Section::Link),
         });
     }
     let at = inner.at.clone();
     let table = Value::Table(vec![Entry { key: inner, value }]);
-    Ok(Entry { key, value: Located { value: table, at } })
+    Ok(Entry {
+        key,
+        value: Located { value: table, at },
+    })
 }
 
 /// Why a key of a profile is not for `set`.
@@ -147,10 +183,20 @@ fn fixed(key: &str) -> Option<&'static str> {
 /// What follows the equals sign: TOML where it starts like TOML, else the bare text.
 fn bare_or_toml(source: usize, text: &str, offset: usize) -> Result<Located<Value>, Mistake> {
     let bare = &text[offset..];
-    let at = At { source, span: offset..text.len() };
+    let at = At {
+        source,
+        span: offset..text.len(),
+    };
     if bare.trim().is_empty() {
         let help = "give a value; `none` takes the key away";
-        return Err(Mistake::new(&At { source, span: 0..text.len() }, "there is no value", help));
+        return Err(Mistake::new(
+            &At {
+                source,
+                span: 0..text.len(),
+            },
+            "there is no value",
+            help,
+        ));
     }
     if bare.starts_with(['{', '[', '"', '\'']) {
         return toml_value(source, text, offset);

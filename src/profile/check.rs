@@ -26,7 +26,13 @@ impl Reader {
     }
 
     fn queue_holds_a_packet(&mut self, draft: &LinkDraft) {
-        let Some(Located { value: Queue::Bytes(bytes), at }) = &draft.queue else { return };
+        let Some(Located {
+            value: Queue::Bytes(bytes),
+            at,
+        }) = &draft.queue
+        else {
+            return;
+        };
         let overhead = value(&draft.overhead).unwrap_or_default();
         let packet = PACKET_BYTES + i64::from(overhead);
         if i64::try_from(*bytes).is_ok_and(|bytes| bytes < packet) {
@@ -43,7 +49,10 @@ impl Reader {
 
     fn finish_delay(&mut self, draft: &DelayDraft) -> Delay {
         let mean_ns = value(&draft.mean).unwrap_or_default();
-        let constant = Delay { mean_ns, jitter: None };
+        let constant = Delay {
+            mean_ns,
+            jitter: None,
+        };
         let Some(spread) = &draft.spread else {
             self.nothing_without_jitter(draft);
             return constant;
@@ -54,12 +63,19 @@ impl Reader {
                 Spread::Sd(_) => "sd",
             };
             let help = "say about which delay: delay = { mean = \"50ms\", jitter = \"5ms\" }";
-            self.mistakes.push(Mistake::new(&spread.at, format!("`{key}` without `mean`"), help));
+            self.mistakes.push(Mistake::new(
+                &spread.at,
+                format!("`{key}` without `mean`"),
+                help,
+            ));
             return constant;
         }
         self.coherence_is_not_zero(draft);
         match self.jitter(draft, spread, mean_ns) {
-            jitter if jitter.sd_ns > 0.0 => Delay { mean_ns, jitter: Some(jitter) },
+            jitter if jitter.sd_ns > 0.0 => Delay {
+                mean_ns,
+                jitter: Some(jitter),
+            },
             _ => constant,
         }
     }
@@ -82,7 +98,10 @@ impl Reader {
         if written > largest {
             let places = [
                 draft.mean.as_ref().map(|mean| &mean.at),
-                draft.distribution.as_ref().map(|distribution| &distribution.at),
+                draft
+                    .distribution
+                    .as_ref()
+                    .map(|distribution| &distribution.at),
             ];
             self.mistakes.push(too_wide(
                 latest(&spread.at, places),
@@ -104,7 +123,8 @@ impl Reader {
         if let Some(Located { value: 0, at }) = &draft.coherence {
             let help = "leave it out for one that fits the spread; for independent packets \
                         write reorder = \"jitter\"";
-            self.mistakes.push(Mistake::new(at, "a coherence time of zero", help));
+            self.mistakes
+                .push(Mistake::new(at, "a coherence time of zero", help));
         }
     }
 
@@ -118,12 +138,15 @@ impl Reader {
         for (key, at) in shaping {
             let Some(at) = at else { continue };
             let help = "it says how the delay varies: give `jitter` or `sd` too, or leave it out";
-            self.mistakes.push(Mistake::new(at, format!("`{key}` without `jitter`"), help));
+            self.mistakes
+                .push(Mistake::new(at, format!("`{key}` without `jitter`"), help));
         }
-        if let (Some(table), None, true) = (&draft.table, &draft.mean, before == self.mistakes.len())
+        if let (Some(table), None, true) =
+            (&draft.table, &draft.mean, before == self.mistakes.len())
         {
             let help = "write delay = { mean = \"50ms\" } or delay = \"50ms\"";
-            self.mistakes.push(Mistake::new(table, "a delay without `mean`", help));
+            self.mistakes
+                .push(Mistake::new(table, "a delay without `mean`", help));
         }
     }
 }
@@ -164,5 +187,8 @@ fn value<T: Copy>(slot: &Option<Located<T>>) -> Option<T> {
 
 /// Of the places that do not go together, the one written last: it was the one to change.
 fn latest<'a, const N: usize>(first: &'a At, others: [Option<&'a At>; N]) -> &'a At {
-    others.into_iter().flatten().fold(first, |a, b| if b.source > a.source { b } else { a })
+    others
+        .into_iter()
+        .flatten()
+        .fold(first, |a, b| if b.source > a.source { b } else { a })
 }

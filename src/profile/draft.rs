@@ -61,7 +61,12 @@ impl Reader {
         read: impl Fn(&Located<Value>) -> Result<T, Mistake>,
     ) {
         match read(value) {
-            Ok(read) => *slot = Some(Located { value: read, at: value.at.clone() }),
+            Ok(read) => {
+                *slot = Some(Located {
+                    value: read,
+                    at: value.at.clone(),
+                })
+            }
             Err(mistake) => self.mistakes.push(mistake),
         }
     }
@@ -135,14 +140,18 @@ impl Reader {
                 "coherence" => {
                     self.put_or_remove(&mut draft.coherence, value, |v| duration(v, "coherence"));
                 }
-                _ => self.mistakes.push(keys::unknown(&entry.key, Section::Delay)),
+                _ => self
+                    .mistakes
+                    .push(keys::unknown(&entry.key, Section::Delay)),
             }
         }
     }
 
     /// `jitter` and `sd`: one slot.
     fn spread(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
-        let mut given = entries.iter().filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
+        let mut given = entries
+            .iter()
+            .filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
         let Some(entry) = given.next() else { return };
         if let Some(second) = given.next() {
             self.mistakes.push(Mistake::new(
@@ -164,7 +173,11 @@ impl Reader {
         let key = entry.key.value.as_str();
         self.put(&mut draft.spread, &entry.value, |v| {
             let Nanoseconds(ns) = quantity(v, key, "\"5ms\"")?;
-            Ok(if key == "sd" { Spread::Sd(ns) } else { Spread::Jitter(ns) })
+            Ok(if key == "sd" {
+                Spread::Sd(ns)
+            } else {
+                Spread::Jitter(ns)
+            })
         });
     }
 }
@@ -180,9 +193,9 @@ fn quantity<T: FromStr<Err = UnitError>>(
     example: &str,
 ) -> Result<T, Mistake> {
     match &value.value {
-        Value::Text(text) | Value::Number(text) => {
-            text.parse().map_err(|error| Mistake::unit(&value.at, error))
-        }
+        Value::Text(text) | Value::Number(text) => text
+            .parse()
+            .map_err(|error| Mistake::unit(&value.at, error)),
         other => Err(Mistake::new(
             &value.at,
             format!("`{key}` cannot be {}", other.kind()),
@@ -199,7 +212,11 @@ fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
     const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
         let title = format!("`overhead` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, "write bytes a packet, such as overhead = 18"));
+        return Err(Mistake::new(
+            &value.at,
+            title,
+            "write bytes a packet, such as overhead = 18",
+        ));
     };
     match text.parse::<i32>() {
         Ok(bytes) if RANGE.contains(&bytes) => Ok(bytes),
@@ -218,7 +235,10 @@ fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
 
 /// One word of a few.
 pub(super) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
-    let quoted: Vec<_> = T::WORDS.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+    let quoted: Vec<_> = T::WORDS
+        .iter()
+        .map(|(word, _)| format!("\"{word}\""))
+        .collect();
     let choice = format!("`{key}` is one of {}", quoted.join(", "));
     let Value::Text(text) = &value.value else {
         let title = format!("`{key}` cannot be {}", value.value.kind());

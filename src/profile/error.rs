@@ -87,7 +87,11 @@ pub struct Mistake {
 
 impl Mistake {
     pub(super) fn new(at: &At, title: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { at: at.clone(), title: title.into(), help: help.into() }
+        Self {
+            at: at.clone(),
+            title: title.into(),
+            help: help.into(),
+        }
     }
 
     pub(super) fn unit(at: &At, error: UnitError) -> Self {
@@ -110,20 +114,34 @@ impl Mistakes {
     /// Line, from 1, where `mistake` is.
     pub fn line(&self, mistake: &Mistake) -> usize {
         let start = mistake.at.span.start;
-        self.text_of(mistake).bytes().take(start).filter(|b| *b == b'\n').count() + 1
+        self.text_of(mistake)
+            .bytes()
+            .take(start)
+            .filter(|b| *b == b'\n')
+            .count()
+            + 1
     }
 
     /// The text that `mistake` is about.
     pub fn underlined(&self, mistake: &Mistake) -> &str {
-        self.text_of(mistake).get(mistake.at.span.clone()).unwrap_or_default()
+        self.text_of(mistake)
+            .get(mistake.at.span.clone())
+            .unwrap_or_default()
     }
 
     fn text_of(&self, mistake: &Mistake) -> &str {
-        self.sources.get(mistake.at.source).map_or("", |source| &source.text)
+        self.sources
+            .get(mistake.at.source)
+            .map_or("", |source| &source.text)
     }
 
     fn render(&self, renderer: &Renderer) -> String {
-        let mut parts: Vec<_> = self.list.iter().take(SHOWN).map(|m| self.one(renderer, m)).collect();
+        let mut parts: Vec<_> = self
+            .list
+            .iter()
+            .take(SHOWN)
+            .map(|m| self.one(renderer, m))
+            .collect();
         if self.list.len() > SHOWN {
             parts.push(format!("and {} more mistakes", self.list.len() - SHOWN));
         }
@@ -131,7 +149,10 @@ impl Mistakes {
     }
 
     fn one(&self, renderer: &Renderer, mistake: &Mistake) -> String {
-        let origin = self.sources.get(mistake.at.source).map_or("", |source| &source.origin);
+        let origin = self
+            .sources
+            .get(mistake.at.source)
+            .map_or("", |source| &source.origin);
         let span = mistake.at.span.clone();
         let snippet = Snippet::source(self.text_of(mistake)).path(origin);
         let group = Level::ERROR

@@ -11,11 +11,26 @@ pub(super) enum Section {
     Delay,
 }
 
-pub(super) const TOP: &[&str] =
-    &["name", "description", "source", "seed", "offload", "neighbours", "link", "up", "down"];
+pub(super) const TOP: &[&str] = &[
+    "name",
+    "description",
+    "source",
+    "seed",
+    "offload",
+    "neighbours",
+    "link",
+    "up",
+    "down",
+];
 pub(super) const LINK: &[&str] = &["rate", "overhead", "queue", "delay", "loss", "neighbours"];
-pub(super) const DELAY: &[&str] =
-    &["mean", "jitter", "sd", "distribution", "reorder", "coherence"];
+pub(super) const DELAY: &[&str] = &[
+    "mean",
+    "jitter",
+    "sd",
+    "distribution",
+    "reorder",
+    "coherence",
+];
 
 /// Other names for the same things.
 const ALIASES: &[(&str, &str)] = &[
@@ -83,7 +98,12 @@ pub(super) fn unknown(key: &Located<String>, section: Section) -> Mistake {
 
 /// The key that `word` stands for: by another name, or misspelt, here first.
 fn meant(word: &str, section: Section) -> Option<&'static str> {
-    let by_alias = |word: &str| ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, key)| *key);
+    let by_alias = |word: &str| {
+        ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == word)
+            .map(|(_, key)| *key)
+    };
     let others = || [TOP, LINK, DELAY].into_iter().flatten().copied();
     by_alias(word)
         .or_else(|| closest(word, section.keys().iter().copied()))

@@ -11,9 +11,11 @@ impl Profile {
     /// TOML that parses to this profile; keys at their defaults are left out.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
-        for (key, text) in
-            [("name", &self.name), ("description", &self.description), ("source", &self.source)]
-        {
+        for (key, text) in [
+            ("name", &self.name),
+            ("description", &self.description),
+            ("source", &self.source),
+        ] {
             if !text.is_empty() {
                 line(&mut out, key, toml::Value::String(text.clone()));
             }
@@ -67,9 +69,13 @@ fn section(out: &mut String, header: &str, link: &Link) {
 
 fn delay(delay: &Delay) -> String {
     let mean = quoted(Time(delay.mean_ns));
-    let Some(jitter) = &delay.jitter else { return mean };
-    let coherence =
-        jitter.coherence_ns.map(|ns| format!(", coherence = \"{}\"", Time(ns))).unwrap_or_default();
+    let Some(jitter) = &delay.jitter else {
+        return mean;
+    };
+    let coherence = jitter
+        .coherence_ns
+        .map(|ns| format!(", coherence = \"{}\"", Time(ns)))
+        .unwrap_or_default();
     format!(
         "{{ mean = {mean}, {}, distribution = \"{}\", reorder = \"{}\"{coherence} }}",
         spread(jitter),

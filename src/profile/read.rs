@@ -24,7 +24,10 @@ impl Profile {
     /// All mistakes in `text`, or that it is longer than [`MAX_BYTES`].
     pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
         if text.len() > MAX_BYTES {
-            return Err(ProfileError::TooLarge { origin: origin.to_owned(), limit: MAX_BYTES });
+            return Err(ProfileError::TooLarge {
+                origin: origin.to_owned(),
+                limit: MAX_BYTES,
+            });
         }
         let mut reader = Reader::default();
         let mut draft = Draft::default();
@@ -32,7 +35,10 @@ impl Profile {
             Ok(entries) => draft.read(&mut reader, &entries),
             Err(mistakes) => reader.mistakes = mistakes,
         }
-        let source = Source { origin: origin.to_owned(), text: text.to_owned() };
+        let source = Source {
+            origin: origin.to_owned(),
+            text: text.to_owned(),
+        };
         draft.finish(reader, vec![source])
     }
 
@@ -42,7 +48,10 @@ impl Profile {
     /// As [`Profile::parse`], and where the bytes are not UTF-8.
     pub fn from_bytes(bytes: &[u8], origin: &str) -> Result<Self, ProfileError> {
         if bytes.len() > MAX_BYTES {
-            return Err(ProfileError::TooLarge { origin: origin.to_owned(), limit: MAX_BYTES });
+            return Err(ProfileError::TooLarge {
+                origin: origin.to_owned(),
+                limit: MAX_BYTES,
+            });
         }
         let error = match str::from_utf8(bytes) {
             Ok(text) => return Self::parse(text, origin),
@@ -52,15 +61,27 @@ impl Profile {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let start = error.valid_up_to();
         let end = start + char::REPLACEMENT_CHARACTER.len_utf8();
-        let bad: Vec<_> =
-            bytes[start..].iter().take(error.error_len().unwrap_or(4)).map(|b| format!("{b:#04x}")).collect();
+        let bad: Vec<_> = bytes[start..]
+            .iter()
+            .take(error.error_len().unwrap_or(4))
+            .map(|b| format!("{b:#04x}"))
+            .collect();
         let mistake = Mistake::new(
-            &At { source: 0, span: start..end },
+            &At {
+                source: 0,
+                span: start..end,
+            },
             format!("not UTF-8 text: {}", bad.join(" ")),
             "save the file as UTF-8",
         );
-        let source = Source { origin: origin.to_owned(), text };
-        Err(ProfileError::Mistakes(Mistakes::new(vec![source], vec![mistake])))
+        let source = Source {
+            origin: origin.to_owned(),
+            text,
+        };
+        Err(ProfileError::Mistakes(Mistakes::new(
+            vec![source],
+            vec![mistake],
+        )))
     }
 
     /// Reads a profile file; one without a name takes the file's.
@@ -72,7 +93,10 @@ impl Profile {
         File::open(path)
             // One byte more than allowed shows that there is more, even in /dev/zero.
             .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-            .map_err(|error| ProfileError::Unreadable { path: path.to_owned(), error })?;
+            .map_err(|error| ProfileError::Unreadable {
+                path: path.to_owned(),
+                error,
+            })?;
         let mut profile = Self::from_bytes(&bytes, &path.display().to_string())?;
         if profile.name.is_empty() {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -102,8 +126,10 @@ impl Draft {
             self.top(reader, &mut both, entry);
         }
         if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
-            let (offload, link): (Vec<_>, Vec<_>) =
-                link.iter().cloned().partition(|entry| entry.key.value == "offload");
+            let (offload, link): (Vec<_>, Vec<_>) = link
+                .iter()
+                .cloned()
+                .partition(|entry| entry.key.value == "offload");
             for entry in &offload {
                 self.offload(reader, entry);
             }
@@ -130,33 +156,41 @@ impl Draft {
             "offload" => self.offload(reader, entry),
             "neighbours" => reader.put(&mut both.neighbours, value, |v| word(v, "neighbours")),
             key if keys::TOP.contains(&key) => {}
-            _ => reader.mistakes.push(keys::unknown(&entry.key, Section::Top)),
+            _ => reader
+                .mistakes
+                .push(keys::unknown(&entry.key, Section::Top)),
         }
     }
 
     fn offload(&mut self, reader: &mut Reader, entry: &Entry) {
         if self.offload.is_some() {
             let help = "keep the one at the top of the file: it is for the whole device";
-            reader.mistakes.push(Mistake::new(&entry.key.at, "`offload` is given twice", help));
+            reader.mistakes.push(Mistake::new(
+                &entry.key.at,
+                "`offload` is given twice",
+                help,
+            ));
         }
         reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
     }
 
-    pub fn finish(
-        self,
-        mut reader: Reader,
-        sources: Vec<Source>,
-    ) -> Result<Profile, ProfileError> {
+    pub fn finish(self, mut reader: Reader, sources: Vec<Source>) -> Result<Profile, ProfileError> {
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
         if !reader.mistakes.is_empty() {
-            return Err(ProfileError::Mistakes(Mistakes::new(sources, reader.mistakes)));
+            return Err(ProfileError::Mistakes(Mistakes::new(
+                sources,
+                reader.mistakes,
+            )));
         }
         Ok(Profile {
             name: self.name.map(|name| name.value).unwrap_or_default(),
             description: self.description.map(|text| text.value).unwrap_or_default(),
             source: self.source.map(|text| text.value).unwrap_or_default(),
             seed: self.seed.map(|seed| seed.value),
-            offload: self.offload.map(|offload| offload.value).unwrap_or_default(),
+            offload: self
+                .offload
+                .map(|offload| offload.value)
+                .unwrap_or_default(),
             up,
             down,
         })
@@ -171,7 +205,9 @@ fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [Entry]> {
     let key = &entry.key.value;
     let title = format!("`{key}` cannot be {}", entry.value.value.kind());
     let help = format!("write the header [{key}] on a line of its own, its keys below");
-    reader.mistakes.push(Mistake::new(&entry.value.at, title, help));
+    reader
+        .mistakes
+        .push(Mistake::new(&entry.value.at, title, help));
     None
 }
 
@@ -187,9 +223,16 @@ fn name(value: &Located<Value>) -> Result<String, Mistake> {
 /// Text that may have several lines, but nothing that a terminal would act upon.
 fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     let text = text(value, key, TEXT_BYTES)?;
-    if let Some(bad) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
+    if let Some(bad) = text
+        .chars()
+        .find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r'))
+    {
         let title = format!("`{key}` has a control character, U+{:04X}", u32::from(bad));
-        return Err(Mistake::new(&value.at, title, "only line ends and tabs are allowed"));
+        return Err(Mistake::new(
+            &value.at,
+            title,
+            "only line ends and tabs are allowed",
+        ));
     }
     Ok(text)
 }
@@ -197,11 +240,19 @@ fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
 fn text(value: &Located<Value>, key: &str, limit: usize) -> Result<String, Mistake> {
     let Value::Text(text) = &value.value else {
         let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, format!("write text: {key} = \"...\"")));
+        return Err(Mistake::new(
+            &value.at,
+            title,
+            format!("write text: {key} = \"...\""),
+        ));
     };
     if text.len() > limit {
         let title = format!("`{key}` has {} bytes", text.len());
-        return Err(Mistake::new(&value.at, title, format!("the limit is {limit} bytes")));
+        return Err(Mistake::new(
+            &value.at,
+            title,
+            format!("the limit is {limit} bytes"),
+        ));
     }
     Ok(text.clone())
 }
@@ -212,7 +263,10 @@ fn seed(value: &Located<Value>) -> Result<u64, Mistake> {
         _ => None,
     };
     seed.ok_or_else(|| {
-        let help = format!("write a whole number from 0 to {}, such as seed = 42", u64::MAX);
+        let help = format!(
+            "write a whole number from 0 to {}, such as seed = 42",
+            u64::MAX
+        );
         Mistake::new(&value.at, "this is not a seed", help)
     })
 }

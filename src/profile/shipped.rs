@@ -57,11 +57,15 @@ pub fn find(what: &str) -> Result<Profile, ProfileError> {
         return shipped.parse();
     }
     let names = || SHIPPED.iter().map(|shipped| shipped.name);
-    let near =
-        closest(what, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let near = closest(what, names())
+        .map(|near| format!("did you mean `{near}`? "))
+        .unwrap_or_default();
     let help = format!(
         "help: {near}the shipped ones are {}; a file needs a `/` or `.toml` in its name",
         names().collect::<Vec<_>>().join(", ")
     );
-    Err(ProfileError::UnknownName { name: what.to_owned(), help })
+    Err(ProfileError::UnknownName {
+        name: what.to_owned(),
+        help,
+    })
 }

@@ -41,7 +41,10 @@ pub(super) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mist
     if errors.is_empty() {
         return Ok(Origin { source, offset: 0 }.entries(table.get_ref()));
     }
-    Err(errors.iter().map(|error| syntax(source, text, 0..text.len(), error)).collect())
+    Err(errors
+        .iter()
+        .map(|error| syntax(source, text, 0..text.len(), error))
+        .collect())
 }
 
 /// Reads one TOML value: the part of `text` from `offset` on.
@@ -60,7 +63,11 @@ fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Err
     let span = error.span().unwrap_or(0..within.len());
     let span = on_characters(text, within.start + span.start, within.start + span.end);
     let help = "profiles are TOML: `key = \"value\"` lines under headers such as `[up]`";
-    Mistake::new(&At { source, span }, format!("not valid TOML: {}", error.message()), help)
+    Mistake::new(
+        &At { source, span },
+        format!("not valid TOML: {}", error.message()),
+        help,
+    )
 }
 
 /// The range widened to whole characters, so that it can be sliced and drawn.
@@ -85,33 +92,46 @@ struct Origin {
 impl Origin {
     fn at<T>(&self, spanned: &Spanned<T>) -> At {
         let span = spanned.span();
-        At { source: self.source, span: span.start + self.offset..span.end + self.offset }
+        At {
+            source: self.source,
+            span: span.start + self.offset..span.end + self.offset,
+        }
     }
 
     fn entries(&self, table: &DeTable) -> Vec<Entry> {
-        let entry = |(key, value)| Entry { key: self.key(key), value: self.value(value) };
+        let entry = |(key, value)| Entry {
+            key: self.key(key),
+            value: self.value(value),
+        };
         table.iter().map(entry).collect()
     }
 
     fn key(&self, key: &Spanned<std::borrow::Cow<str>>) -> Located<String> {
-        Located { value: key.get_ref().to_string(), at: self.at(key) }
+        Located {
+            value: key.get_ref().to_string(),
+            at: self.at(key),
+        }
     }
 
     fn value(&self, value: &Spanned<DeValue>) -> Located<Value> {
         let kind = match value.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix())
-            {
-                Ok(integer) => Value::Number(integer.to_string()),
-                // More than 38 digits: too large for every key, which will say so.
-                Err(_) => Value::Number(integer.as_str().to_owned()),
-            },
+            DeValue::Integer(integer) => {
+                match i128::from_str_radix(integer.as_str(), integer.radix()) {
+                    Ok(integer) => Value::Number(integer.to_string()),
+                    // More than 38 digits: too large for every key, which will say so.
+                    Err(_) => Value::Number(integer.as_str().to_owned()),
+                }
+            }
             DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
             DeValue::Table(table) => Value::Table(self.entries(table)),
             DeValue::Boolean(_) => Value::Other("true or false"),
             DeValue::Datetime(_) => Value::Other("a date or time"),
             DeValue::Array(_) => Value::Other("an array"),
         };
-        Located { value: kind, at: self.at(value) }
+        Located {
+            value: kind,
+            at: self.at(value),
+        }
     }
 }

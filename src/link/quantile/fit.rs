@@ -57,7 +57,9 @@ pub fn delay_table(delay: &Delay) -> Result<Vec<u64>, SpreadError> {
     }
     let q = standard(jitter.distribution);
     let (shift, scale) = fit(q, lowest_shift(jitter.distribution), mean, sd);
-    Ok(q.iter().map(|q| (shift + scale * q).max(0.0).round() as u64).collect())
+    Ok(q.iter()
+        .map(|q| (shift + scale * q).max(0.0).round() as u64)
+        .collect())
 }
 
 /// Shift and scale for `mean` and `sd`, `sd` being possible.

@@ -58,7 +58,9 @@ fn standard(distribution: Distribution) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
     TABLES[distribution as usize].get_or_init(|| match distribution {
         Distribution::ParetoNormal => pareto_normal::table(),
-        other => (0..TABLE_LEN).map(|i| quantile(other, table_x(i))).collect(),
+        other => (0..TABLE_LEN)
+            .map(|i| quantile(other, table_x(i)))
+            .collect(),
     })
 }
 

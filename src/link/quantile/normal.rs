@@ -29,6 +29,12 @@ pub(super) fn gauss_legendre() -> [(f64, f64); 5] {
     let outer = (5.0 + 2.0 * (10f64 / 7.0).sqrt()).sqrt() / 3.0;
     let heavy = (322.0 + 13.0 * 70f64.sqrt()) / 900.0;
     let light = (322.0 - 13.0 * 70f64.sqrt()) / 900.0;
-    [(-outer, light), (-inner, heavy), (0.0, 128.0 / 225.0), (inner, heavy), (outer, light)]
-        .map(|(x, weight)| (0.5 * (1.0 + x), 0.5 * weight))
+    [
+        (-outer, light),
+        (-inner, heavy),
+        (0.0, 128.0 / 225.0),
+        (inner, heavy),
+        (outer, light),
+    ]
+    .map(|(x, weight)| (0.5 * (1.0 + x), 0.5 * weight))
 }

@@ -46,7 +46,11 @@ fn distribution_at(t: f64) -> At {
             slope += mass * 3.0 * survival / r * R_PER_T;
         }
     }
-    At { below, above, density: slope }
+    At {
+        below,
+        above,
+        density: slope,
+    }
 }
 
 /// Solves P(T < t) = P(N < x) from a near `t`; also dt/dx there.
@@ -58,7 +62,11 @@ fn solve(x: f64, mut t: f64) -> (f64, f64) {
     // Two to five steps; the bound only keeps a mistake from hanging the program.
     for _ in 0..100 {
         let at = distribution_at(t);
-        let (tail, sign) = if x < 0.0 { (at.below, 1.0) } else { (at.above, -1.0) };
+        let (tail, sign) = if x < 0.0 {
+            (at.below, 1.0)
+        } else {
+            (at.above, -1.0)
+        };
         let step = sign * (wanted / tail).ln() * tail / at.density;
         t += step;
         slope = density(x) / at.density;
@@ -84,7 +92,11 @@ pub(super) fn table() -> Vec<f64> {
         // Two slopes extrapolate the next point so well that one Newton step is enough.
         let (mut t, mut slope, mut before) = (start, slope, slope);
         for k in 1..=middle {
-            let i = if direction > 0.0 { middle + k } else { middle - k };
+            let i = if direction > 0.0 {
+                middle + k
+            } else {
+                middle - k
+            };
             let guess = t + direction * TABLE_STEP * (1.5 * slope - 0.5 * before);
             before = slope;
             (t, slope) = solve(table_x(i), guess);

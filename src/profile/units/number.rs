@@ -12,11 +12,19 @@ pub(super) struct Unit {
 
 impl Unit {
     pub const fn decimal(name: &'static str, exponent: i32) -> Self {
-        Self { name, factor: 1.0, exponent }
+        Self {
+            name,
+            factor: 1.0,
+            exponent,
+        }
     }
 
     pub const fn times(name: &'static str, factor: f64) -> Self {
-        Self { name, factor, exponent: 0 }
+        Self {
+            name,
+            factor,
+            exponent: 0,
+        }
     }
 }
 
@@ -52,7 +60,12 @@ impl<'a> Number<'a> {
         let mantissa = &text[..end];
         let (exponent, length) = exponent_of(&text[end..]);
         end += length;
-        let number = Self { mantissa, exponent, negative, text: &text[..end] };
+        let number = Self {
+            mantissa,
+            exponent,
+            negative,
+            text: &text[..end],
+        };
         Some((number, text[end..].trim_start()))
     }
 
@@ -60,7 +73,10 @@ impl<'a> Number<'a> {
     pub fn in_unit(&self, unit: &Unit) -> f64 {
         let exponent = self.exponent.saturating_add(unit.exponent);
         // The mantissa is digits with at most one point: this always reads as a number.
-        format!("{}e{exponent}", self.mantissa).parse::<f64>().unwrap_or(f64::NAN) * unit.factor
+        format!("{}e{exponent}", self.mantissa)
+            .parse::<f64>()
+            .unwrap_or(f64::NAN)
+            * unit.factor
     }
 
     pub fn is_negative(&self) -> bool {
@@ -70,7 +86,9 @@ impl<'a> Number<'a> {
 
 /// An exponent such as `e-3`: its value and length; 0 and 0 without one.
 fn exponent_of(text: &str) -> (i32, usize) {
-    let Some(rest) = text.strip_prefix(['e', 'E']) else { return (0, 0) };
+    let Some(rest) = text.strip_prefix(['e', 'E']) else {
+        return (0, 0);
+    };
     let sign = usize::from(rest.starts_with(['+', '-']));
     let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
     match rest[..sign + digits].parse() {
@@ -106,7 +124,10 @@ impl Kind {
     /// The same, with the unit it was written in.
     pub fn read_with_unit(&self, text: &str) -> Result<(f64, &'static Unit), UnitError> {
         let Some((number, unit)) = Number::split(text) else {
-            return Err(UnitError::new(format!("`{text}` is not {}", self.name), self.looks()));
+            return Err(UnitError::new(
+                format!("`{text}` is not {}", self.name),
+                self.looks(),
+            ));
         };
         if number.is_negative() {
             let help = format!("{} cannot be below zero; {}", self.name, self.looks());
@@ -115,19 +136,29 @@ impl Kind {
         let unit = self.unit(&number, unit)?;
         let value = number.in_unit(unit);
         if !value.is_finite() {
-            return Err(UnitError::new(format!("`{text}` is too large"), self.looks()));
+            return Err(UnitError::new(
+                format!("`{text}` is too large"),
+                self.looks(),
+            ));
         }
         Ok((value, unit))
     }
 
     fn unit(&self, number: &Number, name: &str) -> Result<&'static Unit, UnitError> {
         if name.is_empty() {
-            let help = format!("did you mean \"{}{}\"? ({})", number.text, self.usual, self.looks());
-            return Err(UnitError::new(format!("`{}` has no unit", number.text), help));
+            let help = format!(
+                "did you mean \"{}{}\"? ({})",
+                number.text,
+                self.usual,
+                self.looks()
+            );
+            return Err(UnitError::new(
+                format!("`{}` has no unit", number.text),
+                help,
+            ));
         }
-        let same = |u: &&Unit| {
-            u.name == name || (self.ignore_case && u.name.eq_ignore_ascii_case(name))
-        };
+        let same =
+            |u: &&Unit| u.name == name || (self.ignore_case && u.name.eq_ignore_ascii_case(name));
         if let Some(unit) = self.units.iter().find(same) {
             return Ok(unit);
         }
@@ -135,7 +166,10 @@ impl Kind {
             Some(near) => format!("did you mean \"{}{near}\"? ({})", number.text, self.looks()),
             None => self.looks(),
         };
-        Err(UnitError::new(format!("`{name}` is not a unit of {}", self.name), help))
+        Err(UnitError::new(
+            format!("`{name}` is not a unit of {}", self.name),
+            help,
+        ))
     }
 
     /// The unit that `name` shortens ("M"), lengthens ("Mbit/s") or misspells.

@@ -17,7 +17,10 @@ impl FromStr for Percent {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let Some((number, unit)) = Number::split(text) else {
-            return Err(UnitError::new(format!("`{text}` is not a probability"), LOOKS));
+            return Err(UnitError::new(
+                format!("`{text}` is not a probability"),
+                LOOKS,
+            ));
         };
         if number.is_negative() {
             return Err(UnitError::new(

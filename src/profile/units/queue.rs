@@ -56,36 +56,54 @@ impl FromStr for Queue {
 fn packets(text: &str, value: f64) -> Result<Queue, UnitError> {
     if value.fract() != 0.0 {
         let help = format!("did you mean \"{}p\"?", value.ceil());
-        return Err(UnitError::new(format!("`{text}` is not a whole number of packets"), help));
+        return Err(UnitError::new(
+            format!("`{text}` is not a whole number of packets"),
+            help,
+        ));
     }
     if value < 1.0 {
         return Err(too_small(text, "the smallest queue is \"1p\""));
     }
     if value > MAX_PACKETS {
-        return Err(UnitError::new(format!("`{text}` is too long"), "the limit is \"65536p\""));
+        return Err(UnitError::new(
+            format!("`{text}` is too long"),
+            "the limit is \"65536p\"",
+        ));
     }
     Ok(Queue::Packets(value as u32))
 }
 
 fn bytes(text: &str, value: f64) -> Result<Queue, UnitError> {
     if value < 1.0 {
-        return Err(too_small(text, "give it a packet's bytes at least, \"1514B\" on Ethernet"));
+        return Err(too_small(
+            text,
+            "give it a packet's bytes at least, \"1514B\" on Ethernet",
+        ));
     }
     if value > MAX_BYTES {
-        return Err(UnitError::new(format!("`{text}` is too long"), "the limit is 4 GiB less 1"));
+        return Err(UnitError::new(
+            format!("`{text}` is too long"),
+            "the limit is 4 GiB less 1",
+        ));
     }
     Ok(Queue::Bytes(value.round() as u64))
 }
 
 fn time(text: &str) -> Result<Queue, UnitError> {
     match text.parse()? {
-        Time(0) => Err(too_small(text, "a queue in packets can be as short as \"1p\"")),
+        Time(0) => Err(too_small(
+            text,
+            "a queue in packets can be as short as \"1p\"",
+        )),
         Time(ns) => Ok(Queue::Time(ns)),
     }
 }
 
 fn too_small(text: &str, help: &str) -> UnitError {
-    UnitError::new(format!("a queue of `{text}` is smaller than one packet"), help)
+    UnitError::new(
+        format!("a queue of `{text}` is smaller than one packet"),
+        help,
+    )
 }
 
 impl fmt::Display for Queue {

@@ -41,7 +41,10 @@ impl FromStr for Rate {
                 "the slowest rate is \"1bit\"; without the key there is no limit; {}",
                 KIND.looks()
             );
-            return Err(UnitError::new(format!("a rate of `{text}` lets nothing through"), help));
+            return Err(UnitError::new(
+                format!("a rate of `{text}` lets nothing through"),
+                help,
+            ));
         }
         if bits > MAX_BITS {
             let help = format!("the fastest rate is \"1Tbit\"; {}", KIND.looks());
@@ -62,7 +65,9 @@ fn refuse_bytes(text: &str) -> Result<(), UnitError> {
         ("mibps", "Mibit"),
         ("gibps", "Gibit"),
     ];
-    let Some((number, name)) = Number::split(text) else { return Ok(()) };
+    let Some((number, name)) = Number::split(text) else {
+        return Ok(());
+    };
     let Some((_, bit)) = BYTES.iter().find(|(bps, _)| bps.eq_ignore_ascii_case(name)) else {
         return Ok(());
     };
@@ -72,7 +77,10 @@ fn refuse_bytes(text: &str) -> Result<(), UnitError> {
          a second (which is how tc reads `{name}`)",
         number.text
     );
-    Err(UnitError::new(format!("`{name}` may mean bits or bytes a second"), help))
+    Err(UnitError::new(
+        format!("`{name}` may mean bits or bytes a second"),
+        help,
+    ))
 }
 
 impl fmt::Display for Rate {

@@ -20,14 +20,14 @@ const KIND: Kind = Kind {
     name: "a duration",
     plural: "durations",
     units: &[
-    Unit::decimal("ns", 0),
-    Unit::decimal("us", 3),
-    Unit::decimal("\u{b5}s", 3),  // micro sign
-    Unit::decimal("\u{3bc}s", 3), // small mu
-    Unit::decimal("ms", 6),
-    Unit::decimal("s", 9),
-    Unit::times("min", 60e9),
-],
+        Unit::decimal("ns", 0),
+        Unit::decimal("us", 3),
+        Unit::decimal("\u{b5}s", 3),  // micro sign
+        Unit::decimal("\u{3bc}s", 3), // small mu
+        Unit::decimal("ms", 6),
+        Unit::decimal("s", 9),
+        Unit::times("min", 60e9),
+    ],
     ignore_case: false,
     examples: "\"50ms\", \"0.5ms\", \"800us\", \"1.2s\"",
     usual: "ms",
@@ -39,7 +39,10 @@ impl FromStr for Nanoseconds {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let ns = KIND.read(text)?;
         if ns > MAX_NS {
-            return Err(UnitError::new(format!("`{text}` is too long"), "the limit is one hour"));
+            return Err(UnitError::new(
+                format!("`{text}` is too long"),
+                "the limit is one hour",
+            ));
         }
         Ok(Self(ns))
     }

@@ -16,38 +16,72 @@ pub struct Malformed {
 type Breaks = fn(&str, char) -> Vec<u8>;
 
 const KINDS: &[(&str, Breaks)] = &[
-    ("key misspelt", |line, letter| format!("{letter}q{line}").into()),
-    ("no equals sign", |line, letter| line.replacen('=', &letter.to_string(), 1).into()),
-    ("two equals signs", |line, _| line.replacen('=', "==", 1).into()),
-    ("no value", |line, _| line.split('=').next().unwrap_or("").to_owned().into()),
-    ("value not quoted", |line, letter| format!("{}= {letter}x5", key(line)).into()),
-    ("quote not closed", |line, letter| format!("{}= \"{letter}", key(line)).into()),
+    ("key misspelt", |line, letter| {
+        format!("{letter}q{line}").into()
+    }),
+    ("no equals sign", |line, letter| {
+        line.replacen('=', &letter.to_string(), 1).into()
+    }),
+    ("two equals signs", |line, _| {
+        line.replacen('=', "==", 1).into()
+    }),
+    ("no value", |line, _| {
+        line.split('=').next().unwrap_or("").to_owned().into()
+    }),
+    ("value not quoted", |line, letter| {
+        format!("{}= {letter}x5", key(line)).into()
+    }),
+    ("quote not closed", |line, letter| {
+        format!("{}= \"{letter}", key(line)).into()
+    }),
     ("line twice", |line, _| format!("{line}\n{line}").into()),
-    ("a date", |line, _| format!("{}= 1979-05-27", key(line)).into()),
-    ("an array", |line, letter| format!("{}= [\"{letter}\"]", key(line)).into()),
+    ("a date", |line, _| {
+        format!("{}= 1979-05-27", key(line)).into()
+    }),
+    ("an array", |line, letter| {
+        format!("{}= [\"{letter}\"]", key(line)).into()
+    }),
     ("true", |line, _| format!("{}= true", key(line)).into()),
     ("minus five", |line, _| format!("{}= -5", key(line)).into()),
     ("an unknown key in a table", |line, letter| {
         format!("{}= {{ {letter}q = \"5ms\" }}", key(line)).into()
     }),
-    ("a control character", |line, _| format!("{}= \"5\u{1b}\"", key(line)).into()),
-    ("not UTF-8", |line, letter| {
-        [line.as_bytes(), b" # ", letter.to_string().as_bytes(), &[0xff]].concat()
+    ("a control character", |line, _| {
+        format!("{}= \"5\u{1b}\"", key(line)).into()
     }),
-    ("rest after the value", |line, letter| format!("{line} {letter}").into()),
-    ("an open table", |line, letter| format!("{line}\n[{letter}").into()),
-    ("an unknown table", |line, letter| format!("{line}\n[{letter}q]").into()),
+    ("not UTF-8", |line, letter| {
+        [
+            line.as_bytes(),
+            b" # ",
+            letter.to_string().as_bytes(),
+            &[0xff],
+        ]
+        .concat()
+    }),
+    ("rest after the value", |line, letter| {
+        format!("{line} {letter}").into()
+    }),
+    ("an open table", |line, letter| {
+        format!("{line}\n[{letter}").into()
+    }),
+    ("an unknown table", |line, letter| {
+        format!("{line}\n[{letter}q]").into()
+    }),
 ];
 
 /// Ways to break a value that is a quantity.
 const QUANTITIES: &[(&str, Breaks)] = &[
-    ("unknown unit", |line, letter| value(line, &format!("5{letter}q"))),
+    ("unknown unit", |line, letter| {
+        value(line, &format!("5{letter}q"))
+    }),
     ("no unit", |line, _| value(line, "5")),
     ("negative", |line, _| value(line, "-5ms")),
     ("negative percentage", |line, _| value(line, "-5%")),
     ("more than everything", |line, _| value(line, "1e30%")),
     ("two points", |line, _| value(line, "5.5.5ms")),
-    ("no number", |line, letter| value(line, &format!("{letter}ms"))),
+    ("no number", |line, letter| {
+        value(line, &format!("{letter}ms"))
+    }),
     ("empty", |line, _| value(line, "")),
     ("an exponent too many", |line, _| value(line, "5e999s")),
 ];
@@ -68,7 +102,12 @@ pub fn malformed(count: usize) -> Vec<Malformed> {
     (0..count)
         .map(|_| {
             let (profile, line, kind, letter) = draw();
-            broken(SHIPPED[profile].text, line, kind, letter.chars().next().unwrap_or('q'))
+            broken(
+                SHIPPED[profile].text,
+                line,
+                kind,
+                letter.chars().next().unwrap_or('q'),
+            )
         })
         .collect()
 }
