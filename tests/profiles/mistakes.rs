@@ -215,6 +215,22 @@ fn wrong_changes() {
     assert_eq!(mistakes(set(&hsdpa, &["x=1", "y=2"])).iter().count(), 2);
 }
 
+/// A file from elsewhere must not reach the terminal's controls through a message.
+#[test]
+fn no_control_characters_in_messages() {
+    for text in [
+        "[up]\nrate = \"\\u001b[31m5\"",
+        "\"\\u001b[31m\" = 5",
+        "[up]\n# \u{9b}31m\nq = 5 # \u{1b}",
+    ] {
+        let shown = mistakes(Profile::parse(text, "x.toml")).to_string();
+        assert!(
+            !shown.contains(|c: char| c.is_control() && c != '\n'),
+            "{shown:?}"
+        );
+    }
+}
+
 /// Neither depth nor number of mistakes may take the stack or the evening.
 #[test]
 fn monsters() {
