@@ -104,6 +104,20 @@ struct emud_table {
 	__u64 delay_ns[EMUD_TABLE_LEN];
 };
 
+/* The queue and the order of one direction: lives on through `emud set`. */
+struct emud_state {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock; /* always read as 0 */
+#endif
+	__u32 ring_pos; /* packets admitted so far */
+	__u64 busy_until; /* the wire is busy until, ns */
+	__u64 busy_frac; /* and a fraction of a ns, times 2^rate_shift */
+	__u64 last_departure; /* the latest departure so far, ns */
+};
+_Static_assert(sizeof(struct emud_state) == 32, "shared with Rust");
+
 /* Which generation is in force, for both directions at once. */
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Makes a real network interface behave like a described link.
 
+pub mod abi;
+pub mod doctor;
+pub mod engine;
 pub mod link;
+pub mod netlink;
 pub mod profile;

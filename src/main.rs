@@ -1,2 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
-fn main() {}
+//! The `emud` command: parse, dispatch, exit code.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Failure};
+
+/// EX_USAGE of sysexits.h, in place of clap's 2.
+const EX_USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let _ = e.print();
+            return if e.use_stderr() {
+                EX_USAGE.into()
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    match cli.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, message }) => {
+            eprintln!("emud: {message}");
+            code.into()
+        }
+    }
+}

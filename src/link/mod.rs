@@ -1,4 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the kernel runs, made from a profile.
+//! What the kernel runs: compile a profile, attach it, read it back, change it,
+//! take it away.
 
+pub mod attach;
+pub mod attachment;
+pub mod change;
+pub mod compile;
+pub mod datapath;
+pub mod detach;
+mod error;
 pub mod quantile;
+pub mod report;
+pub mod saved;
+pub mod shapes;
+
+pub use error::LinkError;
+
+use crate::abi;
+use crate::netlink::Hook;
+
+/// Both directions, `EMUD_UP` and `EMUD_DOWN`.
+pub const DIRECTIONS: [u32; 2] = [abi::EMUD_UP, abi::EMUD_DOWN];
+
+/// Handle of emud's filters.
+const FILTER_HANDLE: u32 = 0xe3d;
+
+/// Where a direction's packets pass.
+const fn hook(direction: u32) -> Hook {
+    if direction == abi::EMUD_UP {
+        Hook::Egress
+    } else {
+        Hook::Ingress
+    }
+}
+
+/// How the user calls a direction.
+pub const fn direction_name(direction: u32) -> &'static str {
+    if direction == abi::EMUD_UP {
+        "up"
+    } else {
+        "down"
+    }
+}
+
+/// Now on CLOCK_MONOTONIC, the clock of every departure time.
+pub fn now_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}

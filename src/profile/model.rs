@@ -17,6 +17,17 @@ pub struct Profile {
     pub down: Link,
 }
 
+impl Profile {
+    /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`); `reversed` as seen from the other end.
+    pub fn direction(&self, direction: u32, reversed: bool) -> &Link {
+        if (direction == crate::abi::EMUD_UP) == reversed {
+            &self.down
+        } else {
+            &self.up
+        }
+    }
+}
+
 /// One direction of the link.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * parse: what is it, how long is it on the wire, which flow is it of.
+ *
+ * A flow is the 5-tuple; for ICMP the type stands for the ports (the echo
+ * identifier is a process id, which would make every ping meet another fate),
+ * for fragments nothing does, since only the first has ports.
+ */
+#ifndef EMUD_PARSE_H
+#define EMUD_PARSE_H
+
+#include "maps.h"
+#include "rng.h"
+
+/* Ports from here on are taken for ephemeral (net.ipv4.ip_local_port_range). */
+#define EMUD_EPHEMERAL_PORT 32768
+
+#define ETH_P_QINQ 0x88a8 /* ETH_P_8021AD */
+#define EMUD_VLAN_DEPTH 2
+#define EMUD_IP6_EXT_DEPTH 4
+#define EMUD_ND_FIRST 133 /* router solicitation */
+#define EMUD_ND_LAST 137 /* redirect */
+
+/* Enough for two tags, an IPv6 header and TCP's first 20 bytes. */
+#define EMUD_PULL_LEN (ETH_HLEN + 4 * EMUD_VLAN_DEPTH + 40 + 20)
+
+struct emud_vlan {
+	__be16 tci;
+	__be16 proto;
+};
+
+struct emud_cursor {
+	void *data;
+	void *end;
+	__u32 off; /* at most a few hundred: the verifier needs to see it */
+	__be16 proto;
+};
+
+static __always_inline void *emud_at(struct emud_cursor *c, __u32 len)
+{
+	void *p = c->data + c->off;
+
+	return p + len <= c->end ? p : NULL;
+}
+
+static __always_inline __u32 emud_ephemeral_out(__u32 ports)
+{
+	__u32 first = bpf_ntohs(ports & 0xffff), second = bpf_ntohs(ports >> 16);
+
+	if (first >= EMUD_EPHEMERAL_PORT)
+		ports &= 0xffff0000;
+	if (second >= EMUD_EPHEMERAL_PORT)
+		ports &= 0xffff;
+	return ports;
+}
+
+/* GSO and GRO packets are trains of wire packets, each with its own headers.
+ * gso_segs is not valid on ingress, gso_size is. */
+static __always_inline void emud_train(struct emud_packet *p, __u32 header_len)
+{
+	__u32 len = p->skb->len, size = p->skb->gso_size;
+
+	if (likely(!size) || len <= header_len)
+		return;
+	p->segments = (len - header_len + size - 1) / size;
+	p->wire_len += (p->segments - 1) * header_len;
+}
+
+static __always_inline void emud_parse_l4(struct emud_packet *p, struct emud_cursor *c,
+					  __u8 proto, __u64 addresses)
+{
+	__u32 ports = 0, *l4 = emud_at(c, sizeof(*l4));
+	__u32 header_len = c->off + 8;
+
+	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP ||
+	    proto == IPPROTO_DCCP || proto == IPPROTO_UDPLITE) {
+		if (l4)
+			ports = *l4;
+	} else if (proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) {
+		if (l4)
+			ports = *(__u8 *)l4;
+		if (proto == IPPROTO_ICMPV6 && ports >= EMUD_ND_FIRST &&
+		    ports <= EMUD_ND_LAST)
+			p->is_neighbour = 1;
+	}
+	if (proto == IPPROTO_TCP) {
+		struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
+
+		if (tcp)
+			header_len = c->off + tcp->doff * 4;
+	}
+	emud_train(p, header_len);
+	p->flow = emud_absorb(addresses, ((__u64)proto << 32) | ports) | 1;
+	p->service =
+		emud_absorb(addresses, ((__u64)proto << 32) | emud_ephemeral_out(ports)) |
+		1;
+}
+
+static __always_inline void emud_parse_ip4(struct emud_packet *p, struct emud_cursor *c)
+{
+	struct iphdr *ip = emud_at(c, sizeof(*ip));
+	__u64 addresses;
+	__u8 proto;
+
+	if (!ip || ip->version != 4)
+		return;
+	p->is_ip = 1;
+	addresses = emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr);
+	proto = ip->protocol;
+	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
+		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
+		return;
+	}
+	c->off += ip->ihl * 4;
+	emud_parse_l4(p, c, proto, addresses);
+}
+
+static __always_inline void emud_parse_ip6(struct emud_packet *p, struct emud_cursor *c)
+{
+	struct ipv6hdr *ip = emud_at(c, sizeof(*ip));
+	__u64 addresses = 6, *word;
+	__u8 proto;
+	int i;
+
+	if (!ip || ip->version != 6)
+		return;
+	p->is_ip = 1;
+	word = (void *)&ip->saddr;
+	for (i = 0; i < 4; i++)
+		addresses = emud_absorb(addresses, word[i]);
+	proto = ip->nexthdr;
+	c->off += sizeof(*ip);
+	for (i = 0; i < EMUD_IP6_EXT_DEPTH; i++) {
+		struct ipv6_opt_hdr *ext;
+
+		if (likely(proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING &&
+			   proto != IPPROTO_DSTOPTS))
+			break;
+		ext = emud_at(c, sizeof(*ext));
+		if (!ext)
+			break;
+		proto = ext->nexthdr;
+		c->off += (ext->hdrlen + 1) * 8;
+	}
+	if (proto == IPPROTO_FRAGMENT) {
+		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
+		return;
+	}
+	emud_parse_l4(p, c, proto, addresses);
+}
+
+static __always_inline void emud_parse_l2(struct emud_cursor *c)
+{
+	struct ethhdr *eth = emud_at(c, sizeof(*eth));
+	int i;
+
+	if (!eth)
+		return;
+	c->proto = eth->h_proto;
+	c->off += sizeof(*eth);
+	for (i = 0; i < EMUD_VLAN_DEPTH; i++) {
+		struct emud_vlan *tag;
+
+		if (likely(c->proto != bpf_htons(ETH_P_8021Q) &&
+			   c->proto != bpf_htons(ETH_P_QINQ)))
+			break;
+		tag = emud_at(c, sizeof(*tag));
+		if (!tag)
+			return;
+		c->proto = tag->proto;
+		c->off += sizeof(*tag);
+	}
+}
+
+static __always_inline void emud_parse(struct emud_packet *p)
+{
+	struct __sk_buff *skb = p->skb;
+	struct emud_cursor c = {.proto = skb->protocol};
+
+	/* Headers in a fragment (some drivers, tun): bring them in. */
+	if (unlikely(skb->data + EMUD_PULL_LEN > skb->data_end))
+		bpf_skb_pull_data(skb,
+				  skb->len < EMUD_PULL_LEN ? skb->len : EMUD_PULL_LEN);
+	c.data = (void *)(long)skb->data;
+	c.end = (void *)(long)skb->data_end;
+
+	p->segments = 1;
+	p->wire_len = skb->len;
+	if (!(p->link->flags & EMUD_F_L3))
+		emud_parse_l2(&c);
+	if (skb->vlan_present)
+		p->wire_len += sizeof(struct emud_vlan);
+	p->flow = p->service = emud_absorb(c.proto, 0) | 1;
+
+	if (likely(c.proto == bpf_htons(ETH_P_IP)))
+		emud_parse_ip4(p, &c);
+	else if (c.proto == bpf_htons(ETH_P_IPV6))
+		emud_parse_ip6(p, &c);
+	else if (c.proto == bpf_htons(ETH_P_ARP))
+		p->is_neighbour = 1;
+}
+
+#endif

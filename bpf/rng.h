@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * rng: every random decision is hash(seed, link, flow, n-th packet, purpose).
+ *
+ * So the same packets meet the same fate whatever the timing, the CPU and the
+ * other flows. A flow whose ports are both fixed is known by its 5-tuple. One
+ * with an ephemeral port (every ordinary client) would be another flow in every
+ * run, so it is known by its 5-tuple without that port, and by being the k-th
+ * such flow: an experiment that is run again meets the same link.
+ */
+#ifndef EMUD_RNG_H
+#define EMUD_RNG_H
+
+#include "maps.h"
+
+/* What a draw is for: so that two decisions on one packet are independent. */
+#define EMUD_FOR_LOSS 0x8f3c6d2a51b7e901ULL
+#define EMUD_FOR_DELAY 0x35a9e1c47d60b2f3ULL
+#define EMUD_FOR_KNOT 0xc2b2ae3d27d4eb4fULL
+
+#define EMUD_GOLDEN 0x9e3779b97f4a7c15ULL
+
+/* Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+ * OOPSLA 2014, the finaliser with Stafford's constants (variant 13). */
+static __always_inline __u64 emud_mix(__u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+static __always_inline __u64 emud_absorb(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+	return hash ^ (hash >> 32);
+}
+
+/* Standard normal quantile (Q8.24) of probability u / 2^32 below a half, filled
+ * by the loader: 32 octaves of 64 steps, so that the tail is as exact as the
+ * middle. */
+const volatile __s32 emud_normal_quantile[EMUD_NORMAL_LEN];
+
+/* One flow and how many of its packets were numbered. */
+struct emud_flow {
+	__u64 key;
+	__u64 id; /* hash(seed, link, flow) */
+	__u64 packets;
+	__u64 seen; /* ns, to know which flow to forget */
+};
+
+/* How many flows that differ in an ephemeral port only have begun. */
+struct emud_service {
+	__u64 key;
+	__u64 flows;
+};
+
+#define EMUD_SERVICE_SETS 1024
+
+struct emud_flow emud_flows[EMUD_DIRECTIONS * EMUD_FLOW_SETS * EMUD_FLOW_WAYS];
+struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS * EMUD_FLOW_WAYS];
+
+/* Which of its kind this flow is. A full set gives up the entry of the least
+ * flows, whose next flow then counts from 0 again. Under the lock. */
+static __always_inline __u64 emud_ordinal(struct emud_packet *p)
+{
+	__u32 set = (p->service >> 40) & (EMUD_SERVICE_SETS - 1), i;
+	__u32 base = ((p->direction & 1) * EMUD_SERVICE_SETS + set) * EMUD_FLOW_WAYS;
+	struct emud_service *victim = &emud_services[base];
+
+	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
+		struct emud_service *s = &emud_services[base + i];
+
+		if (s->key == p->service)
+			return s->flows++;
+		if (s->flows < victim->flows)
+			victim = s;
+	}
+	victim->key = p->service;
+	victim->flows = 1;
+	return 0;
+}
+
+static __always_inline struct emud_flow *emud_find_flow(struct emud_packet *p, __u32 base)
+{
+	__u32 i;
+
+	for (i = 0; i < EMUD_FLOW_WAYS; i++)
+		if (emud_flows[base + i].key == p->flow)
+			return &emud_flows[base + i];
+	return NULL;
+}
+
+/* The first packet of a flow: rare, so the lock is no matter. The key is
+ * written last, for those who read without it. */
+static __always_inline struct emud_flow *emud_new_flow(struct emud_packet *p, __u32 base)
+{
+	struct emud_flow *f, *victim = &emud_flows[base];
+	__u64 forgotten = 0;
+	__u32 i;
+
+	bpf_spin_lock(&p->state->lock);
+	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
+		f = &emud_flows[base + i];
+		if (f->key == p->flow)
+			goto out;
+		if (f->seen < victim->seen)
+			victim = f;
+	}
+	f = victim;
+	forgotten = f->key;
+	f->id = emud_mix(p->link->seed ^
+			 emud_mix(p->service + emud_ordinal(p) * EMUD_GOLDEN));
+	f->packets = 0;
+	f->key = p->flow;
+out:
+	bpf_spin_unlock(&p->state->lock);
+	if (forgotten)
+		p->count->flows_forgotten++;
+	return f;
+}
+
+/* Number the packet within its flow; every draw on it starts from there. */
+static __always_inline void emud_number(struct emud_packet *p)
+{
+	__u32 set = (p->flow >> 40) & (EMUD_FLOW_SETS - 1);
+	__u32 base = ((p->direction & 1) * EMUD_FLOW_SETS + set) * EMUD_FLOW_WAYS;
+	struct emud_flow *f = emud_find_flow(p, base);
+
+	if (unlikely(!f))
+		f = emud_new_flow(p, base);
+	f->seen = p->arrival;
+	p->draw = f->id + __sync_fetch_and_add(&f->packets, 1) * EMUD_GOLDEN;
+}
+
+static __always_inline __u64 emud_draw(const struct emud_packet *p, __u64 purpose)
+{
+	return emud_mix(p->draw ^ purpose);
+}
+
+/* floor(log2(x)), 0 for 0. The BPF instruction set has no bit scan. */
+static __always_inline __u32 emud_log2(__u64 x)
+{
+	__u32 r = 0;
+
+	if (x >> 32) {
+		x >>= 32;
+		r += 32;
+	}
+	if (x >> 16) {
+		x >>= 16;
+		r += 16;
+	}
+	if (x >> 8) {
+		x >>= 8;
+		r += 8;
+	}
+	if (x >> 4) {
+		x >>= 4;
+		r += 4;
+	}
+	if (x >> 2) {
+		x >>= 2;
+		r += 2;
+	}
+	return r + (x >> 1);
+}
+
+/* A random u64 to a standard normal value, Q8.24: bit 63 is the sign, the low
+ * half the tail probability. */
+static __always_inline __s64 emud_normal(__u64 random)
+{
+	__u64 tail = (random & 0xffffffff) | 1;
+	__u32 octave = emud_log2(tail) & (EMUD_NORMAL_OCTAVES - 1);
+	/* the mantissa below the leading one, as a 0.32 fraction */
+	__u64 mantissa = (tail << (32 - octave)) & 0xffffffff;
+	__u32 i = octave * EMUD_NORMAL_STEPS + (mantissa >> 26);
+	__s64 a, b, z;
+
+	if (i >= EMUD_NORMAL_LEN - 1) /* cannot be: for the verifier */
+		return 0;
+	a = emud_normal_quantile[i];
+	b = emud_normal_quantile[i + 1];
+	z = a + (((b - a) * (__s64)(mantissa & 0x3ffffff)) >> 26);
+	return random >> 63 ? -z : z;
+}
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The types of bpf/emud.h, made by bindgen, and the compiled classifier.
+
+#![allow(
+    non_camel_case_types,
+    non_upper_case_globals,
+    non_snake_case,
+    missing_docs
+)]
+
+include!(concat!(env!("OUT_DIR"), "/emud.rs"));
+
+/// The object file of bpf/link.bpf.c, aligned for the ELF parser.
+pub static LINK_OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/link.bpf.o"));
+
+macro_rules! pod {
+    ($($t:ty),+) => {$(
+        // SAFETY: plain C of integers, no padding (size asserts in bpf/emud.h),
+        // every bit pattern valid.
+        unsafe impl aya::Pod for $t {}
+    )+};
+}
+
+pod!(
+    emud_control,
+    emud_counters,
+    emud_holder,
+    emud_link,
+    emud_restore,
+    emud_state,
+    emud_table
+);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use clap::ValueEnum;
+use emud::link::attach::{self, EngineChoice, Request};
+use emud::profile::{Offload, shipped};
+
+use super::Failure;
+use super::failure::EX_USAGE;
+
+/// Make an interface behave like the link in a profile
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud attach eth0 --profile hsdpa
+  emud attach eth0 --profile ./dsl.toml --direction up --seed 7
+  emud attach veth0 --profile lte --netns client --reverse
+
+`up` is what the interface sends, `down` what it receives. A root qdisc that somebody
+configured by hand is only replaced with --replace; detach puts it back.")]
+pub struct Args {
+    /// The interface
+    #[arg(value_name = "IFACE")]
+    interface: String,
+
+    /// A shipped profile's name (see `emud profile list`) or a file
+    #[arg(long, short, value_name = "PROFILE")]
+    profile: String,
+
+    /// Which directions to emulate
+    #[arg(long, value_enum, default_value_t = Direction::Both)]
+    direction: Direction,
+
+    /// Exchange up and down: this is the other end of the described link
+    #[arg(long)]
+    reverse: bool,
+
+    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq where it can be had)
+    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    engine: Engine,
+
+    /// Seed of every random decision [default: the profile's, else drawn]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Cap segmentation on the device while attached (auto), or leave it (keep)
+    /// [default: the profile's, else auto]
+    #[arg(long, value_enum)]
+    offload: Option<OffloadArg>,
+
+    /// Take away a root qdisc that somebody configured by hand; detach puts it back
+    #[arg(long)]
+    replace: bool,
+
+    /// Stay until Ctrl-C or SIGTERM, then detach
+    #[arg(long)]
+    foreground: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Direction {
+    Both,
+    Up,
+    Down,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Engine {
+    Auto,
+    Fq,
+    Hold,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OffloadArg {
+    Auto,
+    Keep,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if args.interface.is_empty() {
+        return Err(Failure::new(EX_USAGE, "the interface's name is empty"));
+    }
+    let mut profile = shipped::find(&args.profile)?;
+    if let Some(offload) = args.offload {
+        profile.offload = match offload {
+            OffloadArg::Auto => Offload::Auto,
+            OffloadArg::Keep => Offload::Keep,
+        };
+    }
+    let request = Request {
+        interface: args.interface,
+        seed: args.seed.or(profile.seed),
+        profile,
+        directions: [
+            args.direction != Direction::Down,
+            args.direction != Direction::Up,
+        ],
+        reverse: args.reverse,
+        engine: match args.engine {
+            Engine::Auto => EngineChoice::Auto,
+            Engine::Fq => EngineChoice::Fq,
+            Engine::Hold => EngineChoice::Hold,
+        },
+        replace: args.replace,
+    };
+    if args.foreground {
+        attach::foreground(&request, say)?;
+    } else {
+        say(&attach::background(&request, super::hold_run::command)?);
+    }
+    Ok(())
+}
+
+/// One line of what was done, and a line for each thing worth knowing.
+fn say(done: &attach::Done) {
+    println!(
+        "{}: {} ({}), engine {}: {}",
+        done.interface, done.profile, done.directions, done.engine, done.reason
+    );
+    println!("{}: seed {}", done.interface, done.seed);
+    for note in &done.notes {
+        println!("{}: note: {note}", done.interface);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a verb ends with when it could not do its work: one sentence and an
+//! exit code after sysexits.h.
+
+use std::io;
+
+use emud::engine::hold::HoldError;
+use emud::link::LinkError;
+use emud::link::datapath::DatapathError;
+use emud::netlink::NetlinkError;
+use emud::profile::ProfileError;
+
+pub const EX_USAGE: u8 = 64;
+pub const EX_UNAVAILABLE: u8 = 69;
+pub const EX_OSERR: u8 = 71;
+pub const EX_NOPERM: u8 = 77;
+
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub fn os(message: impl Into<String>) -> Self {
+        Self::new(EX_OSERR, message)
+    }
+}
+
+macro_rules! from_error {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                Self::new(e.exit_code(), e.to_string())
+            }
+        }
+    )+};
+}
+
+from_error!(
+    NetlinkError,
+    ProfileError,
+    LinkError,
+    DatapathError,
+    HoldError
+);
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        let code = if e.kind() == io::ErrorKind::PermissionDenied {
+            EX_NOPERM
+        } else {
+            EX_OSERR
+        };
+        Self::new(code, e.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(e: serde_json::Error) -> Self {
+        Self::os(e.to_string())
+    }
+}

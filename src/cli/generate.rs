@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Shell completions and the man pages, made from the command line's definition.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Cli, Failure};
+
+/// Print the completions for a shell
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Example:\n  emud completions bash > /usr/share/bash-completion/completions/emud"
+)]
+pub struct CompletionArgs {
+    shell: Shell,
+}
+
+/// Write the man pages into a folder
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  emud man /usr/share/man/man1")]
+pub struct ManArgs {
+    /// Where to; with none, emud(1) is printed
+    folder: Option<PathBuf>,
+}
+
+pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
+    clap_complete::generate(args.shell, &mut Cli::command(), "emud", &mut io::stdout());
+    Ok(())
+}
+
+pub fn man(args: &ManArgs) -> Result<(), Failure> {
+    match &args.folder {
+        None => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
+        Some(folder) => clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
+            Failure::os(format!(
+                "cannot write man pages into {}: {e}",
+                folder.display()
+            ))
+        })?,
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The holder's own process; started by attach, not by people.
+
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::process::Command;
+
+use emud::engine::hold::{self, Direction, HoldError, spawn};
+use emud::link::attach::HolderStart;
+use emud::link::datapath::Maps;
+
+use super::Failure;
+
+/// Hold frames until their departure time (started by `emud attach`)
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[arg(long)]
+    ifindex: u32,
+    #[arg(long)]
+    program: u32,
+    #[arg(long)]
+    up: Option<RawFd>,
+    #[arg(long)]
+    down: Option<RawFd>,
+    #[arg(long)]
+    ready: RawFd,
+}
+
+/// The command line that [`run`] understands.
+pub fn command(start: HolderStart) -> Command {
+    let mut command = spawn::this_program();
+    command.arg("hold-run");
+    command.args(["--ifindex", &start.ifindex.to_string()]);
+    command.args(["--program", &start.program_id.to_string()]);
+    command.args(["--ready", &start.ready.to_string()]);
+    for (name, fd) in ["--up", "--down"].into_iter().zip(start.taps) {
+        if let Some(fd) = fd {
+            command.args([name, &fd.to_string()]);
+        }
+    }
+    command
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    // SAFETY: attach passed these descriptors to this process and to nobody else in it.
+    let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
+    match prepare(&args) {
+        Ok((taps, stop, maps)) => {
+            hold::serve(args.ifindex, maps, taps, stop.as_fd(), || ready.ready())?;
+            Ok(())
+        }
+        Err(e) => {
+            ready.failed(e.code, &e.message)?;
+            Err(e)
+        }
+    }
+}
+
+type Taps = Vec<(OwnedFd, Direction)>;
+
+fn prepare(args: &Args) -> Result<(Taps, OwnedFd, Maps), Failure> {
+    let taps = inherited(args)?;
+    let stop = hold::signal::stop_signals()?;
+    Ok((taps, stop, Maps::of_program(args.program)?))
+}
+
+fn inherited(args: &Args) -> Result<Taps, HoldError> {
+    let mut taps = Vec::new();
+    for (fd, direction) in [(args.up, Direction::Up), (args.down, Direction::Down)] {
+        if let Some(fd) = fd {
+            // SAFETY: as above.
+            taps.push((unsafe { spawn::inherited(fd) }?, direction));
+        }
+    }
+    Ok(taps)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use emud::link::attachment;
+use serde_json::json;
+
+use super::Failure;
+
+/// List the interfaces with an emulated link
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:\n  emud list\n  emud list --netns client --json")]
+pub struct Args {
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let reports = attachment::reports(None)?;
+    if args.json {
+        let interfaces: Vec<_> = reports
+            .iter()
+            .map(|r| {
+                json!({
+                    "interface": r.interface,
+                    "ifindex": r.ifindex,
+                    "profile": r.profile,
+                    "engine": r.engine,
+                    "up": r.up.is_some(),
+                    "down": r.down.is_some(),
+                    "notes": r.notes,
+                })
+            })
+            .collect();
+        println!(
+            "{:#}",
+            json!({ "schema": "emud-list/1", "interfaces": interfaces })
+        );
+        return Ok(());
+    }
+    for r in &reports {
+        let directions = match (&r.up, &r.down) {
+            (Some(_), Some(_)) => "both",
+            (Some(_), None) => "up",
+            _ => "down",
+        };
+        println!(
+            "{}\t{}\t{directions}\tengine {}",
+            r.interface, r.profile, r.engine
+        );
+    }
+    Ok(())
+}

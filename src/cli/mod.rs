@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line: what it accepts, one file a verb.
+
+mod attach;
+mod detach;
+mod doctor;
+mod failure;
+mod generate;
+mod hold_run;
+mod list;
+mod profile;
+mod set;
+mod show;
+
+use clap::{Parser, Subcommand};
+
+pub use failure::Failure;
+
+/// Make a real network interface behave like a described link.
+#[derive(Debug, Parser)]
+#[command(name = "emud", version, max_term_width = 100, after_long_help = AFTER_HELP)]
+pub struct Cli {
+    /// Act in this network namespace: a name of `ip netns`, a path, or a process id
+    #[arg(long, global = true, value_name = "NAME|PID")]
+    netns: Option<String>,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  emud attach eth0 --profile hsdpa           both directions, a shipped profile
+  emud attach eth0 --profile ./dsl.toml      a file of yours
+  emud set eth0 up.delay=80ms loss=1%        change the running link
+  emud show eth0                             what the kernel runs, counters
+  emud detach eth0                           as it was before
+
+Exit codes: 0 done, 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
+or a qdisc configured by hand is in the way, 75 another emud is at work, 77 no permission.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Attach(attach::Args),
+    Detach(detach::Args),
+    Show(show::Args),
+    Set(set::Args),
+    List(list::Args),
+    Doctor(doctor::Args),
+    Profile(profile::Args),
+    Completions(generate::CompletionArgs),
+    Man(generate::ManArgs),
+    #[command(hide = true)]
+    HoldRun(hold_run::Args),
+}
+
+impl Cli {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// What went wrong, with the exit code for it.
+    pub fn run(self) -> Result<(), Failure> {
+        if let Some(netns) = &self.netns {
+            emud::netlink::enter(netns)?;
+        }
+        match self.verb {
+            Verb::Attach(args) => attach::run(args),
+            Verb::Detach(args) => detach::run(&args),
+            Verb::Show(args) => show::run(&args),
+            Verb::Set(args) => set::run(&args),
+            Verb::List(args) => list::run(&args),
+            Verb::Doctor(args) => doctor::run(&args),
+            Verb::Profile(args) => profile::run(args),
+            Verb::Completions(args) => generate::completions(&args),
+            Verb::Man(args) => generate::man(&args),
+            Verb::HoldRun(args) => hold_run::run(args),
+        }
+    }
+}

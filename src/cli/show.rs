@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::fmt::Write;
+
+use emud::link::attachment;
+use emud::link::report::{Counters, Direction, Queue, Report};
+use emud::profile::{Rate, Time};
+use serde_json::json;
+
+use super::Failure;
+
+/// Show what the kernel really runs, and the counters
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = "Examples:\n  emud show eth0\n  emud show --json | jq .interfaces[].up.counters"
+)]
+pub struct Args {
+    /// The interface; with none, all of this namespace
+    #[arg(value_name = "IFACE")]
+    interface: Option<String>,
+
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let reports = attachment::reports(args.interface.as_deref())?;
+    if args.json {
+        println!(
+            "{:#}",
+            json!({ "schema": "emud-show/1", "interfaces": reports })
+        );
+        return Ok(());
+    }
+    let texts: Vec<String> = reports.iter().map(text).collect();
+    print!("{}", texts.join("\n"));
+    Ok(())
+}
+
+fn text(r: &Report) -> String {
+    let mut out = format!("{}: {}", r.interface, r.profile);
+    if !r.description.is_empty() {
+        let _ = write!(out, " - {}", r.description);
+    }
+    let reversed = if r.reversed { ", reversed" } else { "" };
+    let _ = writeln!(
+        out,
+        "\n  engine {} ({}), seed {}{reversed}",
+        r.engine, r.engine_reason, r.seed
+    );
+    let _ = writeln!(out, "  attached {:.0} s ago", r.attached_s);
+    for note in &r.notes {
+        let _ = writeln!(out, "  note: {note}");
+    }
+    for (name, direction) in [("up", &r.up), ("down", &r.down)] {
+        match direction {
+            Some(d) => write_direction(&mut out, name, d),
+            None => {
+                let _ = writeln!(out, "  {name}: not emulated");
+            }
+        }
+    }
+    out
+}
+
+fn write_direction(out: &mut String, name: &str, d: &Direction) {
+    let mut link = Vec::new();
+    if let Some(rate) = d.rate_bit_s {
+        link.push(format!("rate {}", Rate(rate.round() as u64)));
+        if d.overhead_bytes != 0 {
+            link.push(format!("overhead {}", d.overhead_bytes));
+        }
+        link.push(format!(
+            "queue {} (backlog {})",
+            queue(&d.queue),
+            ns(d.backlog_ns as f64)
+        ));
+    }
+    link.push(delay(d));
+    link.push(format!("loss {}%", (d.loss * 1e8).round() / 1e6));
+    if d.neighbours == "emulate" {
+        link.push("neighbours emulate".into());
+    }
+    let _ = writeln!(out, "  {name}: {}", link.join(", "));
+    write_counters(out, &d.counters);
+    if let Some(h) = &d.holder {
+        let alive = if h.alive { "alive" } else { "GONE" };
+        let _ = writeln!(
+            out,
+            "    holder: pid {} {alive}, released {}, waiting {}, dropped {}, late {} (worst {})",
+            h.pid,
+            h.released,
+            h.waiting,
+            h.dropped,
+            h.late,
+            ns(h.worst_late_ns as f64)
+        );
+    }
+}
+
+fn queue(q: &Queue) -> String {
+    match q {
+        Queue::None => "none".into(),
+        Queue::Packets(n) => format!("{n}p"),
+        Queue::Bytes(n) => format!("{n}B"),
+        Queue::TimeNs(n) => ns(*n as f64),
+    }
+}
+
+fn delay(d: &Direction) -> String {
+    let mean = ns(d.delay.mean_ns);
+    match d.delay.distribution {
+        None => format!("delay {mean}"),
+        Some(distribution) => {
+            let order = match d.delay.coherence_ns {
+                Some(c) => format!("in order, coherence {}", ns(c as f64)),
+                None => "per packet".into(),
+            };
+            format!(
+                "delay {mean} sd {} {distribution} ({order})",
+                ns(d.delay.sd_ns)
+            )
+        }
+    }
+}
+
+/// A time, rounded to what a reader wants to see.
+fn ns(ns: f64) -> String {
+    let unit = if ns >= 1e6 { 1e3 } else { 1.0 };
+    Time(((ns / unit).round() * unit) as u64).to_string()
+}
+
+fn write_counters(out: &mut String, c: &Counters) {
+    let _ = writeln!(
+        out,
+        "    {} packets, {} bytes; lost {}, dropped by the queue {}, reordered {}, clamped {}",
+        c.packets, c.bytes, c.lost, c.queue_dropped, c.reordered, c.clamped
+    );
+    let p = &c.passed;
+    let others = [
+        ("neighbour discovery", p.neighbour),
+        ("not IP", p.not_ip),
+        ("no holder", p.no_holder),
+        ("inactive", p.inactive),
+        ("failed", p.failed),
+    ];
+    let passed: Vec<String> = others
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(why, n)| format!("{why} {n}"))
+        .collect();
+    if !passed.is_empty() {
+        let _ = writeln!(out, "    passed untouched: {}", passed.join(", "));
+    }
+    if c.super_packets > 0 {
+        let _ = writeln!(
+            out,
+            "    {} super-packets met one fate each: switch segmentation (sender) or GRO off",
+            c.super_packets
+        );
+    }
+    if c.flows_forgotten > 0 {
+        let _ = writeln!(
+            out,
+            "    {} flows forgotten: too many at once to number",
+            c.flows_forgotten
+        );
+    }
+    for b in &c.delay_histogram {
+        let _ = writeln!(
+            out,
+            "    delay {:>10} .. {:<10} {}",
+            ns(b.from_ns as f64),
+            ns(b.to_ns as f64),
+            b.packets
+        );
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Engine `fq`: packets wait in sch_fq, which honours the departure time in
+//! skb->tstamp.
+
+use crate::abi;
+use crate::doctor::in_namespace;
+use crate::link::compile::Compiled;
+use crate::netlink::{FqOptions, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid};
+
+/// Handle of emud's root qdisc, by which detach knows it.
+pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
+
+/// Packets/s to have room for on a link without a rate: what one CPU can send.
+const PACKETS_PER_S_MAX: f64 = 2e6;
+/// The shortest frame, bytes.
+const FRAME_MIN: f64 = 60.0;
+/// The longest frame, for a queue in packets, bytes.
+const FRAME_MAX: f64 = 1538.0;
+const LIMIT_MIN: f64 = 10_000.0;
+const LIMIT_MAX: f64 = 16_000_000.0;
+/// fq's timer may fire so much later (default 10 us), as its late edge is what
+/// it aims at.
+const TIMER_SLACK_NS: u32 = 1_000;
+
+/// fq sized for a link, so that it never drops: the queue limit is emud's.
+pub fn options(link: &Compiled) -> FqOptions {
+    let delay_s = longest_delay_ns(link) as f64 / 1e9;
+    let (queue_s, packets_per_s) = match byte_s(&link.link) {
+        Some(byte_s) => (queue_s(&link.link, byte_s), 1.0 / (byte_s * FRAME_MIN)),
+        None => (0.0, PACKETS_PER_S_MAX),
+    };
+    let held = (delay_s + queue_s) * packets_per_s.min(PACKETS_PER_S_MAX);
+    let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
+    // The arrival itself may lie a stamp's horizon ahead.
+    let horizon_s = delay_s + queue_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
+    FqOptions {
+        limit,
+        flow_limit: limit,
+        timer_slack_ns: TIMER_SLACK_NS,
+        horizon_us: (horizon_s * 1e6) as u32,
+        horizon_drop: false,
+        orphan_mask: None,
+        buckets_log: None,
+        pacing: Some(false),
+    }
+}
+
+fn longest_delay_ns(c: &Compiled) -> u64 {
+    let jitter = c.link.flags & abi::EMUD_F_JITTER != 0;
+    let table_end = c.table.delay_ns.last().copied().unwrap_or(0);
+    if jitter { table_end } else { c.link.delay_ns }
+}
+
+fn byte_s(link: &abi::emud_link) -> Option<f64> {
+    (link.rate_mult != 0).then(|| link.rate_mult as f64 / 2f64.powi(link.rate_shift as i32) / 1e9)
+}
+
+fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
+    if link.queue_packets != 0 {
+        f64::from(link.queue_packets) * FRAME_MAX * byte_s
+    } else {
+        link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9
+    }
+}
+
+/// Puts fq at the root of a device whose root is the kernel's default; under
+/// every class of mq where it has several transmit queues.
+///
+/// # Errors
+/// The kernel's.
+pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
+    let queues = queues(nl, link)?;
+    if queues <= 1 {
+        return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
+    }
+    nl.add_mq(link.index, ROOT_HANDLE)?;
+    for class in parents(queues) {
+        nl.add_fq(link.index, class, 0, options)?;
+    }
+    Ok(())
+}
+
+/// Changes the limits of what [`install`] or [`add_ifb`] made.
+///
+/// # Errors
+/// The kernel's.
+pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
+    let queues = queues(nl, link)?;
+    if queues <= 1 {
+        return nl.change_fq(link.index, ROOT, options);
+    }
+    for class in parents(queues) {
+        nl.change_fq(link.index, class, options)?;
+    }
+    Ok(())
+}
+
+fn parents(queues: u32) -> impl Iterator<Item = u32> {
+    (1..=queues)
+        .filter_map(|n| u16::try_from(n).ok())
+        .map(|n| classid(ROOT_HANDLE, n))
+}
+
+fn queues(nl: &mut Netlink, link: &Link) -> Result<u32, NetlinkError> {
+    if link.num_tx_queues <= 1 {
+        return Ok(1);
+    }
+    Ok(nl
+        .real_tx_queues(link.index)?
+        .unwrap_or(link.num_tx_queues)
+        .min(link.num_tx_queues))
+}
+
+/// emud's own ifb with fq, up; its index.
+///
+/// # Errors
+/// The kernel's; nothing is left then.
+pub fn add_ifb(
+    nl: &mut Netlink,
+    name: &str,
+    device: &Link,
+    options: &FqOptions,
+) -> Result<u32, NetlinkError> {
+    // ifb stops its queue at txqlen packets not yet put back.
+    let ifb = IfbOptions {
+        mtu: device.mtu,
+        txqlen: options.limit,
+        gso: None,
+    };
+    let index = nl.add_ifb(name, &ifb)?;
+    nl.add_fq(index, ROOT, ROOT_HANDLE, options)?;
+    nl.set_up(index, true)?;
+    Ok(index)
+}
+
+/// Whether this kernel has what the engine needs, by trying it in a network
+/// namespace that ends with the thread.
+///
+/// # Errors
+/// What is missing, as a sentence.
+pub fn probe() -> Result<(), String> {
+    in_namespace(|| try_ifb_and_fq().map_err(|e| e.to_string()))
+}
+
+fn try_ifb_and_fq() -> Result<(), NetlinkError> {
+    let mut nl = Netlink::open()?;
+    let index = nl.add_ifb(
+        "emud-probe",
+        &IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        },
+    )?;
+    let small = FqOptions {
+        limit: 100,
+        flow_limit: 100,
+        timer_slack_ns: TIMER_SLACK_NS,
+        horizon_us: 10_000_000,
+        horizon_drop: false,
+        orphan_mask: None,
+        buckets_log: None,
+        pacing: Some(false),
+    };
+    nl.add_fq(index, ROOT, ROOT_HANDLE, &small)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a frame looks like on the TAP, on its way to the holder and back.
+//!
+//! ```text
+//! to the holder:   vnet_hdr(10) emud_hold_hdr(16) dst src      type ...
+//! back:            vnet_hdr(10)                   dst src [tag] type ...
+//! ```
+
+/// `struct virtio_net_hdr`, legacy layout, host byte order.
+pub const VNET_LEN: usize = 10;
+/// `struct emud_hold_hdr`.
+pub const HOLD_LEN: usize = 16;
+/// `EMUD_HOLD_MAGIC`.
+pub const HOLD_MAGIC: u32 = 0x656d_7564;
+
+const ADDRESSES_LEN: usize = 12;
+const ETHERNET_LEN: usize = 14;
+const TAG_LEN: usize = 4;
+
+const VNET_GSO_TYPE: usize = 1;
+const VNET_CSUM_START: usize = 6;
+const VNET_F_NEEDS_CSUM: u8 = 1;
+
+/// Why a frame cannot be sent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    #[error("shorter than its headers")]
+    Short,
+    #[error("no header of emud's in front")]
+    Magic,
+    #[error("a super-packet, which was not asked for")]
+    SuperPacket,
+    #[error("the checksum starts inside emud's header")]
+    Checksum,
+}
+
+/// A frame ready to be written back: `buffer[start..]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewritten {
+    /// Time to write it, CLOCK_MONOTONIC.
+    pub departure_ns: u64,
+    /// Where the vnet header now begins.
+    pub start: usize,
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// Turns what was read from the TAP into what is written back, in place: emud's
+/// header goes, the VLAN tag comes back into the frame, the checksum moves along.
+pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
+    if read.len() < VNET_LEN + HOLD_LEN + ETHERNET_LEN {
+        return Err(Malformed::Short);
+    }
+    let departure_ns = array(read, VNET_LEN)
+        .map(u64::from_ne_bytes)
+        .ok_or(Malformed::Short)?;
+    let magic = array(read, VNET_LEN + 8)
+        .map(u32::from_ne_bytes)
+        .ok_or(Malformed::Short)?;
+    let tci = array(read, VNET_LEN + 12)
+        .map(u16::from_ne_bytes)
+        .ok_or(Malformed::Short)?;
+    let proto: [u8; 2] = array(read, VNET_LEN + 14).ok_or(Malformed::Short)?;
+    if magic != HOLD_MAGIC {
+        return Err(Malformed::Magic);
+    }
+    let tagged = proto != [0, 0];
+    let grown = if tagged { TAG_LEN } else { 0 };
+
+    let mut vnet: [u8; VNET_LEN] = array(read, 0).ok_or(Malformed::Short)?;
+    if vnet[VNET_GSO_TYPE] != 0 {
+        return Err(Malformed::SuperPacket);
+    }
+    if vnet[0] & VNET_F_NEEDS_CSUM != 0 {
+        let start = u16::from_ne_bytes([vnet[VNET_CSUM_START], vnet[VNET_CSUM_START + 1]]);
+        let start = (start as usize)
+            .checked_sub(HOLD_LEN)
+            .and_then(|start| u16::try_from(start + grown).ok())
+            .ok_or(Malformed::Checksum)?;
+        vnet[VNET_CSUM_START..VNET_CSUM_START + 2].copy_from_slice(&start.to_ne_bytes());
+    }
+
+    // Only the two headers and the addresses move, the rest stays where it is.
+    let addresses = VNET_LEN + HOLD_LEN;
+    let start = HOLD_LEN - grown;
+    if tagged {
+        read.copy_within(addresses..addresses + ADDRESSES_LEN, addresses - TAG_LEN);
+        let tag = addresses - TAG_LEN + ADDRESSES_LEN;
+        read[tag..tag + 2].copy_from_slice(&proto);
+        read[tag + 2..tag + 4].copy_from_slice(&tci.to_be_bytes());
+    }
+    read[start..start + VNET_LEN].copy_from_slice(&vnet);
+    Ok(Rewritten {
+        departure_ns,
+        start,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn wire(csum_start: Option<u16>, departure_ns: u64, tag: Option<(u16, u16)>) -> Vec<u8> {
+        let mut bytes = vec![0; VNET_LEN];
+        if let Some(start) = csum_start {
+            bytes[0] = VNET_F_NEEDS_CSUM;
+            bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+            bytes[8..10].copy_from_slice(&6u16.to_ne_bytes());
+        }
+        bytes.extend(departure_ns.to_ne_bytes());
+        bytes.extend(HOLD_MAGIC.to_ne_bytes());
+        let (proto, tci) = tag.unwrap_or((0, 0));
+        bytes.extend(tci.to_ne_bytes());
+        bytes.extend(proto.to_be_bytes());
+        bytes.extend(1..=12); // addresses
+        bytes.extend([0x08, 0x00, 0x45, 0xaa]);
+        bytes
+    }
+
+    #[test]
+    fn strips_the_header() {
+        let mut bytes = wire(Some(16 + 34), 77, None);
+        let done = rewrite(&mut bytes).unwrap();
+        assert_eq!(done.departure_ns, 77);
+        let out = &bytes[done.start..];
+        assert_eq!(out[0], VNET_F_NEEDS_CSUM);
+        assert_eq!(u16::from_ne_bytes([out[6], out[7]]), 34);
+        assert_eq!(u16::from_ne_bytes([out[8], out[9]]), 6);
+        let frame = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x08, 0, 0x45, 0xaa];
+        assert_eq!(out[VNET_LEN..], frame);
+    }
+
+    #[test]
+    fn puts_the_tag_back() {
+        let mut bytes = wire(Some(16 + 34), 1, Some((0x88a8, 0x6123)));
+        let done = rewrite(&mut bytes).unwrap();
+        let out = &bytes[done.start..];
+        assert_eq!(u16::from_ne_bytes([out[6], out[7]]), 38);
+        let frame = [
+            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x88, 0xa8, 0x61, 0x23, 0x08, 0, 0x45, 0xaa,
+        ];
+        assert_eq!(out[VNET_LEN..], frame);
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_send_back() {
+        let good = wire(None, 1, None);
+        assert_eq!(rewrite(&mut good[..39].to_vec()), Err(Malformed::Short));
+        assert!(rewrite(&mut good[..40].to_vec()).is_ok());
+        let mut magic = good.clone();
+        magic[VNET_LEN + 8] ^= 1;
+        assert_eq!(rewrite(&mut magic), Err(Malformed::Magic));
+        let mut gso = good;
+        gso[1] = 1;
+        assert_eq!(rewrite(&mut gso), Err(Malformed::SuperPacket));
+        assert_eq!(
+            rewrite(&mut wire(Some(15), 1, None)),
+            Err(Malformed::Checksum)
+        );
+        let tag = Some((0x8100, 1));
+        assert_eq!(
+            rewrite(&mut wire(Some(u16::MAX), 1, tag)).map(|_| ()),
+            Ok(())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = rewrite(&mut bytes);
+        }
+
+        #[test]
+        fn never_panics_behind_the_magic(mut bytes in proptest::collection::vec(any::<u8>(), 26..99)) {
+            bytes[1] = 0;
+            bytes[18..22].copy_from_slice(&HOLD_MAGIC.to_ne_bytes());
+            if let Ok(done) = rewrite(&mut bytes) {
+                prop_assert!(done.start + VNET_LEN + ETHERNET_LEN <= bytes.len());
+            }
+        }
+    }
+}

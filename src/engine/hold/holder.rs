@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The holder: one thread a direction that reads frames, waits, writes them back.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::frame::rewrite;
+use super::queue::TimerQueue;
+use super::tune::{Tuning, lock_memory, tune_thread};
+use super::{Direction, HoldError};
+
+/// How long the classifier may go on sending frames after a report, in ns.
+pub const LEASE_NS: u64 = 250_000_000;
+/// Time between two reports, in ns; a fifth of the lease, so that one late
+/// report does not end it.
+pub const REPORT_NS: u64 = 50_000_000;
+/// `EMUD_LATE_NS`.
+pub const LATE_NS: u64 = 1_000_000;
+/// Bytes held back per direction unless told otherwise.
+pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
+
+/// Frames read or written before the other side gets its turn.
+const BURST: usize = 16;
+/// The longest thing a TAP hands over, with room for a tag.
+const SCRATCH_LEN: usize = 68 << 10;
+/// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
+const GATHER_NS: u64 = 100_000;
+
+/// What the holder publishes per direction, as `struct emud_holder`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct HolderStats {
+    /// Frames may be sent to the holder until then (CLOCK_MONOTONIC); 0: not any more.
+    pub lease_ns: u64,
+    pub pid: u64,
+    /// Frames written back.
+    pub released: u64,
+    /// Frames that could not be: malformed, queue full, or the write failed.
+    pub dropped: u64,
+    /// Written back more than [`LATE_NS`] after the departure time.
+    pub late: u64,
+    pub worst_late_ns: u64,
+    /// Frames held right now.
+    pub waiting: u64,
+}
+
+/// Why a direction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The `stop` descriptor became readable, or a report said so.
+    Stopped,
+    /// The TAP does not exist any more.
+    TapGone,
+}
+
+/// Holds frames behind one TAP per direction.
+#[derive(Debug)]
+pub struct Holder {
+    taps: Vec<(OwnedFd, Direction)>,
+    limit_bytes: usize,
+}
+
+impl Holder {
+    /// The descriptors are [`super::Tap::fd`]; the TAPs vanish with the holder.
+    pub fn new(taps: Vec<(OwnedFd, Direction)>) -> Self {
+        Self {
+            taps,
+            limit_bytes: DEFAULT_LIMIT_BYTES,
+        }
+    }
+
+    /// Bytes of frames held back per direction; what comes on top is dropped and counted.
+    pub fn limit_bytes(mut self, limit_bytes: usize) -> Self {
+        self.limit_bytes = limit_bytes;
+        self
+    }
+
+    /// Works until `stop` becomes readable, `report` breaks, or the TAPs are gone.
+    ///
+    /// `report` is called by the thread of the direction: once before the first
+    /// frame is read, then every 50 ms, idle or not, and a last time with
+    /// `lease_ns` 0. It must publish the figures: that is what renews the lease.
+    /// At the end the frames still waiting are written back at once.
+    ///
+    /// `tuned` learns what could be done for punctuality, before the first report.
+    ///
+    /// # Errors
+    /// [`HoldError::System`] if a thread cannot be started or waiting fails.
+    pub fn run<R, T>(
+        self,
+        stop: BorrowedFd<'_>,
+        tuned: T,
+        report: R,
+    ) -> Result<Vec<(Direction, End)>, HoldError>
+    where
+        R: Fn(Direction, &HolderStats) -> ControlFlow<()> + Sync,
+        T: Fn(Direction, &Tuning, &io::Result<()>) + Sync,
+    {
+        let locked = lock_memory();
+        let (report, tuned, locked) = (&report, &tuned, &locked);
+        let limit_bytes = self.limit_bytes;
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for (tap, direction) in self.taps {
+                let work = move || {
+                    tuned(direction, &tune_thread(direction as usize), locked);
+                    let mut worker = Worker::new(tap.as_fd(), stop, limit_bytes);
+                    let end = worker.run(|stats| report(direction, stats));
+                    end.map(|end| (direction, end))
+                };
+                let thread = thread::Builder::new()
+                    .name(format!("emud-{direction:?}").to_lowercase())
+                    .spawn_scoped(scope, work)
+                    .map_err(|error| HoldError::system("thread", error))?;
+                threads.push(thread);
+            }
+            let results = threads.into_iter().map(|thread| match thread.join() {
+                Ok(result) => result.map_err(|error| HoldError::system("holder", error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            results.collect()
+        })
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}
+
+/// One direction.
+struct Worker<'a> {
+    tap: BorrowedFd<'a>,
+    stop: BorrowedFd<'a>,
+    queue: TimerQueue,
+    scratch: Vec<u8>,
+    stats: HolderStats,
+    next_report_ns: u64,
+    /// Until then arrivals can wait.
+    gather_until_ns: u64,
+}
+
+/// Whether a step left something to do at once.
+#[derive(PartialEq, Eq)]
+enum Left {
+    Nothing,
+    More,
+}
+
+impl<'a> Worker<'a> {
+    fn new(tap: BorrowedFd<'a>, stop: BorrowedFd<'a>, limit_bytes: usize) -> Self {
+        let pid = u64::from(std::process::id());
+        Self {
+            tap,
+            stop,
+            queue: TimerQueue::new(limit_bytes),
+            scratch: vec![0; SCRATCH_LEN],
+            stats: HolderStats {
+                pid,
+                ..HolderStats::default()
+            },
+            next_report_ns: 0,
+            gather_until_ns: 0,
+        }
+    }
+
+    fn run(
+        &mut self,
+        mut report: impl FnMut(&HolderStats) -> ControlFlow<()>,
+    ) -> Result<End, Errno> {
+        let end = self.work(&mut report);
+        // The lease goes first: nothing new may come while the rest is written.
+        self.publish(0, &mut report).is_break();
+        if end == Ok(End::Stopped) {
+            self.flush()?;
+            self.publish(0, &mut report).is_break();
+        }
+        end
+    }
+
+    fn work(
+        &mut self,
+        report: &mut impl FnMut(&HolderStats) -> ControlFlow<()>,
+    ) -> Result<End, Errno> {
+        loop {
+            let now = now_ns();
+            if now >= self.next_report_ns {
+                if self.publish(now + LEASE_NS, report).is_break() || self.stop_requested()? {
+                    return Ok(End::Stopped);
+                }
+                self.next_report_ns = now + REPORT_NS;
+            }
+            let written = self.release(None);
+            let read = self.fill();
+            match (written, read) {
+                (Err(Errno::BADFD), _) | (_, Err(Errno::BADFD)) => return Ok(End::TapGone),
+                (Err(error), _) | (_, Err(error)) => return Err(error),
+                (Ok(Left::Nothing), Ok(Left::Nothing)) => {
+                    if let Some(end) = self.wait()? {
+                        return Ok(end);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn publish(
+        &mut self,
+        lease_ns: u64,
+        report: &mut impl FnMut(&HolderStats) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.stats.lease_ns = lease_ns;
+        self.stats.waiting = self.queue.len() as u64;
+        report(&self.stats)
+    }
+
+    /// Reads what is there, one burst of it.
+    fn fill(&mut self) -> Result<Left, Errno> {
+        let mut earliest_ns = u64::MAX;
+        let mut left = Left::More;
+        for _ in 0..BURST {
+            match rustix::io::read(self.tap, &mut self.scratch) {
+                Ok(len) => earliest_ns = earliest_ns.min(self.take(len)),
+                Err(Errno::AGAIN) => {
+                    left = Left::Nothing;
+                    break;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if earliest_ns != u64::MAX {
+            let now = now_ns();
+            // Far from due: so will be what follows within the next moment.
+            let far = earliest_ns > now + 10 * GATHER_NS;
+            self.gather_until_ns = if far { now + GATHER_NS } else { 0 };
+        }
+        Ok(left)
+    }
+
+    /// Queues a frame of the scratch buffer and returns its departure time.
+    fn take(&mut self, len: usize) -> u64 {
+        let taken = rewrite(&mut self.scratch[..len]).ok().and_then(|done| {
+            let bytes = &self.scratch[done.start..len];
+            self.queue
+                .push(done.departure_ns, bytes)
+                .ok()
+                .map(|()| done.departure_ns)
+        });
+        self.stats.dropped += u64::from(taken.is_none());
+        taken.unwrap_or(u64::MAX)
+    }
+
+    /// Writes what is due (or everything due at `until_ns`), one burst of it.
+    fn release(&mut self, until_ns: Option<u64>) -> Result<Left, Errno> {
+        for _ in 0..BURST {
+            let now = now_ns();
+            let Some(frame) = self.queue.pop_due(until_ns.unwrap_or(now)) else {
+                return Ok(Left::Nothing);
+            };
+            let result = rustix::io::retry_on_intr(|| rustix::io::write(self.tap, frame.bytes()));
+            match result {
+                Ok(_) => {
+                    self.stats.released += 1;
+                    let late_ns = now.saturating_sub(frame.departure_ns);
+                    self.stats.late += u64::from(late_ns > LATE_NS);
+                    self.stats.worst_late_ns = self.stats.worst_late_ns.max(late_ns);
+                }
+                Err(Errno::BADFD) => return Err(Errno::BADFD),
+                // This frame alone: out of memory, or its headers make no sense.
+                Err(_) => self.stats.dropped += 1,
+            }
+            self.queue.recycle(frame);
+        }
+        Ok(Left::More)
+    }
+
+    /// Reads and writes all there is without waiting for its time.
+    fn flush(&mut self) -> Result<(), Errno> {
+        loop {
+            let left = match self.fill() {
+                Err(Errno::BADFD) => return Ok(()),
+                result => result?,
+            };
+            while self.release(Some(u64::MAX)) == Ok(Left::More) {}
+            if left == Left::Nothing {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    ///
+    /// While frames just read are far from due, the TAP is not polled for a
+    /// moment: one wake-up then serves many arrivals, and a sender saves the
+    /// wake-up of this thread. A frame that is due earlier than its
+    /// predecessors by all that may be late by that moment.
+    fn wait(&mut self) -> Result<Option<End>, Errno> {
+        let now = now_ns();
+        let mut until = self
+            .next_report_ns
+            .min(self.queue.next_ns().unwrap_or(u64::MAX));
+        let gathering = self.gather_until_ns > now;
+        if gathering {
+            until = until.min(self.gather_until_ns);
+        }
+        let timeout = timespec(until.saturating_sub(now));
+        let mut fds = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.tap, PollFlags::IN),
+        ];
+        let fds = if gathering {
+            &mut fds[..1]
+        } else {
+            &mut fds[..]
+        };
+        match poll(fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(Some(End::Stopped));
+        }
+        let gone = fds
+            .get(1)
+            .is_some_and(|tap| tap.revents().contains(PollFlags::ERR));
+        Ok(gone.then_some(End::TapGone))
+    }
+
+    fn stop_requested(&self) -> Result<bool, Errno> {
+        let mut fds = [PollFd::new(&self.stop, PollFlags::IN)];
+        match poll(&mut fds, Some(&timespec(0))) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

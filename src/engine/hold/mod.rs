@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Engine `hold`: frames wait in user space, behind a TAP of emud's own.
+//!
+//! The classifier puts a departure time in front of every frame and redirects
+//! it to the TAP ([`tap`]). The holder ([`holder`]) keeps it in a timer queue
+//! ([`queue`]) and writes it back to the same TAP in time; the classifier at the
+//! TAP's ingress sends it on to the device. The holder renews a lease while it
+//! works, so a dead one is harmless: without a lease nothing is sent to it.
+
+pub mod frame;
+pub mod holder;
+pub mod queue;
+mod serve;
+pub mod signal;
+pub mod spawn;
+pub mod tap;
+mod tune;
+
+use std::io;
+
+pub use holder::{End, Holder, HolderStats};
+pub use serve::serve;
+pub use tap::Tap;
+pub use tune::Tuning;
+
+/// A direction of the link, as the classifier counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Direction {
+    /// Egress of the device.
+    Up = 0,
+    /// Ingress of the device.
+    Down = 1,
+}
+
+/// What can go wrong around the holder.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System { what: String, source: io::Error },
+    /// The kernel cannot do TAP devices.
+    #[error("no TAP devices here ({path}: {source}): load the module tun")]
+    NoTun {
+        path: &'static str,
+        source: io::Error,
+    },
+    /// An interface name the kernel would not take.
+    #[error("\"{0}\" cannot be the name of an interface")]
+    BadName(String),
+    /// The holder in the background reported this instead of being ready.
+    #[error("the holder could not start: {message}")]
+    Refused { exit_code: u8, message: String },
+    /// The holder in the background ended without a word.
+    #[error("the holder ended before it was ready ({0})")]
+    Died(std::process::ExitStatus),
+    /// The holder in the background did not get ready in time; it was ended.
+    #[error("the holder was not ready after {0} ms")]
+    NotReady(u128),
+}
+
+impl HoldError {
+    fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        Self::System {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
+            Self::System { .. } => 71,
+            Self::NoTun { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
+            Self::NoTun { .. } => 69,
+            Self::BadName(_) => 64,
+            Self::Refused { exit_code, .. } => *exit_code,
+            Self::Died(_) => 70,
+            Self::NotReady(_) => 75,
+        }
+    }
+}

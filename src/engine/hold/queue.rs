@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Frames by departure time.
+//!
+//! A link that keeps the order hands over frames with departures that never
+//! decrease: those go through a plain FIFO. Only a frame that departs before the
+//! last one of the FIFO (jitter per packet, a delay just shortened) goes to a heap.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+/// The smallest buffer: 2^7 bytes.
+const SMALLEST_SHIFT: u32 = 7;
+/// Buffers of 2^7 .. 2^17 bytes; the last holds the longest frame there is.
+const SIZES: usize = 11;
+
+/// A frame waiting; give it back with [`TimerQueue::recycle`].
+#[derive(Debug)]
+pub struct Frame {
+    /// CLOCK_MONOTONIC.
+    pub departure_ns: u64,
+    sequence: u64,
+    buffer: Box<[u8]>,
+    len: usize,
+}
+
+impl Frame {
+    /// The frame itself.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    fn key(&self) -> (u64, u64) {
+        (self.departure_ns, self.sequence)
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Frame {}
+
+impl PartialOrd for Frame {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Frame {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// The queue is full: its limit in bytes would be exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the holder's queue is full")]
+pub struct Full;
+
+/// Frames in order of (departure, arrival), in buffers that are used again.
+#[derive(Debug)]
+pub struct TimerQueue {
+    fifo: VecDeque<Frame>,
+    heap: BinaryHeap<Reverse<Frame>>,
+    pool: Pool,
+    sequence: u64,
+}
+
+impl TimerQueue {
+    /// Holds buffers of `limit_bytes` at most, those not in use included.
+    pub fn new(limit_bytes: usize) -> Self {
+        Self {
+            fifo: VecDeque::new(),
+            heap: BinaryHeap::new(),
+            pool: Pool::new(limit_bytes),
+            sequence: 0,
+        }
+    }
+
+    /// Frames waiting.
+    pub fn len(&self) -> usize {
+        self.fifo.len() + self.heap.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies a frame in.
+    ///
+    /// # Errors
+    /// [`Full`] if the limit does not allow it, or if it is longer than 128 KiB.
+    pub fn push(&mut self, departure_ns: u64, bytes: &[u8]) -> Result<(), Full> {
+        let mut buffer = self.pool.take(bytes.len()).ok_or(Full)?;
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        let frame = Frame {
+            departure_ns,
+            sequence: self.sequence,
+            buffer,
+            len: bytes.len(),
+        };
+        self.sequence += 1;
+        match self.fifo.back() {
+            Some(last) if departure_ns < last.departure_ns => self.heap.push(Reverse(frame)),
+            _ => self.fifo.push_back(frame),
+        }
+        Ok(())
+    }
+
+    fn heap_first(&self) -> bool {
+        match (self.fifo.front(), self.heap.peek()) {
+            (Some(fifo), Some(Reverse(heap))) => heap < fifo,
+            (None, heap) => heap.is_some(),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// When the next frame departs.
+    pub fn next_ns(&self) -> Option<u64> {
+        if self.heap_first() {
+            self.heap.peek().map(|frame| frame.0.departure_ns)
+        } else {
+            self.fifo.front().map(|frame| frame.departure_ns)
+        }
+    }
+
+    /// The next frame, if it departs at `now_ns` or before.
+    pub fn pop_due(&mut self, now_ns: u64) -> Option<Frame> {
+        if self.next_ns()? > now_ns {
+            return None;
+        }
+        if self.heap_first() {
+            self.heap.pop().map(|frame| frame.0)
+        } else {
+            self.fifo.pop_front()
+        }
+    }
+
+    /// Takes the buffer of a frame back.
+    pub fn recycle(&mut self, frame: Frame) {
+        self.pool.give(frame.buffer);
+    }
+}
+
+/// Buffers by size, each a power of two.
+#[derive(Debug)]
+struct Pool {
+    free: [Vec<Box<[u8]>>; SIZES],
+    allocated_bytes: usize,
+    limit_bytes: usize,
+}
+
+impl Pool {
+    fn new(limit_bytes: usize) -> Self {
+        Self {
+            free: Default::default(),
+            allocated_bytes: 0,
+            limit_bytes,
+        }
+    }
+
+    fn class(len: usize) -> usize {
+        let shift = len.next_power_of_two().trailing_zeros();
+        shift.saturating_sub(SMALLEST_SHIFT) as usize
+    }
+
+    fn take(&mut self, len: usize) -> Option<Box<[u8]>> {
+        let class = Self::class(len);
+        if let Some(buffer) = self.free.get_mut(class)?.pop() {
+            return Some(buffer);
+        }
+        let size = 1usize << (class as u32 + SMALLEST_SHIFT);
+        if self.allocated_bytes + size > self.limit_bytes {
+            // Buffers of a size that was needed earlier must not block this one.
+            self.drop_free();
+        }
+        if self.allocated_bytes + size > self.limit_bytes {
+            return None;
+        }
+        self.allocated_bytes += size;
+        Some(vec![0; size].into_boxed_slice())
+    }
+
+    fn give(&mut self, buffer: Box<[u8]>) {
+        if let Some(free) = self.free.get_mut(Self::class(buffer.len())) {
+            free.push(buffer);
+        }
+    }
+
+    fn drop_free(&mut self) {
+        for free in &mut self.free {
+            self.allocated_bytes -= free.iter().map(|buffer| buffer.len()).sum::<usize>();
+            free.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drain(queue: &mut TimerQueue, now_ns: u64) -> Vec<(u64, Vec<u8>)> {
+        let mut out = Vec::new();
+        while let Some(frame) = queue.pop_due(now_ns) {
+            out.push((frame.departure_ns, frame.bytes().to_vec()));
+            queue.recycle(frame);
+        }
+        out
+    }
+
+    #[test]
+    fn nothing_leaves_early() {
+        let mut queue = TimerQueue::new(1 << 20);
+        queue.push(10, b"a").unwrap();
+        queue.push(5, b"b").unwrap();
+        assert_eq!(queue.next_ns(), Some(5));
+        assert!(queue.pop_due(4).is_none());
+        assert_eq!(drain(&mut queue, 9), [(5, b"b".to_vec())]);
+        assert_eq!(drain(&mut queue, 10), [(10, b"a".to_vec())]);
+        assert!(queue.is_empty());
+        assert_eq!(queue.next_ns(), None);
+    }
+
+    #[test]
+    fn limit_counts_buffers_and_frees_those_of_other_sizes() {
+        let mut queue = TimerQueue::new(4096);
+        assert_eq!(queue.push(1, &[0; 2048]), Ok(()));
+        assert_eq!(queue.push(1, &[0; 2000]), Ok(()));
+        assert_eq!(queue.push(1, &[0; 1]), Err(Full));
+        assert_eq!(drain(&mut queue, 1).len(), 2);
+        for _ in 0..32 {
+            assert_eq!(queue.push(1, &[0; 128]), Ok(()));
+        }
+        assert_eq!(queue.push(1, &[0; 128]), Err(Full));
+        assert_eq!(queue.len(), 32);
+        let mut long = TimerQueue::new(1 << 20);
+        assert_eq!(long.push(1, &vec![0; 1 << 17]), Ok(()));
+        assert_eq!(long.push(1, &vec![0; (1 << 17) + 1]), Err(Full));
+    }
+
+    #[test]
+    fn no_allocation_in_steady_state() {
+        let mut queue = TimerQueue::new(1 << 20);
+        for round in 0..100u64 {
+            queue.push(round, &[0; 1500]).unwrap();
+            queue.push(round, &[0; 60]).unwrap();
+            drain(&mut queue, round);
+        }
+        assert_eq!(queue.pool.allocated_bytes, 2048 + 128);
+    }
+
+    proptest! {
+        /// Against a stable sort: the same frames, by (departure, arrival).
+        #[test]
+        fn order_is_departure_then_arrival(
+            frames in proptest::collection::vec((0u64..50, 0usize..300), 0..200),
+            mut steps in proptest::collection::vec(0u64..60, 0..20),
+        ) {
+            let mut queue = TimerQueue::new(1 << 20);
+            let mut expected = Vec::new();
+            for (number, &(departure, len)) in frames.iter().enumerate() {
+                let mut bytes = (number as u64).to_le_bytes().to_vec();
+                bytes.resize(8 + len, number as u8);
+                queue.push(departure, &bytes).unwrap();
+                expected.push((departure, bytes));
+            }
+            expected.sort_by_key(|frame| frame.0);
+            steps.sort();
+            let mut got = Vec::new();
+            for now in steps {
+                for frame in drain(&mut queue, now) {
+                    prop_assert!(frame.0 <= now);
+                    got.push(frame);
+                }
+                prop_assert!(queue.next_ns().is_none_or(|next| next > now));
+            }
+            got.extend(drain(&mut queue, u64::MAX));
+            prop_assert_eq!(got, expected);
+        }
+
+        /// Pushes and pops interleaved: what leaves is always the smallest there.
+        #[test]
+        fn interleaved(ops in proptest::collection::vec((0u64..100, any::<bool>()), 0..300)) {
+            let mut queue = TimerQueue::new(1 << 20);
+            let mut model: Vec<(u64, u64)> = Vec::new();
+            for (number, (departure, push)) in ops.into_iter().enumerate() {
+                if push {
+                    queue.push(departure, &(number as u64).to_le_bytes()).unwrap();
+                    model.push((departure, number as u64));
+                } else {
+                    model.sort();
+                    let want = model.first().copied().filter(|first| first.0 <= departure);
+                    let got = queue.pop_due(departure).map(|frame| {
+                        let number = u64::from_le_bytes(frame.bytes().try_into().unwrap());
+                        (frame.departure_ns, number)
+                    });
+                    prop_assert_eq!(got, want);
+                    model.retain(|entry| Some(*entry) != want);
+                }
+                prop_assert_eq!(queue.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What makes the holder's wake-ups punctual. All of it is optional: a refusal
+//! makes frames later, not wrong, so it is reported instead of being an error.
+
+use std::io;
+use std::num::NonZeroU64;
+
+use rustix::thread::{
+    CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity,
+    set_current_timer_slack,
+};
+
+/// The time slice asked for. Since 6.12 a task that wants a shorter slice than
+/// the running one preempts it when it wakes up; 100 us is the least allowed.
+const SLICE_NS: u64 = 100_000;
+const NICE: i32 = -20;
+
+/// What was taken; an error says why not.
+#[derive(Debug)]
+pub struct Tuning {
+    /// The CPU the thread is bound to: writes from two CPUs would overtake each other.
+    pub cpu: io::Result<usize>,
+    /// Timers fire on time instead of up to 50 us late.
+    pub timer_slack: io::Result<()>,
+    /// Nice -20 and a short time slice.
+    pub schedule: io::Result<()>,
+}
+
+/// Tunes the calling thread; `nth` picks one of the CPUs it may run on.
+pub fn tune_thread(nth: usize) -> Tuning {
+    Tuning {
+        cpu: pin(nth),
+        timer_slack: set_current_timer_slack(NonZeroU64::new(1)).map_err(Into::into),
+        schedule: schedule(),
+    }
+}
+
+fn pin(nth: usize) -> io::Result<usize> {
+    let allowed = sched_getaffinity(None)?;
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| allowed.is_set(cpu))
+        .collect();
+    let cpu = *cpus
+        .get(nth % cpus.len().max(1))
+        .ok_or(io::ErrorKind::NotFound)?;
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one)?;
+    Ok(cpu)
+}
+
+fn schedule() -> io::Result<()> {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: NICE,
+        sched_priority: 0,
+        sched_runtime: SLICE_NS,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads attributes.size bytes from the pointer; 0 is this thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Keeps the process in memory: a page fault would be a late frame.
+pub fn lock_memory() -> io::Result<()> {
+    // Without the capability a limit applies, and the first allocation beyond it would fail.
+    if !capabilities(None)?
+        .effective
+        .contains(CapabilitySet::IPC_LOCK)
+    {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: no memory is passed.
+    match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Attach: find out, plan, leave the plan in the kernel, carry it out.
+//!
+//! The order makes every moment undoable, kill -9 included. First the filters,
+//! still inactive, with the record of everything that is about to change; then
+//! the changes; the link goes live last. Whatever of it was done, detach finds
+//! the filters and undoes what the record says.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::abi;
+use crate::engine::hold::{self, Direction, Tap};
+use crate::engine::{Chosen, fq};
+use crate::link::compile::{Compiled, Place, compile};
+use crate::link::datapath::{Loaded, Maps, Program};
+use crate::link::saved::{Engine, Saved};
+use crate::link::{
+    DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, now_ns,
+};
+use crate::netlink::{
+    self, BpfFilter, Gso, Hook, Link, Netlink, Offloads, RECEIVE_MERGING, RootSnapshot,
+    tcx_programs,
+};
+use crate::profile::{Offload, Profile};
+
+/// How long the holder may take to start.
+const HOLDER_START: Duration = Duration::from_secs(10);
+
+/// Which engine the user wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// fq where it can be had, else hold.
+    Auto,
+    Fq,
+    Hold,
+}
+
+/// What to attach where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub interface: String,
+    pub profile: Profile,
+    pub seed: Option<u64>,
+    /// By `EMUD_UP`, `EMUD_DOWN`; at least one.
+    pub directions: [bool; 2],
+    pub reverse: bool,
+    pub engine: EngineChoice,
+    /// Take away a root qdisc that was configured by hand.
+    pub replace: bool,
+}
+
+/// What was attached.
+#[derive(Debug)]
+pub struct Done {
+    pub interface: String,
+    pub profile: String,
+    pub directions: &'static str,
+    pub engine: Engine,
+    pub reason: String,
+    pub seed: u64,
+    pub notes: Vec<String>,
+}
+
+/// What the holder needs on its command line.
+#[derive(Debug, Clone, Copy)]
+pub struct HolderStart {
+    pub ifindex: u32,
+    /// A program whose maps are the link's.
+    pub program_id: u32,
+    /// TAP descriptors by direction.
+    pub taps: [Option<i32>; 2],
+    /// Descriptor to report on.
+    pub ready: i32,
+}
+
+/// Attaches and returns; with engine hold, a process started by `holder` stays.
+///
+/// # Errors
+/// Nothing is left half done.
+pub fn background(
+    request: &Request,
+    holder: impl Fn(HolderStart) -> Command,
+) -> Result<Done, LinkError> {
+    let mut session = Session::begin(request)?;
+    let result = session.carry_out(|s| s.start_holder(&holder));
+    session.end(result)
+}
+
+/// Attaches, calls `ready`, stays until SIGINT or SIGTERM, detaches.
+///
+/// # Errors
+/// Nothing is left half done.
+pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), LinkError> {
+    // Before anything is changed: from here on Ctrl-C waits for its turn.
+    let stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
+    let mut session = Session::begin(request)?;
+    let ifindex = session.link.index;
+    let maps = Maps::of_program(session.program_id()?)?;
+    let result = session.carry_out(|_| Ok(()));
+    let taps = std::mem::take(&mut session.taps);
+    let done = session.end(result)?;
+    ready(&done);
+    let held = hold::serve(ifindex, maps, taps, stop.as_fd(), || Ok(()));
+    detach::detach(&request.interface)?;
+    held.map_err(LinkError::from)
+}
+
+struct Session {
+    nl: Netlink,
+    _lock: netlink::InterfaceLock,
+    link: Link,
+    profile: Profile,
+    saved: Saved,
+    loaded: Loaded,
+    maps: Maps,
+    taps: Vec<(OwnedFd, Direction)>,
+    /// Ifindex of the ifb or TAP, by direction.
+    targets: [u32; 2],
+}
+
+impl Session {
+    fn begin(request: &Request) -> Result<Self, LinkError> {
+        let mut nl = Netlink::open()?;
+        let link = nl.link(&request.interface)?;
+        let lock = netlink::lock(link.index)?;
+        if let Some(there) = attachment::find(&mut nl, link.index)? {
+            let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
+            return Err(LinkError::AlreadyAttached {
+                interface: link.name,
+                profile: profile.unwrap_or_default(),
+            });
+        }
+        let saved = plan(&mut nl, &link, request)?;
+        let mut loaded = Loaded::load()?;
+        let mut maps = loaded.maps()?;
+        maps.init(link.index)?;
+        let session = Self {
+            nl,
+            _lock: lock,
+            link,
+            profile: request.profile.clone(),
+            saved,
+            loaded,
+            maps,
+            taps: Vec::new(),
+            targets: [0; 2],
+        };
+        // A profile that cannot be compiled must not get as far as a change.
+        session.compile_both()?;
+        Ok(session)
+    }
+
+    fn carry_out(
+        &mut self,
+        start_holder: impl FnOnce(&mut Self) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        self.maps.save(&serde_json::to_vec(&self.saved)?)?;
+        for direction in DIRECTIONS {
+            if self.saved.directions[direction as usize] {
+                self.add_filter(direction)?;
+            }
+        }
+        match self.saved.engine {
+            Engine::Fq => self.set_up_fq()?,
+            Engine::Hold => self.set_up_hold()?,
+        }
+        self.cap_offloads()?;
+        if self.saved.engine == Engine::Hold {
+            start_holder(self)?;
+        }
+        let [up, down] = self.compile_both()?;
+        self.maps.apply([&up, &down])?;
+        Ok(())
+    }
+
+    /// Undoes everything where something failed.
+    fn end(mut self, result: Result<(), LinkError>) -> Result<Done, LinkError> {
+        if let Err(e) = result {
+            let ours = attachment::filters(&mut self.nl, self.link.index)?;
+            detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)?;
+            return Err(e);
+        }
+        // The notes may have grown.
+        self.maps.save(&serde_json::to_vec(&self.saved)?)?;
+        Ok(Done {
+            interface: self.link.name,
+            profile: self.profile.name,
+            directions: match self.saved.directions {
+                [true, true] => "both directions",
+                [true, false] => "up only",
+                _ => "down only",
+            },
+            engine: self.saved.engine,
+            reason: self.saved.reason,
+            seed: self.saved.seed,
+            notes: self.saved.notes,
+        })
+    }
+
+    fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
+        let (hook, program) = (hook(direction), Program::of_direction(direction));
+        let place = place_of(self.saved.engine, hook);
+        let pref = self
+            .nl
+            .free_pref(self.link.index, hook, place)?
+            .ok_or_else(|| LinkError::NoPlace {
+                interface: self.link.name.clone(),
+                hook: hook.name(),
+            })?;
+        self.nl.attach_bpf_filter(
+            self.link.index,
+            &BpfFilter {
+                hook,
+                pref,
+                handle: FILTER_HANDLE,
+                program: self.loaded.program_fd(program)?,
+                name: program.name(),
+            },
+        )?;
+        Ok(())
+    }
+
+    fn set_up_fq(&mut self) -> Result<(), LinkError> {
+        let compiled = self.compile_both()?;
+        if self.saved.directions[abi::EMUD_DOWN as usize]
+            && let Some(name) = &self.saved.devices[abi::EMUD_DOWN as usize]
+        {
+            let options = fq::options(&compiled[abi::EMUD_DOWN as usize]);
+            self.targets[abi::EMUD_DOWN as usize] =
+                fq::add_ifb(&mut self.nl, name, &self.link, &options)?;
+        }
+        if self.saved.root_taken {
+            self.nl.delete_root(self.link.index)?;
+            let options = fq::options(&compiled[abi::EMUD_UP as usize]);
+            fq::install(&mut self.nl, &self.link, &options)?;
+        }
+        Ok(())
+    }
+
+    fn set_up_hold(&mut self) -> Result<(), LinkError> {
+        if self.saved.root_taken {
+            self.nl.delete_root(self.link.index)?;
+        }
+        for direction in DIRECTIONS {
+            let Some(name) = self.saved.devices[direction as usize].clone() else {
+                continue;
+            };
+            let tap = hold::tap::create(&name, self.link.mtu)?;
+            self.resume_filter(direction, &tap)?;
+            self.targets[direction as usize] = tap.ifindex;
+            let side = if direction == abi::EMUD_UP {
+                Direction::Up
+            } else {
+                Direction::Down
+            };
+            self.taps.push((tap.fd, side));
+        }
+        Ok(())
+    }
+
+    fn resume_filter(&mut self, direction: u32, tap: &Tap) -> Result<(), LinkError> {
+        let program = if direction == abi::EMUD_UP {
+            Program::TapUp
+        } else {
+            Program::TapDown
+        };
+        self.nl.attach_bpf_filter(
+            tap.ifindex,
+            &BpfFilter {
+                hook: Hook::Ingress,
+                pref: 1,
+                handle: FILTER_HANDLE,
+                program: self.loaded.program_fd(program)?,
+                name: program.name(),
+            },
+        )?;
+        Ok(())
+    }
+
+    fn cap_offloads(&mut self) -> Result<(), LinkError> {
+        if let Some(gso) = self.saved.gso {
+            self.nl
+                .set_gso(self.link.index, &Gso { max_segs: 1, ..gso })?;
+        }
+        if let Some(offloads) = &self.saved.offloads {
+            for still_on in offloads.cap(&mut self.nl, self.link.index)? {
+                self.saved.notes.push(format!(
+                    "{still_on} cannot be switched off: packets merged by it meet one fate each"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn start_holder(&mut self, holder: &impl Fn(HolderStart) -> Command) -> Result<(), LinkError> {
+        use std::os::fd::AsRawFd;
+        let program_id = self.program_id()?;
+        let mut start = HolderStart {
+            ifindex: self.link.index,
+            program_id,
+            taps: [None; 2],
+            ready: -1,
+        };
+        for (fd, direction) in &self.taps {
+            start.taps[*direction as usize] = Some(fd.as_raw_fd());
+        }
+        let inherit: Vec<_> = self.taps.iter().map(|(fd, _)| fd.as_fd()).collect();
+        hold::spawn::spawn(
+            |ready| holder(HolderStart { ready, ..start }),
+            &inherit,
+            HOLDER_START,
+        )?;
+        Ok(())
+    }
+
+    fn program_id(&self) -> Result<u32, LinkError> {
+        Ok(self.loaded.program_id(Program::Egress)?)
+    }
+
+    fn compile_both(&self) -> Result<[Compiled; 2], LinkError> {
+        let release = |direction: u32| match (self.saved.engine, direction) {
+            (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
+            (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
+            (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
+        };
+        let one = |direction: u32| {
+            let place = Place {
+                release: release(direction),
+                ifindex: self.targets[direction as usize],
+                l3: self.saved.l3,
+            };
+            compile_direction(&self.profile, &self.saved, direction, place)
+        };
+        Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
+    }
+}
+
+/// A direction of the profile as it is attached.
+pub(super) fn compile_direction(
+    profile: &Profile,
+    saved: &Saved,
+    direction: u32,
+    place: Place,
+) -> Result<Compiled, LinkError> {
+    let link = profile.direction(direction, saved.reversed);
+    compile(link, saved.seed, direction, saved.epoch_ns, place).map_err(|source| {
+        LinkError::Spread {
+            direction: direction_name(direction),
+            source,
+        }
+    })
+}
+
+/// First on the way: the others see each packet once, after the link. With fq
+/// on ingress last: the ifb puts packets back behind all filters, so that those
+/// which are to see a packet must see it before.
+fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
+    match (engine, hook) {
+        (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
+        _ => netlink::Place::First,
+    }
+}
+
+/// What will be changed, and what it is now. Changes nothing.
+fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+    let l3 = layer3(link)?;
+    let Chosen { engine, reason } = crate::engine::choose(request.engine)?;
+    let mut notes = Vec::new();
+    let [up, down] = request.directions;
+    let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
+    let root = if up {
+        root(nl, link, request.replace)?
+    } else {
+        None
+    };
+    if root.is_some() {
+        notes.push("the root qdisc configured by hand is away until detach".to_owned());
+    }
+    others(nl, link, engine, request.directions, &mut notes)?;
+    let capped = request.profile.offload == Offload::Auto;
+    if !capped {
+        notes.push(
+            "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one; \
+             TCP under loss is up to 13 times too fast"
+                .to_owned(),
+        );
+    } else if down && link.kind.as_deref() == Some("veth") {
+        notes.push(
+            "down: the other end of this veth decides on segmentation; if `emud show` counts \
+             super-packets, run there: ip link set dev PEER gso_max_segs 1"
+                .to_owned(),
+        );
+    }
+    let offloads = if capped && down {
+        Some(Offloads::snapshot(nl, link.index, &RECEIVE_MERGING)?)
+    } else {
+        None
+    };
+    let seed = match request.seed.or(request.profile.seed) {
+        Some(seed) => seed,
+        None => draw_seed(),
+    };
+    Ok(Saved {
+        profile: request.profile.to_toml(),
+        seed,
+        engine,
+        reason,
+        directions: request.directions,
+        reversed: request.reverse,
+        notes,
+        epoch_ns: now_ns(),
+        l3,
+        clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
+        devices: devices(engine, request.directions, link.index),
+        root_taken,
+        root,
+        gso: (capped && up && link.gso.max_segs > 1).then_some(link.gso),
+        offloads,
+    })
+}
+
+fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
+    match engine {
+        Engine::Fq => [None, directions[1].then(|| format!("emud-ifb-{ifindex}"))],
+        Engine::Hold => [
+            directions[0].then(|| format!("emud-up-{ifindex}")),
+            directions[1].then(|| format!("emud-down-{ifindex}")),
+        ],
+    }
+}
+
+/// The root qdisc to put back, if somebody configured one.
+fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
+    let Some(root) = nl.root_by_hand(link.index)? else {
+        return Ok(None);
+    };
+    if !replace {
+        return Err(LinkError::ByHand {
+            interface: link.name.clone(),
+            kind: root.kind,
+            handle: netlink::show_handle(root.handle),
+        });
+    }
+    Ok(RootSnapshot::take(nl, link.index)?)
+}
+
+/// Says what other people's programs on the device mean for the link.
+fn others(
+    nl: &mut Netlink,
+    link: &Link,
+    engine: Engine,
+    directions: [bool; 2],
+    notes: &mut Vec<String>,
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
+        let hook = hook(direction);
+        for program in tcx_programs(&link.name, hook)? {
+            notes.push(format!(
+                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
+                direction_name(direction), program.name, program.id
+            ));
+        }
+        if place_of(engine, hook) == netlink::Place::Last
+            && !nl.filters(link.index, hook)?.is_empty()
+        {
+            notes.push(format!(
+                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
+                direction_name(direction)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
+fn layer3(link: &Link) -> Result<bool, LinkError> {
+    // Not in libc.
+    const ARPHRD_RAWIP: u16 = 519;
+    const ARPHRD_IP6GRE: u16 = 823;
+    match link.arphrd {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(false),
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE
+        | libc::ARPHRD_PPP
+        | ARPHRD_RAWIP
+        | ARPHRD_IP6GRE => Ok(true),
+        arphrd => Err(LinkError::UnknownLayer {
+            interface: link.name.clone(),
+            arphrd,
+        }),
+    }
+}
+
+/// 32 bits: short enough to be written down.
+fn draw_seed() -> u64 {
+    let mut bytes = [0u8; 4];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
+        // Cannot be after boot; the clock is as good for a seed.
+        _ => now_ns() & 0xffff_ffff,
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `emud set`: change a running link.
+
+use crate::abi;
+use crate::engine::fq;
+use crate::link::attach::compile_direction;
+use crate::link::attachment;
+use crate::link::compile::{Compiled, Place};
+use crate::link::datapath::Maps;
+use crate::link::saved::{Engine, Saved};
+use crate::link::{DIRECTIONS, LinkError};
+use crate::netlink::{self, Link, Netlink};
+use crate::profile::Profile;
+
+/// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet meets
+/// either the link before or the link after. Counters, the queue and packets on
+/// their way live on.
+///
+/// # Errors
+/// Nothing is attached or an assignment is wrong; then nothing has changed.
+pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let _lock = netlink::lock(link.index)?;
+    let mut there = attachment::get(&mut nl, &link)?;
+    let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    let after = before.with_changes(assignments)?;
+    let compile = |maps: &Maps, direction: u32| -> Result<Compiled, LinkError> {
+        let now = maps.link(direction)?;
+        let place = Place {
+            release: now.release,
+            ifindex: now.ifindex,
+            l3: now.flags & abi::EMUD_F_L3 != 0,
+        };
+        compile_direction(&after, &there.saved, direction, place)
+    };
+    let both = [
+        compile(&there.maps, abi::EMUD_UP)?,
+        compile(&there.maps, abi::EMUD_DOWN)?,
+    ];
+    if there.saved.engine == Engine::Fq {
+        resize_fq(&mut nl, &link, &there.saved, &both)?;
+    }
+    there.maps.apply([&both[0], &both[1]])?;
+    there.saved.profile = after.to_toml();
+    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    Ok(())
+}
+
+/// A longer delay or queue needs room in fq before the first packet uses it.
+fn resize_fq(
+    nl: &mut Netlink,
+    link: &Link,
+    saved: &Saved,
+    both: &[Compiled; 2],
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS
+        .into_iter()
+        .filter(|d| saved.directions[*d as usize])
+    {
+        let options = fq::options(&both[direction as usize]);
+        match &saved.devices[direction as usize] {
+            Some(ifb) => {
+                let ifb = nl.link(ifb)?;
+                fq::resize(nl, &ifb, &options)?;
+            }
+            None => fq::resize(nl, link, &options)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A direction of a profile, in the user's units, to what the classifier runs.
+
+use crate::abi;
+use crate::link::quantile;
+use crate::profile::{self, Neighbours, Queue, Reorder};
+
+/// Packets in front of the link where the profile does not say: tc-netem's limit.
+pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
+
+/// The in-order jitter's coherence time by default, over the span of delays
+/// between -3 and +3 standard deviations: 4 standard deviations for a normal
+/// one. At this the delay falls faster than time passes in 1 to 3 % of all
+/// instants, and the clamp moves the distribution by 0.001 to 0.003
+/// (Kolmogorov-Smirnov); half of it gives 0.02 to 0.04, twice of it converges
+/// half as fast.
+const COHERENCE_OVER_SPAN: f64 = 0.66;
+
+/// The classifier divides a time below one coherence time, shifted by 20.
+const COHERENCE_MAX_NS: u64 = 1 << 42;
+
+/// Where the classifier sends the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// `EMUD_RELEASE_*`.
+    pub release: abi::emud_release,
+    /// The ifb or TAP to redirect to; 0 where there is none.
+    pub ifindex: u32,
+    /// The device has no Ethernet header.
+    pub l3: bool,
+}
+
+/// A direction as the maps hold it.
+pub struct Compiled {
+    pub link: abi::emud_link,
+    pub table: Box<abi::emud_table>,
+}
+
+/// Compiles one direction (`EMUD_UP` or `EMUD_DOWN`).
+///
+/// `epoch_ns` (CLOCK_MONOTONIC) is the origin of the in-order jitter.
+///
+/// # Errors
+/// The delay's mean and standard deviation cannot both be had with delays >= 0.
+pub fn compile(
+    link: &profile::Link,
+    seed: u64,
+    direction: u32,
+    epoch_ns: u64,
+    place: Place,
+) -> Result<Compiled, quantile::SpreadError> {
+    let mut out = abi::emud_link {
+        seed: mix(seed ^ mix(u64::from(direction) + 1)),
+        loss: probability(link.loss),
+        delay_ns: link.delay.mean_ns,
+        epoch_ns,
+        overhead: link.overhead,
+        release: place.release,
+        ifindex: place.ifindex,
+        queue_wait_ns: u64::MAX,
+        queue_busy_ns: u64::MAX,
+        ..Default::default()
+    };
+    out.flags |= if place.l3 { abi::EMUD_F_L3 } else { 0 };
+    out.flags |= if link.neighbours == Neighbours::Emulate {
+        abi::EMUD_F_NEIGHBOURS
+    } else {
+        0
+    };
+    out.flags |= if place.release == abi::EMUD_RELEASE_STAMP {
+        abi::EMUD_F_CLONE
+    } else {
+        0
+    };
+    if let Some(rate) = link.rate {
+        (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
+        queue(
+            &mut out,
+            link.queue.unwrap_or(Queue::Packets(DEFAULT_QUEUE_PACKETS)),
+            rate,
+        );
+    }
+    let mut table = Box::<abi::emud_table>::default();
+    if let Some(jitter) = &link.delay.jitter {
+        table
+            .delay_ns
+            .copy_from_slice(&quantile::delay_table(&link.delay)?);
+        out.flags |= abi::EMUD_F_JITTER;
+        if jitter.reorder == Reorder::Jitter {
+            out.flags |= abi::EMUD_F_PER_PACKET;
+        }
+        out.coherence_ns = jitter
+            .coherence_ns
+            .unwrap_or_else(|| default_coherence_ns(&table.delay_ns))
+            .clamp(1, COHERENCE_MAX_NS);
+    }
+    Ok(Compiled { link: out, table })
+}
+
+/// The finaliser of bpf/rng.h.
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
+fn probability(p: f64) -> u64 {
+    (p * 2f64.powi(64)) as u64
+}
+
+/// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
+fn ns_per_byte(rate: u64) -> (u64, u32) {
+    const MULT_MAX: u128 = 1 << 42;
+    let ns = 8_000_000_000u128;
+    let rate = u128::from(rate.max(1));
+    let shift = (0..=60)
+        .rev()
+        .find(|s| (ns << s) / rate < MULT_MAX)
+        .unwrap_or(0);
+    ((((ns << shift) + rate / 2) / rate) as u64, shift)
+}
+
+fn queue(out: &mut abi::emud_link, queue: Queue, rate: u64) {
+    match queue {
+        Queue::Packets(n) => out.queue_packets = n.min(abi::EMUD_RING_LEN),
+        Queue::Bytes(bytes) => {
+            let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
+            out.queue_busy_ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        }
+        Queue::Time(ns) => out.queue_wait_ns = ns,
+    }
+}
+
+/// From the spread of the table between -3 and +3 standard deviations.
+fn default_coherence_ns(delay_ns: &[u64; abi::EMUD_TABLE_LEN as usize]) -> u64 {
+    const PER_SD: usize = (abi::EMUD_TABLE_STEPS / 16) as usize;
+    let span = delay_ns[11 * PER_SD].saturating_sub(delay_ns[5 * PER_SD]);
+    (span as f64 * COHERENCE_OVER_SPAN) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_exact_to_a_part_in_a_million_million() {
+        for rate in [
+            1,
+            9_600,
+            384_000,
+            1_500_000,
+            10_000_000_000,
+            999_999_999_999,
+        ] {
+            let (mult, shift) = ns_per_byte(rate);
+            let got = mult as f64 / 2f64.powi(shift as i32);
+            let want = 8e9 / rate as f64;
+            assert!((got / want - 1.0).abs() < 1e-12, "{rate}: {got} for {want}");
+            assert!(
+                u128::from(mult) << 20 < 1 << 63,
+                "{rate}: overflows with 1 MiB"
+            );
+        }
+    }
+
+    #[test]
+    fn a_probability_covers_the_whole_range() {
+        assert_eq!(probability(0.0), 0);
+        assert_eq!(probability(0.5), 1 << 63);
+        assert_eq!(probability(1.0), u64::MAX);
+    }
+}

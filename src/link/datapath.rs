@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The loaded classifier: its programs and its maps, whether just loaded or
+//! found again from the id of a program on a device.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
+use aya::programs::{ProgramError, SchedClassifier, loaded_programs};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use crate::abi;
+use crate::link::compile::Compiled;
+use crate::link::shapes;
+
+/// Why the classifier could not be loaded, found, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatapathError {
+    #[error("cannot load the classifier: {0}")]
+    Load(#[from] EbpfError),
+    #[error("the kernel refuses program {name}: {source}")]
+    Program {
+        name: &'static str,
+        source: ProgramError,
+    },
+    #[error("map {name}: {source}")]
+    Map {
+        name: &'static str,
+        source: MapError,
+    },
+    #[error("the classifier has no {0}: it was loaded by another version of emud")]
+    Missing(&'static str),
+    #[error(
+        "the classifier is of emud ABI {found}, this emud speaks {}: detach it with the emud that attached it",
+        abi::EMUD_ABI
+    )]
+    Abi { found: u32 },
+    #[error("no BPF program has the id {0}")]
+    NoProgram(u32),
+    #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
+    TooLong(usize),
+}
+
+/// A program of bpf/link.bpf.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    Egress,
+    Ingress,
+    TapUp,
+    TapDown,
+}
+
+impl Program {
+    /// The name in the object file and, cut at 15 characters, in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Egress => "emud_egress",
+            Self::Ingress => "emud_ingress",
+            Self::TapUp => "emud_tap_up",
+            Self::TapDown => "emud_tap_down",
+        }
+    }
+
+    /// The classifier of a direction.
+    pub const fn of_direction(direction: u32) -> Self {
+        if direction == abi::EMUD_UP {
+            Self::Egress
+        } else {
+            Self::Ingress
+        }
+    }
+}
+
+/// The programs and maps of one attached (or about to be attached) emud.
+pub struct Loaded {
+    bpf: Ebpf,
+}
+
+impl Loaded {
+    /// Loads the object into the kernel.
+    ///
+    /// # Errors
+    /// The kernel lacks BPF or its verifier refuses a program.
+    pub fn load() -> Result<Self, DatapathError> {
+        let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
+        let mut bpf = EbpfLoader::new()
+            .override_global("emud_normal_quantile", quantile.as_slice(), true)
+            .override_global("emud_blend", blend.as_slice(), true)
+            .load(abi::LINK_OBJECT)?;
+        for program in [
+            Program::Egress,
+            Program::Ingress,
+            Program::TapUp,
+            Program::TapDown,
+        ] {
+            Self::classifier(&mut bpf, program)?
+                .load()
+                .map_err(|source| DatapathError::Program {
+                    name: program.name(),
+                    source,
+                })?;
+        }
+        Ok(Self { bpf })
+    }
+
+    fn classifier(bpf: &mut Ebpf, program: Program) -> Result<&mut SchedClassifier, DatapathError> {
+        bpf.program_mut(program.name())
+            .and_then(|p| p.try_into().ok())
+            .ok_or(DatapathError::Missing(program.name()))
+    }
+
+    /// The classifier itself, to attach it or to run it on a made-up packet.
+    ///
+    /// # Errors
+    /// The object has no such program.
+    pub fn program(&self, program: Program) -> Result<&SchedClassifier, DatapathError> {
+        self.bpf
+            .program(program.name())
+            .and_then(|p| p.try_into().ok())
+            .ok_or(DatapathError::Missing(program.name()))
+    }
+
+    /// The file descriptor of a program, to attach it by netlink.
+    ///
+    /// # Errors
+    /// The object has no such program.
+    pub fn program_fd(&self, program: Program) -> Result<BorrowedFd<'_>, DatapathError> {
+        let classifier = self.program(program)?;
+        let fd = classifier.fd().map_err(|source| DatapathError::Program {
+            name: program.name(),
+            source,
+        })?;
+        Ok(fd.as_fd())
+    }
+
+    /// The id by which the kernel knows a program.
+    ///
+    /// # Errors
+    /// The object has no such program, or the kernel does not show it.
+    pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
+        let info = self.program(program)?.info();
+        info.map(|i| i.id())
+            .map_err(|source| DatapathError::Program {
+                name: program.name(),
+                source,
+            })
+    }
+
+    /// Takes the maps out; call once.
+    ///
+    /// # Errors
+    /// The object lacks a map.
+    pub fn maps(&mut self) -> Result<Maps, DatapathError> {
+        let bpf = &mut self.bpf;
+        Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))
+    }
+}
+
+/// The maps, by which everything is read and changed.
+pub struct Maps {
+    control: Array<MapData, abi::emud_control>,
+    links: Array<MapData, abi::emud_link>,
+    tables: Array<MapData, abi::emud_table>,
+    states: Array<MapData, abi::emud_state>,
+    holders: Array<MapData, abi::emud_holder>,
+    counts: PerCpuArray<MapData, abi::emud_counters>,
+    saved: Array<MapData, abi::emud_restore>,
+}
+
+impl Maps {
+    /// Finds the maps from the id of a program that a filter names.
+    ///
+    /// # Errors
+    /// The program is gone or is not of this version of emud.
+    pub fn of_program(id: u32) -> Result<Self, DatapathError> {
+        let info = loaded_programs()
+            .filter_map(Result::ok)
+            .find(|p| p.id() == id)
+            .ok_or(DatapathError::NoProgram(id))?;
+        let ids = info
+            .map_ids()
+            .map_err(|source| DatapathError::Program { name: "", source })?
+            .unwrap_or_default();
+        let mut found = Vec::new();
+        for id in ids {
+            let data = MapData::from_id(id).map_err(|source| DatapathError::Map {
+                name: "by id",
+                source,
+            })?;
+            let name = data
+                .info()
+                .map(|i| i.name_as_str().unwrap_or_default().to_owned())
+                .map_err(|source| DatapathError::Map {
+                    name: "by id",
+                    source,
+                })?;
+            found.push((name, data));
+        }
+        let maps = Self::from_named(|name| {
+            let at = found.iter().position(|(n, _)| n == name);
+            let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
+            Map::from_map_data(data).map_err(|source| DatapathError::Map { name, source })
+        })?;
+        match maps.control()?.abi {
+            abi::EMUD_ABI => Ok(maps),
+            found => Err(DatapathError::Abi { found }),
+        }
+    }
+
+    fn from_named(
+        mut take: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        macro_rules! map {
+            ($name:literal) => {
+                take($name)?
+                    .try_into()
+                    .map_err(|source| DatapathError::Map {
+                        name: $name,
+                        source,
+                    })?
+            };
+        }
+        Ok(Self {
+            control: map!("emud_control"),
+            links: map!("emud_links"),
+            tables: map!("emud_tables"),
+            states: map!("emud_states"),
+            holders: map!("emud_holders"),
+            counts: map!("emud_counts"),
+            saved: map!("emud_saved"),
+        })
+    }
+
+    /// Which generation is in force, and the device.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn control(&self) -> Result<abi::emud_control, DatapathError> {
+        self.control.get(&0, 0).map_err(at("emud_control"))
+    }
+
+    /// First write after loading: which device this is for.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn init(&mut self, ifindex: u32) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            abi: abi::EMUD_ABI,
+            ifindex,
+            ..Default::default()
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
+    /// What a direction runs now.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn link(&self, direction: u32) -> Result<abi::emud_link, DatapathError> {
+        let slot = slot(direction, self.control()?.generation);
+        self.links.get(&slot, 0).map_err(at("emud_links"))
+    }
+
+    /// The delay table in force for a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn table(&self, direction: u32) -> Result<Box<abi::emud_table>, DatapathError> {
+        let slot = slot(direction, self.control()?.generation);
+        self.tables
+            .get(&slot, 0)
+            .map(Box::new)
+            .map_err(at("emud_tables"))
+    }
+
+    /// Changes both directions between two packets: writes the generation that
+    /// is not in force, turns the word, and waits until no packet still runs
+    /// on the old one (which the next change will overwrite).
+    ///
+    /// # Errors
+    /// A map cannot be written; what was in force stays so.
+    pub fn apply(&mut self, both: [&Compiled; 2]) -> Result<(), DatapathError> {
+        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
+        for (direction, compiled) in (0..).zip(both) {
+            let slot = slot(direction, next);
+            self.tables
+                .set(slot, *compiled.table, 0)
+                .map_err(at("emud_tables"))?;
+        }
+        self.apply_links([both[0].link, both[1].link])
+    }
+
+    /// [`Self::apply`] for links that need no table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        let mut control = self.control()?;
+        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        for (direction, link) in (0..).zip(both) {
+            self.links
+                .set(slot(direction, next), link, 0)
+                .map_err(at("emud_links"))?;
+        }
+        control.generation = next;
+        self.control
+            .set(0, control, 0)
+            .map_err(at("emud_control"))?;
+        grace_period();
+        Ok(())
+    }
+
+    /// Counters of a direction, summed over the CPUs.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counters(&self, direction: u32) -> Result<Box<abi::emud_counters>, DatapathError> {
+        let per_cpu = self.counts.get(&direction, 0).map_err(at("emud_counts"))?;
+        let mut sum = Box::<abi::emud_counters>::default();
+        for c in per_cpu.iter() {
+            sum.add(c);
+        }
+        Ok(sum)
+    }
+
+    /// The queue of a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn state(&self, direction: u32) -> Result<abi::emud_state, DatapathError> {
+        self.states.get(&direction, 0).map_err(at("emud_states"))
+    }
+
+    /// The holder's account of a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn holder(&self, direction: u32) -> Result<abi::emud_holder, DatapathError> {
+        self.holders.get(&direction, 0).map_err(at("emud_holders"))
+    }
+
+    /// Written by the holder: its account, and with it the lease.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn set_holder(
+        &mut self,
+        direction: u32,
+        holder: &abi::emud_holder,
+    ) -> Result<(), DatapathError> {
+        self.holders
+            .set(direction, holder, 0)
+            .map_err(at("emud_holders"))
+    }
+
+    /// The bytes that attach left for detach.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn saved(&self) -> Result<Vec<u8>, DatapathError> {
+        let saved = self.saved.get(&0, 0).map_err(at("emud_saved"))?;
+        let len = (saved.len as usize).min(saved.bytes.len());
+        Ok(saved.bytes[..len].to_vec())
+    }
+
+    /// Leaves bytes for detach.
+    ///
+    /// # Errors
+    /// They are too many, or the map cannot be written.
+    pub fn save(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
+        let mut saved = Box::<abi::emud_restore>::default();
+        saved
+            .bytes
+            .get_mut(..bytes.len())
+            .ok_or(DatapathError::TooLong(bytes.len()))?
+            .copy_from_slice(bytes);
+        saved.len = bytes.len() as u32;
+        self.saved.set(0, *saved, 0).map_err(at("emud_saved"))
+    }
+}
+
+fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
+    move |source| DatapathError::Map { name, source }
+}
+
+const fn slot(direction: u32, generation: u32) -> u32 {
+    direction * abi::EMUD_GENERATIONS + generation
+}
+
+/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an
+/// RCU read section.
+fn grace_period() {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+    // SAFETY: takes integers only and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
+impl DatapathError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Load(_) | Self::Program { .. } if !rustix::process::geteuid().is_root() => 77,
+            Self::Load(_) | Self::Program { .. } => 69,
+            Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
+        }
+    }
+}
+
+impl abi::emud_counters {
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+        self.queue_dropped += other.queue_dropped;
+        self.reordered += other.reordered;
+        self.clamped += other.clamped;
+        self.super_packets += other.super_packets;
+        self.flows_forgotten += other.flows_forgotten;
+        for (a, b) in self.passed.iter_mut().zip(other.passed) {
+            *a += b;
+        }
+        for (a, b) in self.delay_hist.iter_mut().zip(other.delay_hist) {
+            *a += b;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use crate::engine::hold::HoldError;
+use crate::link::datapath::DatapathError;
+use crate::link::quantile::SpreadError;
+use crate::netlink::NetlinkError;
+use crate::profile::ProfileError;
+
+/// Why a link could not be attached, read, changed or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error("{direction}: {source}")]
+    Spread {
+        direction: &'static str,
+        source: SpreadError,
+    },
+    #[error(
+        "{interface} already has the link {profile:?}: change it with `emud set`, or take it away with `emud detach {interface}`"
+    )]
+    AlreadyAttached { interface: String, profile: String },
+    #[error(
+        "{interface} has a root qdisc configured by hand ({kind} {handle}): give --replace to take it away while emud is attached"
+    )]
+    ByHand {
+        interface: String,
+        kind: String,
+        handle: String,
+    },
+    #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
+    NotAttached { interface: String },
+    #[error("engine fq: {0}; --engine hold works without it")]
+    NoFq(String),
+    #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
+    UnknownLayer { interface: String, arphrd: u16 },
+    #[error(
+        "pref 1 of the {hook} of {interface} is taken by a filter of another kind: give that one a higher pref"
+    )]
+    NoPlace {
+        interface: String,
+        hook: &'static str,
+    },
+    #[error("what attach saved in the kernel cannot be read: {0}")]
+    Saved(#[from] serde_json::Error),
+    #[error("{what} cannot be changed while attached: detach and attach again")]
+    Fixed { what: &'static str },
+    #[error("waiting for a signal: {0}")]
+    Signal(std::io::Error),
+}
+
+impl LinkError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Netlink(e) => e.exit_code(),
+            Self::Datapath(e) => e.exit_code(),
+            Self::Hold(e) => e.exit_code(),
+            Self::Profile(e) => e.exit_code(),
+            Self::Spread { .. } => 65,
+            Self::NotAttached { .. } => 66,
+            Self::NoFq(_) | Self::UnknownLayer { .. } => 69,
+            Self::Saved(_) => 70,
+            Self::Signal(_) => 71,
+            Self::AlreadyAttached { .. } | Self::ByHand { .. } | Self::NoPlace { .. } => 73,
+            Self::Fixed { .. } => 64,
+        }
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the kernel really runs on an interface, read back from its maps:
+//! the figures come from the classifier's own numbers, not from the profile.
+
+use crate::abi;
+use crate::link::datapath::{DatapathError, Maps};
+use crate::link::quantile::{density, table_x};
+use crate::link::saved::{Engine, Saved};
+use crate::profile::{Distribution, Link, Profile};
+use serde::Serialize;
+
+/// One interface with an emulated link.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub interface: String,
+    pub ifindex: u32,
+    pub profile: String,
+    pub description: String,
+    pub source: String,
+    pub seed: u64,
+    pub engine: Engine,
+    /// Why this engine.
+    pub engine_reason: String,
+    pub reversed: bool,
+    /// Since attach.
+    pub attached_s: f64,
+    /// What attach had to say, and what has gone wrong since.
+    pub notes: Vec<String>,
+    pub up: Option<Direction>,
+    pub down: Option<Direction>,
+}
+
+/// One direction of it.
+#[derive(Debug, Serialize)]
+pub struct Direction {
+    /// bit/s; absent: no limit.
+    pub rate_bit_s: Option<f64>,
+    pub overhead_bytes: i32,
+    pub queue: Queue,
+    /// Time until the last admitted packet has left the wire.
+    pub backlog_ns: u64,
+    pub delay: Delay,
+    /// Probability.
+    pub loss: f64,
+    /// ARP and neighbour discovery: `pass` or `emulate`.
+    pub neighbours: &'static str,
+    pub counters: Counters,
+    pub holder: Option<Holder>,
+}
+
+/// The limit in force, in the unit it is judged in.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// No rate, so nothing ever waits.
+    None,
+    Packets(u32),
+    Bytes(u64),
+    TimeNs(u64),
+}
+
+/// Mean and deviation of the table in force.
+#[derive(Debug, Serialize)]
+pub struct Delay {
+    pub mean_ns: f64,
+    pub sd_ns: f64,
+    pub distribution: Option<&'static str>,
+    /// `never` or `jitter`.
+    pub reorder: &'static str,
+    /// Only in order.
+    pub coherence_ns: Option<u64>,
+}
+
+/// Packets are wire packets: a super-packet counts for those in it.
+#[derive(Debug, Serialize)]
+pub struct Counters {
+    pub packets: u64,
+    pub bytes: u64,
+    pub lost: u64,
+    pub queue_dropped: u64,
+    pub reordered: u64,
+    pub clamped: u64,
+    pub super_packets: u64,
+    pub flows_forgotten: u64,
+    pub passed: Passed,
+    pub delay_histogram: Vec<Bucket>,
+}
+
+/// Packets passed untouched, by reason.
+#[derive(Debug, Serialize)]
+pub struct Passed {
+    pub neighbour: u64,
+    pub not_ip: u64,
+    pub no_holder: u64,
+    pub inactive: u64,
+    pub failed: u64,
+}
+
+/// Packets with `from_ns <= delay < to_ns`.
+#[derive(Debug, Serialize)]
+pub struct Bucket {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub packets: u64,
+}
+
+/// The hold engine's own account.
+#[derive(Debug, Serialize)]
+pub struct Holder {
+    pub pid: u64,
+    /// It renewed its lease in time.
+    pub alive: bool,
+    pub released: u64,
+    pub dropped: u64,
+    /// Released more than 1 ms after their time.
+    pub late: u64,
+    pub worst_late_ns: u64,
+    pub waiting: u64,
+}
+
+/// Reads one interface.
+///
+/// # Errors
+/// A map cannot be read.
+pub fn report(
+    interface: &str,
+    ifindex: u32,
+    maps: &Maps,
+    saved: &Saved,
+    now_ns: u64,
+) -> Result<Report, DatapathError> {
+    let profile = Profile::parse(&saved.profile, "the kernel").ok();
+    let mut notes = saved.notes.clone();
+    let mut read = |direction: u32| -> Result<Option<Direction>, DatapathError> {
+        if !saved.directions[direction as usize] {
+            return Ok(None);
+        }
+        let wanted = profile
+            .as_ref()
+            .map(|p| p.direction(direction, saved.reversed));
+        let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
+        if let Some(holder) = read.holder.as_ref().filter(|h| !h.alive) {
+            let name = if direction == abi::EMUD_UP {
+                "up"
+            } else {
+                "down"
+            };
+            notes.push(format!(
+                "{name}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
+                holder.pid
+            ));
+        }
+        Ok(Some(read))
+    };
+    let (up, down) = (read(abi::EMUD_UP)?, read(abi::EMUD_DOWN)?);
+    let text = |f: fn(&Profile) -> &String| profile.as_ref().map(f).cloned().unwrap_or_default();
+    Ok(Report {
+        interface: interface.to_owned(),
+        ifindex,
+        profile: text(|p| &p.name),
+        description: text(|p| &p.description),
+        source: text(|p| &p.source),
+        seed: saved.seed,
+        engine: saved.engine,
+        engine_reason: saved.reason.clone(),
+        reversed: saved.reversed,
+        attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
+        notes,
+        up,
+        down,
+    })
+}
+
+fn direction(
+    maps: &Maps,
+    direction: u32,
+    wanted: Option<&Link>,
+    engine: Engine,
+    now_ns: u64,
+) -> Result<Direction, DatapathError> {
+    let link = maps.link(direction)?;
+    let state = maps.state(direction)?;
+    let rate = (link.rate_mult != 0)
+        .then(|| 8e9 * 2f64.powi(link.rate_shift as i32) / link.rate_mult as f64);
+    let holder = match engine {
+        Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
+        Engine::Fq => None,
+    };
+    Ok(Direction {
+        rate_bit_s: rate,
+        overhead_bytes: link.overhead,
+        queue: queue(&link, rate),
+        backlog_ns: if rate.is_some() {
+            state.busy_until.saturating_sub(now_ns)
+        } else {
+            0
+        },
+        delay: delay(maps, direction, &link, wanted)?,
+        loss: link.loss as f64 / 2f64.powi(64),
+        neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 {
+            "emulate"
+        } else {
+            "pass"
+        },
+        counters: counters(&*maps.counters(direction)?),
+        holder,
+    })
+}
+
+fn queue(link: &abi::emud_link, rate: Option<f64>) -> Queue {
+    match rate {
+        None => Queue::None,
+        Some(_) if link.queue_packets != 0 => Queue::Packets(link.queue_packets),
+        Some(rate) if link.queue_busy_ns != u64::MAX => {
+            Queue::Bytes((link.queue_busy_ns as f64 * rate / 8e9).round() as u64)
+        }
+        Some(_) => Queue::TimeNs(link.queue_wait_ns),
+    }
+}
+
+fn delay(
+    maps: &Maps,
+    direction: u32,
+    link: &abi::emud_link,
+    wanted: Option<&Link>,
+) -> Result<Delay, DatapathError> {
+    if link.flags & abi::EMUD_F_JITTER == 0 {
+        return Ok(Delay {
+            mean_ns: link.delay_ns as f64,
+            sd_ns: 0.0,
+            distribution: None,
+            reorder: "never",
+            coherence_ns: None,
+        });
+    }
+    let (mean_ns, sd_ns) = moments(&maps.table(direction)?.delay_ns);
+    let per_packet = link.flags & abi::EMUD_F_PER_PACKET != 0;
+    Ok(Delay {
+        mean_ns,
+        sd_ns,
+        distribution: wanted
+            .and_then(|l| l.delay.jitter)
+            .map(|j| match j.distribution {
+                Distribution::Uniform => "uniform",
+                Distribution::Normal => "normal",
+                Distribution::Pareto => "pareto",
+                Distribution::ParetoNormal => "paretonormal",
+            }),
+        reorder: if per_packet { "jitter" } else { "never" },
+        coherence_ns: (!per_packet).then_some(link.coherence_ns),
+    })
+}
+
+/// Mean and standard deviation of a delay table under a standard normal index.
+fn moments(delay_ns: &[u64]) -> (f64, f64) {
+    let weight = |i: usize| density(table_x(i));
+    let total: f64 = (0..delay_ns.len()).map(weight).sum();
+    let mean = delay_ns
+        .iter()
+        .enumerate()
+        .map(|(i, d)| weight(i) * *d as f64)
+        .sum::<f64>()
+        / total;
+    let variance = delay_ns
+        .iter()
+        .enumerate()
+        .map(|(i, d)| weight(i) * (*d as f64 - mean).powi(2))
+        .sum::<f64>()
+        / total;
+    (mean, variance.sqrt())
+}
+
+fn counters(c: &abi::emud_counters) -> Counters {
+    let passed = |why: abi::emud_pass| c.passed[why as usize];
+    Counters {
+        packets: c.packets,
+        bytes: c.bytes,
+        lost: c.lost,
+        queue_dropped: c.queue_dropped,
+        reordered: c.reordered,
+        clamped: c.clamped,
+        super_packets: c.super_packets,
+        flows_forgotten: c.flows_forgotten,
+        passed: Passed {
+            neighbour: passed(abi::EMUD_PASS_NEIGHBOUR),
+            not_ip: passed(abi::EMUD_PASS_NOT_IP),
+            no_holder: passed(abi::EMUD_PASS_NO_HOLDER),
+            inactive: passed(abi::EMUD_PASS_INACTIVE),
+            failed: passed(abi::EMUD_PASS_FAILED),
+        },
+        delay_histogram: c
+            .delay_hist
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(i, n)| Bucket {
+                // Bucket 0 also holds a delay of 0.
+                from_ns: if i == 0 { 0 } else { 1 << i },
+                to_ns: 1u64.checked_shl(i as u32 + 1).unwrap_or(u64::MAX),
+                packets: *n,
+            })
+            .collect(),
+    }
+}
+
+fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
+    Holder {
+        pid: h.pid,
+        alive: h.lease_ns >= now_ns,
+        released: h.released,
+        dropped: h.dropped,
+        late: h.late,
+        worst_late_ns: h.worst_late_ns,
+        waiting: h.waiting,
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What attach leaves in the kernel for show, set and detach.
+
+use serde::{Deserialize, Serialize};
+
+use crate::netlink::{Gso, Offloads, RootSnapshot};
+
+/// Where packets wait for their departure time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// sch_fq on the device, and on an ifb for ingress.
+    Fq,
+    /// A holder in user space behind a TAP.
+    Hold,
+}
+
+impl std::fmt::Display for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fq => "fq",
+            Self::Hold => "hold",
+        })
+    }
+}
+
+/// The record in the `emud_saved` map. It is complete before the first change
+/// is made, so that detach can undo whatever part of it had been done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Saved {
+    /// The profile as it is in force, canonical TOML, not reversed.
+    pub profile: String,
+    pub seed: u64,
+    pub engine: Engine,
+    /// Why this engine.
+    pub reason: String,
+    /// Emulated directions, by `EMUD_UP` and `EMUD_DOWN`.
+    pub directions: [bool; 2],
+    pub reversed: bool,
+    /// What the user was told at attach.
+    pub notes: Vec<String>,
+    /// Origin of the in-order jitter and time of attach, CLOCK_MONOTONIC ns.
+    pub epoch_ns: u64,
+    pub l3: bool,
+    /// clsact was not there before.
+    pub clsact_created: bool,
+    /// emud's ifb (fq) or its TAPs (hold), by direction.
+    pub devices: [Option<String>; 2],
+    /// The root qdisc is emud's while attached.
+    pub root_taken: bool,
+    /// The root qdisc that somebody had configured by hand.
+    pub root: Option<RootSnapshot>,
+    /// Segmentation limits of the device before they were capped.
+    pub gso: Option<Gso>,
+    /// Receive offloads that were switched off.
+    pub offloads: Option<Offloads>,
+}

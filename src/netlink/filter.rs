@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Filters of clsact.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_bindings::tc::{self, IterableAttrs, OptionsMsg, PushAttrs, Tcmsg};
+use netlink_bindings::traits::Pusher;
+
+use super::qdisc::{self, tcmsg};
+use super::{IngressQdisc, Netlink, NetlinkError, OsFailure, Result};
+
+const CLSACT_INGRESS: u32 = 0xffff_fff2;
+const CLSACT_EGRESS: u32 = 0xffff_fff3;
+const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
+const ETH_P_ALL: u16 = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hook {
+    Egress,
+    Ingress,
+}
+
+impl Hook {
+    fn parent(self) -> u32 {
+        match self {
+            Self::Egress => CLSACT_EGRESS,
+            Self::Ingress => CLSACT_INGRESS,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Egress => "egress",
+            Self::Ingress => "ingress",
+        }
+    }
+}
+
+/// What a bpf filter says of its program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterBpf {
+    pub program_id: u32,
+    pub name: String,
+    pub tag: Vec<u8>,
+    pub direct_action: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    pub kind: String,
+    /// 1 runs first.
+    pub pref: u16,
+    pub handle: u32,
+    pub chain: u32,
+    /// ETH_P_*, 3 is all.
+    pub protocol: u16,
+    /// None for other kinds, and for classic BPF.
+    pub bpf: Option<FilterBpf>,
+}
+
+/// Where a filter goes among those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Sees every packet before any other filter.
+    First,
+    /// Sees what the others let through.
+    Last,
+}
+
+/// A direct-action bpf filter for every protocol, in chain 0.
+#[derive(Debug, Clone, Copy)]
+pub struct BpfFilter<'a> {
+    pub hook: Hook,
+    pub pref: u16,
+    /// Not 0. A filter with the same hook, pref and handle is replaced.
+    pub handle: u32,
+    pub program: BorrowedFd<'a>,
+    pub name: &'a str,
+}
+
+fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Filter {
+    let info = header.info;
+    let bpf = match attrs.get_options() {
+        Ok(OptionsMsg::Bpf(options)) => options.get_id().ok().map(|program_id| FilterBpf {
+            program_id,
+            name: options
+                .get_name()
+                .map(|n| n.to_string_lossy().into())
+                .unwrap_or_default(),
+            tag: options.get_tag().map(<[u8]>::to_vec).unwrap_or_default(),
+            direct_action: options.get_flags().unwrap_or(0) & TCA_BPF_FLAG_ACT_DIRECT != 0,
+        }),
+        _ => None,
+    };
+    Filter {
+        kind: qdisc::kind(attrs),
+        pref: (info >> 16) as u16,
+        handle: header.handle,
+        chain: attrs.get_chain().unwrap_or(0),
+        protocol: u16::from_be(info as u16),
+        bpf,
+    }
+}
+
+fn filter_msg(ifindex: u32, hook: Hook, pref: u16, handle: u32, protocol: u16) -> Tcmsg {
+    Tcmsg {
+        info: (u32::from(pref) << 16) | u32::from(protocol.to_be()),
+        ..tcmsg(ifindex, hook.parent(), handle)
+    }
+}
+
+fn encode<P: Pusher>(attrs: PushAttrs<P>, filter: &BpfFilter<'_>) {
+    attrs
+        .nested_options_bpf()
+        .push_fd(filter.program.as_raw_fd().cast_unsigned())
+        .push_name_bytes(filter.name.as_bytes())
+        .push_flags(TCA_BPF_FLAG_ACT_DIRECT)
+        .end_nested()
+        .end_nested();
+}
+
+impl BpfFilter<'_> {
+    fn attempted(&self, ifname: &str) -> String {
+        let (hook, name) = (self.hook.name(), self.name);
+        format!(
+            "attach {name} to the {hook} of {ifname} at pref {}",
+            self.pref
+        )
+    }
+
+    fn check(&self, ifname: &str) -> Result<()> {
+        if self.pref != 0 && self.handle != 0 && !self.name.contains('\0') {
+            return Ok(());
+        }
+        Err(NetlinkError::Os(OsFailure {
+            attempted: self.attempted(ifname),
+            errno: libc::EINVAL,
+            message: "pref and handle must not be 0, nor the name contain NUL".into(),
+        }))
+    }
+}
+
+impl Netlink {
+    /// The filters at one hook of clsact in the order they run; empty without clsact.
+    pub fn filters(&mut self, ifindex: u32, hook: Hook) -> Result<Vec<Filter>> {
+        match (self.ingress_qdisc(ifindex)?, hook) {
+            (IngressQdisc::None, _) | (IngressQdisc::Ingress, Hook::Egress) => {
+                return Ok(Vec::new());
+            }
+            // The older ingress qdisc is its own parent.
+            (IngressQdisc::Ingress | IngressQdisc::Clsact, _) => {}
+        }
+        let request = tc::Request::new().op_gettfilter_dump(&tcmsg(ifindex, hook.parent(), 0));
+        let what = || format!("list the {} filters of interface {ifindex}", hook.name());
+        let mut found = Vec::new();
+        self.exchange(&request, what, |(header, attrs)| {
+            // Each priority starts with an entry for itself, without a handle.
+            if header.handle != 0 {
+                found.push(parse(&header, &attrs));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// The pref for a new bpf filter in this place; none if it cannot be had.
+    /// At a pref shared with other bpf filters the newest runs first.
+    pub fn free_pref(&mut self, ifindex: u32, hook: Hook, place: Place) -> Result<Option<u16>> {
+        Ok(pref_for(&self.filters(ifindex, hook)?, place))
+    }
+
+    /// Attaches or replaces a filter; clsact must be there. A replacement is
+    /// atomic: every packet sees the old or the new program.
+    pub fn replace_bpf_filter(&mut self, ifindex: u32, filter: &BpfFilter<'_>) -> Result<()> {
+        let name = self.name_of(ifindex);
+        filter.check(&name)?;
+        let header = filter_msg(ifindex, filter.hook, filter.pref, filter.handle, ETH_P_ALL);
+        let mut request = tc::Request::new().set_change().op_newtfilter_do(&header);
+        encode(request.encode(), filter);
+        self.ack(&request, || filter.attempted(&name))
+    }
+
+    /// Attaches a filter and makes the clsact for it if there is none, both in
+    /// one system call: the process cannot be killed between the two and leave
+    /// a clsact that nobody knows whose it is. True if clsact was made.
+    pub fn attach_bpf_filter(&mut self, ifindex: u32, filter: &BpfFilter<'_>) -> Result<bool> {
+        let name = self.name_of(ifindex);
+        filter.check(&name)?;
+        match self.ingress_qdisc(ifindex)? {
+            IngressQdisc::Clsact => {
+                self.replace_bpf_filter(ifindex, filter)?;
+                return Ok(false);
+            }
+            IngressQdisc::Ingress => {
+                return Err(NetlinkError::Exists(OsFailure {
+                    attempted: filter.attempted(&name),
+                    errno: libc::EEXIST,
+                    message: "a qdisc ingress is in the place of clsact".into(),
+                }));
+            }
+            IngressQdisc::None => {}
+        }
+        let mut chain = tc::Chained::new(self.sock.reserve_seq(2));
+        qdisc::clsact_request(chain.request(), ifindex)
+            .encode()
+            .push_kind(c"clsact");
+        let header = filter_msg(ifindex, filter.hook, filter.pref, filter.handle, ETH_P_ALL);
+        let mut second = chain
+            .request()
+            .set_create()
+            .set_excl()
+            .op_newtfilter_do(&header);
+        encode(second.encode(), filter);
+        drop(second);
+        let chain = chain.finalize();
+        // In order, and both: the kernel goes on after an error.
+        let mut failed = Vec::new();
+        let mut reply = self
+            .sock
+            .request_chained(&chain)
+            .map_err(|e| NetlinkError::io(filter.attempted(&name), &e))?;
+        while let Some(answer) = reply.recv() {
+            if let Err(err) = answer {
+                failed.push(NetlinkError::reply(filter.attempted(&name), &err).kind_missing(true));
+            }
+        }
+        match failed.into_iter().next() {
+            None => Ok(true),
+            // Somebody made a clsact in between: it is theirs.
+            Some(NetlinkError::Exists(_)) => {
+                self.replace_bpf_filter(ifindex, filter)?;
+                Ok(false)
+            }
+            Some(err) => {
+                if self.ingress_qdisc(ifindex)? == IngressQdisc::Clsact {
+                    self.delete_clsact(ifindex)?;
+                }
+                Err(err)
+            }
+        }
+    }
+
+    /// Deletes one bpf filter of clsact.
+    pub fn delete_bpf_filter(
+        &mut self,
+        ifindex: u32,
+        hook: Hook,
+        pref: u16,
+        handle: u32,
+    ) -> Result<()> {
+        let header = filter_msg(ifindex, hook, pref, handle, ETH_P_ALL);
+        let mut request = tc::Request::new().op_deltfilter_do(&header);
+        request.encode().push_kind(c"bpf");
+        let name = self.name_of(ifindex);
+        let hook = hook.name();
+        self.ack(&request, || {
+            format!("delete filter {handle:#x} at pref {pref}, {hook} of {name}")
+        })
+    }
+}
+
+fn pref_for(filters: &[Filter], place: Place) -> Option<u16> {
+    let prefs = || filters.iter().filter(|f| f.chain == 0).map(|f| f.pref);
+    match place {
+        Place::First => match prefs().min() {
+            None => Some(1),
+            Some(lowest) if lowest > 1 => Some(1),
+            // cls_bpf puts a newcomer at the head of its pref.
+            Some(_) => {
+                let ours = |f: &Filter| f.kind == "bpf" && f.protocol == ETH_P_ALL;
+                filters
+                    .iter()
+                    .filter(|f| f.chain == 0 && f.pref == 1)
+                    .all(ours)
+                    .then_some(1)
+            }
+        },
+        Place::Last => prefs().max().unwrap_or(0).checked_add(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(pref: u16, kind: &str, protocol: u16, chain: u32) -> Filter {
+        Filter {
+            kind: kind.into(),
+            pref,
+            handle: 1,
+            chain,
+            protocol,
+            bpf: None,
+        }
+    }
+
+    #[test]
+    fn places() {
+        assert_eq!(pref_for(&[], Place::First), Some(1));
+        assert_eq!(pref_for(&[], Place::Last), Some(1));
+        let free = [at(5, "u32", 0x0800, 0), at(9, "bpf", 3, 0)];
+        assert_eq!(pref_for(&free, Place::First), Some(1));
+        assert_eq!(pref_for(&free, Place::Last), Some(10));
+        assert_eq!(pref_for(&[at(1, "bpf", 3, 0)], Place::First), Some(1));
+        assert_eq!(pref_for(&[at(1, "bpf", 0x0800, 0)], Place::First), None);
+        assert_eq!(pref_for(&[at(1, "flower", 3, 0)], Place::First), None);
+        assert_eq!(pref_for(&[at(u16::MAX, "bpf", 3, 0)], Place::Last), None);
+        assert_eq!(pref_for(&[at(1, "flower", 3, 7)], Place::First), Some(1));
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+use std::ffi::CStr;
+use std::path::Path;
+
+use netlink_bindings::rt_link::{self, Ifinfomsg, IterableLinkAttrs};
+use netlink_bindings::{ethtool, traits::NetlinkRequest};
+use serde::{Deserialize, Serialize};
+
+use super::{Netlink, NetlinkError, OsFailure, Result, signed};
+
+const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
+const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
+const MAX_NAME: usize = 15;
+const XDP_ATTACHED_NONE: u8 = 0;
+
+/// Limits of segmentation offload on transmit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gso {
+    /// Packets in one super-packet at most.
+    pub max_segs: u32,
+    /// Bytes in one super-packet at most (IPv6; before Linux 6.3 IPv4 too).
+    pub max_size: u32,
+    /// Bytes, IPv4; none before Linux 6.3.
+    pub ipv4_max_size: Option<u32>,
+}
+
+/// The other end of a veth, or what a stacked device stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    pub ifindex: u32,
+    /// The id of its network namespace as this one knows it; none: this one.
+    pub netnsid: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub index: u32,
+    pub name: String,
+    /// "veth", "ifb", "tun"...; none for hardware and lo.
+    pub kind: Option<String>,
+    /// ARPHRD_*: 1 is Ethernet, 772 loopback, 65534 no link header.
+    pub arphrd: u16,
+    pub mtu: u32,
+    pub up: bool,
+    pub loopback: bool,
+    pub noarp: bool,
+    /// Transmit queues allocated. How many are in use: [`Netlink::real_tx_queues`].
+    pub num_tx_queues: u32,
+    pub txqlen: u32,
+    pub gso: Gso,
+    pub mac: Vec<u8>,
+    /// Kind of the root qdisc.
+    pub qdisc: Option<String>,
+    pub master: Option<u32>,
+    pub peer: Option<Peer>,
+    /// Id of an attached XDP program (0: attached, id unknown).
+    pub xdp: Option<u32>,
+}
+
+/// What an ifb of emud's own is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct IfbOptions {
+    pub mtu: u32,
+    /// Packets.
+    pub txqlen: u32,
+    /// None leaves the kernel's defaults.
+    pub gso: Option<Gso>,
+}
+
+fn text(s: &CStr) -> String {
+    s.to_string_lossy().into_owned()
+}
+
+fn index(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+fn flag(bit: i32) -> u32 {
+    bit.cast_unsigned()
+}
+
+fn parse(header: &Ifinfomsg, attrs: &IterableLinkAttrs<'_>) -> Link {
+    let peer = attrs
+        .get_link()
+        .ok()
+        .filter(|&i| i != 0)
+        .map(|ifindex| Peer {
+            ifindex,
+            netnsid: attrs.get_link_netnsid().ok(),
+        });
+    let xdp = attrs.get_xdp().ok().and_then(|x| {
+        let attached = x.get_attached().unwrap_or(XDP_ATTACHED_NONE) != XDP_ATTACHED_NONE;
+        attached.then(|| x.get_prog_id().unwrap_or(0))
+    });
+    Link {
+        index: index(header.ifi_index),
+        name: attrs.get_ifname().map(text).unwrap_or_default(),
+        kind: attrs
+            .get_linkinfo()
+            .and_then(|i| i.get_kind())
+            .ok()
+            .map(text),
+        arphrd: header.ifi_type,
+        mtu: attrs.get_mtu().unwrap_or(0),
+        up: header.ifi_flags & flag(libc::IFF_UP) != 0,
+        loopback: header.ifi_flags & flag(libc::IFF_LOOPBACK) != 0,
+        noarp: header.ifi_flags & flag(libc::IFF_NOARP) != 0,
+        num_tx_queues: attrs.get_num_tx_queues().unwrap_or(1),
+        txqlen: attrs.get_txqlen().unwrap_or(0),
+        gso: Gso {
+            max_segs: attrs.get_gso_max_segs().unwrap_or(0),
+            max_size: attrs.get_gso_max_size().unwrap_or(0),
+            ipv4_max_size: attrs.get_gso_ipv4_max_size().ok(),
+        },
+        mac: attrs.get_address().map(<[u8]>::to_vec).unwrap_or_default(),
+        qdisc: attrs.get_qdisc().ok().map(text),
+        master: attrs.get_master().ok().filter(|&i| i != 0),
+        peer,
+        xdp,
+    }
+}
+
+fn header(ifindex: u32) -> Ifinfomsg {
+    Ifinfomsg {
+        ifi_index: signed(ifindex),
+        ..Default::default()
+    }
+}
+
+impl Netlink {
+    /// The interface called `name` (alternative names count).
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if there is none.
+    pub fn link(&mut self, name: &str) -> Result<Link> {
+        if name.is_empty() || name.contains(['/', '\0']) {
+            return Err(NetlinkError::NoInterface(format!("{name:?}")));
+        }
+        let mut request = rt_link::Request::new().op_getlink_do(&Default::default());
+        let attrs = request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
+        if name.len() <= MAX_NAME {
+            attrs.push_ifname_bytes(name.as_bytes());
+        } else {
+            attrs.push_alt_ifname_bytes(name.as_bytes());
+        }
+        self.one_link(&request, name)
+    }
+
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if there is none.
+    pub fn link_by_index(&mut self, ifindex: u32) -> Result<Link> {
+        let mut request = rt_link::Request::new().op_getlink_do(&header(ifindex));
+        request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
+        self.one_link(&request, &format!("with index {ifindex}"))
+    }
+
+    fn one_link<R>(&mut self, request: &R, wanted: &str) -> Result<Link>
+    where
+        R: for<'a> NetlinkRequest<ReplyType<'a> = (Ifinfomsg, IterableLinkAttrs<'a>)>,
+    {
+        let mut found = None;
+        let what = || format!("look for interface {wanted}");
+        let asked = self.exchange(request, what, |(h, a)| found = Some(parse(&h, &a)));
+        match asked {
+            Err(e) if [libc::ENODEV, libc::ERANGE, libc::EINVAL].contains(&e.errno()) => {
+                Err(NetlinkError::NoInterface(wanted.to_string()))
+            }
+            Err(e) => Err(e),
+            Ok(()) => found.ok_or_else(|| NetlinkError::NoInterface(wanted.to_string())),
+        }
+    }
+
+    /// Every interface of the namespace.
+    pub fn links(&mut self) -> Result<Vec<Link>> {
+        let mut request = rt_link::Request::new().op_getlink_dump(&Default::default());
+        request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
+        let mut links = Vec::new();
+        self.exchange(
+            &request,
+            || "list interfaces".into(),
+            |(h, a)| links.push(parse(&h, &a)),
+        )?;
+        Ok(links)
+    }
+
+    /// Transmit queues in use, where the driver can say (ethtool channels).
+    pub fn real_tx_queues(&mut self, ifindex: u32) -> Result<Option<u32>> {
+        let mut request = ethtool::Request::new().op_channels_get_do();
+        request.encode().nested_header().push_dev_index(ifindex);
+        let mut queues = None;
+        let asked = self.exchange(
+            &request,
+            || format!("read the channels of interface {ifindex}"),
+            |c| {
+                queues = Some(c.get_tx_count().unwrap_or(0) + c.get_combined_count().unwrap_or(0));
+            },
+        );
+        match asked {
+            Err(NetlinkError::Unavailable(_)) => Ok(None),
+            Err(e) => Err(e),
+            Ok(()) => Ok(queues.filter(|&n| n > 0)),
+        }
+    }
+
+    /// Sets the limits of segmentation offload.
+    pub fn set_gso(&mut self, ifindex: u32, gso: &Gso) -> Result<()> {
+        // Not in one message with max_size: that one also sets ipv4_max_size
+        // (up to 64 KiB), in an order that is the kernel's.
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request
+            .encode()
+            .push_gso_max_segs(gso.max_segs)
+            .push_gso_max_size(gso.max_size);
+        let name = self.name_of(ifindex);
+        let what = || format!("set gso_max_segs {} on {name}", gso.max_segs);
+        self.ack(&request, what)?;
+        let Some(size) = gso.ipv4_max_size else {
+            return Ok(());
+        };
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request.encode().push_gso_ipv4_max_size(size);
+        self.ack(&request, || {
+            format!("set gso_ipv4_max_size {size} on {name}")
+        })
+    }
+
+    fn set_flags(&mut self, ifindex: u32, flags: u32, change: u32, what: &str) -> Result<()> {
+        let request = rt_link::Request::new().op_setlink_do(&Ifinfomsg {
+            ifi_flags: flags,
+            ifi_change: change,
+            ..header(ifindex)
+        });
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("{what} {name}"))
+    }
+
+    pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<()> {
+        let bit = flag(libc::IFF_UP);
+        let (flags, what) = if up {
+            (bit, "bring up")
+        } else {
+            (0, "bring down")
+        };
+        self.set_flags(ifindex, flags, bit, what)
+    }
+
+    pub fn set_mtu(&mut self, ifindex: u32, mtu: u32) -> Result<()> {
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request.encode().push_mtu(mtu);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("set mtu {mtu} on {name}"))
+    }
+
+    /// `txqlen` in packets.
+    pub fn set_txqlen(&mut self, ifindex: u32, txqlen: u32) -> Result<()> {
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request.encode().push_txqlen(txqlen);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("set txqueuelen {txqlen} on {name}"))
+    }
+
+    /// Makes a device of emud's own send nothing by itself: no ARP, no IPv6
+    /// address and with it no neighbour discovery and no multicast reports.
+    /// Call it before the device goes up.
+    pub fn silence(&mut self, ifindex: u32) -> Result<()> {
+        let name = self.link_by_index(ifindex)?.name;
+        self.set_flags(
+            ifindex,
+            flag(libc::IFF_NOARP),
+            flag(libc::IFF_NOARP),
+            "set noarp on",
+        )?;
+        // No IPv6 in the kernel or on a device with an MTU below 1280.
+        let conf = Path::new("/proc/sys/net/ipv6/conf").join(&name);
+        if !conf.exists() {
+            return Ok(());
+        }
+        let file = conf.join("disable_ipv6");
+        std::fs::write(&file, "1")
+            .map_err(|e| NetlinkError::io(format!("write 1 to {}", file.display()), &e))?;
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request
+            .encode()
+            .nested_af_spec()
+            .nested_inet6()
+            .push_addr_gen_mode(IN6_ADDR_GEN_MODE_NONE)
+            .end_nested()
+            .end_nested();
+        self.ack(&request, || format!("set addrgenmode none on {name}"))
+    }
+
+    /// Adds an ifb with one queue, silenced, still down; its index.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Unavailable`] if the kernel has no ifb.
+    pub fn add_ifb(&mut self, name: &str, options: &IfbOptions) -> Result<u32> {
+        let mut request = rt_link::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newlink_do(&header(0));
+        let mut attrs = request
+            .encode()
+            .push_ifname_bytes(name.as_bytes())
+            .push_mtu(options.mtu)
+            .push_txqlen(options.txqlen)
+            .push_num_tx_queues(1)
+            .push_num_rx_queues(1);
+        if let Some(gso) = options.gso {
+            attrs = attrs
+                .push_gso_max_segs(gso.max_segs)
+                .push_gso_max_size(gso.max_size);
+            if let Some(size) = gso.ipv4_max_size {
+                attrs = attrs.push_gso_ipv4_max_size(size);
+            }
+        }
+        attrs.nested_linkinfo().push_kind(c"ifb").end_nested();
+        self.ack(&request, || format!("add ifb {name}"))?;
+        let made = self.link(name)?;
+        if let Err(err) = self.silence(made.index) {
+            self.delete_link(made.index)?;
+            return Err(err);
+        }
+        Ok(made.index)
+    }
+
+    /// Adds a bare device of `kind`; with `ifindex` 0 the kernel picks one.
+    pub(super) fn add_plain(&mut self, kind: &CStr, like: &Link, ifindex: u32) -> Result<()> {
+        let mut request = rt_link::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newlink_do(&header(ifindex));
+        request
+            .encode()
+            .push_ifname_bytes(like.name.as_bytes())
+            .push_mtu(like.mtu)
+            .push_txqlen(like.txqlen)
+            .push_num_tx_queues(like.num_tx_queues)
+            .push_num_rx_queues(1)
+            .nested_linkinfo()
+            .push_kind(kind)
+            .end_nested();
+        self.ack(&request, || {
+            format!("add {} {}", kind.to_string_lossy(), like.name)
+        })
+    }
+
+    pub fn delete_link(&mut self, ifindex: u32) -> Result<()> {
+        if ifindex == 0 {
+            return Err(NetlinkError::Os(OsFailure {
+                attempted: "delete interface 0".into(),
+                errno: libc::EINVAL,
+                message: String::new(),
+            }));
+        }
+        let name = self.name_of(ifindex);
+        let request = rt_link::Request::new().op_dellink_do(&header(ifindex));
+        self.ack(&request, || format!("delete {name}"))
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is on an interface, changing it, and putting it back.
+//!
+//! Everything acts in the network namespace of the calling thread and goes by
+//! netlink, except `/proc/sys/net` where netlink has no word for it; sysfs is
+//! never read, because a mounted sysfs shows the namespace that mounted it.
+
+mod attr;
+mod error;
+mod filter;
+mod link;
+mod lock;
+mod netns;
+mod offload;
+mod qdisc;
+mod rehearse;
+mod restorable;
+mod snapshot;
+mod tcx;
+
+use netlink_bindings::rt_link;
+use netlink_bindings::traits::NetlinkRequest;
+use netlink_socket2::NetlinkSocket;
+
+pub use error::{NetlinkError, OsFailure, Result};
+pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
+pub use link::{Gso, IfbOptions, Link, Peer};
+pub use lock::{InterfaceLock, lock};
+pub use netns::{NetnsId, enter, identity};
+pub use offload::{Offloads, RECEIVE_MERGING};
+pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};
+pub use snapshot::RootSnapshot;
+pub use tcx::{TcxProgram, tcx_programs};
+
+/// Blocking netlink sockets of one network namespace.
+pub struct Netlink {
+    sock: NetlinkSocket,
+}
+
+impl Netlink {
+    /// Opens netlink in the network namespace of the calling thread: enter
+    /// another one first (see [`enter`]), not afterwards.
+    ///
+    /// # Errors
+    /// The kernel's, if netlink is not to be had.
+    pub fn open() -> Result<Self> {
+        let mut nl = Self {
+            sock: NetlinkSocket::new(),
+        };
+        // The crate makes its socket at the first request. Make that now, so
+        // that the namespace is the one of this moment: lo always has index 1.
+        let header = rt_link::Ifinfomsg {
+            ifi_index: 1,
+            ..Default::default()
+        };
+        let request = rt_link::Request::new().op_getlink_do(&header);
+        nl.exchange(&request, || "open netlink".into(), |_| ())?;
+        Ok(nl)
+    }
+
+    /// Sends `request`, hands every reply to `each` and waits for the kernel's
+    /// acknowledgement. Never stops half-way: an unread rest of a dump would
+    /// keep the socket busy.
+    fn exchange<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        attempted: impl Fn() -> String,
+        mut each: impl FnMut(R::ReplyType<'_>),
+    ) -> Result<()> {
+        let mut reply = match self.sock.request(request) {
+            Ok(reply) => reply,
+            Err(err) => return Err(NetlinkError::io(attempted(), &err)),
+        };
+        while let Some(answer) = reply.recv() {
+            match answer {
+                Ok(parts) => each(parts),
+                Err(err) => return Err(NetlinkError::reply(attempted(), &err)),
+            }
+        }
+        Ok(())
+    }
+
+    fn ack<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        attempted: impl Fn() -> String,
+    ) -> Result<()> {
+        self.exchange(request, attempted, |_| ())
+    }
+
+    /// For messages: the name of an interface, or its index if it has gone.
+    fn name_of(&mut self, ifindex: u32) -> String {
+        match self.link_by_index(ifindex) {
+            Ok(link) => link.name,
+            Err(_) => format!("interface {ifindex}"),
+        }
+    }
+}
+
+/// ifindex as the kernel's structs have it. An interface index never exceeds
+/// i32::MAX, and 0 matches no interface.
+fn signed(ifindex: u32) -> i32 {
+    i32::try_from(ifindex).unwrap_or(0)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::{NetlinkError, Result};
+
+/// Tells network namespaces apart: device and inode of their nsfs file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NetnsId {
+    pub dev: u64,
+    pub inode: u64,
+}
+
+fn path_of(spec: &str) -> PathBuf {
+    if spec.contains('/') {
+        spec.into()
+    } else if spec.bytes().all(|b| b.is_ascii_digit()) {
+        format!("/proc/{spec}/ns/net").into()
+    } else {
+        format!("/run/netns/{spec}").into()
+    }
+}
+
+/// Moves the calling thread into a network namespace: a name made by
+/// `ip netns add`, a process id (all digits), or a path. Call it before any
+/// other thread is started, then it holds for the process.
+///
+/// # Errors
+/// [`NetlinkError::NoNamespace`] if there is none; the kernel's if it refuses.
+pub fn enter(spec: &str) -> Result<()> {
+    if spec.is_empty() || spec == "." || spec == ".." {
+        return Err(NetlinkError::NoNamespace(format!("{spec:?}")));
+    }
+    let path = path_of(spec);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(NetlinkError::NoNamespace(format!(
+                "{spec} ({})",
+                path.display()
+            )));
+        }
+        Err(e) => return Err(NetlinkError::io(format!("open {}", path.display()), &e)),
+    };
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|e| NetlinkError::io(format!("enter network namespace {spec}"), &e.into()))
+}
+
+/// The network namespace of the calling thread.
+pub fn identity() -> Result<NetnsId> {
+    let path = "/proc/thread-self/ns/net";
+    let meta =
+        std::fs::metadata(path).map_err(|e| NetlinkError::io(format!("look at {path}"), &e))?;
+    Ok(NetnsId {
+        dev: meta.dev(),
+        inode: meta.ino(),
+    })
+}

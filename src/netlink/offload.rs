@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Device features, by the ethtool family of generic netlink.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use netlink_bindings::ethtool::{self, IterableBitset};
+use serde::{Deserialize, Serialize};
+
+use super::{Netlink, NetlinkError, Result};
+
+/// What glues received packets together before the classifier sees them, by
+/// the kernel's names. "rx-gro-list" and "rx-udp-gro-forwarding" are kinds of
+/// GRO of their own for forwarded packets.
+pub const RECEIVE_MERGING: [&str; 5] = [
+    "rx-gro-hw",
+    "rx-lro",
+    "rx-gro-list",
+    "rx-udp-gro-forwarding",
+    "rx-gro",
+];
+
+const COMPACT_BITSETS: u32 = 1;
+const ETH_SS_FEATURES: u32 = 4;
+
+/// The state of some features of one device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offloads {
+    /// On, and the driver lets them be switched.
+    pub changeable: BTreeSet<String>,
+    /// On, and for ever so.
+    pub fixed: BTreeSet<String>,
+}
+
+/// A feature's index and three of its four states.
+struct Feature {
+    name: String,
+    switchable: bool,
+    active: bool,
+}
+
+impl Offloads {
+    /// Which of `names` (see [`RECEIVE_MERGING`]) are on.
+    pub fn snapshot(nl: &mut Netlink, ifindex: u32, names: &[&str]) -> Result<Self> {
+        let mut state = Self::default();
+        for feature in nl.features(ifindex)? {
+            if feature.active && names.contains(&feature.name.as_str()) {
+                let set = if feature.switchable {
+                    &mut state.changeable
+                } else {
+                    &mut state.fixed
+                };
+                set.insert(feature.name);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Switches off what is on and changeable. What stays on all the same is
+    /// returned.
+    pub fn cap(&self, nl: &mut Netlink, ifindex: u32) -> Result<Vec<String>> {
+        self.switch(nl, ifindex, false)?;
+        let still = nl.active_among(ifindex, self.changeable.iter().chain(&self.fixed))?;
+        Ok(still)
+    }
+
+    /// Switches on again what [`Offloads::cap`] switched off. What did not come
+    /// back is returned.
+    pub fn restore(&self, nl: &mut Netlink, ifindex: u32) -> Result<Vec<String>> {
+        self.switch(nl, ifindex, true)?;
+        let back = nl.active_among(ifindex, self.changeable.iter())?;
+        Ok(self
+            .changeable
+            .iter()
+            .filter(|name| !back.contains(name))
+            .cloned()
+            .collect())
+    }
+
+    fn switch(&self, nl: &mut Netlink, ifindex: u32, on: bool) -> Result<()> {
+        if self.changeable.is_empty() {
+            return Ok(());
+        }
+        let mut request = ethtool::Request::new().op_features_set_do();
+        let mut bits = request
+            .encode()
+            .nested_header()
+            .push_dev_index(ifindex)
+            .push_flags(COMPACT_BITSETS)
+            .end_nested()
+            .nested_wanted()
+            .nested_bits();
+        for name in &self.changeable {
+            let bit = bits.nested_bit().push_name_bytes(name.as_bytes());
+            let bit = if on { bit.push_value(()) } else { bit };
+            bits = bit.end_nested();
+        }
+        bits.end_nested().end_nested();
+        let name = nl.name_of(ifindex);
+        let verb = if on { "on" } else { "off" };
+        let list = self
+            .changeable
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        nl.exchange(
+            &request,
+            || format!("switch {verb} {list} on {name}"),
+            |_| (),
+        )
+    }
+}
+
+fn bits(set: Result<IterableBitset<'_>, netlink_bindings::utils::ErrorContext>) -> Vec<u32> {
+    let words = set.and_then(|s| s.get_value()).unwrap_or(&[]);
+    words
+        .chunks_exact(4)
+        .map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))
+        .collect()
+}
+
+fn is_set(words: &[u32], index: u32) -> bool {
+    words
+        .get(index as usize / 32)
+        .is_some_and(|w| w >> (index % 32) & 1 != 0)
+}
+
+impl Netlink {
+    fn active_among<'a>(
+        &mut self,
+        ifindex: u32,
+        names: impl Iterator<Item = &'a String>,
+    ) -> Result<Vec<String>> {
+        let on: BTreeSet<String> = self
+            .features(ifindex)?
+            .into_iter()
+            .filter(|f| f.active)
+            .map(|f| f.name)
+            .collect();
+        Ok(names.filter(|name| on.contains(*name)).cloned().collect())
+    }
+
+    fn features(&mut self, ifindex: u32) -> Result<Vec<Feature>> {
+        let names = self.feature_names()?;
+        let mut request = ethtool::Request::new().op_features_get_do();
+        // Compact: the long form can outgrow the receive buffer on a big NIC.
+        request
+            .encode()
+            .nested_header()
+            .push_dev_index(ifindex)
+            .push_flags(COMPACT_BITSETS)
+            .end_nested();
+        let mut features = Vec::new();
+        let what = || format!("read the features of interface {ifindex}");
+        let asked = self.exchange(&request, what, |reply| {
+            let hw = bits(reply.get_hw());
+            let active = bits(reply.get_active());
+            let nochange = bits(reply.get_nochange());
+            features = names
+                .iter()
+                .map(|(&index, name)| Feature {
+                    name: name.clone(),
+                    switchable: is_set(&hw, index) && !is_set(&nochange, index),
+                    active: is_set(&active, index),
+                })
+                .collect();
+        });
+        match asked {
+            Err(e) if e.errno() == libc::ENODEV => {
+                Err(NetlinkError::NoInterface(format!("with index {ifindex}")))
+            }
+            Err(e) => Err(e),
+            Ok(()) => Ok(features),
+        }
+    }
+
+    fn feature_names(&mut self) -> Result<BTreeMap<u32, String>> {
+        let mut request = ethtool::Request::new().op_strset_get_do();
+        // The kernel wants the header, if only an empty one: the names are of
+        // no device.
+        request
+            .encode()
+            .nested_header()
+            .end_nested()
+            .nested_stringsets()
+            .nested_stringset()
+            .push_id(ETH_SS_FEATURES)
+            .end_nested()
+            .end_nested();
+        let mut names = BTreeMap::new();
+        self.exchange(
+            &request,
+            || "read the names of features".into(),
+            |reply| {
+                let Ok(sets) = reply.get_stringsets() else {
+                    return;
+                };
+                let strings = sets.get_stringset().flat_map(|set| set.get_strings());
+                for string in strings.flat_map(|s| s.get_string()) {
+                    if let (Ok(index), Ok(name)) = (string.get_index(), string.get_value()) {
+                        names.insert(index, name.to_string_lossy().into_owned());
+                    }
+                }
+            },
+        )?;
+        Ok(names)
+    }
+}
