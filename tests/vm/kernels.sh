@@ -27,6 +27,7 @@ suites_of() {
 # apt itself reads the machine's sources, so deb822 and one-line files both work.
 # Output: URI RELEASE SOURCEFILE, binary index of component main only.
 machine_entries() {
+    # shellcheck disable=SC2016 # apt expands these
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(SOURCESENTRY) $(COMPONENT)' \
         'Created-By: Packages' | awk '$4 == "main" { sub(/:[0-9]+$/, "", $3); print $1, $2, $3 }'
 }
@@ -172,6 +173,7 @@ fetch() {
 
 update=
 [ "${1-}" = --update ] && { update=1; shift; }
+# shellcheck disable=SC2086 # a list of names
 [ $# -gt 0 ] || set -- $all_series
 
 missing=

@@ -6,7 +6,8 @@
 #   --cpus N              virtual CPUs (default 2)
 #   --memory M            MiB (default 1024)
 #   --timeout S           seconds for the whole run (default 120)
-#   --icount              guest time counts instructions (2 ns each, one CPU): for cost, not for timing
+#   --icount              guest time counts instructions (2 ns each, one CPU), idle time is skipped:
+#                         timing no longer depends on the load of this machine
 #   --file SRC[:DST]      put a file or folder into the guest, see initramfs.sh (repeatable)
 #   --out GUEST:HOST      copy a file or folder out afterwards (repeatable)
 #   --append ARGUMENTS    more for the kernel command line (repeatable)
@@ -38,6 +39,7 @@ need qemu-system-x86_64 timeout tar
 mkdir -p "$vm_dir/log"
 work=$(mktemp -d "$vm_dir/run.XXXXXX")
 qemu_pid=
+# shellcheck disable=SC2317 # called by the trap
 cleanup() {
     [ -z "$qemu_pid" ] || kill "$qemu_pid" 2>/dev/null || true
     rm -rf "$work"
@@ -69,7 +71,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ $# -ge 3 ] && [ "$2" = -- ] || usage
+if [ $# -lt 3 ] || [ "$2" != -- ]; then usage; fi
 series=$1
 shift 2
 
@@ -85,16 +87,18 @@ while IFS= read -r file; do set -- "$@" "$file"; done <"$work/files"
 "$here/initramfs.sh" "$series" "$work/initramfs" "$@"
 
 if [ -n "$icount" ]; then
-    set -- -accel tcg,thread=single -icount shift=1,sleep=off -smp 1
+    set -- -accel tcg,thread=single -icount shift=1,sleep=off -rtc clock=vm -smp 1
 else
     set -- -accel tcg,thread=multi -smp "$cpus"
 fi
 # -cx16: qemu 7.2 computes cmpxchg16b wrongly and newer kernels crash in the slab allocator.
+# tsc=reliable: all virtual CPUs read one host counter, but 6.1 takes it for unsynchronised and falls
+# back to the HPET, which is slow to emulate.
 # The three ports have interrupts of their own; the third one's are told to the guest by ACPI.
 timeout --kill-after=5 "$timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16 -m "$memory_mib" \
     -nodefaults -no-user-config -display none -no-reboot -nic none \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \
-    -append "console=ttyS0 loglevel=5 oops=panic panic=-1 rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60$append" \
+    -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60$append" \
     -chardev "file,id=log,path=$work/log" -device isa-serial,chardev=log,index=0 \
     -chardev stdio,id=out,signal=off -device isa-serial,chardev=out,index=1 \
     -chardev "file,id=result,path=$work/result" \
