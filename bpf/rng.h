@@ -179,13 +179,10 @@ static __always_inline __s64 emud_normal(__u64 random)
 	__u32 octave = emud_log2(tail) & (EMUD_NORMAL_OCTAVES - 1);
 	/* the mantissa below the leading one, as a 0.32 fraction */
 	__u64 mantissa = (tail << (32 - octave)) & 0xffffffff;
-	__u32 i = octave * EMUD_NORMAL_STEPS + (mantissa >> 26);
-	__s64 a, b, z;
+	__u32 i = emud_bound(octave * EMUD_NORMAL_STEPS + (mantissa >> 26),
+			     EMUD_NORMAL_LEN - 1);
+	__s64 a = emud_normal_quantile[i], b = emud_normal_quantile[i + 1], z;
 
-	if (i >= EMUD_NORMAL_LEN - 1) /* cannot be: for the verifier */
-		return 0;
-	a = emud_normal_quantile[i];
-	b = emud_normal_quantile[i + 1];
 	z = a + (((b - a) * (__s64)(mantissa & 0x3ffffff)) >> 26);
 	return random >> 63 ? -z : z;
 }
