@@ -67,4 +67,15 @@ modprobe null_blk
 [ -e /sys/kernel/tracing/events ]
 [ -s /sys/kernel/btf/vmlinux ]
 [ -e /sys/fs/cgroup/cgroup.controllers ]
+
+# Patch kernel code while another CPU runs it; a badly chosen accelerator panics here.
+(while :; do :; done) &
+spinning=$!
+toggles=0
+while [ "$toggles" -lt 100 ]; do
+    echo 1 >/proc/sys/kernel/sched_schedstats
+    echo 0 >/proc/sys/kernel/sched_schedstats
+    toggles=$((toggles + 1))
+done
+kill "$spinning"
 echo "features=ok"
