@@ -540,6 +540,8 @@ fn many_classes_come_back() {
     let v0 = index(&mut nl, "v0");
     let before = shown(&[]);
     let taken = RootSnapshot::take(&mut nl, v0).unwrap().unwrap();
+    let size = taken.to_bytes().len();
+    assert!(size < 64 << 10, "{size} bytes do not fit into the map");
     taken.restore(&mut nl, v0).unwrap();
     assert_eq!(shown(&[]), before);
 }
@@ -698,6 +700,30 @@ fn what_cannot_come_back_is_refused() {
          tc filter del dev v0 parent 1: pref 9",
         "copy",
     );
+}
+
+/// Traffic in between must not look like a change.
+#[test]
+fn a_snapshot_holds_no_counters() {
+    let _space = Space::new();
+    shell(
+        "ip addr add 10.9.0.1/24 dev v0; ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:09 dev v0
+         tc qdisc add dev v0 root handle 1: htb default 2
+         tc class add dev v0 parent 1: classid 1:1 htb rate 8mbit
+         tc class add dev v0 parent 1: classid 1:2 htb rate 8mbit
+         tc qdisc add dev v0 parent 1:1 handle 11: tbf rate 1mbit burst 5000 limit 9000
+         tc filter add dev v0 parent 1: pref 2 protocol ip u32 match ip dst 10.9.0.2 \
+                match mark 0 0xff action mirred egress mirror dev v1
+         tc filter add dev v0 parent 1: pref 3 protocol ip u32 match ip dst 10.9.0.2 flowid 1:1",
+    );
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let before = RootSnapshot::take(&mut nl, v0).unwrap();
+    let ping = "-c 3 -i 0.01 -W 0.1 10.9.0.2";
+    Command::new("ping").args(ping.split(' ')).output().unwrap();
+    let hits = shell("tc -s filter show dev v0 parent 1:");
+    assert!(hits.contains("Sent 294 bytes 3 pkt"), "{hits}");
+    assert_eq!(RootSnapshot::take(&mut nl, v0).unwrap(), before);
 }
 
 #[test]

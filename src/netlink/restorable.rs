@@ -38,9 +38,10 @@ pub(super) fn qdisc_options(kind: &str, dumped: Option<&[u8]>) -> Result<Option<
         ("htb", Some(raw)) => Some(htb(raw)?),
         ("tbf", Some(raw)) => Some(tbf(raw)?),
         ("netem", Some(raw)) => Some(netem(raw)?),
+        ("sfq", Some(raw)) => Some(sfq(raw)),
         ("codel", Some(raw)) => Some(codel(raw, &[1, 3, 5])),
         ("fq_codel", Some(raw)) => Some(codel(raw, &[1, 3, 7])),
-        ("pfifo" | "bfifo" | "pfifo_head_drop" | "prio" | "fq" | "sfq" | "cake", Some(raw)) => {
+        ("pfifo" | "bfifo" | "pfifo_head_drop" | "prio" | "fq" | "cake", Some(raw)) => {
             Some(raw.to_vec())
         }
         _ => {
@@ -167,6 +168,15 @@ fn tbf(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
         super::attr::push(&mut out, TCA_TBF_PBURST, false, &bytes.to_ne_bytes());
     }
     Ok(out)
+}
+
+/// struct tc_sfq_qopt_v1 ends in counters.
+fn sfq(raw: &[u8]) -> Vec<u8> {
+    const STATS: usize = 48;
+    let settings = raw.get(..STATS).unwrap_or(raw);
+    let mut out = settings.to_vec();
+    out.resize(raw.len(), 0);
+    out
 }
 
 /// Target, interval and ce_threshold are kept in units of 1024 ns, and rounded
@@ -361,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_codel_time_survives_its_dump() {
-        let kept = |us: u64| us * 1000 >> 10;
+        let kept = |us: u64| (us * 1000) >> 10;
         let dumped = |units: u64| (units << 10) / 1000;
         for us in (0..3_000).chain([100_000, 999_999, 4_000_000]) {
             let mut raw = Vec::new();
