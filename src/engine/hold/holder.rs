@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -87,6 +88,15 @@ impl Holder {
         let locked = lock_memory();
         // Two directions on two CPUs, and the links of a test bed spread over all.
         let first_cpu = std::process::id() as usize;
+        // Set when a thread is missing, for those already at work.
+        let incomplete = AtomicBool::new(false);
+        let report = |direction, stats: &emud_holder| {
+            let verdict = report(direction, stats);
+            match incomplete.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => verdict,
+            }
+        };
         let (report, tuned, locked) = (&report, &tuned, &locked);
         let limit_bytes = self.limit_bytes;
         thread::scope(|scope| {
@@ -105,7 +115,10 @@ impl Holder {
                 let thread = thread::Builder::new()
                     .name(format!("emud-{direction:?}").to_lowercase())
                     .spawn_scoped(scope, work)
-                    .map_err(|error| HoldError::system("thread", error))?;
+                    .map_err(|error| {
+                        incomplete.store(true, Ordering::Relaxed);
+                        HoldError::system("thread", error)
+                    })?;
                 threads.push(thread);
             }
             let results = threads.into_iter().map(|thread| match thread.join() {
@@ -277,18 +290,24 @@ impl<'a> Worker<'a> {
         Ok(Left::More)
     }
 
-    /// Reads and writes all there is without waiting for its time.
+    /// Reads all there is, then writes it without waiting for its time.
     fn flush(&mut self) -> Result<(), Errno> {
-        loop {
-            let left = match self.fill() {
-                Err(Errno::BADFD) => return Ok(()),
-                result => result?,
-            };
-            while self.release(Some(u64::MAX)) == Ok(Left::More) {}
-            if left == Left::Nothing {
-                return Ok(());
+        let result = loop {
+            match self.fill() {
+                Ok(Left::More) => {}
+                Ok(Left::Nothing) => break self.release_all(),
+                Err(error) => break Err(error),
             }
+        };
+        match result {
+            Err(Errno::BADFD) => Ok(()),
+            result => result,
         }
+    }
+
+    fn release_all(&mut self) -> Result<(), Errno> {
+        while self.release(Some(u64::MAX))? == Left::More {}
+        Ok(())
     }
 
     /// Sleeps until there is something to do.
