@@ -43,7 +43,7 @@ static __always_inline __s64 emud_process(const struct emud_link *l, __u64 now)
 	__s64 w = l->coherence_ns ? (rest << 20) / l->coherence_ns : 0;
 	__s64 a = emud_knot(l, knot), b = emud_knot(l, knot + 1);
 	__s64 z = a + (((b - a) * w) >> 20);
-	__u32 i = (w >> 10) & (EMUD_BLEND_STEPS - 1);
+	__u32 i = emud_bound(w >> 10, EMUD_BLEND_STEPS);
 	__s64 from = emud_blend[i], to = emud_blend[i + 1];
 
 	/* |z| < 2^27, a blend < 2^31: 2^58 */
@@ -52,14 +52,10 @@ static __always_inline __s64 emud_process(const struct emud_link *l, __u64 now)
 
 static __always_inline __u64 emud_table_at(const struct emud_table *t, __s64 z)
 {
-	__u64 pos = z + EMUD_TABLE_ORIGIN;
-	__u32 i = pos >> EMUD_TABLE_SHIFT;
-	__s64 a, b;
+	__u64 pos = z + EMUD_TABLE_ORIGIN; /* |z| < 6.4 always, the table ends at 8 */
+	__u32 i = emud_bound(pos >> EMUD_TABLE_SHIFT, EMUD_TABLE_STEPS);
+	__s64 a = t->delay_ns[i], b = t->delay_ns[i + 1];
 
-	if (i >= EMUD_TABLE_STEPS) /* |z| < 6.4 always: for the verifier */
-		return t->delay_ns[EMUD_TABLE_STEPS];
-	a = t->delay_ns[i];
-	b = t->delay_ns[i + 1];
 	return a + (((b - a) * (__s64)(pos & ((1 << EMUD_TABLE_SHIFT) - 1))) >>
 		    EMUD_TABLE_SHIFT);
 }

@@ -19,6 +19,17 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* The verifier of 6.1 loses the bounds of an index on its way through 32-bit
+ * arithmetic; a mask that the compiler cannot prove to be needless restores
+ * them. */
+#define emud_bound(index, len)                                   \
+	({                                                       \
+		__u64 index_ = (index);                          \
+		_Static_assert(((len) & ((len)-1)) == 0, "2^n"); \
+		asm volatile("" : "+r"(index_));                 \
+		index_ &((len)-1);                               \
+	})
+
 #define EMUD_MAP(name_, type_, len_, value_)        \
 	struct {                                    \
 		__uint(type, BPF_MAP_TYPE_##type_); \

@@ -16,9 +16,16 @@
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 
 /* When each admitted packet has left the wire, ns. */
-__u64 emud_ring[EMUD_DIRECTIONS][EMUD_RING_LEN];
+__u64 emud_ring[EMUD_DIRECTIONS * EMUD_RING_LEN];
 
-static __always_inline void emud_ring_push(struct emud_state *s, __u64 *ring, __u32 n,
+static __always_inline __u64 *emud_ring_at(__u32 direction, __u32 pos)
+{
+	return &emud_ring[emud_bound(direction * EMUD_RING_LEN +
+					     (pos & (EMUD_RING_LEN - 1)),
+				     EMUD_DIRECTIONS * EMUD_RING_LEN)];
+}
+
+static __always_inline void emud_ring_push(struct emud_state *s, __u32 direction, __u32 n,
 					   __u64 sent)
 {
 	__u32 i;
@@ -26,7 +33,7 @@ static __always_inline void emud_ring_push(struct emud_state *s, __u64 *ring, __
 	for (i = 0; i < EMUD_TRAIN_MAX; i++) {
 		if (i >= n)
 			break;
-		ring[(s->ring_pos + i) & (EMUD_RING_LEN - 1)] = sent;
+		*emud_ring_at(direction, s->ring_pos + i) = sent;
 	}
 	s->ring_pos += n;
 }
@@ -36,7 +43,6 @@ static __always_inline int emud_queue(struct emud_packet *p)
 {
 	const struct emud_link *l = p->link;
 	struct emud_state *s = p->state;
-	__u64 *ring = emud_ring[p->direction & 1];
 	__u64 start, sent, work, frac = 0;
 	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
 	__s64 len = (__s64)p->wire_len + (__s64)p->segments * l->overhead;
@@ -59,13 +65,13 @@ static __always_inline int emud_queue(struct emud_packet *p)
 	full = start - p->arrival > l->queue_wait_ns ||
 	       sent - p->arrival > l->queue_busy_ns;
 	if (l->queue_packets &&
-	    ring[(s->ring_pos + n - 1 - l->queue_packets) & (EMUD_RING_LEN - 1)] >
+	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
 		    p->arrival)
 		full = 1;
 	if (!full) {
 		s->busy_until = sent;
 		s->busy_frac = work & ((1ULL << (l->rate_shift & 63)) - 1);
-		emud_ring_push(s, ring, n, sent);
+		emud_ring_push(s, p->direction, n, sent);
 	}
 	bpf_spin_unlock(&s->lock);
 

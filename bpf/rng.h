@@ -56,51 +56,57 @@ struct emud_service {
 
 #define EMUD_SERVICE_SETS 1024
 
-struct emud_flow emud_flows[EMUD_DIRECTIONS * EMUD_FLOW_SETS * EMUD_FLOW_WAYS];
-struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS * EMUD_FLOW_WAYS];
+struct emud_flow emud_flows[EMUD_DIRECTIONS * EMUD_FLOW_SETS][EMUD_FLOW_WAYS];
+struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS][EMUD_FLOW_WAYS];
+
+/* The set of an entry with this hash. */
+#define emud_set(table, sets, direction, hash)                                 \
+	table[emud_bound((direction) * (sets) + (((hash) >> 40) & ((sets)-1)), \
+			 EMUD_DIRECTIONS * (sets))]
 
 /* Which of its kind this flow is. A full set gives up the entry of the least
  * flows, whose next flow then counts from 0 again. Under the lock. */
 static __always_inline __u64 emud_ordinal(struct emud_packet *p)
 {
-	__u32 set = (p->service >> 40) & (EMUD_SERVICE_SETS - 1), i;
-	__u32 base = ((p->direction & 1) * EMUD_SERVICE_SETS + set) * EMUD_FLOW_WAYS;
-	struct emud_service *victim = &emud_services[base];
+	struct emud_service *set =
+		emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, p->service);
+	struct emud_service *victim = set;
+	__u32 i;
 
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
-		struct emud_service *s = &emud_services[base + i];
-
-		if (s->key == p->service)
-			return s->flows++;
-		if (s->flows < victim->flows)
-			victim = s;
+		if (set[i].key == p->service)
+			return set[i].flows++;
+		if (set[i].flows < victim->flows)
+			victim = &set[i];
 	}
 	victim->key = p->service;
 	victim->flows = 1;
 	return 0;
 }
 
-static __always_inline struct emud_flow *emud_find_flow(struct emud_packet *p, __u32 base)
+static __always_inline struct emud_flow *emud_find_flow(struct emud_packet *p,
+							struct emud_flow *set)
 {
 	__u32 i;
 
 	for (i = 0; i < EMUD_FLOW_WAYS; i++)
-		if (emud_flows[base + i].key == p->flow)
-			return &emud_flows[base + i];
+		if (set[i].key == p->flow)
+			return &set[i];
 	return NULL;
 }
 
 /* The first packet of a flow: rare, so the lock is no matter. The key is
  * written last, for those who read without it. */
-static __always_inline struct emud_flow *emud_new_flow(struct emud_packet *p, __u32 base)
+static __always_inline struct emud_flow *emud_new_flow(struct emud_packet *p,
+						       struct emud_flow *set)
 {
-	struct emud_flow *f, *victim = &emud_flows[base];
+	struct emud_flow *f, *victim = set;
 	__u64 forgotten = 0;
 	__u32 i;
 
 	bpf_spin_lock(&p->state->lock);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
-		f = &emud_flows[base + i];
+		f = &set[i];
 		if (f->key == p->flow)
 			goto out;
 		if (f->seen < victim->seen)
@@ -122,12 +128,12 @@ out:
 /* Number the packet within its flow; every draw on it starts from there. */
 static __always_inline void emud_number(struct emud_packet *p)
 {
-	__u32 set = (p->flow >> 40) & (EMUD_FLOW_SETS - 1);
-	__u32 base = ((p->direction & 1) * EMUD_FLOW_SETS + set) * EMUD_FLOW_WAYS;
-	struct emud_flow *f = emud_find_flow(p, base);
+	struct emud_flow *set =
+		emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
+	struct emud_flow *f = emud_find_flow(p, set);
 
 	if (unlikely(!f))
-		f = emud_new_flow(p, base);
+		f = emud_new_flow(p, set);
 	f->seen = p->arrival;
 	p->draw = f->id + __sync_fetch_and_add(&f->packets, 1) * EMUD_GOLDEN;
 }
@@ -173,13 +179,10 @@ static __always_inline __s64 emud_normal(__u64 random)
 	__u32 octave = emud_log2(tail) & (EMUD_NORMAL_OCTAVES - 1);
 	/* the mantissa below the leading one, as a 0.32 fraction */
 	__u64 mantissa = (tail << (32 - octave)) & 0xffffffff;
-	__u32 i = octave * EMUD_NORMAL_STEPS + (mantissa >> 26);
-	__s64 a, b, z;
+	__u32 i = emud_bound(octave * EMUD_NORMAL_STEPS + (mantissa >> 26),
+			     EMUD_NORMAL_LEN - 1);
+	__s64 a = emud_normal_quantile[i], b = emud_normal_quantile[i + 1], z;
 
-	if (i >= EMUD_NORMAL_LEN - 1) /* cannot be: for the verifier */
-		return 0;
-	a = emud_normal_quantile[i];
-	b = emud_normal_quantile[i + 1];
 	z = a + (((b - a) * (__s64)(mantissa & 0x3ffffff)) >> 26);
 	return random >> 63 ? -z : z;
 }

@@ -21,10 +21,16 @@ const SKB_TSTAMP: usize = 152;
 const SKB_GSO_SIZE: usize = 176;
 const SKB_LEN: usize = 192;
 
+/// From now to the start of a test's time; with the 8 s of the longest test
+/// still within the horizon of a stamp.
+const LEAD_NS: u64 = 1_900_000_000;
+/// Start of a long burst at one instant, which takes seconds to send.
+const FAR: u64 = 7_500_000_000;
+
 struct Bench {
     loaded: Loaded,
     maps: Maps,
-    /// ns on CLOCK_MONOTONIC, a second ahead, so that every arrival is in the future.
+    /// ns on CLOCK_MONOTONIC, so far ahead that every arrival is in the future.
     start: u64,
 }
 
@@ -226,13 +232,13 @@ fn a_queue_of_n_packets_holds_n() {
         }));
         let burst = u64::from(n) + 5;
         let admitted = (0..burst)
-            .filter(|_| b.send(&udp4(100, 1), 0).verdict == TC_ACT_UNSPEC)
+            .filter(|_| b.send(&udp4(100, 1), FAR).verdict == TC_ACT_UNSPEC)
             .count();
         assert_eq!(admitted as u32, n);
         assert_eq!(b.counters().queue_dropped, 5);
         // 100 us each: when the first has left there is room for one.
-        assert_eq!(b.send(&udp4(100, 1), 100_000).verdict, TC_ACT_UNSPEC);
-        assert_eq!(b.send(&udp4(100, 1), 100_000).verdict, TC_ACT_STOLEN);
+        assert_eq!(b.send(&udp4(100, 1), FAR + 100_000).verdict, TC_ACT_UNSPEC);
+        assert_eq!(b.send(&udp4(100, 1), FAR + 100_000).verdict, TC_ACT_STOLEN);
     }
 }
 

@@ -22,6 +22,10 @@ const LIMIT_MAX: f64 = 16_000_000.0;
 /// it aims at.
 const TIMER_SLACK_NS: u32 = 1_000;
 
+/// ifb stops its queue at so many packets not yet put back, all due at once;
+/// Debian's kernels refuse 32768.
+const IFB_TXQLEN: u32 = 16_384;
+
 /// fq sized for a link, so that it never drops: the queue limit is emud's.
 pub fn options(link: &Compiled) -> FqOptions {
     let delay_s = longest_delay_ns(link) as f64 / 1e9;
@@ -121,10 +125,9 @@ pub fn add_ifb(
     device: &Link,
     options: &FqOptions,
 ) -> Result<u32, NetlinkError> {
-    // ifb stops its queue at txqlen packets not yet put back.
     let ifb = IfbOptions {
         mtu: device.mtu,
-        txqlen: options.limit,
+        txqlen: IFB_TXQLEN,
         gso: None,
     };
     let index = nl.add_ifb(name, &ifb)?;

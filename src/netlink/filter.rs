@@ -147,7 +147,6 @@ impl Netlink {
             (IngressQdisc::None, _) | (IngressQdisc::Ingress, Hook::Egress) => {
                 return Ok(Vec::new());
             }
-            // The older ingress qdisc is its own parent.
             (IngressQdisc::Ingress | IngressQdisc::Clsact, _) => {}
         }
         let request = tc::Request::new().op_gettfilter_dump(&tcmsg(ifindex, hook.parent(), 0));

@@ -3,7 +3,7 @@ use std::ffi::CStr;
 use std::path::Path;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg, IterableLinkAttrs};
-use netlink_bindings::{ethtool, traits::NetlinkRequest};
+use netlink_bindings::traits::NetlinkRequest;
 use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, OsFailure, Result, signed};
@@ -181,25 +181,6 @@ impl Netlink {
             |(h, a)| links.push(parse(&h, &a)),
         )?;
         Ok(links)
-    }
-
-    /// Transmit queues in use, where the driver can say (ethtool channels).
-    pub fn real_tx_queues(&mut self, ifindex: u32) -> Result<Option<u32>> {
-        let mut request = ethtool::Request::new().op_channels_get_do();
-        request.encode().nested_header().push_dev_index(ifindex);
-        let mut queues = None;
-        let asked = self.exchange(
-            &request,
-            || format!("read the channels of interface {ifindex}"),
-            |c| {
-                queues = Some(c.get_tx_count().unwrap_or(0) + c.get_combined_count().unwrap_or(0));
-            },
-        );
-        match asked {
-            Err(NetlinkError::Unavailable(_)) => Ok(None),
-            Err(e) => Err(e),
-            Ok(()) => Ok(queues.filter(|&n| n > 0)),
-        }
     }
 
     /// Sets the limits of segmentation offload.

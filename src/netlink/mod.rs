@@ -13,6 +13,7 @@ mod lock;
 mod netns;
 mod offload;
 mod qdisc;
+mod rebuild;
 mod rehearse;
 mod restorable;
 mod snapshot;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netlink_bindings::ethtool::{self, IterableBitset};
+use netlink_bindings::ethtool::{self, IterableBitset, Stringset};
 use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, Result};
@@ -18,6 +18,13 @@ pub const RECEIVE_MERGING: [&str; 5] = [
     "rx-udp-gro-forwarding",
     "rx-gro",
 ];
+
+// The generated requests carry the numbers of other commands (0.3.5 counts the
+// kernel's notifications, too: its features-set would set ring sizes), so they
+// are put right: ETHTOOL_MSG_* of linux/ethtool_netlink.h.
+const MSG_FEATURES_GET: u8 = 11;
+const MSG_FEATURES_SET: u8 = 12;
+const MSG_CHANNELS_GET: u8 = 17;
 
 const COMPACT_BITSETS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
@@ -81,6 +88,7 @@ impl Offloads {
             return Ok(());
         }
         let mut request = ethtool::Request::new().op_features_set_do();
+        request.header_mut().cmd = MSG_FEATURES_SET;
         let mut bits = request
             .encode()
             .nested_header()
@@ -126,6 +134,26 @@ fn is_set(words: &[u32], index: u32) -> bool {
 }
 
 impl Netlink {
+    /// Transmit queues in use, where the driver can say (ethtool channels).
+    pub fn real_tx_queues(&mut self, ifindex: u32) -> Result<Option<u32>> {
+        let mut request = ethtool::Request::new().op_channels_get_do();
+        request.header_mut().cmd = MSG_CHANNELS_GET;
+        request.encode().nested_header().push_dev_index(ifindex);
+        let mut queues = None;
+        let asked = self.exchange(
+            &request,
+            || format!("read the channels of interface {ifindex}"),
+            |c| {
+                queues = Some(c.get_tx_count().unwrap_or(0) + c.get_combined_count().unwrap_or(0));
+            },
+        );
+        match asked {
+            Err(NetlinkError::Unavailable(_)) => Ok(None),
+            Err(e) => Err(e),
+            Ok(()) => Ok(queues.filter(|&n| n > 0)),
+        }
+    }
+
     fn active_among<'a>(
         &mut self,
         ifindex: u32,
@@ -143,6 +171,7 @@ impl Netlink {
     fn features(&mut self, ifindex: u32) -> Result<Vec<Feature>> {
         let names = self.feature_names()?;
         let mut request = ethtool::Request::new().op_features_get_do();
+        request.header_mut().cmd = MSG_FEATURES_GET;
         // Compact: the long form can outgrow the receive buffer on a big NIC.
         request
             .encode()
@@ -195,7 +224,14 @@ impl Netlink {
                 let Ok(sets) = reply.get_stringsets() else {
                     return;
                 };
-                let strings = sets.get_stringset().flat_map(|set| set.get_strings());
+                // Not get_strings(): it stops at the id in front of them.
+                let strings = sets
+                    .get_stringset()
+                    .flatten()
+                    .filter_map(|attr| match attr {
+                        Ok(Stringset::Strings(strings)) => Some(strings),
+                        _ => None,
+                    });
                 for string in strings.flat_map(|s| s.get_string()) {
                     if let (Ok(index), Ok(name)) = (string.get_index(), string.get_value()) {
                         names.insert(index, name.to_string_lossy().into_owned());

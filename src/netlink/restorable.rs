@@ -38,11 +38,12 @@ pub(super) fn qdisc_options(kind: &str, dumped: Option<&[u8]>) -> Result<Option<
         ("htb", Some(raw)) => Some(htb(raw)?),
         ("tbf", Some(raw)) => Some(tbf(raw)?),
         ("netem", Some(raw)) => Some(netem(raw)?),
-        (
-            "pfifo" | "bfifo" | "pfifo_head_drop" | "prio" | "fq" | "fq_codel" | "codel" | "sfq"
-            | "cake",
-            Some(raw),
-        ) => Some(raw.to_vec()),
+        ("sfq", Some(raw)) => Some(sfq(raw)),
+        ("codel", Some(raw)) => Some(codel(raw, &[1, 3, 5])),
+        ("fq_codel", Some(raw)) => Some(codel(raw, &[1, 3, 7])),
+        ("pfifo" | "bfifo" | "pfifo_head_drop" | "prio" | "fq" | "cake", Some(raw)) => {
+            Some(raw.to_vec())
+        }
         _ => {
             return Err(format!(
                 "qdisc {kind} is not of a kind known to be restorable"
@@ -167,6 +168,27 @@ fn tbf(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
         super::attr::push(&mut out, TCA_TBF_PBURST, false, &bytes.to_ne_bytes());
     }
     Ok(out)
+}
+
+/// struct tc_sfq_qopt_v1 ends in counters.
+fn sfq(raw: &[u8]) -> Vec<u8> {
+    const STATS: usize = 48;
+    let settings = raw.get(..STATS).unwrap_or(raw);
+    let mut out = settings.to_vec();
+    out.resize(raw.len(), 0);
+    out
+}
+
+/// Target, interval and ce_threshold are kept in units of 1024 ns, and rounded
+/// down to them and again when dumped in microseconds. One microsecond more is
+/// rounded down to the same unit, as the dumped one may not be.
+fn codel(raw: &[u8], times: &[u16]) -> Vec<u8> {
+    rebuild(raw, |attr, payload| {
+        if let Some(us) = u32_at(payload, 0).filter(|_| times.contains(&attr)) {
+            put_u32(payload, 0, us.saturating_add(1));
+        }
+        true
+    })
 }
 
 /// The table of a delay distribution is not dumped, nor whether there is one.
@@ -309,6 +331,7 @@ fn action_options(raw: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -344,6 +367,20 @@ mod tests {
         let rate = Rate::of(&ethernet(1_000, 0), None).unwrap();
         assert_eq!(rate.longest(15_625), Some(1));
         assert_eq!(rate.longest(15_700), None);
+    }
+
+    #[test]
+    fn a_codel_time_survives_its_dump() {
+        let kept = |us: u64| (us * 1000) >> 10;
+        let dumped = |units: u64| (units << 10) / 1000;
+        for us in (0..3_000).chain([100_000, 999_999, 4_000_000]) {
+            let mut raw = Vec::new();
+            let shown = dumped(kept(us)) as u32;
+            super::super::attr::push(&mut raw, 3, false, &shown.to_ne_bytes());
+            let again = codel(&raw, &[1, 3, 5]);
+            let again = find(&again, 3).and_then(|a| u32_at(a, 0)).unwrap();
+            assert_eq!(kept(again.into()), kept(us), "{us} us");
+        }
     }
 
     #[test]

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use netlink_bindings::tc::{self, PushAttrs};
-use netlink_bindings::traits::Pusher;
+use netlink_bindings::tc;
 use serde::{Deserialize, Serialize};
 
 use super::qdisc::{self, MAJOR, Qdisc, tcmsg};
-use super::{Link, Netlink, NetlinkError, ROOT, Result, attr, restorable, show_handle};
+use super::{Link, Netlink, NetlinkError, Result, attr, restorable, show_handle};
 
 const FORMAT: u32 = 1;
 const NLM_F_DUMP: u16 = 0x300;
@@ -17,7 +16,7 @@ const U32_NODE: u32 = 0x000f_ffff;
 /// Attributes, as hexadecimal digits in JSON: half of what a list of numbers takes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-struct Raw(Vec<u8>);
+pub(super) struct Raw(pub Vec<u8>);
 
 impl From<Raw> for String {
     fn from(raw: Raw) -> Self {
@@ -40,50 +39,50 @@ impl TryFrom<String> for Raw {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct QdiscRecord {
+pub(super) struct QdiscRecord {
     #[serde(rename = "k")]
-    kind: String,
+    pub kind: String,
     #[serde(rename = "h")]
-    handle: u32,
+    pub handle: u32,
     #[serde(rename = "p")]
-    parent: u32,
+    pub parent: u32,
     #[serde(rename = "o", skip_serializing_if = "Option::is_none")]
-    options: Option<Raw>,
+    pub options: Option<Raw>,
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
-    stab: Option<Raw>,
+    pub stab: Option<Raw>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct ClassRecord {
+pub(super) struct ClassRecord {
     #[serde(rename = "k")]
-    kind: String,
+    pub kind: String,
     #[serde(rename = "h")]
-    handle: u32,
+    pub handle: u32,
     #[serde(rename = "p")]
-    parent: u32,
+    pub parent: u32,
     #[serde(rename = "o", skip_serializing_if = "Option::is_none")]
-    options: Option<Raw>,
+    pub options: Option<Raw>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct FilterRecord {
+pub(super) struct FilterRecord {
     #[serde(rename = "k")]
-    kind: String,
+    pub kind: String,
     #[serde(rename = "p")]
-    parent: u32,
+    pub parent: u32,
     #[serde(rename = "h")]
-    handle: u32,
+    pub handle: u32,
     /// Preference and protocol as in struct tcmsg.
     #[serde(rename = "i")]
-    info: u32,
+    pub info: u32,
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
-    chain: Option<u32>,
+    pub chain: Option<u32>,
     #[serde(rename = "o")]
-    options: Raw,
+    pub options: Raw,
 }
 
 impl FilterRecord {
-    fn is_hash_table(&self) -> bool {
+    pub(super) fn is_hash_table(&self) -> bool {
         self.kind == "u32" && self.handle & U32_NODE == 0
     }
 }
@@ -95,11 +94,11 @@ impl FilterRecord {
 #[serde(deny_unknown_fields)]
 pub struct RootSnapshot {
     format: u32,
-    /// Parents first.
-    qdiscs: Vec<QdiscRecord>,
+    /// In the order in which to make them.
+    pub(super) qdiscs: Vec<QdiscRecord>,
     /// As dumped.
-    classes: Vec<ClassRecord>,
-    filters: Vec<FilterRecord>,
+    pub(super) classes: Vec<ClassRecord>,
+    pub(super) filters: Vec<FilterRecord>,
 }
 
 impl RootSnapshot {
@@ -232,31 +231,6 @@ impl RootSnapshot {
             .iter()
             .any(|f| restorable::names_interfaces(&f.kind, &f.options.0))
     }
-
-    /// Makes everything anew on a device whose root is the kernel's default.
-    pub(super) fn build(&self, nl: &mut Netlink, ifindex: u32) -> Result<()> {
-        for qdisc in &self.qdiscs {
-            add_qdisc(nl, ifindex, qdisc)?;
-            let major = qdisc.handle & MAJOR;
-            let classes: Vec<_> = self
-                .classes
-                .iter()
-                .filter(|c| c.handle & MAJOR == major)
-                .collect();
-            for class in parents_first(classes) {
-                add_class(nl, ifindex, class)?;
-            }
-            let filters = self
-                .filters
-                .iter()
-                .filter(|f| f.parent & MAJOR == major)
-                .collect();
-            for filter in in_order_of_creation(filters) {
-                add_filter(nl, ifindex, filter)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 fn differing<T: Ord>(
@@ -270,23 +244,33 @@ fn differing<T: Ord>(
     Some(format!("{what} {}", name(changed)))
 }
 
-/// The hand-made root and the hand-made qdiscs under it, parents first.
+/// The kernel's hash of a handle into the 16 lists of a device's qdiscs.
+fn bucket(handle: u32) -> u32 {
+    handle.wrapping_mul(0x61c8_8647) >> 28
+}
+
+/// The hand-made root and the hand-made qdiscs under it, in an order to make
+/// them in: parents first, and of those in one list of the kernel's the last
+/// first, because it lists its newest member first.
 fn below_root(mut qdiscs: Vec<Qdisc>) -> Vec<Qdisc> {
     qdiscs.retain(Qdisc::by_hand);
     let Some(root) = qdiscs.iter().position(Qdisc::is_root) else {
         return Vec::new();
     };
-    let mut tree = vec![qdiscs.swap_remove(root)];
-    let mut next = 0;
-    while next < tree.len() {
-        let major = tree[next].handle & MAJOR;
-        let of_this = |q: &mut Qdisc| !q.is_root() && q.parent & MAJOR == major;
-        let at = tree.len();
-        tree.extend(qdiscs.extract_if(.., of_this));
-        tree[at..].sort_by_key(|q| q.parent);
-        next += 1;
+    let mut tree = vec![qdiscs.remove(root)];
+    loop {
+        let hangs = |q: &Qdisc| tree.iter().any(|t| t.handle & MAJOR == q.parent & MAJOR);
+        let last = |at: usize| {
+            qdiscs[at + 1..]
+                .iter()
+                .all(|later| bucket(later.handle) != bucket(qdiscs[at].handle))
+        };
+        let ready = || (0..qdiscs.len()).rev().filter(|&at| hangs(&qdiscs[at]));
+        let Some(next) = ready().find(|&at| last(at)).or_else(|| ready().next()) else {
+            return tree;
+        };
+        tree.push(qdiscs.remove(next));
     }
-    tree
 }
 
 fn qdisc_record(qdisc: &Qdisc) -> Result<QdiscRecord, restorable::Refusal> {
@@ -376,116 +360,4 @@ fn read_filters(
         }
     })?;
     Ok(refusal.map_or(Ok(filters), Err))
-}
-
-/// Reversed, because a hash bucket lists its newest member first; but no class
-/// before the class that it is in.
-fn parents_first(classes: Vec<&ClassRecord>) -> Vec<&ClassRecord> {
-    let mut waiting: Vec<_> = classes.into_iter().rev().collect();
-    let mut ordered: Vec<&ClassRecord> = Vec::with_capacity(waiting.len());
-    let mut made = BTreeSet::new();
-    loop {
-        let before = ordered.len();
-        waiting.retain(|class| {
-            let top = class.parent == ROOT || class.parent & !MAJOR == 0;
-            let ready = top || made.contains(&class.parent);
-            if ready {
-                made.insert(class.handle);
-                ordered.push(class);
-            }
-            !ready
-        });
-        if ordered.len() == before {
-            // A parent that does not exist: let the kernel say so.
-            ordered.extend(waiting);
-            return ordered;
-        }
-    }
-}
-
-/// u32 gives each priority a root hash table, numbered in the order in which
-/// the priorities came to be; rules go into a table that must exist before.
-fn in_order_of_creation(filters: Vec<&FilterRecord>) -> Vec<&FilterRecord> {
-    let group = |f: &FilterRecord| (f.parent, f.chain, f.info >> 16);
-    // The kernel lists a priority's tables newest first: the last is its root's.
-    let root_of = |f: &FilterRecord| {
-        filters
-            .iter()
-            .rfind(|t| t.is_hash_table() && group(t) == group(f))
-            .map_or(0, |t| t.handle)
-    };
-    let mut keyed: Vec<_> = filters
-        .iter()
-        .enumerate()
-        .filter(|(_, f)| !f.is_hash_table() || f.handle != root_of(f))
-        .map(|(at, f)| {
-            // Tables oldest first, then rules as listed.
-            let rank = if f.is_hash_table() {
-                (0, usize::MAX - at)
-            } else {
-                (1, at)
-            };
-            ((f.parent, root_of(f), group(f), rank), *f)
-        })
-        .collect();
-    keyed.sort_by_key(|(key, _)| *key);
-    keyed.into_iter().map(|(_, f)| f).collect()
-}
-
-fn push_options<P: Pusher>(attrs: PushAttrs<P>, kind: &str, options: Option<&Raw>) -> PushAttrs<P> {
-    let mut attrs = attrs.push_kind_bytes(kind.as_bytes());
-    if let Some(raw) = options {
-        attr::push(attrs.as_vec_mut(), libc::TCA_OPTIONS, false, &raw.0);
-    }
-    attrs
-}
-
-fn add_qdisc(nl: &mut Netlink, ifindex: u32, qdisc: &QdiscRecord) -> Result<()> {
-    let mut request = qdisc::new_qdisc(ifindex, qdisc.parent, qdisc.handle);
-    let mut attrs = push_options(request.encode(), &qdisc.kind, qdisc.options.as_ref());
-    if let Some(stab) = &qdisc.stab {
-        attr::push(attrs.as_vec_mut(), libc::TCA_STAB, true, &stab.0);
-    }
-    drop(attrs);
-    nl.add(&request, &qdisc.kind, ifindex, qdisc.parent)
-}
-
-fn add_class(nl: &mut Netlink, ifindex: u32, class: &ClassRecord) -> Result<()> {
-    let header = tcmsg(ifindex, class.parent, class.handle);
-    let mut request = tc::Request::new()
-        .set_create()
-        .set_excl()
-        .op_newtclass_do(&header);
-    drop(push_options(
-        request.encode(),
-        &class.kind,
-        class.options.as_ref(),
-    ));
-    nl.ack(&request, || {
-        format!("add class {} {}", class.kind, show_handle(class.handle))
-    })
-}
-
-fn add_filter(nl: &mut Netlink, ifindex: u32, filter: &FilterRecord) -> Result<()> {
-    let header = tc::Tcmsg {
-        info: filter.info,
-        ..tcmsg(ifindex, filter.parent, filter.handle)
-    };
-    let mut request = tc::Request::new()
-        .set_create()
-        .set_excl()
-        .op_newtfilter_do(&header);
-    let mut attrs = push_options(request.encode(), &filter.kind, Some(&filter.options));
-    if let Some(chain) = filter.chain {
-        attrs = attrs.push_chain(chain);
-    }
-    drop(attrs);
-    nl.ack(&request, || {
-        format!(
-            "add filter {} to {}, pref {}",
-            filter.kind,
-            show_handle(filter.parent),
-            filter.info >> 16
-        )
-    })
 }

@@ -92,7 +92,7 @@ impl Reader {
                 (half / 3f64.sqrt(), half, mean_ns as f64)
             }
             (Spread::Jitter(sd) | Spread::Sd(sd), _) => {
-                (sd, sd, largest_sd_ns(distribution, mean_ns).floor())
+                (sd, sd, largest_sd_ns(distribution, mean_ns))
             }
         };
         if written > largest {
@@ -176,7 +176,7 @@ fn too_wide(
         format!(
             "with distribution = \"{}\" and this mean, `{name}` is at most \"{}\"{skewed}",
             distribution.word(),
-            Nanoseconds(largest)
+            Nanoseconds(largest.floor())
         ),
     )
 }

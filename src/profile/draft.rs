@@ -246,7 +246,7 @@ pub(super) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mist
     };
     T::from_word(text).ok_or_else(|| {
         let help = match closest(text, T::WORDS.iter().map(|(word, _)| *word)) {
-            Some(near) => format!("did you mean \"{near}\"? {choice}"),
+            Some(near) => format!("did you mean \"{near}\"? ({choice})"),
             None => choice,
         };
         Mistake::new(&value.at, format!("`{key}` cannot be `{text}`"), help)

@@ -83,28 +83,38 @@ impl Section {
 
 pub(super) fn unknown(key: &Located<String>, section: Section) -> Mistake {
     let word = key.value.as_str();
-    let all = || format!("the keys are {}", section.keys().join(", "));
-    let help = if let Some(other) = elsewhere(word, section) {
-        format!("`{word}` belongs {}", other.belongs())
-    } else if let Some((_, meant)) = ALIASES.iter().find(|(alias, _)| *alias == word) {
-        match elsewhere(meant, section).filter(|_| !section.keys().contains(meant)) {
+    let title = format!("there is no key `{word}` {}", section.place());
+    let all = format!("the keys are {}", section.keys().join(", "));
+    let help = match (meant(word, section), elsewhere(word, section)) {
+        (_, Some(other)) => format!("`{word}` belongs {}", other.belongs()),
+        (Some(meant), None) => match elsewhere(meant, section) {
             Some(other) => format!("did you mean `{meant}`? It belongs {}", other.belongs()),
-            None => format!("did you mean `{meant}`? {}", all()),
-        }
-    } else if let Some(near) = closest(word, section.keys().iter().copied()) {
-        format!("did you mean `{near}`? {}", all())
-    } else {
-        all()
+            None => format!("did you mean `{meant}`? ({all})"),
+        },
+        (None, None) => all,
     };
-    Mistake::new(
-        &key.at,
-        format!("there is no key `{word}` {}", section.place()),
-        help,
-    )
+    Mistake::new(&key.at, title, help)
 }
 
+/// The key that `word` stands for: by another name, or misspelt, here first.
+fn meant(word: &str, section: Section) -> Option<&'static str> {
+    let by_alias = |word: &str| {
+        ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == word)
+            .map(|(_, key)| *key)
+    };
+    let others = || [TOP, LINK, DELAY].into_iter().flatten().copied();
+    by_alias(word)
+        .or_else(|| closest(word, section.keys().iter().copied()))
+        .or_else(|| closest(word, others()))
+        .or_else(|| by_alias(closest(word, ALIASES.iter().map(|(alias, _)| *alias))?))
+}
+
+/// Another section where `word` is a key, unless it is one here.
 fn elsewhere(word: &str, section: Section) -> Option<Section> {
-    [Section::Top, Section::Link, Section::Delay]
+    [section, Section::Top, Section::Link, Section::Delay]
         .into_iter()
-        .find(|other| *other != section && other.keys().contains(&word))
+        .find(|other| other.keys().contains(&word))
+        .filter(|other| *other != section)
 }

@@ -15,7 +15,7 @@ use super::frame::{HOLD_LEN, VNET_LEN};
 const TUN: &str = "/dev/net/tun";
 /// Frames that may wait for the holder to read them. Whatever does not fit is
 /// lost unseen, so this is far more than a late wake-up lets pile up.
-const TX_QUEUE_LEN: i32 = 65536;
+const TX_QUEUE_LEN: i32 = 16384;
 /// The kernel's limit for a TAP: 65535 less the Ethernet header.
 const MAX_MTU: u32 = 65521;
 /// Room for emud's header and tags on top of the device's frames.

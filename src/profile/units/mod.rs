@@ -41,9 +41,12 @@ pub(crate) fn closest<'a>(
     let word = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|c| (strsim::damerau_levenshtein(&word, &c.to_lowercase()), c))
         // A third of the letters may be wrong, as in rustc.
-        .filter(|(distance, c)| *distance <= (word.len().max(c.len()) / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, c)| c)
+        .map(|c| ((word.len().max(c.len()) / 3).max(1), c))
+        // More letters missing than may be wrong: no need to compare.
+        .filter(|(wrong, c)| word.len().abs_diff(c.len()) <= *wrong)
+        .map(|(wrong, c)| (strsim::osa_distance(&word, &c.to_lowercase()), wrong, c))
+        .filter(|(distance, wrong, _)| distance <= wrong)
+        .min_by_key(|(distance, ..)| *distance)
+        .map(|(.., c)| c)
 }

@@ -147,7 +147,7 @@ impl Kind {
     fn unit(&self, number: &Number, name: &str) -> Result<&'static Unit, UnitError> {
         if name.is_empty() {
             let help = format!(
-                "did you mean \"{}{}\"? {}",
+                "did you mean \"{}{}\"? ({})",
                 number.text,
                 self.usual,
                 self.looks()
@@ -162,14 +162,29 @@ impl Kind {
         if let Some(unit) = self.units.iter().find(same) {
             return Ok(unit);
         }
-        let help = match closest(name, self.units.iter().map(|u| u.name)) {
-            Some(near) => format!("did you mean \"{}{near}\"? {}", number.text, self.looks()),
+        let help = match self.nearest(name) {
+            Some(near) => format!("did you mean \"{}{near}\"? ({})", number.text, self.looks()),
             None => self.looks(),
         };
         Err(UnitError::new(
             format!("`{name}` is not a unit of {}", self.name),
             help,
         ))
+    }
+
+    /// The unit that `name` shortens ("M"), lengthens ("Mbit/s") or misspells.
+    fn nearest(&self, name: &str) -> Option<&'static str> {
+        let lower = name.to_lowercase();
+        let names = || self.units.iter().map(|unit| unit.name);
+        names()
+            .find(|unit| unit.eq_ignore_ascii_case(name))
+            .or_else(|| names().find(|unit| unit.to_lowercase().starts_with(&lower)))
+            .or_else(|| {
+                names()
+                    .filter(|unit| lower.starts_with(&unit.to_lowercase()))
+                    .max_by_key(|unit| unit.len())
+            })
+            .or_else(|| closest(name, names()))
     }
 }
 

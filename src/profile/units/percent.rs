@@ -35,7 +35,7 @@ impl FromStr for Percent {
             "" => return Err(no_sign(number.text, probability)),
             _ => {
                 let problem = format!("`{unit}` is not a percent sign");
-                let help = format!("did you mean \"{}%\"? {LOOKS}", number.text);
+                let help = format!("did you mean \"{}%\"? ({LOOKS})", number.text);
                 return Err(UnitError::new(problem, help));
             }
         }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The profile reader: what profiles mean, and what is said about those that mean nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod files;
+mod malformed;
+mod meaning;
+mod mistakes;
+mod random;
+
+use emud::profile::{Profile, ProfileError};
+
+fn parse(text: &str) -> Profile {
+    Profile::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn set(profile: &Profile, assignments: &[&str]) -> Result<Profile, ProfileError> {
+    let assignments: Vec<_> = assignments.iter().map(|text| text.to_string()).collect();
+    profile.with_changes(&assignments)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The profile reader against whatever chance may write.
+
+use emud::profile::shipped::{self, SHIPPED};
+use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
+use emud::profile::{Percent, Profile, ProfileError, Rate, Time};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use crate::malformed::{Malformed, malformed};
+
+#[test]
+fn a_thousand_malformed_profiles_are_refused() {
+    for Malformed { kind, bytes } in malformed(1000) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Err(error) = Profile::from_bytes(&bytes, "x.toml") else {
+            panic!("{kind} was accepted:\n{text}")
+        };
+        assert_eq!(error.exit_code(), 65);
+        let ProfileError::Mistakes(found) = &error else {
+            panic!("{kind}: {error}")
+        };
+        let first = found
+            .iter()
+            .next()
+            .unwrap_or_else(|| panic!("{kind}: no mistake"));
+        let line = found.line(first);
+        assert!(
+            (1..=text.lines().count()).contains(&line),
+            "{kind}: line {line}\n{text}"
+        );
+        assert!(
+            error.to_string().contains(&format!("x.toml:{line}:")),
+            "{kind}\n{error}"
+        );
+        assert!(
+            !first.title.is_empty() && !first.help.is_empty(),
+            "{kind}\n{error}"
+        );
+    }
+}
+
+/// Changes that may or may not leave a profile right.
+fn mutated(text: &str, edits: &[(usize, u8, u8)]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for &(at, what, byte) in edits {
+        let at = at % bytes.len().max(1);
+        match what % 5 {
+            0 if !bytes.is_empty() => drop(bytes.remove(at)),
+            1 => bytes.insert(at, byte),
+            2 if !bytes.is_empty() => bytes[at] = byte,
+            3 => bytes.truncate(at),
+            _ => bytes.extend_from_within(at..),
+        }
+    }
+    bytes
+}
+
+/// Either a profile that is its own text's, or a message that names a line.
+fn accepted_or_explained(bytes: &[u8]) {
+    match Profile::from_bytes(bytes, "x.toml") {
+        Ok(profile) => assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile),
+        Err(error) => {
+            assert_eq!(error.exit_code(), 65);
+            assert!(error.to_string().contains("x.toml:"), "{error}");
+            assert!(error.render(true).len() >= error.to_string().len());
+        }
+    }
+}
+
+proptest! {
+    // The same cases every time, so that a failure is a change's doing.
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        accepted_or_explained(&bytes);
+    }
+
+    #[test]
+    fn any_text(text in "(\\PC|[\n\r\t\"'={}\\[\\]#.]){0,100}") {
+        accepted_or_explained(text.as_bytes());
+    }
+
+    #[test]
+    fn any_values(
+        key in "(rate|queue|delay|loss|overhead|neighbours|delay\\.mean|delay\\.sd)",
+        value in "(\"[-0-9.eE]{0,6}[ a-zA-Zµ%/]{0,5}\"|[-0-9.e]{1,5}|\\{mean=\"[0-9]ms\",sd=\"[0-9]ms\"\\})",
+        header in "(link|up|down|link\\.delay)",
+    ) {
+        accepted_or_explained(format!("[{header}]\n{key} = {value}\n").as_bytes());
+    }
+
+    #[test]
+    fn mutations_of_the_shipped(
+        profile in 0..SHIPPED.len(),
+        edits in prop::collection::vec((any::<usize>(), any::<u8>(), any::<u8>()), 1..4),
+    ) {
+        accepted_or_explained(&mutated(SHIPPED[profile].text, &edits));
+    }
+
+    #[test]
+    fn any_assignment(text in "(up|down|)\\.?[a-z.]{0,12}=?\\PC{0,20}") {
+        let Err(error) = shipped::find("hsdpa").unwrap().with_changes(&[text]) else { return Ok(()) };
+        prop_assert!(error.to_string().contains("argument 1:1:"), "{error}");
+    }
+
+    #[test]
+    fn canonical_text_reads_back(profile in profiles()) {
+        let text = profile.to_toml();
+        let back = Profile::parse(&text, "canonical");
+        prop_assert!(matches!(&back, Ok(back) if *back == profile), "{text}\n{profile:?}\n{back:?}");
+        // What attach keeps in the kernel, beside what it must restore.
+        prop_assert!(text.len() < 32768);
+        prop_assert_eq!(profile.with_changes(&[]).unwrap(), profile);
+    }
+
+    #[test]
+    fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
+        prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
+        prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
+        for p in [p, p * 1e-6, p * 1e-15, p * 1e-300] {
+            prop_assert_eq!(Percent(p).to_string().parse(), Ok(Percent(p)));
+        }
+    }
+
+    #[test]
+    fn queues_read_back(queue in queues(0)) {
+        prop_assert_eq!(queue.to_string().parse(), Ok(queue));
+    }
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+fn queues(overhead: i32) -> impl Strategy<Value = Queue> {
+    let packet = u64::try_from(1514 + overhead).unwrap();
+    prop_oneof![
+        (1..=65536u32).prop_map(Queue::Packets),
+        (packet..=u64::from(u32::MAX)).prop_map(Queue::Bytes),
+        (2..=4000u64).prop_map(|kib| Queue::Bytes(kib * 1024 + 4096)),
+        (1..=HOUR_NS).prop_map(Queue::Time),
+    ]
+}
+
+fn delays() -> impl Strategy<Value = Delay> {
+    let distribution = prop::sample::select(vec![
+        Distribution::Uniform,
+        Distribution::Normal,
+        Distribution::Pareto,
+        Distribution::ParetoNormal,
+    ]);
+    let reorder = prop::sample::select(vec![Reorder::Never, Reorder::Jitter]);
+    let coherence = prop::option::of(1..=HOUR_NS);
+    // Halves of whole ms, as people write them, and anything.
+    let share = prop_oneof![Just(0.5), Just(1.0), 1e-6..=1.0f64];
+    let mean = prop_oneof![1..=HOUR_NS, (1..=200u64).prop_map(|ms| ms * 1_000_000)];
+    let jitter = prop::option::of((distribution, reorder, coherence, share));
+    (mean, jitter).prop_map(|(mean_ns, jitter)| Delay {
+        mean_ns,
+        jitter: jitter.map(|(distribution, reorder, coherence_ns, share)| Jitter {
+            // The narrowest bound of the four.
+            sd_ns: share * mean_ns as f64 / 3f64.sqrt(),
+            distribution,
+            reorder,
+            coherence_ns,
+        }),
+    })
+}
+
+fn links() -> impl Strategy<Value = Link> {
+    let neighbours = prop::sample::select(vec![Neighbours::Pass, Neighbours::Emulate]);
+    (-64..=4096i32).prop_flat_map(move |overhead| {
+        (
+            prop::option::of(1..=1_000_000_000_000u64),
+            prop::option::of(queues(overhead)),
+            prop_oneof![Just(Delay::default()), delays()],
+            prop_oneof![Just(0.0), Just(1.0), Just(0.005), 0.0..=1.0f64],
+            neighbours.clone(),
+        )
+            .prop_map(move |(rate, queue, delay, loss, neighbours)| Link {
+                rate,
+                overhead,
+                queue,
+                delay,
+                loss,
+                neighbours,
+            })
+    })
+}
+
+fn profiles() -> impl Strategy<Value = Profile> {
+    let offload = prop::sample::select(vec![Offload::Auto, Offload::Keep]);
+    let texts = (
+        "[^\\p{Cc}]{0,64}",
+        "([^\\p{Cc}]|[\n\t\r\"'\\\\]){0,200}",
+        "\\PC{0,200}",
+    );
+    let same = any::<bool>();
+    (
+        texts,
+        prop::option::of(any::<u64>()),
+        offload,
+        links(),
+        links(),
+        same,
+    )
+        .prop_map(
+            |((name, description, source), seed, offload, up, down, same)| {
+                let down = if same { up.clone() } else { down };
+                Profile {
+                    name,
+                    description,
+                    source,
+                    seed,
+                    offload,
+                    up,
+                    down,
+                }
+            },
+        )
+}

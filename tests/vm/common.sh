@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Sourced by the scripts here, after setting $here to this folder.
+# shellcheck shell=sh disable=SC2034,SC2154
+
+all_series='6.1 6.12 7.2'
+vm_dir=${EMUD_VM_DIR:-$(CDPATH='' cd -- "$here/../.." && pwd)/target/vm}
+
+note() { echo "${0##*/}: $*" >&2; }
+
+die() {
+    code=$1
+    shift
+    note "$*"
+    exit "$code"
+}
+
+# need COMMAND...: complain about all that are missing at once.
+need() {
+    absent=
+    for tool; do
+        command -v "$tool" >/dev/null || absent="$absent $tool"
+    done
+    [ -z "$absent" ] || die 69 "not found:$absent (Debian packages: see tests/vm/README.md)"
+}
+
+# kernel_dir SERIES: holds vmlinuz, lib/modules and, once complete, release.
+kernel_dir() { echo "$vm_dir/kernel-$1"; }
