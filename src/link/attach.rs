@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::abi;
 use crate::engine::hold::{self, Direction, Tap};
-use crate::engine::{Chosen, fq};
+use crate::engine::{self, Chosen, fq};
 use crate::link::compile::{Compiled, Place, compile};
 use crate::link::datapath::{Loaded, Maps, Program};
 use crate::link::saved::{Engine, Saved};
@@ -172,7 +172,7 @@ impl Session {
         }
         let [up, down] = self.compile_both()?;
         self.maps.apply([&up, &down])?;
-        Ok(())
+        self.redirect_ingress()
     }
 
     /// Undoes everything where something failed.
@@ -236,6 +236,17 @@ impl Session {
             let options = fq::options(&compiled[abi::EMUD_UP as usize]);
             fq::install(&mut self.nl, &self.link, &options)?;
         }
+        Ok(())
+    }
+
+    /// Last of all: whatever the classifier lets through goes to the ifb now.
+    fn redirect_ingress(&mut self) -> Result<(), LinkError> {
+        let Some(pref) = self.saved.mirred_pref else {
+            return Ok(());
+        };
+        let ifb = self.targets[abi::EMUD_DOWN as usize];
+        self.nl
+            .add_redirect(self.link.index, Hook::Ingress, pref, FILTER_HANDLE, ifb)?;
         Ok(())
     }
 
@@ -323,6 +334,7 @@ impl Session {
         let release = |direction: u32| match (self.saved.engine, direction) {
             (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
             (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
+            (Engine::Fq, _) if self.saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,
             (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
         };
         let one = |direction: u32| {
@@ -366,7 +378,11 @@ fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
 /// What will be changed, and what it is now. Changes nothing.
 fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
     let l3 = layer3(link)?;
-    let Chosen { engine, reason } = crate::engine::choose(request.engine)?;
+    let Chosen {
+        engine,
+        reason,
+        to_ifb,
+    } = engine::choose(request.engine)?;
     let mut notes = Vec::new();
     let [up, down] = request.directions;
     let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
@@ -414,11 +430,25 @@ fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkE
         l3,
         clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices: devices(engine, request.directions, link.index),
+        mirred_pref: match to_ifb {
+            fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
+            _ => None,
+        },
         root_taken,
         root,
         gso: (capped && up && link.gso.max_segs > 1).then_some(link.gso),
         offloads,
     })
+}
+
+/// Right behind the classifier, which goes behind all others.
+fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
+    let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
+    last.and_then(|pref| pref.checked_add(1))
+        .ok_or_else(|| LinkError::NoPlace {
+            interface: link.name.clone(),
+            hook: Hook::Ingress.name(),
+        })
 }
 
 fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
