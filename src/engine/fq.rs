@@ -84,12 +84,11 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
 /// # Errors
 /// The kernel's.
 pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
     }
     nl.add_mq(link.index, ROOT_HANDLE)?;
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.add_fq(link.index, class, 0, options)?;
     }
     Ok(())
@@ -100,11 +99,10 @@ pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(),
 /// # Errors
 /// The kernel's.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.change_fq(link.index, ROOT, options);
     }
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;
     }
     Ok(())
@@ -114,16 +112,6 @@ fn parents(queues: u32) -> impl Iterator<Item = u32> {
     (1..=queues)
         .filter_map(|n| u16::try_from(n).ok())
         .map(|n| classid(ROOT_HANDLE, n))
-}
-
-fn queues(nl: &mut Netlink, link: &Link) -> Result<u32, NetlinkError> {
-    if link.num_tx_queues <= 1 {
-        return Ok(1);
-    }
-    Ok(nl
-        .real_tx_queues(link.index)?
-        .unwrap_or(link.num_tx_queues)
-        .min(link.num_tx_queues))
 }
 
 /// emud's own ifb with fq, up; its index.
