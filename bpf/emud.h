@@ -24,6 +24,8 @@
  * clone, in its stamp) and must not be emulated again. No qdisc since 6.3 reads
  * tc_index, and skb->mark belongs to the user. */
 #define EMUD_TC_INDEX 0xe3d1
+/* skb->tc_index of a clone made only to lose the socket: it is yet to be emulated. */
+#define EMUD_TC_INDEX_CLONE 0xe3d2
 
 /* A stamp further in the future than this is not a departure time (a receive
  * time in CLOCK_REALTIME, for one); sch_fq's default horizon is the same. */
@@ -59,6 +61,7 @@ enum emud_release {
 	EMUD_RELEASE_NONE, /* not active: every packet passes */
 	EMUD_RELEASE_STAMP, /* fq on this device honours skb->tstamp */
 	EMUD_RELEASE_IFB, /* fq on emud's ifb does */
+	EMUD_RELEASE_MIRRED, /* the same, by a mirred filter after the classifier */
 	EMUD_RELEASE_HOLD, /* the holder behind the TAP does */
 };
 

@@ -8,7 +8,7 @@ use crate::link::attachment;
 use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, LinkError};
+use crate::link::{DIRECTIONS, LinkError, segments};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::Profile;
 
@@ -40,6 +40,11 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     ];
     if there.saved.engine == Engine::Fq {
         resize_fq(&mut nl, &link, &there.saved, &both)?;
+    }
+    if segments::plan(&mut nl, &link, &after, &mut there.saved)? {
+        // What detach has to undo is on record before it is done.
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        segments::cap(&mut nl, &link, &mut there.saved)?;
     }
     there.maps.apply([&both[0], &both[1]])?;
     there.saved.profile = after.to_toml();

@@ -46,6 +46,9 @@ pub struct Saved {
     pub clsact_created: bool,
     /// emud's ifb (fq) or its TAPs (hold), by direction.
     pub devices: [Option<String>; 2],
+    /// Ingress goes to the ifb by a mirred filter at this pref, because this
+    /// kernel's ifb drops what a BPF program redirects.
+    pub mirred_pref: Option<u16>,
     /// The root qdisc is emud's while attached.
     pub root_taken: bool,
     /// The root qdisc that somebody had configured by hand.

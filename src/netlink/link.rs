@@ -44,7 +44,7 @@ pub struct Link {
     pub up: bool,
     pub loopback: bool,
     pub noarp: bool,
-    /// Transmit queues allocated. How many are in use: [`Netlink::real_tx_queues`].
+    /// Transmit queues allocated.
     pub num_tx_queues: u32,
     pub txqlen: u32,
     pub gso: Gso,
