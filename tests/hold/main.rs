@@ -318,7 +318,7 @@ fn the_tap_is_set_up_and_lives_as_long_as_its_descriptor() {
     let shown = String::from_utf8(show(&tap.name).stdout).unwrap();
     for wanted in [
         "mtu 9064",
-        "qlen 65536",
+        "qlen 16384",
         "NOARP",
         ",UP",
         "tun type tap pi off vnet_hdr on",
