@@ -4,6 +4,7 @@
 
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
+use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
 use crate::link::saved::{Engine, Saved};
 use crate::profile::{Distribution, Link, Profile};
@@ -116,6 +117,12 @@ pub struct Holder {
     pub late: u64,
     pub worst_late_ns: u64,
     pub waiting: u64,
+    /// The CPU it is bound to; without one, frames may overtake each other.
+    pub cpu: Option<u32>,
+    /// SCHED_RR; without it, busy tasks make frames late.
+    pub realtime: bool,
+    /// Locked in memory.
+    pub locked: bool,
 }
 
 /// Reads one interface.
@@ -139,17 +146,8 @@ pub fn report(
             .as_ref()
             .map(|p| p.direction(direction, saved.reversed));
         let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
-        if let Some(holder) = read.holder.as_ref().filter(|h| !h.alive) {
-            let name = if direction == abi::EMUD_UP {
-                "up"
-            } else {
-                "down"
-            };
-            notes.push(format!(
-                "{name}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
-                holder.pid
-            ));
-        }
+        let name = direction_name(direction);
+        notes.extend(read.holder.iter().filter_map(|h| complaint(name, h)));
         Ok(Some(read))
     };
     let (up, down) = (read(abi::EMUD_UP)?, read(abi::EMUD_DOWN)?);
@@ -169,6 +167,22 @@ pub fn report(
         up,
         down,
     })
+}
+
+/// What is wrong with a holder, if anything.
+fn complaint(direction: &str, h: &Holder) -> Option<String> {
+    if !h.alive {
+        return Some(format!(
+            "{direction}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
+            h.pid
+        ));
+    }
+    let missing = match (h.cpu, h.realtime) {
+        (Some(_), true) => return None,
+        (None, _) => "could not be bound to a CPU: frames may overtake each other",
+        (_, false) => "was refused SCHED_RR: busy tasks on its CPU make frames late",
+    };
+    Some(format!("{direction}: the holder {missing}"))
 }
 
 fn direction(
@@ -304,6 +318,7 @@ fn counters(c: &abi::emud_counters) -> Counters {
 }
 
 fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
+    let tuned = |bit: abi::emud_tuning| h.tuning & bit != 0;
     Holder {
         pid: h.pid,
         alive: h.lease_ns >= now_ns,
@@ -312,5 +327,8 @@ fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
         late: h.late,
         worst_late_ns: h.worst_late_ns,
         waiting: h.waiting,
+        cpu: tuned(abi::EMUD_TUNED_CPU).then_some(h.cpu),
+        realtime: tuned(abi::EMUD_TUNED_REALTIME),
+        locked: tuned(abi::EMUD_TUNED_MEMORY),
     }
 }
