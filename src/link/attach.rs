@@ -10,6 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::thread::{CapabilitySet, capabilities};
+
 use crate::abi;
 use crate::engine::hold::{self, Direction, Tap};
 use crate::engine::{self, Chosen, fq};
@@ -43,7 +45,8 @@ pub struct Request {
     pub seed: Option<u64>,
     /// By `EMUD_UP`, `EMUD_DOWN`; at least one.
     pub directions: [bool; 2],
-    pub reverse: bool,
+    /// `profile` has been reversed; for the record.
+    pub reversed: bool,
     pub engine: EngineChoice,
     /// Take away a root qdisc that was configured by hand.
     pub replace: bool,
@@ -120,6 +123,10 @@ struct Session {
 
 impl Session {
     fn begin(request: &Request) -> Result<Self, LinkError> {
+        let wanted = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+        if !capabilities(None).is_ok_and(|got| got.effective.contains(wanted)) {
+            return Err(LinkError::NotRoot);
+        }
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
         let lock = netlink::lock(link.index)?;
@@ -339,7 +346,7 @@ pub(super) fn compile_direction(
     direction: u32,
     place: Place,
 ) -> Result<Compiled, LinkError> {
-    let link = profile.direction(direction, saved.reversed);
+    let link = profile.direction(direction);
     compile(link, saved.seed, direction, saved.epoch_ns, place).map_err(|source| {
         LinkError::Spread {
             direction: direction_name(direction),
@@ -388,7 +395,7 @@ fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkE
         engine,
         reason,
         directions: request.directions,
-        reversed: request.reverse,
+        reversed: request.reversed,
         notes,
         epoch_ns: now_ns(),
         l3,

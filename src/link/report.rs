@@ -22,6 +22,7 @@ pub struct Report {
     pub engine: Engine,
     /// Why this engine.
     pub engine_reason: String,
+    /// The profile was exchanged end for end at attach.
     pub reversed: bool,
     /// Since attach.
     pub attached_s: f64,
@@ -47,6 +48,9 @@ pub struct Direction {
     pub neighbours: &'static str,
     pub counters: Counters,
     pub holder: Option<Holder>,
+    /// Packets that the engine's own queue dropped (fq, or the TAP): each is a
+    /// failure of the emulator, not of the link.
+    pub engine_dropped: u64,
 }
 
 /// The limit in force, in the unit it is judged in.
@@ -142,9 +146,7 @@ pub fn report(
         if !saved.directions[direction as usize] {
             return Ok(None);
         }
-        let wanted = profile
-            .as_ref()
-            .map(|p| p.direction(direction, saved.reversed));
+        let wanted = profile.as_ref().map(|p| p.direction(direction));
         let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
         let name = direction_name(direction);
         notes.extend(read.holder.iter().filter_map(|h| complaint(name, h)));
@@ -218,6 +220,7 @@ fn direction(
         },
         counters: counters(&*maps.counters(direction)?),
         holder,
+        engine_dropped: 0,
     })
 }
 

@@ -38,10 +38,8 @@ pub(super) fn plan(
     if profile.offload == Offload::Keep {
         return Ok(false);
     }
-    let [up, down] = DIRECTIONS.map(|d| {
-        saved.directions[d as usize]
-            && one_by_one(saved.engine, profile.direction(d, saved.reversed))
-    });
+    let [up, down] = DIRECTIONS
+        .map(|d| saved.directions[d as usize] && one_by_one(saved.engine, profile.direction(d)));
     let mut more = false;
     if up && saved.gso.is_none() && link.gso.max_segs > 1 {
         saved.gso = Some(link.gso);
@@ -85,8 +83,8 @@ pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<Stri
         );
     }
     let down = abi::EMUD_DOWN;
-    let inbound = saved.directions[down as usize]
-        && one_by_one(saved.engine, profile.direction(down, saved.reversed));
+    let inbound =
+        saved.directions[down as usize] && one_by_one(saved.engine, profile.direction(down));
     (inbound && link.kind.as_deref() == Some("veth")).then(|| {
         "down: the other end of this veth decides on segmentation; if `emud show` counts \
          super-packets, run there: ip link set dev PEER gso_max_segs 1"

@@ -170,6 +170,20 @@ impl Netlink {
         }
     }
 
+    /// Packets that the device dropped on transmit since it exists.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if there is none.
+    pub fn tx_dropped(&mut self, ifindex: u32) -> Result<u64> {
+        let request = rt_link::Request::new().op_getlink_do(&header(ifindex));
+        let mut dropped = 0;
+        let what = || format!("read the counters of interface {ifindex}");
+        self.exchange(&request, what, |(_, attrs)| {
+            dropped = attrs.get_stats64().map_or(0, |stats| stats.tx_dropped);
+        })?;
+        Ok(dropped)
+    }
+
     /// Every interface of the namespace.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let mut request = rt_link::Request::new().op_getlink_dump(&Default::default());
