@@ -5,7 +5,7 @@ use crate::abi;
 use crate::link::attachment::{self, Ours};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::Saved;
-use crate::link::{LinkError, hook};
+use crate::link::{FILTER_HANDLE, LinkError, hook};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// What there is to say about it.
@@ -54,7 +54,7 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     };
     let there = nl.filters(ifindex, Hook::Ingress)?;
     if there.iter().any(|f| f.pref == pref && f.kind == "matchall") {
-        nl.delete_redirect(ifindex, Hook::Ingress, pref, super::FILTER_HANDLE)?;
+        nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
     }
     Ok(())
 }
@@ -140,11 +140,12 @@ fn remove_filters(
         return Ok(());
     }
     for filter in ours {
-        nl.delete_bpf_filter(
+        nl.delete_filter(
             ifindex,
             hook(filter.direction),
+            c"bpf",
             filter.pref,
-            super::FILTER_HANDLE,
+            FILTER_HANDLE,
         )?;
     }
     if saved.clsact_created {

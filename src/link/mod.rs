@@ -9,6 +9,7 @@ pub mod compile;
 pub mod datapath;
 pub mod detach;
 mod error;
+mod plan;
 pub mod quantile;
 pub mod report;
 pub mod saved;
