@@ -58,11 +58,21 @@ pub fn repeats(engine: Engine) {
     lab.detach();
     attach(&lab, engine, 1);
     alike(&mut verdict, "attached again", &first, &probes(&lab, 7001));
-    alike(&mut verdict, "a new interface", &first, &lost(engine, 1, 7001));
+    alike(
+        &mut verdict,
+        "a new interface",
+        &first,
+        &lost(engine, 1, 7001),
+    );
     differ(&mut verdict, "another seed", &first, &lost(engine, 2, 7001));
     // The client's port is another one in every run.
     let client = lost(engine, 1, 0);
-    alike(&mut verdict, "ephemeral ports", &client, &lost(engine, 1, 0));
+    alike(
+        &mut verdict,
+        "ephemeral ports",
+        &client,
+        &lost(engine, 1, 0),
+    );
     differ(&mut verdict, "ephemeral and fixed port", &first, &client);
     verdict.end();
 }

@@ -9,8 +9,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bulk;
+mod change;
+mod frames;
 mod lab;
 mod loss;
+mod malformed;
 mod probe;
 mod rate;
 mod restore;
@@ -24,7 +27,18 @@ use libtest_mimic::{Arguments, Trial};
 
 /// For each engine.
 const OF_ENGINE: &[(&str, fn(Engine))] = &[
+    ("change::directions", change::directions),
+    ("change::queue_lives_on", change::queue_lives_on),
+    ("change::set", change::set),
+    ("change::set_is_atomic", change::set_is_atomic),
+    ("frames::ipv6", frames::ipv6),
+    ("frames::neighbours", frames::neighbours),
+    ("frames::other_frames", frames::other_frames),
+    ("frames::queues", frames::queues),
+    ("frames::segmentation", frames::segmentation),
+    ("frames::without_ethernet", frames::without_ethernet),
     ("loss::repeats", loss::repeats),
+    ("malformed::attach", malformed::attach),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),
     ("rate::tcp", rate::tcp),
@@ -43,7 +57,10 @@ const OF_ENGINE: &[(&str, fn(Engine))] = &[
     ("restore::namespace_deleted", restore::namespace_deleted),
     ("restore::foreground", restore::foreground),
     ("timing::departure_error", timing::departure_error),
-    ("timing::in_order_at_every_rate", timing::in_order_at_every_rate),
+    (
+        "timing::in_order_at_every_rate",
+        timing::in_order_at_every_rate,
+    ),
     ("timing::round_trip", timing::round_trip),
 ];
 
@@ -59,8 +76,12 @@ fn main() -> ExitCode {
             trials.push(trial(name, move || test(engine)));
         }
     }
+    trials.push(trial("malformed::check", malformed::check));
     if engines.len() == 2 {
-        trials.push(trial("loss::same_under_both_engines", loss::same_under_both_engines));
+        trials.push(trial(
+            "loss::same_under_both_engines",
+            loss::same_under_both_engines,
+        ));
     }
     libtest_mimic::run(&args, trials).exit_code()
 }
@@ -68,7 +89,9 @@ fn main() -> ExitCode {
 fn trial(name: impl Into<String>, test: impl FnOnce() + Send + 'static) -> Trial {
     Trial::test(name, || {
         println!();
+        let begin = std::time::Instant::now();
         test();
+        println!("    {:.1} s", begin.elapsed().as_secs_f64());
         Ok(())
     })
 }

@@ -56,7 +56,11 @@ pub fn udp(engine: Engine) {
             );
             let wire = 8.0 * (1514.0 + overhead);
             let interval_s = wire / rate / 1.25;
-            let mut probe = probe(&lab, (seconds / interval_s) as u32, (interval_s * 1e9) as u64);
+            let mut probe = probe(
+                &lab,
+                (seconds / interval_s) as u32,
+                (interval_s * 1e9) as u64,
+            );
             if reverse {
                 probe.address = Lab::A4.parse().expect("an address");
                 std::mem::swap(&mut probe.from, &mut probe.to);

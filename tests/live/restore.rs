@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::lab::{Engine, Lab, Verdict, emud, emud_path, run, scaled, sh, wait_until};
-use super::probe::{Probe, monotonic_ns};
+use super::probe::{Arrival, Probe, monotonic_ns};
 
 /// For what the kernel does in its own time.
 const SOON: Duration = Duration::from_secs(2);
@@ -65,7 +65,11 @@ pub fn leaves_no_trace(engine: Engine) {
             assert_ne!(before, lab.snapshot(), "{way:?}: nothing was attached");
             lab.ping("-q -c 5 -i 0.01");
             lab.detach();
-            assert_same(&format!("{queues} queues, {way:?}"), &before, &lab.snapshot());
+            assert_same(
+                &format!("{queues} queues, {way:?}"),
+                &before,
+                &lab.snapshot(),
+            );
             wait_until("the holder ends", SOON, || holders(&lab).is_empty());
         }
         lab.emud(&["detach", "va"]).expect(66);
@@ -94,11 +98,7 @@ pub fn other_namespace(engine: Engine) {
         ["--netns", &pid],
         ["--netns", there.as_str()],
     );
-    for (attach, detach) in [
-        (by_name, by_pid),
-        (by_pid, by_name),
-        (by_path, by_path),
-    ] {
+    for (attach, detach) in [(by_name, by_pid), (by_pid, by_name), (by_path, by_path)] {
         let engine = ["--engine", engine.name()];
         emud(&[&attach[..], &["attach", "va", "-p", "adsl24"], &engine].concat()).expect(0);
         let listed = emud(&[&detach[..], &["list"]].concat()).expect(0);
@@ -154,7 +154,8 @@ pub fn holder_killed(engine: Engine) {
         killed_ns = monotonic_ns();
     });
     let mut verdict = Verdict::default();
-    let (held, rest): (Vec<_>, Vec<_>) = arrivals.0.iter().partition(|a| a.arrived_ns < killed_ns);
+    let (held, rest): (Vec<&Arrival>, Vec<&Arrival>) =
+        arrivals.0.iter().partition(|a| a.arrived_ns < killed_ns);
     verdict.at_least("held packets", 100.0, held.len() as f64);
     verdict.same(
         "packets not held before the kill",
@@ -204,7 +205,10 @@ pub fn detach_killed(engine: Engine) {
 fn killed(engine: Engine, verb: &str, rounds: u32) {
     let lab = Lab::new();
     // So that there is a root qdisc to put back, too.
-    sh(&format!("tc -n {} qdisc add dev va root pfifo limit 77", lab.a));
+    sh(&format!(
+        "tc -n {} qdisc add dev va root pfifo limit 77",
+        lab.a
+    ));
     let before = lab.snapshot();
     let attach = |spawn: bool| {
         let mut command = Command::new(emud_path());
@@ -259,7 +263,9 @@ fn killed(engine: Engine, verb: &str, rounds: u32) {
         assert_same(&what, &before, &lab.snapshot());
         wait_until("no holder is left", SOON, || holders(&lab).is_empty());
     }
-    println!("    {rounds} killed within {takes:?}: {found} had to be detached, {finished} had ended");
+    println!(
+        "    {rounds} killed within {takes:?}: {found} had to be detached, {finished} had ended"
+    );
     // Otherwise the moments were badly chosen.
     assert!(found > 0 && finished < rounds);
 }
@@ -315,10 +321,22 @@ pub fn filters_of_others(engine: Engine) {
         // Each packet once; the neighbours may exchange a word in between.
         verdict.at_least(&format!("{state}: egress"), 20.0, (up_after - up) as f64);
         verdict.at_most(&format!("{state}: egress"), 22.0, (up_after - up) as f64);
-        verdict.at_least(&format!("{state}: ingress"), 20.0, (down_after - down) as f64);
-        verdict.at_most(&format!("{state}: ingress"), 22.0, (down_after - down) as f64);
+        verdict.at_least(
+            &format!("{state}: ingress"),
+            20.0,
+            (down_after - down) as f64,
+        );
+        verdict.at_most(
+            &format!("{state}: ingress"),
+            22.0,
+            (down_after - down) as f64,
+        );
     }
-    assert_same("filters of others", &without_ages(&before), &without_ages(&lab.snapshot()));
+    assert_same(
+        "filters of others",
+        &without_ages(&before),
+        &without_ages(&lab.snapshot()),
+    );
     verdict.end();
 }
 
@@ -348,9 +366,7 @@ pub fn root_by_hand(engine: Engine) {
         for line in root.lines() {
             lab.in_a(&format!("tc {}", line.trim()));
         }
-        let all = || {
-            lab.snapshot() + &lab.in_a("tc class show dev va; tc filter show dev va")
-        };
+        let all = || lab.snapshot() + &lab.in_a("tc class show dev va; tc filter show dev va");
         let before = all();
         let said = lab.try_attach(engine, "adsl24", &[]).expect(73);
         assert!(said.err.contains("--replace"), "{}", said.err);
@@ -426,7 +442,9 @@ pub fn namespace_deleted(engine: Engine) {
     assert_eq!(pids.is_empty(), engine == Engine::Fq);
     drop(lab);
     wait_until("the holder ends", SOON, || {
-        let alive = |pid: &String| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| !c.is_empty());
+        let alive = |pid: &String| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| !c.is_empty())
+        };
         !pids.iter().any(alive)
     });
 }

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What theory allows a sample to differ by.
 
-/// Mean of the values.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 /// The value below which this share of the values lies.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -59,7 +54,9 @@ pub fn ks_distance(values: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
         .enumerate()
         .map(|(i, &x)| {
             let at = cdf(x);
-            (at - i as f64 / n).abs().max((at - (i + 1) as f64 / n).abs())
+            (at - i as f64 / n)
+                .abs()
+                .max((at - (i + 1) as f64 / n).abs())
         })
         .fold(0.0, f64::max)
 }

@@ -223,10 +223,7 @@ pub fn in_order_at_every_rate(engine: Engine) {
         let (slow, middle) = std::thread::scope(|threads| {
             let slow = threads.spawn(|| sample(engine, &profile, 10, duration_s));
             let middle = threads.spawn(|| sample(engine, &profile, 1000, duration_s));
-            (
-                slow.join().expect("probes"),
-                middle.join().expect("probes"),
-            )
+            (slow.join().expect("probes"), middle.join().expect("probes"))
         });
         let fast = sample(engine, &profile, highest, duration_s);
         let all = [(10, slow), (1000, middle), (highest, fast)];
@@ -270,8 +267,7 @@ fn sample(engine: Engine, profile: &str, packets_per_s: u32, duration_s: u32) ->
         delays_ms: arrivals.delays_ms(),
         reordered: arrivals.reordered(),
         lost: arrivals.lost(count).len(),
-        independent: independent_values(f64::from(duration_s), coherence_s)
-            .min(f64::from(count)),
+        independent: independent_values(f64::from(duration_s), coherence_s).min(f64::from(count)),
     }
 }
 
