@@ -24,6 +24,8 @@
  * clone, in its stamp) and must not be emulated again. No qdisc since 6.3 reads
  * tc_index, and skb->mark belongs to the user. */
 #define EMUD_TC_INDEX 0xe3d1
+/* skb->tc_index of a clone made only to lose the socket: it is yet to be emulated. */
+#define EMUD_TC_INDEX_CLONE 0xe3d2
 
 /* A stamp further in the future than this is not a departure time (a receive
  * time in CLOCK_REALTIME, for one); sch_fq's default horizon is the same. */
@@ -59,6 +61,7 @@ enum emud_release {
 	EMUD_RELEASE_NONE, /* not active: every packet passes */
 	EMUD_RELEASE_STAMP, /* fq on this device honours skb->tstamp */
 	EMUD_RELEASE_IFB, /* fq on emud's ifb does */
+	EMUD_RELEASE_MIRRED, /* the same, by a mirred filter after the classifier */
 	EMUD_RELEASE_HOLD, /* the holder behind the TAP does */
 };
 
@@ -150,6 +153,16 @@ struct emud_holder {
 	__u64 late; /* written back more than EMUD_LATE_NS after time */
 	__u64 worst_late_ns;
 	__u64 waiting; /* frames held right now */
+	__u32 tuning; /* enum emud_tuning */
+	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
+};
+
+/* What the holder got of what makes it punctual. */
+enum emud_tuning {
+	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: else frames may overtake */
+	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: else busy tasks make frames late */
+	EMUD_TUNED_TIMER = 1 << 2, /* no timer slack */
+	EMUD_TUNED_MEMORY = 1 << 3, /* locked in memory */
 };
 #define EMUD_LATE_NS 1000000ULL
 

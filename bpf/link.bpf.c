@@ -55,6 +55,8 @@ static __always_inline int emud_stages(struct emud_packet *p)
 	__u64 now = bpf_ktime_get_ns();
 
 	emud_parse(p);
+	if (emud_wants_clone(p))
+		return emud_without_socket(p);
 	p->count->packets += p->segments;
 	p->count->bytes += p->wire_len;
 	if (p->segments > 1)
@@ -63,7 +65,7 @@ static __always_inline int emud_stages(struct emud_packet *p)
 		return emud_passed(p, EMUD_PASS_INACTIVE);
 	if (p->is_neighbour && !(p->link->flags & EMUD_F_NEIGHBOURS))
 		return emud_passed(p, EMUD_PASS_NEIGHBOUR);
-	if (p->link->release == EMUD_RELEASE_IFB && !p->is_ip)
+	if (emud_ip_only(p) && !p->is_ip)
 		return emud_passed(p, EMUD_PASS_NOT_IP);
 	if (emud_holder_gone(p, now))
 		return emud_passed(p, EMUD_PASS_NO_HOLDER);

@@ -80,7 +80,7 @@ pub fn examine() -> Examination {
     let fq = check(
         "sch_fq",
         "put fq on an ifb in a fresh namespace",
-        fq::probe(),
+        fq::probe().map(drop),
         "load or build the module sch_fq; engine hold works without it",
     );
     let tun = check(
@@ -151,9 +151,9 @@ fn text<T>(result: Result<T, NetlinkError>) -> Result<T, String> {
 }
 
 /// Runs `trial` in a network namespace of its own, in a thread of its own.
-pub(crate) fn in_namespace(
-    trial: impl FnOnce() -> Result<(), String> + Send + 'static,
-) -> Result<(), String> {
+pub(crate) fn in_namespace<T: Send + 'static>(
+    trial: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
     let tried = std::thread::spawn(|| {
         // SAFETY: CLONE_NEWNET alone; nothing in this thread relies on the old namespace.
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }

@@ -2,10 +2,18 @@
 //! Engine `fq`: packets wait in sch_fq, which honours the departure time in
 //! skb->tstamp.
 
+use std::fmt;
+use std::net::UdpSocket;
+use std::time::Duration;
+
 use crate::abi;
 use crate::doctor::in_namespace;
-use crate::link::compile::Compiled;
-use crate::netlink::{FqOptions, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid};
+use crate::link::compile::{Compiled, Place, compile};
+use crate::link::datapath::{Loaded, Program};
+use crate::netlink::{
+    BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
+};
+use crate::profile;
 
 /// Handle of emud's root qdisc, by which detach knows it.
 pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
@@ -21,6 +29,9 @@ const LIMIT_MAX: f64 = 16_000_000.0;
 /// fq's timer may fire so much later (default 10 us), as its late edge is what
 /// it aims at.
 const TIMER_SLACK_NS: u32 = 1_000;
+
+/// A datagram over lo takes microseconds if it comes at all.
+const PROBE_WAIT: Duration = Duration::from_millis(200);
 
 /// ifb stops its queue at so many packets not yet put back, all due at once;
 /// Debian's kernels refuse 32768.
@@ -73,12 +84,11 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
 /// # Errors
 /// The kernel's.
 pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
     }
     nl.add_mq(link.index, ROOT_HANDLE)?;
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.add_fq(link.index, class, 0, options)?;
     }
     Ok(())
@@ -89,11 +99,10 @@ pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(),
 /// # Errors
 /// The kernel's.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.change_fq(link.index, ROOT, options);
     }
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;
     }
     Ok(())
@@ -103,16 +112,6 @@ fn parents(queues: u32) -> impl Iterator<Item = u32> {
     (1..=queues)
         .filter_map(|n| u16::try_from(n).ok())
         .map(|n| classid(ROOT_HANDLE, n))
-}
-
-fn queues(nl: &mut Netlink, link: &Link) -> Result<u32, NetlinkError> {
-    if link.num_tx_queues <= 1 {
-        return Ok(1);
-    }
-    Ok(nl
-        .real_tx_queues(link.index)?
-        .unwrap_or(link.num_tx_queues)
-        .min(link.num_tx_queues))
 }
 
 /// emud's own ifb with fq, up; its index.
@@ -136,34 +135,99 @@ pub fn add_ifb(
     Ok(index)
 }
 
+/// How a received packet gets to the ifb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToIfb {
+    /// The classifier redirects it.
+    Redirect,
+    /// A mirred filter behind the classifier does: this kernel's ifb drops what
+    /// a BPF program redirects.
+    Mirred,
+}
+
+impl fmt::Display for ToIfb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redirect => "ingress by bpf_redirect to an ifb",
+            Self::Mirred => "ingress by mirred to an ifb, which drops what BPF redirects here",
+        })
+    }
+}
+
 /// Whether this kernel has what the engine needs, by trying it in a network
 /// namespace that ends with the thread.
 ///
 /// # Errors
 /// What is missing, as a sentence.
-pub fn probe() -> Result<(), String> {
-    in_namespace(|| try_ifb_and_fq().map_err(|e| e.to_string()))
-}
-
-fn try_ifb_and_fq() -> Result<(), NetlinkError> {
-    let mut nl = Netlink::open()?;
-    let index = nl.add_ifb(
-        "emud-probe",
-        &IfbOptions {
+pub fn probe() -> Result<ToIfb, String> {
+    in_namespace(|| {
+        let mut nl = Netlink::open().map_err(text)?;
+        let probe = IfbOptions {
             mtu: 1500,
             txqlen: 32,
             gso: None,
-        },
-    )?;
-    let small = FqOptions {
-        limit: 100,
-        flow_limit: 100,
-        timer_slack_ns: TIMER_SLACK_NS,
-        horizon_us: 10_000_000,
-        horizon_drop: false,
-        orphan_mask: None,
-        buckets_log: None,
-        pacing: Some(false),
+        };
+        let ifb = nl
+            .add_ifb("emud-probe", &probe)
+            .map_err(|e| lacks("ifb", e))?;
+        nl.add_fq(ifb, ROOT, ROOT_HANDLE, &PROBE_FQ)
+            .map_err(|e| lacks("sch_fq", e))?;
+        nl.set_up(ifb, true).map_err(text)?;
+        try_redirect(&mut nl, ifb)
+    })
+}
+
+fn lacks(module: &str, e: NetlinkError) -> String {
+    match e {
+        NetlinkError::Unavailable(_) => format!("this kernel has no {module}"),
+        other => other.to_string(),
+    }
+}
+
+fn text(e: impl fmt::Display) -> String {
+    e.to_string()
+}
+
+const PROBE_FQ: FqOptions = FqOptions {
+    limit: 100,
+    flow_limit: 100,
+    timer_slack_ns: TIMER_SLACK_NS,
+    horizon_us: 10_000_000,
+    horizon_drop: false,
+    orphan_mask: None,
+    buckets_log: None,
+    pacing: Some(false),
+};
+
+/// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
+fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
+    let mut loaded = Loaded::load().map_err(text)?;
+    let mut maps = loaded.maps().map_err(text)?;
+    let lo = nl.link("lo").map_err(text)?.index;
+    nl.set_up(lo, true).map_err(text)?;
+    maps.init(lo).map_err(text)?;
+    let place = Place {
+        release: abi::EMUD_RELEASE_IFB,
+        ifindex: ifb,
+        l3: false,
     };
-    nl.add_fq(index, ROOT, ROOT_HANDLE, &small)
+    let link = compile(&profile::Link::default(), 0, abi::EMUD_DOWN, 0, place).map_err(text)?;
+    maps.apply([&link, &link]).map_err(text)?;
+    let program = Program::Ingress;
+    let filter = BpfFilter {
+        hook: Hook::Ingress,
+        pref: 1,
+        handle: 1,
+        program: loaded.program_fd(program).map_err(text)?,
+        name: program.name(),
+    };
+    nl.attach_bpf_filter(lo, &filter).map_err(text)?;
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(text)?;
+    socket.set_read_timeout(Some(PROBE_WAIT)).map_err(text)?;
+    let address = socket.local_addr().map_err(text)?;
+    socket.send_to(b"emud", address).map_err(text)?;
+    match socket.recv(&mut [0; 8]) {
+        Ok(_) => Ok(ToIfb::Redirect),
+        Err(_) => Ok(ToIfb::Mirred),
+    }
 }

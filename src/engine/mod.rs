@@ -13,6 +13,8 @@ use crate::link::saved::Engine;
 pub struct Chosen {
     pub engine: Engine,
     pub reason: String,
+    /// fq only: how ingress gets to the ifb.
+    pub to_ifb: fq::ToIfb,
 }
 
 /// Takes fq where it can be had, else hold, unless the user says which.
@@ -20,14 +22,28 @@ pub struct Chosen {
 /// # Errors
 /// The user wants fq and this kernel has none.
 pub fn choose(wanted: EngineChoice) -> Result<Chosen, LinkError> {
-    let chosen = |engine, reason: String| Ok(Chosen { engine, reason });
+    let hold = |reason| Chosen {
+        engine: Engine::Hold,
+        reason,
+        to_ifb: fq::ToIfb::Redirect,
+    };
     if wanted == EngineChoice::Hold {
-        return chosen(Engine::Hold, "as asked".to_owned());
+        return Ok(hold("as asked".to_owned()));
     }
-    match (fq::probe(), wanted) {
-        (Ok(()), EngineChoice::Fq) => chosen(Engine::Fq, "as asked".to_owned()),
-        (Ok(()), _) => chosen(Engine::Fq, "this kernel has sch_fq and ifb".to_owned()),
-        (Err(why), EngineChoice::Fq) => Err(LinkError::NoFq(why)),
-        (Err(why), _) => chosen(Engine::Hold, format!("no engine fq: {why}")),
+    match fq::probe() {
+        Ok(to_ifb) => {
+            let asked = if wanted == EngineChoice::Fq {
+                "as asked"
+            } else {
+                "this kernel has it"
+            };
+            Ok(Chosen {
+                engine: Engine::Fq,
+                reason: format!("{asked}; {to_ifb}"),
+                to_ifb,
+            })
+        }
+        Err(why) if wanted == EngineChoice::Fq => Err(LinkError::NoFq(why)),
+        Err(why) => Ok(hold(why)),
     }
 }

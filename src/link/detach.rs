@@ -38,12 +38,25 @@ pub(super) fn undo(
     ours: &[Ours],
 ) -> Result<Done, LinkError> {
     let mut done = Done::default();
+    stop_redirect(nl, link.index, saved)?;
     pass_everything(maps)?;
     delete_devices(nl, saved)?;
     restore_root(nl, link.index, saved)?;
     restore_offloads(nl, link.index, saved, &mut done)?;
     remove_filters(nl, link.index, saved, ours, &mut done)?;
     Ok(done)
+}
+
+/// Before the classifier stops to stamp: what it lets through goes to the ifb.
+fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
+    let Some(pref) = saved.mirred_pref else {
+        return Ok(());
+    };
+    let there = nl.filters(ifindex, Hook::Ingress)?;
+    if there.iter().any(|f| f.pref == pref && f.kind == "matchall") {
+        nl.delete_redirect(ifindex, Hook::Ingress, pref, super::FILTER_HANDLE)?;
+    }
+    Ok(())
 }
 
 fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {

@@ -102,7 +102,7 @@ fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Filter {
     }
 }
 
-fn filter_msg(ifindex: u32, hook: Hook, pref: u16, handle: u32, protocol: u16) -> Tcmsg {
+pub(super) fn filter_msg(ifindex: u32, hook: Hook, pref: u16, handle: u32, protocol: u16) -> Tcmsg {
     Tcmsg {
         info: (u32::from(pref) << 16) | u32::from(protocol.to_be()),
         ..tcmsg(ifindex, hook.parent(), handle)

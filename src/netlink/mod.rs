@@ -10,6 +10,7 @@ mod error;
 mod filter;
 mod link;
 mod lock;
+mod mirred;
 mod netns;
 mod offload;
 mod qdisc;

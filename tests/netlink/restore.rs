@@ -199,12 +199,11 @@ fn many_classes_come_back() {
 /// Whether this kernel has a qdisc, filter or action: asked of tc, in passing.
 fn kernel_has(probe: &str) -> bool {
     let _space = Space::new();
-    Command::new("sh")
-        .args(["-ec", probe])
-        .output()
-        .unwrap()
-        .status
-        .success()
+    let tried = Command::new("sh").args(["-ec", probe]).output().unwrap();
+    if !tried.status.success() {
+        eprintln!("not in this kernel: {probe}");
+    }
+    tried.status.success()
 }
 
 /// What not every kernel has comes back on those that have it.
