@@ -34,6 +34,8 @@ pub enum LinkError {
         kind: String,
         handle: String,
     },
+    #[error("there is an interface {name} that emud did not make: rename it or delete it")]
+    NameTaken { name: String },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
@@ -76,7 +78,10 @@ impl LinkError {
             Self::NoFq(_) | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
-            Self::AlreadyAttached { .. } | Self::ByHand { .. } | Self::NoPlace { .. } => 73,
+            Self::AlreadyAttached { .. }
+            | Self::ByHand { .. }
+            | Self::NoPlace { .. }
+            | Self::NameTaken { .. } => 73,
             Self::NotEmulated { .. } => 64,
             Self::NotRoot => 77,
         }
