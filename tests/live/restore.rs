@@ -359,8 +359,17 @@ pub fn root_by_hand(engine: Engine) {
          class add dev va parent 1:1 classid 1:10 htb rate 20mbit ceil 80mbit prio 1
          class add dev va parent 1:1 classid 1:20 htb rate 30mbit
          qdisc add dev va parent 1:10 handle 10: pfifo limit 33
-         filter add dev va parent 1: pref 7 bpf bytecode \"1,6 0 0 4294967295,\" flowid 1:10",
+         filter add dev va parent 1: pref 7 protocol ip u32 match ip dst 10.77.0.9 flowid 1:10",
     ];
+    // A program that nobody else holds could not be put back: refused in any case.
+    let lab = Lab::new();
+    lab.in_a(
+        "tc qdisc add dev va root handle 1: htb default 20
+         tc filter add dev va parent 1: pref 7 bpf bytecode \"1,6 0 0 4294967295,\" flowid 1:10",
+    );
+    let before = lab.snapshot();
+    lab.try_attach(engine, "adsl24", &["--replace"]).expect(73);
+    assert_same("a root with a program", &before, &lab.snapshot());
     for root in ROOTS {
         let lab = Lab::new();
         for line in root.lines() {
@@ -407,7 +416,7 @@ pub fn step_fails(engine: Engine) {
         let before = lab.snapshot();
         let said = lab.try_attach(engine, "adsl24", &[]);
         let wanted = match (engine, taken) {
-            (Engine::Fq, "ifb") | (Engine::Hold, "up" | "down") => 71,
+            (Engine::Fq, "ifb") | (Engine::Hold, "up" | "down") => 73,
             _ => 0,
         };
         println!("    {name} is taken: {} {}", said.code, said.err.trim());
