@@ -84,6 +84,8 @@ pub fn background(
     request: &Request,
     holder: impl Fn(HolderStart) -> Command,
 ) -> Result<Done, LinkError> {
+    // Ctrl-C waits until everything is done or undone.
+    let _stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
     let mut session = Session::begin(request)?;
     let result = session.carry_out(|s| s.start_holder(&holder));
     session.end(result)
@@ -182,10 +184,15 @@ impl Session {
 
     /// Undoes everything where something failed.
     fn end(mut self, result: Result<(), LinkError>) -> Result<Done, LinkError> {
-        if let Err(e) = result {
-            let ours = attachment::filters(&mut self.nl, self.link.index)?;
-            detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)?;
-            return Err(e);
+        if let Err(cause) = result {
+            return Err(match self.undo() {
+                Ok(_) => cause,
+                Err(undo) => LinkError::NotUndone {
+                    cause: Box::new(cause),
+                    undo: Box::new(undo),
+                    interface: self.link.name,
+                },
+            });
         }
         // The notes may have grown.
         self.maps.save(&serde_json::to_vec(&self.saved)?)?;
@@ -202,6 +209,11 @@ impl Session {
             seed: self.saved.seed,
             notes: self.saved.notes,
         })
+    }
+
+    fn undo(&mut self) -> Result<detach::Done, LinkError> {
+        let ours = attachment::filters(&mut self.nl, self.link.index)?;
+        detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)
     }
 
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {

@@ -2,6 +2,7 @@
 //! Detach: undo what the record says, the filters (by which it is found) last.
 
 use crate::abi;
+use crate::engine::hold::signal;
 use crate::link::attachment::{self, Ours};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::Saved;
@@ -20,6 +21,8 @@ pub struct Done {
 /// Nothing is attached, or the kernel refuses a step; run it again after the
 /// cause is gone, it goes on where it stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
+    // Ctrl-C waits until everything is done.
+    let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
     let _lock = netlink::lock(link.index)?;

@@ -28,6 +28,15 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     } = engine::choose(request.engine)?;
     let mut notes = Vec::new();
     let [up, down] = request.directions;
+    let devices = devices(engine, request.directions, link.index);
+    for name in devices.iter().flatten() {
+        // Undo deletes by name: it must not be somebody else's.
+        match nl.link(name) {
+            Err(netlink::NetlinkError::NoInterface(_)) => {}
+            Err(e) => return Err(e.into()),
+            Ok(_) => return Err(LinkError::NameTaken { name: name.clone() }),
+        }
+    }
     let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
     let root = if up {
         root(nl, link, request.replace)?
@@ -53,7 +62,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         epoch_ns: now_ns(),
         l3,
         clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
-        devices: devices(engine, request.directions, link.index),
+        devices,
         mirred_pref: match to_ifb {
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
             _ => None,
