@@ -153,6 +153,16 @@ struct emud_holder {
 	__u64 late; /* written back more than EMUD_LATE_NS after time */
 	__u64 worst_late_ns;
 	__u64 waiting; /* frames held right now */
+	__u32 tuning; /* enum emud_tuning */
+	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
+};
+
+/* What the holder got of what makes it punctual. */
+enum emud_tuning {
+	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: else frames may overtake */
+	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: else busy tasks make frames late */
+	EMUD_TUNED_TIMER = 1 << 2, /* no timer slack */
+	EMUD_TUNED_MEMORY = 1 << 3, /* locked in memory */
 };
 #define EMUD_LATE_NS 1000000ULL
 

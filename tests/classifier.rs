@@ -64,7 +64,7 @@ impl Bench {
         let mut bench = Self {
             loaded,
             maps,
-            start: now() + 1_000_000_000,
+            start: now() + LEAD_NS,
         };
         bench.maps.init(1).unwrap();
         bench.set(up, seed, place);

@@ -87,6 +87,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
             OffloadArg::Keep => Offload::Keep,
         };
     }
+    if args.reverse {
+        profile = profile.reversed();
+    }
     let request = Request {
         interface: args.interface,
         seed: args.seed.or(profile.seed),
@@ -95,7 +98,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             args.direction != Direction::Down,
             args.direction != Direction::Up,
         ],
-        reverse: args.reverse,
+        reversed: args.reverse,
         engine: match args.engine {
             Engine::Auto => EngineChoice::Auto,
             Engine::Fq => EngineChoice::Fq,

@@ -41,10 +41,13 @@ pub fn command(start: HolderStart) -> Command {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    // Started by /proc/self/exe, it would be called "exe" in ps and top.
+    rustix::thread::set_name(c"emud-hold").map_err(std::io::Error::from)?;
     // SAFETY: attach passed these descriptors to this process and to nobody else in it.
     let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
     match prepare(&args) {
         Ok((taps, stop, maps)) => {
+            hold::orphan::watch();
             hold::serve(args.ifindex, maps, taps, stop.as_fd(), || ready.ready())?;
             Ok(())
         }

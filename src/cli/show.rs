@@ -88,8 +88,9 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         let alive = if h.alive { "alive" } else { "GONE" };
         let _ = writeln!(
             out,
-            "    holder: pid {} {alive}, released {}, waiting {}, dropped {}, late {} (worst {})",
+            "    holder: pid {} {alive}, CPU {}, released {}, waiting {}, dropped {}, late {} (worst {})",
             h.pid,
+            h.cpu.map_or("any".into(), |cpu| cpu.to_string()),
             h.released,
             h.waiting,
             h.dropped,

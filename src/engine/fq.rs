@@ -84,12 +84,11 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
 /// # Errors
 /// The kernel's.
 pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
     }
     nl.add_mq(link.index, ROOT_HANDLE)?;
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.add_fq(link.index, class, 0, options)?;
     }
     Ok(())
@@ -100,11 +99,10 @@ pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(),
 /// # Errors
 /// The kernel's.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    let queues = queues(nl, link)?;
-    if queues <= 1 {
+    if link.num_tx_queues <= 1 {
         return nl.change_fq(link.index, ROOT, options);
     }
-    for class in parents(queues) {
+    for class in parents(link.num_tx_queues) {
         nl.change_fq(link.index, class, options)?;
     }
     Ok(())
@@ -114,16 +112,6 @@ fn parents(queues: u32) -> impl Iterator<Item = u32> {
     (1..=queues)
         .filter_map(|n| u16::try_from(n).ok())
         .map(|n| classid(ROOT_HANDLE, n))
-}
-
-fn queues(nl: &mut Netlink, link: &Link) -> Result<u32, NetlinkError> {
-    if link.num_tx_queues <= 1 {
-        return Ok(1);
-    }
-    Ok(nl
-        .real_tx_queues(link.index)?
-        .unwrap_or(link.num_tx_queues)
-        .min(link.num_tx_queues))
 }
 
 /// emud's own ifb with fq, up; its index.
@@ -174,38 +162,42 @@ impl fmt::Display for ToIfb {
 pub fn probe() -> Result<ToIfb, String> {
     in_namespace(|| {
         let mut nl = Netlink::open().map_err(text)?;
-        let ifb = try_ifb_and_fq(&mut nl).map_err(text)?;
+        let probe = IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        };
+        let ifb = nl
+            .add_ifb("emud-probe", &probe)
+            .map_err(|e| lacks("ifb", e))?;
+        nl.add_fq(ifb, ROOT, ROOT_HANDLE, &PROBE_FQ)
+            .map_err(|e| lacks("sch_fq", e))?;
+        nl.set_up(ifb, true).map_err(text)?;
         try_redirect(&mut nl, ifb)
     })
+}
+
+fn lacks(module: &str, e: NetlinkError) -> String {
+    match e {
+        NetlinkError::Unavailable(_) => format!("this kernel has no {module}"),
+        other => other.to_string(),
+    }
 }
 
 fn text(e: impl fmt::Display) -> String {
     e.to_string()
 }
 
-fn try_ifb_and_fq(nl: &mut Netlink) -> Result<u32, NetlinkError> {
-    let index = nl.add_ifb(
-        "emud-probe",
-        &IfbOptions {
-            mtu: 1500,
-            txqlen: 32,
-            gso: None,
-        },
-    )?;
-    let small = FqOptions {
-        limit: 100,
-        flow_limit: 100,
-        timer_slack_ns: TIMER_SLACK_NS,
-        horizon_us: 10_000_000,
-        horizon_drop: false,
-        orphan_mask: None,
-        buckets_log: None,
-        pacing: Some(false),
-    };
-    nl.add_fq(index, ROOT, ROOT_HANDLE, &small)?;
-    nl.set_up(index, true)?;
-    Ok(index)
-}
+const PROBE_FQ: FqOptions = FqOptions {
+    limit: 100,
+    flow_limit: 100,
+    timer_slack_ns: TIMER_SLACK_NS,
+    horizon_us: 10_000_000,
+    horizon_drop: false,
+    orphan_mask: None,
+    buckets_log: None,
+    pacing: Some(false),
+};
 
 /// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {

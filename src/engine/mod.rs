@@ -44,6 +44,6 @@ pub fn choose(wanted: EngineChoice) -> Result<Chosen, LinkError> {
             })
         }
         Err(why) if wanted == EngineChoice::Fq => Err(LinkError::NoFq(why)),
-        Err(why) => Ok(hold(format!("no engine fq: {why}"))),
+        Err(why) => Ok(hold(why)),
     }
 }

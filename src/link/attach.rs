@@ -10,6 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::thread::{CapabilitySet, capabilities};
+
 use crate::abi;
 use crate::engine::hold::{self, Direction, Tap};
 use crate::engine::{self, Chosen, fq};
@@ -18,12 +20,10 @@ use crate::link::datapath::{Loaded, Maps, Program};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, now_ns,
+    segments,
 };
-use crate::netlink::{
-    self, BpfFilter, Gso, Hook, Link, Netlink, Offloads, RECEIVE_MERGING, RootSnapshot,
-    tcx_programs,
-};
-use crate::profile::{Offload, Profile};
+use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, RootSnapshot, tcx_programs};
+use crate::profile::Profile;
 
 /// How long the holder may take to start.
 const HOLDER_START: Duration = Duration::from_secs(10);
@@ -45,7 +45,8 @@ pub struct Request {
     pub seed: Option<u64>,
     /// By `EMUD_UP`, `EMUD_DOWN`; at least one.
     pub directions: [bool; 2],
-    pub reverse: bool,
+    /// `profile` has been reversed; for the record.
+    pub reversed: bool,
     pub engine: EngineChoice,
     /// Take away a root qdisc that was configured by hand.
     pub replace: bool,
@@ -122,6 +123,10 @@ struct Session {
 
 impl Session {
     fn begin(request: &Request) -> Result<Self, LinkError> {
+        let wanted = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+        if !capabilities(None).is_ok_and(|got| got.effective.contains(wanted)) {
+            return Err(LinkError::NotRoot);
+        }
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
         let lock = netlink::lock(link.index)?;
@@ -166,7 +171,7 @@ impl Session {
             Engine::Fq => self.set_up_fq()?,
             Engine::Hold => self.set_up_hold()?,
         }
-        self.cap_offloads()?;
+        segments::cap(&mut self.nl, &self.link, &mut self.saved)?;
         if self.saved.engine == Engine::Hold {
             start_holder(self)?;
         }
@@ -290,21 +295,6 @@ impl Session {
         Ok(())
     }
 
-    fn cap_offloads(&mut self) -> Result<(), LinkError> {
-        if let Some(gso) = self.saved.gso {
-            self.nl
-                .set_gso(self.link.index, &Gso { max_segs: 1, ..gso })?;
-        }
-        if let Some(offloads) = &self.saved.offloads {
-            for still_on in offloads.cap(&mut self.nl, self.link.index)? {
-                self.saved.notes.push(format!(
-                    "{still_on} cannot be switched off: packets merged by it meet one fate each"
-                ));
-            }
-        }
-        Ok(())
-    }
-
     fn start_holder(&mut self, holder: &impl Fn(HolderStart) -> Command) -> Result<(), LinkError> {
         use std::os::fd::AsRawFd;
         let program_id = self.program_id()?;
@@ -356,7 +346,7 @@ pub(super) fn compile_direction(
     direction: u32,
     place: Place,
 ) -> Result<Compiled, LinkError> {
-    let link = profile.direction(direction, saved.reversed);
+    let link = profile.direction(direction);
     compile(link, saved.seed, direction, saved.epoch_ns, place).map_err(|source| {
         LinkError::Spread {
             direction: direction_name(direction),
@@ -395,36 +385,17 @@ fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkE
         notes.push("the root qdisc configured by hand is away until detach".to_owned());
     }
     others(nl, link, engine, request.directions, &mut notes)?;
-    let capped = request.profile.offload == Offload::Auto;
-    if !capped {
-        notes.push(
-            "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one; \
-             TCP under loss is up to 13 times too fast"
-                .to_owned(),
-        );
-    } else if down && link.kind.as_deref() == Some("veth") {
-        notes.push(
-            "down: the other end of this veth decides on segmentation; if `emud show` counts \
-             super-packets, run there: ip link set dev PEER gso_max_segs 1"
-                .to_owned(),
-        );
-    }
-    let offloads = if capped && down {
-        Some(Offloads::snapshot(nl, link.index, &RECEIVE_MERGING)?)
-    } else {
-        None
-    };
     let seed = match request.seed.or(request.profile.seed) {
         Some(seed) => seed,
         None => draw_seed(),
     };
-    Ok(Saved {
+    let mut saved = Saved {
         profile: request.profile.to_toml(),
         seed,
         engine,
         reason,
         directions: request.directions,
-        reversed: request.reverse,
+        reversed: request.reversed,
         notes,
         epoch_ns: now_ns(),
         l3,
@@ -436,9 +407,14 @@ fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkE
         },
         root_taken,
         root,
-        gso: (capped && up && link.gso.max_segs > 1).then_some(link.gso),
-        offloads,
-    })
+        gso: None,
+        offloads: None,
+    };
+    segments::plan(nl, link, &request.profile, &mut saved)?;
+    saved
+        .notes
+        .extend(segments::note(link, &request.profile, &saved));
+    Ok(saved)
 }
 
 /// Right behind the classifier, which goes behind all others.

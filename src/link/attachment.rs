@@ -3,9 +3,9 @@
 
 use crate::link::datapath::{Maps, Program};
 use crate::link::report::{Report, report};
-use crate::link::saved::Saved;
-use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, hook, now_ns};
-use crate::netlink::{Link, Netlink};
+use crate::link::saved::{Engine, Saved};
+use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, direction_name, hook, now_ns};
+use crate::netlink::{Link, Netlink, NetlinkError};
 
 /// One of emud's filters on the device.
 #[derive(Debug, Clone, Copy)]
@@ -71,19 +71,70 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
 /// There is no such interface, nothing is attached to it, or it cannot be read.
 pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
     let mut nl = Netlink::open()?;
-    let read = |link: &Link, a: &Attachment| {
-        report(&link.name, link.index, &a.maps, &a.saved, now_ns()).map_err(LinkError::from)
-    };
     if let Some(name) = interface {
         let link = nl.link(name)?;
         let attachment = get(&mut nl, &link)?;
-        return Ok(vec![read(&link, &attachment)?]);
+        return Ok(vec![read(&mut nl, &link, &attachment)?]);
     }
     let mut all = Vec::new();
     for link in nl.links()? {
         if let Some(attachment) = find(&mut nl, link.index)? {
-            all.push(read(&link, &attachment)?);
+            all.push(read(&mut nl, &link, &attachment)?);
         }
     }
     Ok(all)
+}
+
+fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, LinkError> {
+    let mut report = report(&link.name, link.index, &there.maps, &there.saved, now_ns())?;
+    for (direction, slot) in DIRECTIONS
+        .into_iter()
+        .zip([&mut report.up, &mut report.down])
+    {
+        let Some(read) = slot else { continue };
+        read.engine_dropped = engine_dropped(nl, link, there, direction)?;
+        if read.engine_dropped > 0 {
+            report.notes.push(format!(
+                "{}: engine {} dropped {} packets that the link did not",
+                direction_name(direction),
+                there.saved.engine,
+                read.engine_dropped
+            ));
+        }
+    }
+    Ok(report)
+}
+
+/// What was dropped where packets wait: emud's own device, or fq on the device.
+fn engine_dropped(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &Attachment,
+    direction: u32,
+) -> Result<u64, LinkError> {
+    let ifindex = match (&there.saved.devices[direction as usize], there.saved.engine) {
+        (Some(name), _) => match nl.link(name) {
+            Ok(device) => device.index,
+            // The TAP of a dead holder.
+            Err(NetlinkError::NoInterface(_)) => return Ok(0),
+            Err(e) => return Err(e.into()),
+        },
+        (None, Engine::Fq) => link.index,
+        (None, Engine::Hold) => return Ok(0),
+    };
+    let in_qdiscs: u64 = nl
+        .qdiscs(ifindex)?
+        .iter()
+        .filter(|q| match there.saved.engine {
+            Engine::Fq => q.kind == "fq",
+            Engine::Hold => q.kind != "clsact",
+        })
+        .map(|q| u64::from(q.drops))
+        .sum();
+    let in_device = if there.saved.engine == Engine::Hold {
+        nl.tx_dropped(ifindex)?
+    } else {
+        0
+    };
+    Ok(in_qdiscs + in_device)
 }

@@ -8,7 +8,7 @@ use crate::link::attachment;
 use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, LinkError};
+use crate::link::{DIRECTIONS, LinkError, direction_name, segments};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::Profile;
 
@@ -25,6 +25,22 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let mut there = attachment::get(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     let after = before.with_changes(assignments)?;
+    for direction in DIRECTIONS
+        .into_iter()
+        .filter(|d| !there.saved.directions[*d as usize])
+    {
+        let prefix = format!("{}.", direction_name(direction));
+        if let Some(argument) = assignments
+            .iter()
+            .find(|a| a.trim_start().starts_with(&prefix))
+        {
+            return Err(LinkError::NotEmulated {
+                argument: argument.clone(),
+                direction: direction_name(direction),
+                interface: link.name,
+            });
+        }
+    }
     let compile = |maps: &Maps, direction: u32| -> Result<Compiled, LinkError> {
         let now = maps.link(direction)?;
         let place = Place {
@@ -40,6 +56,11 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     ];
     if there.saved.engine == Engine::Fq {
         resize_fq(&mut nl, &link, &there.saved, &both)?;
+    }
+    if segments::plan(&mut nl, &link, &after, &mut there.saved)? {
+        // What detach has to undo is on record before it is done.
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        segments::cap(&mut nl, &link, &mut there.saved)?;
     }
     there.maps.apply([&both[0], &both[1]])?;
     there.saved.profile = after.to_toml();

@@ -36,6 +36,8 @@ pub enum LinkError {
     },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
+    #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
+    NotRoot,
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
@@ -49,8 +51,14 @@ pub enum LinkError {
     },
     #[error("what attach saved in the kernel cannot be read: {0}")]
     Saved(#[from] serde_json::Error),
-    #[error("{what} cannot be changed while attached: detach and attach again")]
-    Fixed { what: &'static str },
+    #[error(
+        "{argument}: {direction} is not emulated on {interface}; it was attached with --direction"
+    )]
+    NotEmulated {
+        argument: String,
+        direction: &'static str,
+        interface: String,
+    },
     #[error("waiting for a signal: {0}")]
     Signal(std::io::Error),
 }
@@ -69,7 +77,8 @@ impl LinkError {
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
             Self::AlreadyAttached { .. } | Self::ByHand { .. } | Self::NoPlace { .. } => 73,
-            Self::Fixed { .. } => 64,
+            Self::NotEmulated { .. } => 64,
+            Self::NotRoot => 77,
         }
     }
 }

@@ -12,6 +12,7 @@ mod error;
 pub mod quantile;
 pub mod report;
 pub mod saved;
+mod segments;
 pub mod shapes;
 
 pub use error::LinkError;

@@ -4,6 +4,7 @@
 
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
+use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
 use crate::link::saved::{Engine, Saved};
 use crate::profile::{Distribution, Link, Profile};
@@ -21,6 +22,7 @@ pub struct Report {
     pub engine: Engine,
     /// Why this engine.
     pub engine_reason: String,
+    /// The profile was exchanged end for end at attach.
     pub reversed: bool,
     /// Since attach.
     pub attached_s: f64,
@@ -46,6 +48,9 @@ pub struct Direction {
     pub neighbours: &'static str,
     pub counters: Counters,
     pub holder: Option<Holder>,
+    /// Packets that the engine's own queue dropped (fq, or the TAP): each is a
+    /// failure of the emulator, not of the link.
+    pub engine_dropped: u64,
 }
 
 /// The limit in force, in the unit it is judged in.
@@ -116,6 +121,12 @@ pub struct Holder {
     pub late: u64,
     pub worst_late_ns: u64,
     pub waiting: u64,
+    /// The CPU it is bound to; without one, frames may overtake each other.
+    pub cpu: Option<u32>,
+    /// SCHED_RR; without it, busy tasks make frames late.
+    pub realtime: bool,
+    /// Locked in memory.
+    pub locked: bool,
 }
 
 /// Reads one interface.
@@ -135,21 +146,10 @@ pub fn report(
         if !saved.directions[direction as usize] {
             return Ok(None);
         }
-        let wanted = profile
-            .as_ref()
-            .map(|p| p.direction(direction, saved.reversed));
+        let wanted = profile.as_ref().map(|p| p.direction(direction));
         let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
-        if let Some(holder) = read.holder.as_ref().filter(|h| !h.alive) {
-            let name = if direction == abi::EMUD_UP {
-                "up"
-            } else {
-                "down"
-            };
-            notes.push(format!(
-                "{name}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
-                holder.pid
-            ));
-        }
+        let name = direction_name(direction);
+        notes.extend(read.holder.iter().filter_map(|h| complaint(name, h)));
         Ok(Some(read))
     };
     let (up, down) = (read(abi::EMUD_UP)?, read(abi::EMUD_DOWN)?);
@@ -169,6 +169,22 @@ pub fn report(
         up,
         down,
     })
+}
+
+/// What is wrong with a holder, if anything.
+fn complaint(direction: &str, h: &Holder) -> Option<String> {
+    if !h.alive {
+        return Some(format!(
+            "{direction}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",
+            h.pid
+        ));
+    }
+    let missing = match (h.cpu, h.realtime) {
+        (Some(_), true) => return None,
+        (None, _) => "could not be bound to a CPU: frames may overtake each other",
+        (_, false) => "was refused SCHED_RR: busy tasks on its CPU make frames late",
+    };
+    Some(format!("{direction}: the holder {missing}"))
 }
 
 fn direction(
@@ -204,6 +220,7 @@ fn direction(
         },
         counters: counters(&*maps.counters(direction)?),
         holder,
+        engine_dropped: 0,
     })
 }
 
@@ -304,6 +321,7 @@ fn counters(c: &abi::emud_counters) -> Counters {
 }
 
 fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
+    let tuned = |bit: abi::emud_tuning| h.tuning & bit != 0;
     Holder {
         pid: h.pid,
         alive: h.lease_ns >= now_ns,
@@ -312,5 +330,8 @@ fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
         late: h.late,
         worst_late_ns: h.worst_late_ns,
         waiting: h.waiting,
+        cpu: tuned(abi::EMUD_TUNED_CPU).then_some(h.cpu),
+        realtime: tuned(abi::EMUD_TUNED_REALTIME),
+        locked: tuned(abi::EMUD_TUNED_MEMORY),
     }
 }

@@ -28,7 +28,8 @@ impl std::fmt::Display for Engine {
 /// is made, so that detach can undo whatever part of it had been done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Saved {
-    /// The profile as it is in force, canonical TOML, not reversed.
+    /// The profile as it is in force, canonical TOML; up is egress, whether or
+    /// not it was reversed.
     pub profile: String,
     pub seed: u64,
     pub engine: Engine,
@@ -36,6 +37,7 @@ pub struct Saved {
     pub reason: String,
     /// Emulated directions, by `EMUD_UP` and `EMUD_DOWN`.
     pub directions: [bool; 2],
+    /// As it was attached with --reverse.
     pub reversed: bool,
     /// What the user was told at attach.
     pub notes: Vec<String>,

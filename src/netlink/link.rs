@@ -44,7 +44,7 @@ pub struct Link {
     pub up: bool,
     pub loopback: bool,
     pub noarp: bool,
-    /// Transmit queues allocated. How many are in use: [`Netlink::real_tx_queues`].
+    /// Transmit queues allocated.
     pub num_tx_queues: u32,
     pub txqlen: u32,
     pub gso: Gso,
@@ -168,6 +168,20 @@ impl Netlink {
             Err(e) => Err(e),
             Ok(()) => found.ok_or_else(|| NetlinkError::NoInterface(wanted.to_string())),
         }
+    }
+
+    /// Packets that the device dropped on transmit since it exists.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if there is none.
+    pub fn tx_dropped(&mut self, ifindex: u32) -> Result<u64> {
+        let request = rt_link::Request::new().op_getlink_do(&header(ifindex));
+        let mut dropped = 0;
+        let what = || format!("read the counters of interface {ifindex}");
+        self.exchange(&request, what, |(_, attrs)| {
+            dropped = attrs.get_stats64().map_or(0, |stats| stats.tx_dropped);
+        })?;
+        Ok(dropped)
     }
 
     /// Every interface of the namespace.

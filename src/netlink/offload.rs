@@ -24,7 +24,6 @@ pub const RECEIVE_MERGING: [&str; 5] = [
 // are put right: ETHTOOL_MSG_* of linux/ethtool_netlink.h.
 const MSG_FEATURES_GET: u8 = 11;
 const MSG_FEATURES_SET: u8 = 12;
-const MSG_CHANNELS_GET: u8 = 17;
 
 const COMPACT_BITSETS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
@@ -134,26 +133,6 @@ fn is_set(words: &[u32], index: u32) -> bool {
 }
 
 impl Netlink {
-    /// Transmit queues in use, where the driver can say (ethtool channels).
-    pub fn real_tx_queues(&mut self, ifindex: u32) -> Result<Option<u32>> {
-        let mut request = ethtool::Request::new().op_channels_get_do();
-        request.header_mut().cmd = MSG_CHANNELS_GET;
-        request.encode().nested_header().push_dev_index(ifindex);
-        let mut queues = None;
-        let asked = self.exchange(
-            &request,
-            || format!("read the channels of interface {ifindex}"),
-            |c| {
-                queues = Some(c.get_tx_count().unwrap_or(0) + c.get_combined_count().unwrap_or(0));
-            },
-        );
-        match asked {
-            Err(NetlinkError::Unavailable(_)) => Ok(None),
-            Err(e) => Err(e),
-            Ok(()) => Ok(queues.filter(|&n| n > 0)),
-        }
-    }
-
     fn active_among<'a>(
         &mut self,
         ifindex: u32,

@@ -18,12 +18,21 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`); `reversed` as seen from the other end.
-    pub fn direction(&self, direction: u32, reversed: bool) -> &Link {
-        if (direction == crate::abi::EMUD_UP) == reversed {
-            &self.down
-        } else {
+    /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`).
+    pub fn direction(&self, direction: u32) -> &Link {
+        if direction == crate::abi::EMUD_UP {
             &self.up
+        } else {
+            &self.down
+        }
+    }
+
+    /// The same link seen from its other end.
+    pub fn reversed(self) -> Self {
+        Self {
+            up: self.down,
+            down: self.up,
+            ..self
         }
     }
 }

@@ -46,13 +46,18 @@ impl Bench {
         let sink = Arc::clone(&reports);
         let holder = Holder::new(vec![(tap.fd, Direction::Up)]).limit_bytes(limit_bytes);
         let thread = thread::spawn(move || run(holder, stop_read, &sink));
-        Self {
+        let bench = Self {
             packets,
             name: tap.name,
             stop: stop_write.into(),
             reports,
             thread,
+        };
+        // As attach does: the holder gets frames when it is ready.
+        while bench.reports.lock().unwrap().is_empty() {
+            thread::sleep(Duration::from_millis(1));
         }
+        bench
     }
 
     fn send(&self, departure_ns: u64, frame: &[u8]) {
@@ -125,7 +130,11 @@ fn frames_come_back_unchanged_by_departure_time() {
     expected.sort_by_key(|&number| departure(number));
     for expected in expected {
         let got = bench.next();
-        assert_eq!(got.frame, frame(expected, 60 + expected as usize * 14));
+        assert_eq!(number(&got.frame), expected);
+        assert!(
+            got.frame == frame(expected, 60 + expected as usize * 14),
+            "changed: {got:?}"
+        );
         assert_eq!((got.tag, got.checksum), (None, None));
         // 10 us for the two clocks that the stamp was converted between.
         let early_ns = i128::from(departure(expected)) - got.written_ns;
@@ -309,7 +318,7 @@ fn the_tap_is_set_up_and_lives_as_long_as_its_descriptor() {
     let shown = String::from_utf8(show(&tap.name).stdout).unwrap();
     for wanted in [
         "mtu 9064",
-        "qlen 65536",
+        "qlen 16384",
         "NOARP",
         ",UP",
         "tun type tap pi off vnet_hdr on",

@@ -26,8 +26,11 @@ pub const REPORT_NS: u64 = 50_000_000;
 /// Bytes held back per direction unless told otherwise.
 pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
 
-/// Frames read or written before the other side gets its turn.
-const BURST: usize = 16;
+/// Frames read before writing gets its turn. Everything that is there, as a
+/// rule: after a late wake-up a frame yet unread may depart before one that is due.
+const READ_BURST: usize = 256;
+/// Frames written before reading gets its turn.
+const WRITE_BURST: usize = 64;
 /// The longest thing a TAP hands over, with room for a tag.
 const SCRATCH_LEN: usize = 68 << 10;
 /// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
@@ -204,9 +207,9 @@ impl<'a> Worker<'a> {
                 }
                 self.next_report_ns = now + REPORT_NS;
             }
-            let written = self.release(None);
             let read = self.fill();
-            match (written, read) {
+            let written = self.release(None);
+            match (read, written) {
                 (Err(Errno::BADFD), _) | (_, Err(Errno::BADFD)) => return Ok(End::TapGone),
                 (Err(error), _) | (_, Err(error)) => return Err(error),
                 (Ok(Left::Nothing), Ok(Left::Nothing)) => {
@@ -233,7 +236,7 @@ impl<'a> Worker<'a> {
     fn fill(&mut self) -> Result<Left, Errno> {
         let mut earliest_ns = u64::MAX;
         let mut left = Left::More;
-        for _ in 0..BURST {
+        for _ in 0..READ_BURST {
             match rustix::io::read(self.tap, &mut self.scratch) {
                 Ok(len) => earliest_ns = earliest_ns.min(self.take(len)),
                 Err(Errno::AGAIN) => {
@@ -268,7 +271,7 @@ impl<'a> Worker<'a> {
 
     /// Writes what is due (or everything due at `until_ns`), one burst of it.
     fn release(&mut self, until_ns: Option<u64>) -> Result<Left, Errno> {
-        for _ in 0..BURST {
+        for _ in 0..WRITE_BURST {
             let now = now_ns();
             let Some(frame) = self.queue.pop_due(until_ns.unwrap_or(now)) else {
                 return Ok(Left::Nothing);

@@ -9,6 +9,7 @@
 
 pub mod frame;
 pub mod holder;
+pub mod orphan;
 pub mod queue;
 mod serve;
 pub mod signal;

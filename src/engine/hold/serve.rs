@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
-use super::{Direction, HoldError, Holder, HolderStats};
+use super::{Direction, HoldError, Holder, HolderStats, Tuning};
 use crate::link::datapath::Maps;
 
 struct Account {
@@ -44,9 +44,15 @@ pub fn serve(
     let ready = Mutex::new(Some(ready));
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
         .map_err(|e| HoldError::system("socket", e))?;
+    let tuned = Mutex::new([(0, 0); 2]);
+    let tell_tuned = |direction: Direction, tuning: &Tuning, locked: &io::Result<()>| {
+        lock(&tuned)[direction as usize] = tuning.bits(locked.is_ok());
+    };
     let report = |direction: Direction, stats: &HolderStats| {
+        let mut stats = *stats;
+        (stats.tuning, stats.cpu) = lock(&tuned)[direction as usize];
         let mut account = lock(&account);
-        if account.maps.set_holder(direction as u32, stats).is_err()
+        if account.maps.set_holder(direction as u32, &stats).is_err()
             || netdevice::index_to_name(&socket, ifindex).is_err()
         {
             return ControlFlow::Break(());
@@ -63,7 +69,7 @@ pub fn serve(
         }
         ControlFlow::Continue(())
     };
-    Holder::new(taps).run(stop, |_, _, _| (), report).map(drop)
+    Holder::new(taps).run(stop, tell_tuned, report).map(drop)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -80,7 +80,9 @@ pub unsafe fn inherited(fd: RawFd) -> Result<OwnedFd, HoldError> {
 
 /// This program once more.
 pub fn this_program() -> Command {
-    Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("emud");
+    command
 }
 
 /// Starts `command` as a process of its own session without terminal, and

@@ -5,6 +5,7 @@
 use std::io;
 use std::num::NonZeroU64;
 
+use crate::abi;
 use rustix::thread::{
     CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity,
     set_current_timer_slack,
@@ -38,6 +39,24 @@ pub struct Tuning {
     /// Timers fire on time instead of up to 50 us late.
     pub timer_slack: io::Result<()>,
     pub schedule: io::Result<Schedule>,
+}
+
+impl Tuning {
+    /// As `enum emud_tuning`, and the CPU; `locked`: the process is locked in memory.
+    pub fn bits(&self, locked: bool) -> (u32, u32) {
+        let realtime = matches!(self.schedule, Ok(Schedule::RoundRobin));
+        let got = [
+            (self.cpu.is_ok(), abi::EMUD_TUNED_CPU),
+            (realtime, abi::EMUD_TUNED_REALTIME),
+            (self.timer_slack.is_ok(), abi::EMUD_TUNED_TIMER),
+            (locked, abi::EMUD_TUNED_MEMORY),
+        ];
+        let bits = got
+            .iter()
+            .filter(|(got, _)| *got)
+            .fold(0, |bits, (_, bit)| bits | bit);
+        (bits, self.cpu.as_ref().map_or(0, |cpu| *cpu as u32))
+    }
 }
 
 /// Tunes the calling thread; `nth` picks one of the CPUs it may run on, modulo
