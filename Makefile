@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+
+# A shell without HOME, or without the PATH of a login, is enough.
+export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d : -f 6)
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BIN := $(DESTDIR)$(PREFIX)/bin
+SHARE := $(DESTDIR)$(PREFIX)/share
+EMUD := target/release/emud
+
+# A recipe's tests follow one another; cargo itself uses all CPUs.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full build install uninstall clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: ## two namespaces, two links, a table of asked against measured (root)
+	@tests/setup.sh demo
+	cargo build --locked
+	@tests/demo.sh target/debug/emud
+
+test: ## format, lints, all tests, guest kernels 6.1 and 7.2 (root)
+	@tests/setup.sh test
+	@tests/run.sh
+
+test-full: ## the same with the slow runs, and guest kernel 6.12 (root)
+	@tests/setup.sh test
+	@tests/run.sh --full
+
+build: ## target/release/emud
+	@tests/setup.sh build
+	cargo build --release --locked
+
+install: ## the binary, man pages and completions under PREFIX (/usr/local), after `make build`
+	@test -x $(EMUD) || { echo 'run `make build` first' >&2; exit 1; }
+	install -D -m 755 $(EMUD) $(BIN)/emud
+	install -d $(SHARE)/man/man1
+	$(EMUD) man $(SHARE)/man/man1
+	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
+	install -d $(SHARE)/fish/vendor_completions.d
+	$(EMUD) completions bash >$(SHARE)/bash-completion/completions/emud
+	$(EMUD) completions zsh >$(SHARE)/zsh/site-functions/_emud
+	$(EMUD) completions fish >$(SHARE)/fish/vendor_completions.d/emud.fish
+
+uninstall: ## what `make install` put there
+	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1
+	rm -f $(SHARE)/bash-completion/completions/emud $(SHARE)/zsh/site-functions/_emud
+	rm -f $(SHARE)/fish/vendor_completions.d/emud.fish
+
+clean: ## everything built or fetched, guest kernels included
+	rm -rf target

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What `--json` prints, against the schemas in docs/. Needs root and
+//! python3-jsonschema, Debian's validator.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+/// Prints a line for each thing that is wrong.
+const VALIDATOR: &str = r#"
+import json, sys
+from jsonschema import Draft202012Validator
+schema = json.load(open(sys.argv[1]))
+Draft202012Validator.check_schema(schema)
+for e in Draft202012Validator(schema).iter_errors(json.load(sys.stdin)):
+    print(e.json_path, e.message)
+"#;
+
+/// What the schema of `verb` finds wrong.
+fn mistakes(verb: &str, document: &Value) -> String {
+    let schema = format!("{}/docs/{verb}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    // Debian's own Python: another one on PATH does not see Debian's packages.
+    let mut python = Command::new("/usr/bin/python3")
+        .args(["-c", VALIDATOR, &schema])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = document.to_string();
+    let mut stdin = python.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    let out = python.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "the validator failed: {err}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn assert_valid(verb: &str, document: &Value) {
+    assert_eq!(mistakes(verb, document), "", "{document:#}");
+}
+
+fn emud(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_emud"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn succeed(command: &mut Command) -> String {
+    let out = command.output().unwrap();
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?}: {err}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn doctor() -> Value {
+    serde_json::from_slice(&emud(&["doctor", "--json"]).stdout).unwrap()
+}
+
+/// A network namespace with a veth, v0 and v1.
+struct Space(String);
+
+impl Space {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let space = Self(format!("json-{}-{number}", std::process::id()));
+        succeed(Command::new("ip").args(["netns", "add", &space.0]));
+        for command in [
+            "link add v0 type veth peer name v1",
+            "link set v1 up",
+            "link set v0 up",
+        ] {
+            let mut ip = Command::new("ip");
+            ip.args(["-n", &space.0]).args(command.split(' '));
+            succeed(&mut ip);
+        }
+        space
+    }
+
+    fn emud(&self, arguments: &str) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_emud"));
+        command.args(["--netns", &self.0]);
+        succeed(command.args(arguments.split(' ')))
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.emud(arguments)).unwrap()
+    }
+
+    /// `show` of a link with these keys instead of the profile's.
+    fn show_with(&self, changes: &str) -> Value {
+        self.emud(&format!("set v0 {changes}"));
+        let shown = self.json("show v0 --json");
+        assert_valid("show", &shown);
+        shown["interfaces"][0].clone()
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // The holder ends with its TAP; nothing may be attached any more.
+        emud(&["detach", "v0", "--netns", &self.0]);
+        succeed(Command::new("ip").args(["netns", "del", &self.0]));
+    }
+}
+
+#[test]
+fn doctor_is_as_described() {
+    assert_valid("doctor", &doctor());
+}
+
+#[test]
+fn nothing_attached_is_as_described() {
+    let space = Space::new();
+    for verb in ["show", "list"] {
+        let document = space.json(&format!("{verb} --json"));
+        assert_eq!(document["interfaces"], json!([]));
+        assert_valid(verb, &document);
+    }
+}
+
+#[test]
+fn every_engine_is_as_described() {
+    let engines = doctor()["engines"].clone();
+    assert_ne!(engines, json!([]), "no engine works here");
+    for engine in engines.as_array().unwrap() {
+        let space = Space::new();
+        let name = engine.as_str().unwrap();
+        space.emud(&format!("attach v0 --profile adsl24 --engine {name}"));
+        let (shown, listed) = (space.json("show v0 --json"), space.json("list --json"));
+        assert_eq!(shown["interfaces"][0]["engine"], *engine);
+        assert_eq!(listed["interfaces"][0]["engine"], *engine);
+        assert_eq!(
+            shown["interfaces"][0]["up"]["holder"] != Value::Null,
+            name == "hold"
+        );
+        assert_valid("show", &shown);
+        assert_valid("list", &listed);
+    }
+}
+
+#[test]
+fn every_kind_of_link_is_as_described() {
+    let space = Space::new();
+    space.emud("attach v0 --profile tiainen-mobile --direction down --reverse");
+    let shown = space.json("show v0 --json");
+    assert_valid("show", &shown);
+    assert_valid("list", &space.json("list --json"));
+    assert_eq!(shown["interfaces"][0]["up"], Value::Null);
+
+    let down = |changes: &str| space.show_with(changes)["down"].clone();
+    let packets = down("rate=8Mbit queue=7p overhead=-14 neighbours=emulate");
+    assert_eq!(packets["queue"], json!({"packets": 7}));
+    assert_eq!(packets["neighbours"], "emulate");
+    assert_eq!(down("queue=64KiB")["queue"], json!({"bytes": 65536}));
+    assert_eq!(
+        down("queue=200ms")["queue"],
+        json!({"time_ns": 200_000_000})
+    );
+    assert_eq!(down("rate=none")["queue"], "none");
+    let constant = down("delay=20ms loss=100%");
+    assert_eq!(constant["delay"]["mean_ns"], json!(2e7));
+    assert_eq!(constant["delay"]["distribution"], Value::Null);
+    for distribution in ["uniform", "normal", "pareto", "paretonormal"] {
+        let delay = format!(r#"delay={{mean="20ms",jitter="5ms",distribution="{distribution}"}}"#);
+        assert_eq!(down(&delay)["delay"]["distribution"], distribution);
+        assert_eq!(
+            down("delay.reorder=jitter")["delay"]["coherence_ns"],
+            Value::Null
+        );
+    }
+}
+
+/// A schema that accepts anything would pass all of the above.
+#[test]
+fn the_schemas_refuse_what_is_not_described() {
+    let space = Space::new();
+    space.emud("attach v0 --profile hsdpa");
+    for (verb, document, place) in [
+        ("doctor", doctor(), "/checks/0"),
+        ("list", space.json("list --json"), "/interfaces/0"),
+        ("show", space.json("show --json"), "/interfaces/0"),
+        ("show", space.json("show --json"), "/interfaces/0/up"),
+        (
+            "show",
+            space.json("show --json"),
+            "/interfaces/0/up/counters",
+        ),
+    ] {
+        let object = document.pointer(place).unwrap().as_object().unwrap();
+        for key in object.keys() {
+            let mut without = document.clone();
+            let there = without.pointer_mut(place).unwrap().as_object_mut().unwrap();
+            there.remove(key);
+            assert_ne!(mistakes(verb, &without), "", "{verb} {place} without {key}");
+        }
+        let mut more = document.clone();
+        more.pointer_mut(place).unwrap()["more"] = json!(1);
+        assert_ne!(mistakes(verb, &more), "", "{verb} {place} with more");
+    }
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Run every check and test in stages. Each stage prints its name and time; all are run, whatever
+# an earlier one said. The last line is the sum: "N passed, N failed".
+#
+# usage: run.sh [--full]
+#
+# A stage that runs Rust tests counts those, here or in a guest kernel; any other counts as one.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+guests=(6.1 7.2)
+extra=()
+if [ "${1-}" = --full ]; then
+    guests=(6.1 6.12 7.2)
+    extra=(--include-ignored)
+    export EMUD_TEST_FULL=1
+fi
+export CARGO_TERM_COLOR=never
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+passed=0
+failed=0
+broken=()
+
+# stage NAME COMMAND...
+stage() {
+    local name=$1 began=$SECONDS status=0 good bad
+    shift
+    echo "=== $name"
+    "$@" </dev/null 2>&1 | tee "$log" || status=$?
+    read -r good bad < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$log")
+    if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
+        bad=1 # it broke before or after its tests
+    elif [ "$status" -eq 0 ] && ! grep -q '^test result: ' "$log"; then
+        # A guest without results has tested nothing.
+        case $name in guest*) bad=1 ;; *) good=1 ;; esac
+    fi
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || broken+=("$name")
+    echo "=== $name: $good passed, $bad failed, $((SECONDS - began)) s"
+    echo
+}
+
+# The name of every test target: tests/NAME.rs and tests/NAME/main.rs.
+targets() {
+    local path
+    for path in tests/*.rs tests/*/main.rs; do
+        path=${path#tests/}
+        path=${path%/main.rs}
+        echo "${path%.rs}"
+    done
+}
+
+clang_format() { clang-format --dry-run -Werror bpf/*.[ch]; }
+
+# Timing does not bear a neighbour: live tests run one after the other.
+run_target() {
+    local threads=()
+    [ "$1" != live ] || threads=(--test-threads=1)
+    cargo test --locked --test "$1" -- "${threads[@]}" "${extra[@]}"
+}
+
+stage rustfmt cargo fmt --all --check
+stage clang-format clang_format
+stage clippy cargo clippy --locked --workspace --all-targets -- -D warnings
+stage build cargo test --locked --workspace --no-run
+stage unit cargo test --locked --workspace --lib --bins
+for target in $(targets); do
+    stage "$target" run_target "$target"
+done
+if [ "${1-}" = --full ]; then
+    stage timings cargo test --locked --release --lib -- --ignored --test-threads=1
+fi
+if [ -x tests/vm/live.sh ]; then
+    stage kernels tests/vm/kernels.sh "${guests[@]}"
+    for guest in "${guests[@]}"; do
+        stage "guest $guest" tests/vm/live.sh "$guest"
+    done
+fi
+
+echo "total $((SECONDS / 60)) min $((SECONDS % 60)) s"
+[ ${#broken[@]} -eq 0 ] || printf 'failed: %s\n' "${broken[@]}"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

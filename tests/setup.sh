@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
+#
+# usage: setup.sh build|demo|test     (each includes the ones before it)
+set -eu
+
+build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
+demo='bash iproute2 iputils-ping iperf3 jq ethtool procps'
+check='clang-format bpftool python3-jsonschema
+    qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
+
+die() {
+    echo "setup.sh: $*" >&2
+    exit 69
+}
+
+installed() { dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
+
+# packages NAME...: install those that are missing, in one go.
+packages() {
+    missing=
+    for package; do installed "$package" || missing="$missing $package"; done
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || die "missing:$missing (run as root, or install them)"
+    echo "setup.sh: installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 # a list of names
+    apt-get install -qq -y --no-install-recommends $missing >/dev/null 2>&1 && return
+    # The package lists may be missing or old.
+    apt-get update -qq
+    # shellcheck disable=SC2086
+    apt-get install -qq -y --no-install-recommends $missing >/dev/null
+}
+
+component() {
+    cargo "$1" --version >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || die "cargo $1 is missing: install $2 of your Rust"
+    rustup component add "$2"
+}
+
+command -v apt-get >/dev/null || die "this needs Debian 12 or a relative of it"
+command -v cargo >/dev/null || die "no cargo on PATH or in ~/.cargo/bin: install Rust 1.88 or later"
+case ${1-} in
+build) needed="$build" ;;
+demo) needed="$build $demo" ;;
+test) needed="$build $demo $check" ;;
+*)
+    echo "usage: setup.sh build|demo|test" >&2
+    exit 64
+    ;;
+esac
+# shellcheck disable=SC2086 # a list of names
+packages $needed
+if [ "$1" = test ]; then
+    component fmt rustfmt
+    component clippy clippy
+fi
