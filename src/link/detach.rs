@@ -6,7 +6,7 @@ use crate::engine::hold::signal;
 use crate::link::attachment::{self, Ours};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::Saved;
-use crate::link::{FILTER_HANDLE, LinkError, hook};
+use crate::link::{FILTER_HANDLE, LinkError, hook, sweep};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// What there is to say about it.
@@ -24,6 +24,7 @@ pub fn detach(interface: &str) -> Result<Done, LinkError> {
     // Ctrl-C waits until everything is done.
     let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
+    sweep::sweep(&mut nl)?;
     let link = nl.link(interface)?;
     let _lock = netlink::lock(link.index)?;
     let mut there = attachment::get(&mut nl, &link)?;

@@ -15,6 +15,7 @@ pub mod report;
 pub mod saved;
 mod segments;
 pub mod shapes;
+mod sweep;
 
 pub use error::LinkError;
 

@@ -5,7 +5,7 @@
 use crate::engine::{self, Chosen, fq};
 use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, LinkError, direction_name, hook, now_ns, segments};
+use crate::link::{DIRECTIONS, LinkError, direction_name, hook, now_ns, segments, sweep};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 
 /// First on the way: the others see each packet once, after the link. With fq
@@ -26,7 +26,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         reason,
         to_ifb,
     } = engine::choose(request.engine)?;
-    let mut notes = Vec::new();
+    let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices(engine, request.directions, link.index);
     for name in devices.iter().flatten() {
@@ -79,6 +79,12 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     Ok(saved)
 }
 
+fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
+    let names = sweep::sweep(nl)?;
+    let note = |name| format!("deleted {name}, left by a device that is gone");
+    Ok(names.into_iter().map(note).collect())
+}
+
 /// Right behind the classifier, which goes behind all others.
 fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
     let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
@@ -91,7 +97,7 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
 
 fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
     match engine {
-        Engine::Fq => [None, directions[1].then(|| format!("emud-ifb-{ifindex}"))],
+        Engine::Fq => [None, directions[1].then(|| sweep::ifb_name(ifindex))],
         Engine::Hold => [
             directions[0].then(|| format!("emud-up-{ifindex}")),
             directions[1].then(|| format!("emud-down-{ifindex}")),
