@@ -221,7 +221,9 @@ fn frames(
         })
     };
     let (wire, stack) = (listen(libc::ETH_P_ALL as u16), listen(protocol));
-    is_ready.recv().expect("a receiver");
+    for _ in 0..2 {
+        is_ready.recv().expect("a receiver");
+    }
     is_ready.recv().expect("the receiver");
     let sender = inside(from.0, move || {
         let socket = Raw::open(from.1, protocol);

@@ -88,6 +88,12 @@ pub fn scaled(full: u32) -> u32 {
     (f64::from(full) * share.min(1.0)).ceil() as u32
 }
 
+/// The share of a time for which something is measured, but at least that which it takes.
+pub fn scaled_s(full_s: f64, least_s: f64) -> Duration {
+    let share: f64 = number_from("EMUD_LIVE_SCALE").unwrap_or(1.0);
+    Duration::from_secs_f64((full_s * share.min(1.0)).max(least_s))
+}
+
 /// The highest packet rate that this machine can send (`EMUD_LIVE_PPS_MAX`).
 pub fn packets_per_s(wanted: u32) -> u32 {
     number_from("EMUD_LIVE_PPS_MAX").map_or(wanted, |max| wanted.min(max as u32))

@@ -13,7 +13,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 # A packet costs a guest about 10 times what it costs this machine.
 scale=${EMUD_LIVE_SCALE:-0.5}
-packets_per_s=${EMUD_LIVE_PPS_MAX:-10000}
+packets_per_s=${EMUD_LIVE_PPS_MAX:-11000}
 timeout_s=${EMUD_LIVE_TIMEOUT:-900}
 
 series=
