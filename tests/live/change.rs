@@ -46,6 +46,8 @@ pub fn set_is_atomic(engine: Engine) {
             };
             lab.emud(&change).expect(0);
             changes += 1;
+            // Time for a few packets under each.
+            std::thread::sleep(Duration::from_millis(10));
         }
     });
     let lost = arrivals.lost(count).len();
