@@ -13,7 +13,7 @@ use super::failure::EX_USAGE;
 Examples:
   emud attach eth0 --profile hsdpa
   emud attach eth0 --profile ./dsl.toml --direction up --seed 7
-  emud attach veth0 --profile lte --netns client --reverse
+  emud attach veth0 --profile adsl24 --netns client --reverse
 
 `up` is what the interface sends, `down` what it receives. A root qdisc that somebody
 configured by hand is only replaced with --replace; detach puts it back.")]

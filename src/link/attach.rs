@@ -13,16 +13,16 @@ use std::time::Duration;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::abi;
+use crate::engine::fq;
 use crate::engine::hold::{self, Direction, Tap};
-use crate::engine::{self, Chosen, fq};
 use crate::link::compile::{Compiled, Place, compile};
 use crate::link::datapath::{Loaded, Maps, Program};
+use crate::link::plan::{place_of, plan};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
-    DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, now_ns,
-    segments,
+    DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, segments,
 };
-use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, RootSnapshot, tcx_programs};
+use crate::netlink::{self, BpfFilter, Hook, Link, Netlink};
 use crate::profile::Profile;
 
 /// How long the holder may take to start.
@@ -84,6 +84,8 @@ pub fn background(
     request: &Request,
     holder: impl Fn(HolderStart) -> Command,
 ) -> Result<Done, LinkError> {
+    // Ctrl-C waits until everything is done or undone.
+    let _stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
     let mut session = Session::begin(request)?;
     let result = session.carry_out(|s| s.start_holder(&holder));
     session.end(result)
@@ -182,10 +184,15 @@ impl Session {
 
     /// Undoes everything where something failed.
     fn end(mut self, result: Result<(), LinkError>) -> Result<Done, LinkError> {
-        if let Err(e) = result {
-            let ours = attachment::filters(&mut self.nl, self.link.index)?;
-            detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)?;
-            return Err(e);
+        if let Err(cause) = result {
+            return Err(match self.undo() {
+                Ok(_) => cause,
+                Err(undo) => LinkError::NotUndone {
+                    cause: Box::new(cause),
+                    undo: Box::new(undo),
+                    interface: self.link.name,
+                },
+            });
         }
         // The notes may have grown.
         self.maps.save(&serde_json::to_vec(&self.saved)?)?;
@@ -202,6 +209,11 @@ impl Session {
             seed: self.saved.seed,
             notes: self.saved.notes,
         })
+    }
+
+    fn undo(&mut self) -> Result<detach::Done, LinkError> {
+        let ours = attachment::filters(&mut self.nl, self.link.index)?;
+        detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)
     }
 
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
@@ -353,161 +365,4 @@ pub(super) fn compile_direction(
             source,
         }
     })
-}
-
-/// First on the way: the others see each packet once, after the link. With fq
-/// on ingress last: the ifb puts packets back behind all filters, so that those
-/// which are to see a packet must see it before.
-fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
-    match (engine, hook) {
-        (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
-        _ => netlink::Place::First,
-    }
-}
-
-/// What will be changed, and what it is now. Changes nothing.
-fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
-    let l3 = layer3(link)?;
-    let Chosen {
-        engine,
-        reason,
-        to_ifb,
-    } = engine::choose(request.engine)?;
-    let mut notes = Vec::new();
-    let [up, down] = request.directions;
-    let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
-    let root = if up {
-        root(nl, link, request.replace)?
-    } else {
-        None
-    };
-    if root.is_some() {
-        notes.push("the root qdisc configured by hand is away until detach".to_owned());
-    }
-    others(nl, link, engine, request.directions, &mut notes)?;
-    let seed = match request.seed.or(request.profile.seed) {
-        Some(seed) => seed,
-        None => draw_seed(),
-    };
-    let mut saved = Saved {
-        profile: request.profile.to_toml(),
-        seed,
-        engine,
-        reason,
-        directions: request.directions,
-        reversed: request.reversed,
-        notes,
-        epoch_ns: now_ns(),
-        l3,
-        clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
-        devices: devices(engine, request.directions, link.index),
-        mirred_pref: match to_ifb {
-            fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
-            _ => None,
-        },
-        root_taken,
-        root,
-        gso: None,
-        offloads: None,
-    };
-    segments::plan(nl, link, &request.profile, &mut saved)?;
-    saved
-        .notes
-        .extend(segments::note(link, &request.profile, &saved));
-    Ok(saved)
-}
-
-/// Right behind the classifier, which goes behind all others.
-fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
-    let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
-    last.and_then(|pref| pref.checked_add(1))
-        .ok_or_else(|| LinkError::NoPlace {
-            interface: link.name.clone(),
-            hook: Hook::Ingress.name(),
-        })
-}
-
-fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
-    match engine {
-        Engine::Fq => [None, directions[1].then(|| format!("emud-ifb-{ifindex}"))],
-        Engine::Hold => [
-            directions[0].then(|| format!("emud-up-{ifindex}")),
-            directions[1].then(|| format!("emud-down-{ifindex}")),
-        ],
-    }
-}
-
-/// The root qdisc to put back, if somebody configured one.
-fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
-    let Some(root) = nl.root_by_hand(link.index)? else {
-        return Ok(None);
-    };
-    if !replace {
-        return Err(LinkError::ByHand {
-            interface: link.name.clone(),
-            kind: root.kind,
-            handle: netlink::show_handle(root.handle),
-        });
-    }
-    Ok(RootSnapshot::take(nl, link.index)?)
-}
-
-/// Says what other people's programs on the device mean for the link.
-fn others(
-    nl: &mut Netlink,
-    link: &Link,
-    engine: Engine,
-    directions: [bool; 2],
-    notes: &mut Vec<String>,
-) -> Result<(), LinkError> {
-    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
-        let hook = hook(direction);
-        for program in tcx_programs(&link.name, hook)? {
-            notes.push(format!(
-                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
-                direction_name(direction), program.name, program.id
-            ));
-        }
-        if place_of(engine, hook) == netlink::Place::Last
-            && !nl.filters(link.index, hook)?.is_empty()
-        {
-            notes.push(format!(
-                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
-                direction_name(direction)
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
-fn layer3(link: &Link) -> Result<bool, LinkError> {
-    // Not in libc.
-    const ARPHRD_RAWIP: u16 = 519;
-    const ARPHRD_IP6GRE: u16 = 823;
-    match link.arphrd {
-        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(false),
-        libc::ARPHRD_NONE
-        | libc::ARPHRD_TUNNEL
-        | libc::ARPHRD_TUNNEL6
-        | libc::ARPHRD_SIT
-        | libc::ARPHRD_IPGRE
-        | libc::ARPHRD_PPP
-        | ARPHRD_RAWIP
-        | ARPHRD_IP6GRE => Ok(true),
-        arphrd => Err(LinkError::UnknownLayer {
-            interface: link.name.clone(),
-            arphrd,
-        }),
-    }
-}
-
-/// 32 bits: short enough to be written down.
-fn draw_seed() -> u64 {
-    let mut bytes = [0u8; 4];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
-        // Cannot be after boot; the clock is as good for a seed.
-        _ => now_ns() & 0xffff_ffff,
-    }
 }

@@ -2,10 +2,11 @@
 //! Detach: undo what the record says, the filters (by which it is found) last.
 
 use crate::abi;
+use crate::engine::hold::signal;
 use crate::link::attachment::{self, Ours};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::Saved;
-use crate::link::{LinkError, hook};
+use crate::link::{FILTER_HANDLE, LinkError, hook, sweep};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// What there is to say about it.
@@ -20,7 +21,10 @@ pub struct Done {
 /// Nothing is attached, or the kernel refuses a step; run it again after the
 /// cause is gone, it goes on where it stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
+    // Ctrl-C waits until everything is done.
+    let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
+    sweep::sweep(&mut nl)?;
     let link = nl.link(interface)?;
     let _lock = netlink::lock(link.index)?;
     let mut there = attachment::get(&mut nl, &link)?;
@@ -54,7 +58,7 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     };
     let there = nl.filters(ifindex, Hook::Ingress)?;
     if there.iter().any(|f| f.pref == pref && f.kind == "matchall") {
-        nl.delete_redirect(ifindex, Hook::Ingress, pref, super::FILTER_HANDLE)?;
+        nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
     }
     Ok(())
 }
@@ -140,11 +144,12 @@ fn remove_filters(
         return Ok(());
     }
     for filter in ours {
-        nl.delete_bpf_filter(
+        nl.delete_filter(
             ifindex,
             hook(filter.direction),
+            c"bpf",
             filter.pref,
-            super::FILTER_HANDLE,
+            FILTER_HANDLE,
         )?;
     }
     if saved.clsact_created {

@@ -34,6 +34,8 @@ pub enum LinkError {
         kind: String,
         handle: String,
     },
+    #[error("there is an interface {name} that emud did not make: rename it or delete it")]
+    NameTaken { name: String },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
@@ -59,8 +61,16 @@ pub enum LinkError {
         direction: &'static str,
         interface: String,
     },
-    #[error("waiting for a signal: {0}")]
+    #[error("signals: {0}")]
     Signal(std::io::Error),
+    #[error(
+        "{cause}\nand undoing what had been done failed too: {undo}\nrun `emud detach {interface}`"
+    )]
+    NotUndone {
+        cause: Box<LinkError>,
+        undo: Box<LinkError>,
+        interface: String,
+    },
 }
 
 impl LinkError {
@@ -76,7 +86,11 @@ impl LinkError {
             Self::NoFq(_) | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
-            Self::AlreadyAttached { .. } | Self::ByHand { .. } | Self::NoPlace { .. } => 73,
+            Self::NotUndone { cause, .. } => cause.exit_code(),
+            Self::AlreadyAttached { .. }
+            | Self::ByHand { .. }
+            | Self::NoPlace { .. }
+            | Self::NameTaken { .. } => 73,
             Self::NotEmulated { .. } => 64,
             Self::NotRoot => 77,
         }

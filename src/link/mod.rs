@@ -9,11 +9,13 @@ pub mod compile;
 pub mod datapath;
 pub mod detach;
 mod error;
+mod plan;
 pub mod quantile;
 pub mod report;
 pub mod saved;
 mod segments;
 pub mod shapes;
+mod sweep;
 
 pub use error::LinkError;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Filters of clsact.
 
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_bindings::tc::{self, IterableAttrs, OptionsMsg, PushAttrs, Tcmsg};
@@ -238,17 +239,21 @@ impl Netlink {
         }
     }
 
-    /// Deletes one bpf filter of clsact.
-    pub fn delete_bpf_filter(
+    /// Deletes one filter of clsact, of the kind given.
+    ///
+    /// # Errors
+    /// The kernel's, also where there is none.
+    pub fn delete_filter(
         &mut self,
         ifindex: u32,
         hook: Hook,
+        kind: &CStr,
         pref: u16,
         handle: u32,
     ) -> Result<()> {
         let header = filter_msg(ifindex, hook, pref, handle, ETH_P_ALL);
         let mut request = tc::Request::new().op_deltfilter_do(&header);
-        request.encode().push_kind(c"bpf");
+        request.encode().push_kind(kind);
         let name = self.name_of(ifindex);
         let hook = hook.name();
         self.ack(&request, || {

@@ -64,24 +64,4 @@ impl Netlink {
         })
         .map_err(|e| e.kind_missing(true))
     }
-
-    /// Deletes what [`Self::add_redirect`] added.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn delete_redirect(
-        &mut self,
-        ifindex: u32,
-        hook: Hook,
-        pref: u16,
-        handle: u32,
-    ) -> Result<()> {
-        let header = filter_msg(ifindex, hook, pref, handle, ETH_P_ALL);
-        let mut request = tc::Request::new().op_deltfilter_do(&header);
-        request.encode().push_kind(c"matchall");
-        let name = self.name_of(ifindex);
-        self.ack(&request, || {
-            format!("delete the redirect of the {} of {name}", hook.name())
-        })
-    }
 }

@@ -125,6 +125,19 @@ impl Draft {
         for entry in entries {
             self.top(reader, &mut both, entry);
         }
+        let tables = ["link", "up", "down"];
+        if reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none()) {
+            // A file cut short, or the wrong one: never a link without any property.
+            let start = At {
+                source: 0,
+                span: 0..0,
+            };
+            let help = "add a table [link] (both directions), [up] or [down]; an empty [link] is a \
+                        link that does nothing";
+            reader
+                .mistakes
+                .push(Mistake::new(&start, "the profile describes no link", help));
+        }
         if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
             let (offload, link): (Vec<_>, Vec<_>) = link
                 .iter()

@@ -99,7 +99,7 @@ fn the_first_filter_brings_its_clsact() {
     let now = nl.filters(v0, Hook::Egress).unwrap();
     assert_eq!(now.len(), 2);
     assert_ne!(now[0].bpf.as_ref().unwrap().program_id, bpf.program_id);
-    nl.delete_bpf_filter(v0, Hook::Egress, 7, 1).unwrap();
+    nl.delete_filter(v0, Hook::Egress, c"bpf", 7, 1).unwrap();
     assert_eq!(nl.filters(v0, Hook::Egress).unwrap().len(), 1);
 }
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What attach will change, and what it is now: found out before anything is
+//! touched.
+
+use crate::engine::{self, Chosen, fq};
+use crate::link::attach::Request;
+use crate::link::saved::{Engine, Saved};
+use crate::link::{DIRECTIONS, LinkError, direction_name, hook, now_ns, segments, sweep};
+use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
+
+/// First on the way: the others see each packet once, after the link. With fq
+/// on ingress last: the ifb puts packets back behind all filters, so that those
+/// which are to see a packet must see it before.
+pub(super) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
+    match (engine, hook) {
+        (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
+        _ => netlink::Place::First,
+    }
+}
+
+/// What will be changed, and what it is now. Changes nothing.
+pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+    let l3 = layer3(link)?;
+    let Chosen {
+        engine,
+        reason,
+        to_ifb,
+    } = engine::choose(request.engine)?;
+    let mut notes = swept(nl)?;
+    let [up, down] = request.directions;
+    let devices = devices(engine, request.directions, link.index);
+    for name in devices.iter().flatten() {
+        // Undo deletes by name: it must not be somebody else's.
+        match nl.link(name) {
+            Err(netlink::NetlinkError::NoInterface(_)) => {}
+            Err(e) => return Err(e.into()),
+            Ok(_) => return Err(LinkError::NameTaken { name: name.clone() }),
+        }
+    }
+    let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
+    let root = if up {
+        root(nl, link, request.replace)?
+    } else {
+        None
+    };
+    if root.is_some() {
+        notes.push("the root qdisc configured by hand is away until detach".to_owned());
+    }
+    others(nl, link, engine, request.directions, &mut notes)?;
+    let seed = match request.seed.or(request.profile.seed) {
+        Some(seed) => seed,
+        None => draw_seed(),
+    };
+    let mut saved = Saved {
+        profile: request.profile.to_toml(),
+        seed,
+        engine,
+        reason,
+        directions: request.directions,
+        reversed: request.reversed,
+        notes,
+        epoch_ns: now_ns(),
+        l3,
+        clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
+        devices,
+        mirred_pref: match to_ifb {
+            fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
+            _ => None,
+        },
+        root_taken,
+        root,
+        gso: None,
+        offloads: None,
+    };
+    segments::plan(nl, link, &request.profile, &mut saved)?;
+    saved
+        .notes
+        .extend(segments::note(link, &request.profile, &saved));
+    Ok(saved)
+}
+
+fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
+    let names = sweep::sweep(nl)?;
+    let note = |name| format!("deleted {name}, left by a device that is gone");
+    Ok(names.into_iter().map(note).collect())
+}
+
+/// Right behind the classifier, which goes behind all others.
+fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
+    let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
+    last.and_then(|pref| pref.checked_add(1))
+        .ok_or_else(|| LinkError::NoPlace {
+            interface: link.name.clone(),
+            hook: Hook::Ingress.name(),
+        })
+}
+
+fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
+    match engine {
+        Engine::Fq => [None, directions[1].then(|| sweep::ifb_name(ifindex))],
+        Engine::Hold => [
+            directions[0].then(|| format!("emud-up-{ifindex}")),
+            directions[1].then(|| format!("emud-down-{ifindex}")),
+        ],
+    }
+}
+
+/// The root qdisc to put back, if somebody configured one.
+fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
+    let Some(root) = nl.root_by_hand(link.index)? else {
+        return Ok(None);
+    };
+    if !replace {
+        return Err(LinkError::ByHand {
+            interface: link.name.clone(),
+            kind: root.kind,
+            handle: netlink::show_handle(root.handle),
+        });
+    }
+    Ok(RootSnapshot::take(nl, link.index)?)
+}
+
+/// Says what other people's programs on the device mean for the link.
+fn others(
+    nl: &mut Netlink,
+    link: &Link,
+    engine: Engine,
+    directions: [bool; 2],
+    notes: &mut Vec<String>,
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
+        let hook = hook(direction);
+        for program in tcx_programs(&link.name, hook)? {
+            notes.push(format!(
+                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
+                direction_name(direction), program.name, program.id
+            ));
+        }
+        if place_of(engine, hook) == netlink::Place::Last
+            && !nl.filters(link.index, hook)?.is_empty()
+        {
+            notes.push(format!(
+                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
+                direction_name(direction)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
+fn layer3(link: &Link) -> Result<bool, LinkError> {
+    // Not in libc.
+    const ARPHRD_RAWIP: u16 = 519;
+    const ARPHRD_IP6GRE: u16 = 823;
+    match link.arphrd {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(false),
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE
+        | libc::ARPHRD_PPP
+        | ARPHRD_RAWIP
+        | ARPHRD_IP6GRE => Ok(true),
+        arphrd => Err(LinkError::UnknownLayer {
+            interface: link.name.clone(),
+            arphrd,
+        }),
+    }
+}
+
+/// 32 bits: short enough to be written down.
+fn draw_seed() -> u64 {
+    let mut bytes = [0u8; 4];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
+        // Cannot be after boot; the clock is as good for a seed.
+        _ => now_ns() & 0xffff_ffff,
+    }
+}

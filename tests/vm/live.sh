@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# The live tests in guest kernels, where both engines and netem are there.
+#
+# usage: live.sh [--build] [SERIES]... [-- FILTER]     (default: all kernels, all tests)
+#
+# EMUD_BIN and EMUD_LIVE name the programs to run, else cargo builds them (release).
+# exit status: 0 when all tests passed on all kernels, 1 otherwise.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+. "$here/common.sh"
+
+# A packet costs a guest about 10 times what it costs this machine.
+scale=${EMUD_LIVE_SCALE:-0.5}
+packets_per_s=${EMUD_LIVE_PPS_MAX:-10000}
+timeout_s=${EMUD_LIVE_TIMEOUT:-900}
+
+series=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    series="$series $1"
+    shift
+done
+[ $# -eq 0 ] || shift
+
+need cargo
+root=$here/../..
+# Tells the path of the test program, which has a hash in its name.
+built() {
+    cargo test --manifest-path "$root/Cargo.toml" --release --test live --no-run --message-format=json |
+        sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+live=${EMUD_LIVE:-$(built live)}
+emud=${EMUD_BIN:-$(built emud)}
+[ -x "$live" ] && [ -x "$emud" ] || die 70 "no test program was built"
+
+failed=0
+for kernel in ${series:-$all_series}; do
+    "$here/kernels.sh" "$kernel"
+    status=0
+    # One CPU whose clock counts instructions: the load of this machine does not reach the guest.
+    "$here/run.sh" --icount --memory 2048 --timeout "$timeout_s" \
+        --file "$emud:/usr/bin/emud" --file "$live:/root/live" "$kernel" -- \
+        env EMUD_BIN=/usr/bin/emud EMUD_EXPECT_ENGINES='fq hold' EMUD_EXPECT=netem \
+        EMUD_LIVE_SCALE="$scale" EMUD_LIVE_PPS_MAX="$packets_per_s" RUST_BACKTRACE=0 \
+        ./live "$@" || status=$?
+    [ "$status" -eq 0 ] || { note "$kernel: FAILED ($status)"; failed=1; }
+done
+exit "$failed"
