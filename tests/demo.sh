@@ -172,8 +172,9 @@ table() {
 
 Asked: the profile's figures; the RTT has a ping's own time on the wire added. +-: one standard
 error, what chance alone does to a measurement of this length. Rates are bits on the wire at the
-receiver (Ethernet header included). Before and after, TCP is as fast as this host (up in
-super-packets, down in wire packets), and UDP was offered at 20 Mbit/s.
+receiver (Ethernet header included). Before and after, UDP was offered at 20 Mbit/s, and TCP is as
+fast as this host, which varies with where the scheduler puts the two ends (up goes in
+super-packets, down in wire packets).
 END
 }
 
@@ -186,13 +187,13 @@ measure before 2 0.01 2 1 20M 20M
 
 run attach near0 --profile hsdpa --seed 1 --netns "$near"
 put engine "$("$emud" show near0 --json --netns "$near" | jq -r '.interfaces[0].engine')"
-ask hsdpa 198 69.296 0.384 0.384 30 9
-measure hsdpa 30 0.05 11 2 460k 460k
+ask hsdpa 198 69.296 0.384 0.384 30 7
+measure hsdpa 30 0.05 9 2 460k 460k
 run detach near0 --netns "$near"
 
 run attach near0 --profile adsl24 --seed 1 --netns "$near"
-ask adsl24 12.5 6.364 1 24 12 5
-measure adsl24 12 0.02 6 1 1.2M 28M
+ask adsl24 12.5 6.364 1 24 10 4
+measure adsl24 10 0.02 5 1 1.2M 28M
 run show near0 --netns "$near"
 run detach near0 --netns "$near"
 
