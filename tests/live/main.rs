@@ -26,7 +26,10 @@ use lab::Engine;
 use libtest_mimic::{Arguments, Trial};
 
 /// For each engine.
-const OF_ENGINE: &[(&str, fn(Engine))] = &[
+/// A name and what it runs on an engine.
+type OfEngine = (&'static str, fn(Engine));
+
+const OF_ENGINE: &[OfEngine] = &[
     ("change::directions", change::directions),
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),
