@@ -25,8 +25,10 @@ use std::process::ExitCode;
 use lab::Engine;
 use libtest_mimic::{Arguments, Trial};
 
+type Test = fn(Engine);
+
 /// For each engine.
-const OF_ENGINE: &[(&str, fn(Engine))] = &[
+const OF_ENGINE: &[(&str, Test)] = &[
     ("change::directions", change::directions),
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),
