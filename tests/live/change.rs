@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::lab::{Engine, Lab, Verdict, packets_per_s};
+use super::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
 use super::probe::{Arrivals, Probe};
 use super::stats::median;
 
@@ -32,7 +32,7 @@ fn reversed(mut probe: Probe) -> Probe {
 pub fn set_is_atomic(engine: Engine) {
     const LONG_MS: f64 = 1000.0;
     let rate = packets_per_s(2000);
-    let count = 4 * rate;
+    let count = scaled(4 * rate);
     let lab = Lab::new();
     lab.attach(engine, "[link]\ndelay = \"20ms\"", &[]);
     // The neighbours may exchange a word.

@@ -25,11 +25,10 @@ use std::process::ExitCode;
 use lab::Engine;
 use libtest_mimic::{Arguments, Trial};
 
-/// For each engine.
-/// A name and what it runs on an engine.
-type OfEngine = (&'static str, fn(Engine));
+type Test = fn(Engine);
 
-const OF_ENGINE: &[OfEngine] = &[
+/// For each engine.
+const OF_ENGINE: &[(&str, Test)] = &[
     ("change::directions", change::directions),
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),

@@ -47,14 +47,14 @@ fn rates() -> impl Iterator<Item = (&'static str, f64, f64)> {
 pub fn udp(engine: Engine) {
     let mut verdict = Verdict::default();
     for (name, rate, seconds) in rates() {
+        let lab = Lab::new();
+        lab.attach(
+            engine,
+            &format!("[link]\nrate = \"{name}\"\nqueue = \"100ms\"\n[down]\noverhead = 24"),
+            &[],
+        );
         // Both directions, and bytes that only the wire sees.
         for (overhead, reverse) in [(0.0, false), (24.0, true)] {
-            let lab = Lab::new();
-            lab.attach(
-                engine,
-                &format!("[link]\nrate = \"{name}\"\nqueue = \"100ms\"\noverhead = {overhead}"),
-                &[],
-            );
             let wire = 8.0 * (1514.0 + overhead);
             let interval_s = wire / rate / 1.25;
             let mut probe = probe(

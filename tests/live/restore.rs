@@ -51,7 +51,7 @@ pub fn leaves_no_trace(engine: Engine) {
         &["--reverse"],
         &["--offload", "keep"],
     ];
-    for queues in [1, 4] {
+    for (queues, ways) in [(1, WAYS), (4, &WAYS[..2])] {
         let lab = Lab::with_queues(queues);
         // Somebody's own settings.
         sh(&format!(
@@ -60,7 +60,7 @@ pub fn leaves_no_trace(engine: Engine) {
         ));
         lab.in_a("ethtool -K va gro on >/dev/null");
         let before = lab.snapshot();
-        for way in WAYS {
+        for way in ways {
             lab.attach(engine, "adsl24", way);
             assert_ne!(before, lab.snapshot(), "{way:?}: nothing was attached");
             lab.ping("-q -c 5 -i 0.01");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The live tests in guest kernels, where both engines and netem are there.
 #
-# usage: live.sh [--build] [SERIES]... [-- FILTER]     (default: all kernels, all tests)
+# usage: live.sh [SERIES]... [-- ARGUMENT]...     (default: all kernels, all tests)
 #
 # EMUD_BIN and EMUD_LIVE name the programs to run, else cargo builds them (release).
 # exit status: 0 when all tests passed on all kernels, 1 otherwise.
@@ -12,9 +12,9 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 . "$here/common.sh"
 
 # A packet costs a guest about 10 times what it costs this machine.
-scale=${EMUD_LIVE_SCALE:-0.5}
+scale=${EMUD_LIVE_SCALE:-0.3}
 packets_per_s=${EMUD_LIVE_PPS_MAX:-11000}
-timeout_s=${EMUD_LIVE_TIMEOUT:-900}
+timeout_s=${EMUD_LIVE_TIMEOUT:-1200}
 
 series=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -32,7 +32,9 @@ built() {
 }
 live=${EMUD_LIVE:-$(built live)}
 emud=${EMUD_BIN:-$(built emud)}
-[ -x "$live" ] && [ -x "$emud" ] || die 70 "no test program was built"
+for program in "$live" "$emud"; do
+    [ -x "$program" ] || die 70 "no test program was built"
+done
 
 failed=0
 for kernel in ${series:-$all_series}; do
