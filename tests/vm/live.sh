@@ -4,7 +4,7 @@
 #
 # usage: live.sh [SERIES]... [-- ARGUMENT]...     (default: all kernels, all tests)
 #
-# EMUD_BIN and EMUD_LIVE name the programs to run, else cargo builds them (release).
+# EMUD_BIN and EMUD_LIVE name the programs to run, else cargo builds them.
 # exit status: 0 when all tests passed on all kernels, 1 otherwise.
 set -eu
 
@@ -27,7 +27,7 @@ need cargo
 root=$here/../..
 # Tells the path of the test program, which has a hash in its name.
 built() {
-    cargo test --manifest-path "$root/Cargo.toml" --release --test live --no-run --message-format=json |
+    cargo test --manifest-path "$root/Cargo.toml" --test live --no-run --message-format=json |
         sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 live=${EMUD_LIVE:-$(built live)}
