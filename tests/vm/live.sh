@@ -48,7 +48,15 @@ guest() {
 }
 
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+first=
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+    [ -z "$first" ] || kill "$first" 2>/dev/null || true
+    rm -f "$output"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 failed=0
 for kernel in ${series:-$all_series}; do
     "$here/kernels.sh" "$kernel"
@@ -57,6 +65,7 @@ for kernel in ${series:-$all_series}; do
     status=0
     guest --skip fq:: --skip both:: "$@" || status=$?
     wait "$first" || status=$?
+    first=
     cat "$output"
     [ "$status" -eq 0 ] || { note "$kernel: FAILED ($status)"; failed=1; }
 done
