@@ -76,6 +76,11 @@ if [ "${1-}" = --full ]; then
     stage timings cargo test --locked --release --lib -- --ignored --test-threads=1
 fi
 if [ -x tests/vm/live.sh ]; then
+    # The programs that were tested here are tested there, too; live.sh would build others.
+    EMUD_BIN=$PWD/target/debug/emud
+    EMUD_LIVE=$(cargo test --locked --test live --no-run --message-format=json 2>/dev/null |
+        jq -r 'select(.target.name? == "live" and .executable).executable')
+    export EMUD_BIN EMUD_LIVE
     stage kernels tests/vm/kernels.sh "${guests[@]}"
     for guest in "${guests[@]}"; do
         stage "guest $guest" tests/vm/live.sh "$guest"
