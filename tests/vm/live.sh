@@ -40,7 +40,7 @@ done
 # instructions, so neither they nor the load of this machine disturb one another's timing.
 # 1 ns an instruction, for engine hold to have the packets of 100 Mbit/s on one CPU.
 guest() {
-    "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" \
+    exec "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" \
         --file "$emud:/usr/bin/emud" --file "$live:/root/live" "$kernel" -- \
         env EMUD_BIN=/usr/bin/emud EMUD_EXPECT_ENGINES='fq hold' EMUD_EXPECT=netem \
         EMUD_LIVE_SCALE="$scale" EMUD_LIVE_PPS_MAX="$packets_per_s" RUST_BACKTRACE=0 \
@@ -63,7 +63,7 @@ for kernel in ${series:-$all_series}; do
     guest --skip hold:: "$@" >"$output" 2>&1 &
     first=$!
     status=0
-    guest --skip fq:: --skip both:: "$@" || status=$?
+    (guest --skip fq:: --skip both:: "$@") || status=$?
     wait "$first" || status=$?
     first=
     cat "$output"
