@@ -78,12 +78,9 @@ fn main() -> ExitCode {
             trials.push(trial(name, move || test(engine)));
         }
     }
-    trials.push(trial("malformed::check", malformed::check));
+    trials.push(trial("both::malformed::check", malformed::check));
     if engines.len() == 2 {
-        trials.push(trial(
-            "loss::same_under_both_engines",
-            loss::same_under_both_engines,
-        ));
+        trials.push(trial("both::loss::same", loss::same_under_both_engines));
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

@@ -8,6 +8,7 @@
 #   --timeout S           seconds for the whole run (default 120)
 #   --icount              guest time counts instructions (2 ns each, one CPU), idle time is skipped:
 #                         timing no longer depends on the load of this machine
+#   --icount-shift N      the same with 2^N ns each: 0 is a faster guest
 #   --file SRC[:DST]      put a file or folder into the guest, see initramfs.sh (repeatable)
 #   --out GUEST:HOST      copy a file or folder out afterwards (repeatable)
 #   --append ARGUMENTS    more for the kernel command line (repeatable)
@@ -52,13 +53,14 @@ trap 'exit 143' TERM HUP
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --cpus | --memory | --timeout | --file | --out | --append) [ $# -ge 2 ] || usage ;;
+    --icount-shift | --cpus | --memory | --timeout | --file | --out | --append) [ $# -ge 2 ] || usage ;;
     esac
     case $1 in
     --cpus) number "$1" "$2"; cpus=$2; shift ;;
     --memory) number "$1" "$2"; memory_mib=$2; shift ;;
     --timeout) number "$1" "$2"; timeout_s=$2; shift ;;
     --icount) icount=1 ;;
+    --icount-shift) number "$1" "$2"; icount=$2; shift ;;
     --file) printf '%s\n' "$2" >>"$work/files"; shift ;;
     --out)
         case $2 in /*:?*) ;; *) die 64 "--out wants /GUESTPATH:HOSTPATH, not '$2'" ;; esac
@@ -90,7 +92,7 @@ while IFS= read -r file; do set -- "$@" "$file"; done <"$work/files"
 # code the kernel has just patched (static keys), and the guest dies of a breakpoint nobody owns.
 set -- -accel tcg,thread=single
 if [ -n "$icount" ]; then
-    set -- "$@" -icount shift=1,sleep=off -rtc clock=vm -smp 1
+    set -- "$@" -icount "shift=$icount,sleep=off" -rtc clock=vm -smp 1
 else
     set -- "$@" -smp "$cpus"
 fi
