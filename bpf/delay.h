@@ -105,6 +105,10 @@ static __always_inline void emud_delay(struct emud_packet *p)
 {
 	p->departure = p->sent + emud_delay_ns(p);
 	emud_order(p);
+}
+
+static __always_inline void emud_count_delay(struct emud_packet *p)
+{
 	p->count->delay_hist[emud_log2(p->departure - p->arrival) &
 			     (EMUD_HIST_LEN - 1)] += p->segments;
 }

@@ -53,6 +53,7 @@ static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now
 static __always_inline int emud_stages(struct emud_packet *p)
 {
 	__u64 now = bpf_ktime_get_ns();
+	int verdict;
 
 	emud_parse(p);
 	if (emud_wants_clone(p))
@@ -82,7 +83,10 @@ static __always_inline int emud_stages(struct emud_packet *p)
 		return TC_ACT_STOLEN;
 	}
 	emud_delay(p);
-	return emud_release(p);
+	verdict = emud_release(p);
+	if (!p->passed)
+		emud_count_delay(p);
+	return verdict;
 }
 
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)

@@ -62,6 +62,7 @@ struct emud_packet {
 	__u64 service; /* the same without ephemeral ports */
 	__u8 is_ip;
 	__u8 is_neighbour;
+	__u8 passed; /* untouched, for one of enum emud_pass */
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */

@@ -24,6 +24,7 @@
 static __always_inline int emud_passed(struct emud_packet *p, enum emud_pass why)
 {
 	p->count->passed[why] += p->segments;
+	p->passed = 1;
 	/* Not on to the mirred filter, which would send it to the ifb. The
 	 * classifier is the last of all others there, so nobody misses it. */
 	return p->link->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;

@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     replace: bool,
 
-    /// Stay until Ctrl-C or SIGTERM, then detach
+    /// Stay until Ctrl-C, SIGTERM or SIGHUP, then detach
     #[arg(long)]
     foreground: bool,
 }
@@ -107,21 +107,30 @@ pub fn run(args: Args) -> Result<(), Failure> {
         replace: args.replace,
     };
     if args.foreground {
-        attach::foreground(&request, say)?;
-    } else {
-        say(&attach::background(&request, super::hold_run::command)?);
+        // Whatever becomes of the output, the link is there and is taken away.
+        attach::foreground(&request, |done| drop(super::out(&said(done))))?;
+        return Ok(());
     }
-    Ok(())
+    super::out(&said(&attach::background(
+        &request,
+        super::hold_run::command,
+    )?))
 }
 
 /// One line of what was done, and a line for each thing worth knowing.
-fn say(done: &attach::Done) {
-    println!(
-        "{}: {} ({}), engine {}: {}",
-        done.interface, done.profile, done.directions, done.engine, done.reason
+fn said(done: &attach::Done) -> String {
+    let name = &done.interface;
+    let mut lines = vec![
+        format!(
+            "{name}: {} ({}), engine {}: {}\n",
+            done.profile, done.directions, done.engine, done.reason
+        ),
+        format!("{name}: seed {}\n", done.seed),
+    ];
+    lines.extend(
+        done.notes
+            .iter()
+            .map(|note| format!("{name}: note: {note}\n")),
     );
-    println!("{}: seed {}", done.interface, done.seed);
-    for note in &done.notes {
-        println!("{}: note: {note}", done.interface);
-    }
+    lines.concat()
 }

@@ -15,9 +15,13 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     let done = detach::detach(&args.interface)?;
-    for note in &done.notes {
-        println!("{}: note: {note}", args.interface);
-    }
-    println!("{}: detached, as it was before", args.interface);
-    Ok(())
+    let name = &args.interface;
+    let notes = done
+        .notes
+        .iter()
+        .map(|note| format!("{name}: note: {note}\n"));
+    let text: String = notes
+        .chain([format!("{name}: detached, as it was before\n")])
+        .collect();
+    super::out(&text)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-use emud::doctor::{Check, Verdict, examine};
+use emud::doctor::{Check, Examination, Verdict, examine};
 use serde_json::json;
 
 use super::Failure;
@@ -22,45 +22,48 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     let report = examine();
-    if args.json {
-        println!(
-            "{:#}",
-            json!({
-                "schema": "emud-doctor/1",
-                "kernel": report.kernel,
-                "engines": report.engines,
-                "checks": report.checks,
-            })
-        );
+    let text = if args.json {
+        as_json(&report)
     } else {
-        println!("kernel {}", report.kernel);
-        for check in &report.checks {
-            print_check(check);
-        }
-        println!(
-            "engines: {}",
-            match report.engines.as_slice() {
-                [] => "none".to_owned(),
-                some => some.join(", "),
-            }
-        );
-    }
+        as_text(&report)
+    };
+    super::out(&text)?;
     if report.engines.is_empty() {
         return Err(Failure::new(EX_UNAVAILABLE, "no engine works here"));
     }
     Ok(())
 }
 
-fn print_check(check: &Check) {
+fn as_json(report: &Examination) -> String {
+    let json = json!({
+        "schema": "emud-doctor/1",
+        "kernel": report.kernel,
+        "engines": report.engines,
+        "checks": report.checks,
+    });
+    format!("{json:#}\n")
+}
+
+fn as_text(report: &Examination) -> String {
+    let engines = match report.engines.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
+    let checks: String = report.checks.iter().map(check).collect();
+    format!("kernel {}\n{checks}engines: {engines}\n", report.kernel)
+}
+
+fn check(check: &Check) -> String {
     let verdict = match check.verdict {
         Verdict::Yes => "yes",
         Verdict::No => "NO ",
     };
-    println!("{verdict}  {:<28} {}", check.feature, check.tested);
+    let mut out = format!("{verdict}  {:<28} {}\n", check.feature, check.tested);
     if let Some(answer) = &check.answer {
-        println!("     {answer}");
+        out += &format!("     {answer}\n");
     }
     if let Some(remedy) = check.remedy {
-        println!("     -> {remedy}");
+        out += &format!("     -> {remedy}\n");
     }
+    out
 }

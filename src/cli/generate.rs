@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Shell completions and the man pages, made from the command line's definition.
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::CommandFactory;
@@ -27,19 +26,22 @@ pub struct ManArgs {
 }
 
 pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "emud", &mut io::stdout());
-    Ok(())
+    // clap_complete panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "emud", &mut script);
+    super::out(&String::from_utf8_lossy(&script))
 }
 
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
-    match &args.folder {
-        None => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
-        Some(folder) => clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
-            Failure::os(format!(
-                "cannot write man pages into {}: {e}",
-                folder.display()
-            ))
-        })?,
-    }
-    Ok(())
+    let Some(folder) = &args.folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        return super::out(&String::from_utf8_lossy(&page));
+    };
+    clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
+        Failure::os(format!(
+            "cannot write man pages into {}: {e}",
+            folder.display()
+        ))
+    })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 use emud::link::attachment;
+use emud::link::report::Report;
 use serde_json::json;
 
 use super::Failure;
@@ -31,22 +32,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 })
             })
             .collect();
-        println!(
-            "{:#}",
-            json!({ "schema": "emud-list/1", "interfaces": interfaces })
-        );
-        return Ok(());
+        let list = json!({ "schema": "emud-list/1", "interfaces": interfaces });
+        return super::out(&format!("{list:#}\n"));
     }
-    for r in &reports {
-        let directions = match (&r.up, &r.down) {
-            (Some(_), Some(_)) => "both",
-            (Some(_), None) => "up",
-            _ => "down",
-        };
-        println!(
-            "{}\t{}\t{directions}\tengine {}",
-            r.interface, r.profile, r.engine
-        );
-    }
-    Ok(())
+    let lines: String = reports.iter().map(line).collect();
+    super::out(&lines)
+}
+
+fn line(r: &Report) -> String {
+    let directions = match (&r.up, &r.down) {
+        (Some(_), Some(_)) => "both",
+        (Some(_), None) => "up",
+        _ => "down",
+    };
+    format!(
+        "{}\t{}\t{directions}\tengine {}\n",
+        r.interface, r.profile, r.engine
+    )
 }

@@ -12,6 +12,8 @@ mod profile;
 mod set;
 mod show;
 
+use std::io::{self, Write};
+
 use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
@@ -20,8 +22,8 @@ pub use failure::Failure;
 #[derive(Debug, Parser)]
 #[command(name = "emud", version, max_term_width = 100, after_long_help = AFTER_HELP)]
 pub struct Cli {
-    /// Act in this network namespace: a name of `ip netns`, a path, or a process id
-    #[arg(long, global = true, value_name = "NAME|PID")]
+    /// Act in this network namespace: a name of `ip netns`, a process id, or a path
+    #[arg(long, global = true, value_name = "NAME|PID|PATH")]
     netns: Option<String>,
 
     #[command(subcommand)]
@@ -38,7 +40,23 @@ Examples:
 
 Exit codes: 0 done, 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
-or a qdisc configured by hand is in the way, 75 another emud is at work, 77 no permission.";
+or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no
+/// failure.
+fn out(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            failure::EX_IOERR,
+            format!("cannot write the output: {e}"),
+        )),
+        _ => Ok(()),
+    }
+}
 
 #[derive(Debug, Subcommand)]
 enum Verb {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-use std::path::Path;
-
 use clap::Subcommand;
 use emud::profile::shipped::{self, SHIPPED};
 
@@ -36,19 +34,17 @@ enum Verb {
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::List => list(),
-        Verb::Show { profile } => {
-            print!("{}", text(&profile)?);
-            Ok(())
-        }
+        Verb::Show { profile } => super::out(&text(&profile)?),
         Verb::Check { profiles } => check(&profiles),
     }
 }
 
 fn list() -> Result<(), Failure> {
+    let mut lines = String::new();
     for profile in SHIPPED {
-        println!("{:22} {}", profile.name, profile.parse()?.description);
+        lines += &format!("{:22} {}\n", profile.name, profile.parse()?.description);
     }
-    Ok(())
+    super::out(&lines)
 }
 
 /// As it was written, comments and all, if it is a good profile.
@@ -65,7 +61,7 @@ fn check(profiles: &[String]) -> Result<(), Failure> {
     let mut first: Option<Failure> = None;
     for name in profiles {
         match shipped::find(name) {
-            Ok(_) => println!("{}: good", Path::new(name).display()),
+            Ok(_) => super::out(&format!("{name}: good\n"))?,
             Err(e) if first.is_none() => first = Some(e.into()),
             Err(e) => eprintln!("emud: {e}"),
         }

@@ -27,15 +27,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        println!(
-            "{:#}",
-            json!({ "schema": "emud-show/1", "interfaces": reports })
-        );
-        return Ok(());
+        let shown = json!({ "schema": "emud-show/1", "interfaces": reports });
+        return super::out(&format!("{shown:#}\n"));
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
-    print!("{}", texts.join("\n"));
-    Ok(())
+    super::out(&texts.join("\n"))
 }
 
 fn text(r: &Report) -> String {

@@ -22,7 +22,7 @@ use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, segments,
 };
-use crate::netlink::{self, BpfFilter, Hook, Link, Netlink};
+use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, NetlinkError};
 use crate::profile::Profile;
 
 /// How long the holder may take to start.
@@ -91,7 +91,7 @@ pub fn background(
     session.end(result)
 }
 
-/// Attaches, calls `ready`, stays until SIGINT or SIGTERM, detaches.
+/// Attaches, calls `ready`, stays until SIGINT, SIGTERM or SIGHUP, detaches.
 ///
 /// # Errors
 /// Nothing is left half done.
@@ -106,8 +106,13 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let done = session.end(result)?;
     ready(&done);
     let held = hold::serve(ifindex, maps, taps, stop.as_fd(), || Ok(()));
-    detach::detach(&request.interface)?;
-    held.map_err(LinkError::from)
+    match detach::detach(&request.interface) {
+        // Somebody else has taken it, or the interface, away.
+        Ok(_)
+        | Err(LinkError::NotAttached { .. })
+        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => held.map_err(LinkError::from),
+        Err(e) => Err(e),
+    }
 }
 
 struct Session {

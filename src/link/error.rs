@@ -40,6 +40,11 @@ pub enum LinkError {
     NotAttached { interface: String },
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot,
+    #[error(
+        "engine hold cannot carry {interface}: a packet over loopback brings its route along, which \
+         is lost in user space; it takes a kernel with sch_fq"
+    )]
+    HeldLoopback { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
@@ -83,7 +88,7 @@ impl LinkError {
             Self::Profile(e) => e.exit_code(),
             Self::Spread { .. } => 65,
             Self::NotAttached { .. } => 66,
-            Self::NoFq(_) | Self::UnknownLayer { .. } => 69,
+            Self::NoFq(_) | Self::HeldLoopback { .. } | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
             Self::NotUndone { cause, .. } => cause.exit_code(),

@@ -26,6 +26,11 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         reason,
         to_ifb,
     } = engine::choose(request.engine)?;
+    if engine == Engine::Hold && link.loopback {
+        return Err(LinkError::HeldLoopback {
+            interface: link.name.clone(),
+        });
+    }
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices(engine, request.directions, link.index);

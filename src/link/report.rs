@@ -171,8 +171,22 @@ pub fn report(
     })
 }
 
+/// Whether the holder's process is there, stopped or starved.
+fn running(pid: u64) -> bool {
+    let of_it = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+    // A zombie has a name, but no arguments any more.
+    let alive = of_it("cmdline").is_ok_and(|arguments| !arguments.is_empty());
+    alive && of_it("comm").is_ok_and(|name| name.starts_with("emud"))
+}
+
 /// What is wrong with a holder, if anything.
 fn complaint(direction: &str, h: &Holder) -> Option<String> {
+    if !h.alive && running(h.pid) {
+        return Some(format!(
+            "{direction}: the holder (pid {}) does not answer, packets pass untouched until it does",
+            h.pid
+        ));
+    }
     if !h.alive {
         return Some(format!(
             "{direction}: the holder (pid {}) is gone, packets pass untouched; detach, then attach again",

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{NetlinkError, Result};
@@ -47,8 +48,11 @@ pub fn enter(spec: &str) -> Result<()> {
         }
         Err(e) => return Err(NetlinkError::io(format!("open {}", path.display()), &e)),
     };
-    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-        .map_err(|e| NetlinkError::io(format!("enter network namespace {spec}"), &e.into()))
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| match e {
+        // Some other file.
+        Errno::INVAL => NetlinkError::NoNamespace(format!("{spec} ({})", path.display())),
+        e => NetlinkError::io(format!("enter network namespace {spec}"), &e.into()),
+    })
 }
 
 /// The network namespace of the calling thread.
