@@ -81,7 +81,7 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
     let _ = writeln!(out, "  {name}: {}", link.join(", "));
     write_counters(out, &d.counters);
     if let Some(h) = &d.holder {
-        let alive = if h.alive { "alive" } else { "GONE" };
+        let alive = if h.alive { "alive" } else { "NOT ANSWERING" };
         let _ = writeln!(
             out,
             "    holder: pid {} {alive}, CPU {}, released {}, waiting {}, dropped {}, late {} (worst {})",
