@@ -56,8 +56,6 @@ static __always_inline int emud_stages(struct emud_packet *p)
 	int verdict;
 
 	emud_parse(p);
-	if (emud_wants_clone(p))
-		return emud_without_socket(p);
 	p->count->packets += p->segments;
 	p->count->bytes += p->wire_len;
 	if (p->segments > 1)
@@ -102,6 +100,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		skb->tc_index = 0;
 		return TC_ACT_UNSPEC;
 	}
+	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
+		skb->tc_index = 0;
 	control = bpf_map_lookup_elem(&emud_control, &zero);
 	if (!control)
 		return TC_ACT_UNSPEC;
@@ -125,6 +125,27 @@ SEC("classifier")
 int emud_ingress(struct __sk_buff *skb)
 {
 	return emud_run(skb, EMUD_DOWN);
+}
+
+/*
+ * Ingress, before all other filters, where a mirred filter does the redirect:
+ * a packet that still has its sender's socket (a veth of this host) goes once
+ * more through ingress as a clone, which has none. So the filters in between
+ * see it once, and mirred does not make the sender wait for it.
+ */
+SEC("classifier")
+int emud_orphan(struct __sk_buff *skb)
+{
+	if (!skb->sk || skb->tc_index == EMUD_TC_INDEX_CLONE ||
+	    (skb->protocol != bpf_htons(ETH_P_IP) &&
+	     skb->protocol != bpf_htons(ETH_P_IPV6)))
+		return TC_ACT_UNSPEC;
+	skb->tc_index = EMUD_TC_INDEX_CLONE;
+	if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) < 0) {
+		skb->tc_index = 0;
+		return TC_ACT_UNSPEC;
+	}
+	return TC_ACT_STOLEN;
 }
 
 /* Ingress of emud's TAP: the holder has written a frame back, it goes on. */

@@ -83,8 +83,8 @@ static __always_inline int emud_release_ifb(struct emud_packet *p)
 /*
  * Before Linux 6.12 (found on 6.1) an ifb drops what bpf_redirect() sends it:
  * skb->redirected is not set. A mirred filter behind the classifier sets it, so
- * there the classifier stamps and goes on. mirred keeps the socket, which has to
- * be lost before: by a clone to this device's own ingress, ahead of all else.
+ * there the classifier stamps and goes on. mirred keeps the socket, which
+ * emud_orphan has taken off before.
  */
 static __always_inline int emud_release_mirred(struct emud_packet *p)
 {
@@ -93,25 +93,9 @@ static __always_inline int emud_release_mirred(struct emud_packet *p)
 	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		return emud_passed(p, EMUD_PASS_NOT_IP);
 	bpf_set_hash(skb, p->flow);
-	skb->tc_index = 0;
 	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
 		return emud_passed(p, EMUD_PASS_FAILED);
 	return TC_ACT_UNSPEC;
-}
-
-static __always_inline int emud_wants_clone(const struct emud_packet *p)
-{
-	return p->link->release == EMUD_RELEASE_MIRRED && p->is_ip && p->skb->sk;
-}
-
-static __always_inline int emud_without_socket(struct emud_packet *p)
-{
-	if (p->skb->tc_index == EMUD_TC_INDEX_CLONE)
-		return emud_passed(p, EMUD_PASS_FAILED); /* cannot be: a clone has none */
-	p->skb->tc_index = EMUD_TC_INDEX_CLONE;
-	if (bpf_clone_redirect(p->skb, p->skb->ifindex, BPF_F_INGRESS) < 0)
-		p->count->passed[EMUD_PASS_FAILED] += p->segments;
-	return TC_ACT_STOLEN;
 }
 
 /* These leave by an IP-only stamp. */

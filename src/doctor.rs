@@ -177,7 +177,7 @@ fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
 }
 
 fn attach_trial() -> Result<(), String> {
-    let loaded = Loaded::load().map_err(|e| e.to_string())?;
+    let loaded = Loaded::load_only(&[Program::Egress]).map_err(|e| e.to_string())?;
     let program = loaded
         .program_fd(Program::Egress)
         .map_err(|e| e.to_string())?;

@@ -201,7 +201,8 @@ const PROBE_FQ: FqOptions = FqOptions {
 
 /// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
-    let mut loaded = Loaded::load().map_err(text)?;
+    let program = Program::Ingress;
+    let mut loaded = Loaded::load_only(&[program]).map_err(text)?;
     let mut maps = loaded.maps().map_err(text)?;
     let lo = nl.link("lo").map_err(text)?.index;
     nl.set_up(lo, true).map_err(text)?;
@@ -213,7 +214,6 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     };
     let link = compile(&profile::Link::default(), 0, abi::EMUD_DOWN, 0, place).map_err(text)?;
     maps.apply([&link, &link]).map_err(text)?;
-    let program = Program::Ingress;
     let filter = BpfFilter {
         hook: Hook::Ingress,
         pref: 1,

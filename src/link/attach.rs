@@ -20,7 +20,8 @@ use crate::link::datapath::{Loaded, Maps, Program};
 use crate::link::plan::{place_of, plan};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
-    DIRECTIONS, FILTER_HANDLE, LinkError, attachment, detach, direction_name, hook, segments,
+    DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name, hook,
+    segments,
 };
 use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, NetlinkError};
 use crate::profile::Profile;
@@ -224,23 +225,28 @@ impl Session {
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
         let (hook, program) = (hook(direction), Program::of_direction(direction));
         let place = place_of(self.saved.engine, hook);
-        let pref = self
-            .nl
-            .free_pref(self.link.index, hook, place)?
-            .ok_or_else(|| LinkError::NoPlace {
+        self.attach_at(hook, place, program, FILTER_HANDLE)
+    }
+
+    fn attach_at(
+        &mut self,
+        hook: Hook,
+        place: netlink::Place,
+        program: Program,
+        handle: u32,
+    ) -> Result<(), LinkError> {
+        let pref = self.nl.free_pref(self.link.index, hook, place)?;
+        let filter = BpfFilter {
+            hook,
+            pref: pref.ok_or_else(|| LinkError::NoPlace {
                 interface: self.link.name.clone(),
                 hook: hook.name(),
-            })?;
-        self.nl.attach_bpf_filter(
-            self.link.index,
-            &BpfFilter {
-                hook,
-                pref,
-                handle: FILTER_HANDLE,
-                program: self.loaded.program_fd(program)?,
-                name: program.name(),
-            },
-        )?;
+            })?,
+            handle,
+            program: self.loaded.program_fd(program)?,
+            name: program.name(),
+        };
+        self.nl.attach_bpf_filter(self.link.index, &filter)?;
         Ok(())
     }
 
@@ -266,6 +272,8 @@ impl Session {
         let Some(pref) = self.saved.mirred_pref else {
             return Ok(());
         };
+        let place = netlink::Place::First;
+        self.attach_at(Hook::Ingress, place, Program::Orphan, ORPHAN_HANDLE)?;
         let ifb = self.targets[abi::EMUD_DOWN as usize];
         self.nl
             .add_redirect(self.link.index, Hook::Ingress, pref, FILTER_HANDLE, ifb)?;

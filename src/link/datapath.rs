@@ -47,6 +47,7 @@ pub enum Program {
     Ingress,
     TapUp,
     TapDown,
+    Orphan,
 }
 
 impl Program {
@@ -57,6 +58,7 @@ impl Program {
             Self::Ingress => "emud_ingress",
             Self::TapUp => "emud_tap_up",
             Self::TapDown => "emud_tap_down",
+            Self::Orphan => "emud_orphan",
         }
     }
 
@@ -76,23 +78,27 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the object into the kernel.
+    /// Loads the object into the kernel, with every program.
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier refuses a program.
     pub fn load() -> Result<Self, DatapathError> {
+        use Program::{Egress, Ingress, Orphan, TapDown, TapUp};
+        Self::load_only(&[Egress, Ingress, TapUp, TapDown, Orphan])
+    }
+
+    /// Loads the object with some of its programs: verifying takes most of the time.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_only(programs: &[Program]) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let mut bpf = EbpfLoader::new()
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .load(abi::LINK_OBJECT)?;
-        for program in [
-            Program::Egress,
-            Program::Ingress,
-            Program::TapUp,
-            Program::TapDown,
-        ] {
-            Self::classifier(&mut bpf, program)?
+        for program in programs {
+            Self::classifier(&mut bpf, *program)?
                 .load()
                 .map_err(|source| DatapathError::Program {
                     name: program.name(),

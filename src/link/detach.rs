@@ -4,9 +4,9 @@
 use crate::abi;
 use crate::engine::hold::signal;
 use crate::link::attachment::{self, Ours};
-use crate::link::datapath::{DatapathError, Maps};
+use crate::link::datapath::{DatapathError, Maps, Program};
 use crate::link::saved::Saved;
-use crate::link::{FILTER_HANDLE, LinkError, hook, sweep};
+use crate::link::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, hook, sweep};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// What there is to say about it.
@@ -56,9 +56,13 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
     let Some(pref) = saved.mirred_pref else {
         return Ok(());
     };
-    let there = nl.filters(ifindex, Hook::Ingress)?;
-    if there.iter().any(|f| f.pref == pref && f.kind == "matchall") {
-        nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
+    for filter in nl.filters(ifindex, Hook::Ingress)? {
+        let orphan = Program::Orphan.name();
+        if filter.pref == pref && filter.kind == "matchall" {
+            nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
+        } else if filter.bpf.is_some_and(|bpf| bpf.name == orphan) {
+            nl.delete_filter(ifindex, Hook::Ingress, c"bpf", filter.pref, ORPHAN_HANDLE)?;
+        }
     }
     Ok(())
 }

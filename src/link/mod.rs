@@ -28,6 +28,9 @@ pub const DIRECTIONS: [u32; 2] = [abi::EMUD_UP, abi::EMUD_DOWN];
 /// Handle of emud's filters.
 const FILTER_HANDLE: u32 = 0xe3d;
 
+/// Handle of [`datapath::Program::Orphan`], which may share a pref with the classifier.
+const ORPHAN_HANDLE: u32 = 0xe3e;
+
 /// Where a direction's packets pass.
 const fn hook(direction: u32) -> Hook {
     if direction == abi::EMUD_UP {

@@ -14,7 +14,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 # A packet costs a guest about 10 times what it costs this machine.
 scale=${EMUD_LIVE_SCALE:-0.3}
 packets_per_s=${EMUD_LIVE_PPS_MAX:-11000}
-timeout_s=${EMUD_LIVE_TIMEOUT:-1200}
+timeout_s=${EMUD_LIVE_TIMEOUT:-2400}
 
 series=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
