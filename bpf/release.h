@@ -66,16 +66,24 @@ static __always_inline int emud_push_mac(struct emud_packet *p)
 	       bpf_skb_store_bytes(p->skb, 0, &eth, sizeof(eth), 0);
 }
 
+/* What fq on the ifb needs; else why the packet has to pass untouched. */
+static __always_inline enum emud_pass emud_stamp_for_ifb(struct emud_packet *p)
+{
+	if (bpf_skb_set_tstamp(p->skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
+		return EMUD_PASS_NOT_IP;
+	bpf_set_hash(p->skb, p->flow);
+	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
+		return EMUD_PASS_FAILED;
+	return EMUD_PASS_REASONS;
+}
+
 static __always_inline int emud_release_ifb(struct emud_packet *p)
 {
-	struct __sk_buff *skb = p->skb;
+	enum emud_pass why = emud_stamp_for_ifb(p);
 
-	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
-		return emud_passed(p, EMUD_PASS_NOT_IP);
-	bpf_set_hash(skb, p->flow);
-	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
-		return emud_passed(p, EMUD_PASS_FAILED);
-	if (skb->sk)
+	if (why != EMUD_PASS_REASONS)
+		return emud_passed(p, why);
+	if (p->skb->sk)
 		return emud_by_clone(p, p->link->ifindex);
 	return bpf_redirect(p->link->ifindex, 0);
 }
@@ -88,14 +96,9 @@ static __always_inline int emud_release_ifb(struct emud_packet *p)
  */
 static __always_inline int emud_release_mirred(struct emud_packet *p)
 {
-	struct __sk_buff *skb = p->skb;
+	enum emud_pass why = emud_stamp_for_ifb(p);
 
-	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
-		return emud_passed(p, EMUD_PASS_NOT_IP);
-	bpf_set_hash(skb, p->flow);
-	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
-		return emud_passed(p, EMUD_PASS_FAILED);
-	return TC_ACT_UNSPEC;
+	return why == EMUD_PASS_REASONS ? TC_ACT_UNSPEC : emud_passed(p, why);
 }
 
 /* These leave by an IP-only stamp. */

@@ -7,20 +7,6 @@ use super::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
 use super::probe::{Arrivals, Probe};
 use super::stats::median;
 
-fn probe(lab: &Lab, count: u32, interval_ns: u64) -> Probe {
-    Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
-        address: Lab::B4.parse().expect("an address"),
-        source_port: 7001,
-        port: 7002,
-        payload_len: 64,
-        count,
-        interval_ns,
-        patience: Duration::from_secs(1),
-    }
-}
-
 fn reversed(mut probe: Probe) -> Probe {
     probe.address = Lab::A4.parse().expect("an address");
     std::mem::swap(&mut probe.from, &mut probe.to);
@@ -38,7 +24,7 @@ pub fn set_is_atomic(engine: Engine) {
     // The neighbours may exchange a word.
     let counted = || lab.shown("/up/counters/packets") - lab.shown("/up/counters/passed/neighbour");
     let mut changes = 0;
-    let arrivals = probe(&lab, count, 1_000_000_000 / u64::from(rate)).run_while(|sent| {
+    let arrivals = Probe::new(&lab, count, 1_000_000_000 / u64::from(rate)).run_while(|sent| {
         while sent.load(std::sync::atomic::Ordering::Acquire) < u64::from(count) {
             let change = match changes % 2 {
                 0 => ["set", "va", "loss=100%", "delay=1000ms"],
@@ -83,7 +69,7 @@ pub fn queue_lives_on(engine: Engine) {
     const PACKET_MS: f64 = 106.0 * 8.0 / 20.0;
     let lab = Lab::new();
     lab.attach(engine, "[up]\nrate = \"20kbit\"\nqueue = \"100p\"", &[]);
-    let arrivals = probe(&lab, PACKETS, 0).run_while(|_| {
+    let arrivals = Probe::new(&lab, PACKETS, 0).run_while(|_| {
         std::thread::sleep(Duration::from_millis(100));
         lab.emud(&["set", "va", "up.loss=100%", "up.queue=50p"])
             .expect(0);
@@ -124,7 +110,7 @@ pub fn directions(engine: Engine) {
     let profile = "[up]\ndelay = \"20ms\"\n[down]\ndelay = \"60ms\"";
     let lab = Lab::new();
     let both = || {
-        let probe = probe(&lab, 200, 2_000_000);
+        let probe = Probe::new(&lab, 200, 2_000_000);
         (delay_ms(&probe.run()), delay_ms(&reversed(probe).run()))
     };
     let bare = both();

@@ -76,15 +76,8 @@ pub fn neighbours(engine: Engine) {
 pub fn ipv6(engine: Engine) {
     let lab = Lab::new();
     let probe = Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
         address: Lab::B6.parse().expect("an address"),
-        source_port: 7001,
-        port: 7002,
-        payload_len: 64,
-        count: 200,
-        interval_ns: 3_000_000,
-        patience: Duration::from_secs(1),
+        ..Probe::new(&lab, 200, 3_000_000)
     };
     let back = Probe {
         from: lab.b.clone(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use super::lab::inside;
+use super::lab::{Lab, inside};
 
 /// Ethernet, IPv4 and UDP headers.
 pub const HEADERS: usize = 14 + 20 + 8;
@@ -30,6 +30,23 @@ pub struct Probe {
     pub interval_ns: u64,
     /// How long to wait for more after the last one was sent.
     pub patience: Duration,
+}
+
+impl Probe {
+    /// The usual one: small packets of one flow over IPv4, from a to b.
+    pub fn new(lab: &Lab, count: u32, interval_ns: u64) -> Self {
+        Self {
+            from: lab.a.clone(),
+            to: lab.b.clone(),
+            address: Lab::B4.parse().expect("an address"),
+            source_port: 7001,
+            port: 7002,
+            payload_len: 64,
+            count,
+            interval_ns,
+            patience: Duration::from_secs(1),
+        }
+    }
 }
 
 /// One that came.

@@ -16,16 +16,10 @@ const FULL: usize = 1514 - HEADERS;
 
 fn probe(lab: &Lab, count: u32, interval_ns: u64) -> Probe {
     Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
-        address: Lab::B4.parse().expect("an address"),
-        source_port: 7001,
-        port: 7002,
         payload_len: FULL,
-        count,
-        interval_ns,
         // Longer than any packet waits for its predecessor.
         patience: Duration::from_millis(700),
+        ..Probe::new(lab, count, interval_ns)
     }
 }
 

@@ -137,15 +137,8 @@ pub fn holder_killed(engine: Engine) {
     lab.attach(engine, "[link]\ndelay = \"200ms\"", &[]);
     let pid = lab.shown("/up/holder/pid");
     let probe = Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
-        address: Lab::B4.parse().expect("an address"),
-        source_port: 7001,
-        port: 7002,
-        payload_len: 64,
-        count: 1000,
-        interval_ns: INTERVAL_MS * 1_000_000,
         patience: Duration::from_millis(500),
+        ..Probe::new(&lab, 1000, INTERVAL_MS * 1_000_000)
     };
     let mut killed_ns = 0;
     let arrivals = probe.run_while(|_| {

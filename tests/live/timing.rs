@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! When packets arrive: delay, its distribution, its order.
 
-use std::time::Duration;
-
 use super::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
 use super::probe::{Arrivals, Probe};
 use super::stats::{
@@ -191,17 +189,7 @@ fn judge_round_trip(
 
 /// A probe from a to b at so many packets a second.
 fn probe(lab: &Lab, packets_per_s: u32, count: u32) -> Probe {
-    Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
-        address: Lab::B4.parse().expect("an address"),
-        source_port: 7001,
-        port: 7002,
-        payload_len: 64,
-        count,
-        interval_ns: 1_000_000_000 / u64::from(packets_per_s),
-        patience: Duration::from_secs(1),
-    }
+    Probe::new(lab, count, 1_000_000_000 / u64::from(packets_per_s))
 }
 
 /// The delay in order is the same at 10, 1,000 and 10,000 packets a second.
