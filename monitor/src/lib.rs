@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The contention monitor: criteria judged inside the kernel at the event.
+//! Notices, inside the kernel, that the host ran out of a resource: the result
+//! of an emulation is worth nothing if the machine was the bottleneck.
 //!
-//! Nothing is in here yet; the crate exists so that the workspace has the
-//! shape of docs/design.md from the first commit.
+//! One way through the crate: [`config`] (what is contention) → [`Monitor`]
+//! (programs in the kernel that judge it, at the event) → [`event`] (what was
+//! noticed).
+
+pub mod config;
+pub mod event;
+mod monitor;
+
+pub use config::Config;
+pub use event::{Alarm, Clear, Event};
+pub use monitor::{Monitor, MonitorError};
