@@ -4,11 +4,13 @@
 //!
 //! One way through the crate: [`config`] (what is contention) → [`Monitor`]
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed).
+//! noticed) → [`log`] (as lines).
 
 pub mod config;
 pub mod event;
+pub mod log;
 mod monitor;
+pub mod psi;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
