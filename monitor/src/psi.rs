@@ -150,8 +150,10 @@ impl Psi {
 
 impl Trigger {
     fn new(fd: OwnedFd, of: &'static str, resource: Resource) -> io::Result<Self> {
+        // SAFETY: an owned descriptor is open and the same until it is dropped.
+        let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::PRIORITY) }?;
         Ok(Self {
-            fd: AsyncFd::with_interest(fd, Interest::PRIORITY)?,
+            fd,
             of,
             resource,
             running: None,

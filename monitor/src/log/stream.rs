@@ -31,8 +31,11 @@ impl Stream {
     /// # Errors
     /// EPERM: a file, which is never waited for this way.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        let interest = Interest::WRITABLE | Interest::ERROR;
+        // SAFETY: an owned descriptor is open and the same until it is dropped.
+        let fd = unsafe { AsyncFd::register_with_interest(fd, interest) }?;
         Ok(Self {
-            fd: AsyncFd::with_interest(fd, Interest::WRITABLE | Interest::ERROR)?,
+            fd,
             behind: VecDeque::new(),
             lost: 0,
         })

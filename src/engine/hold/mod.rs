@@ -15,7 +15,7 @@ mod serve;
 pub mod signal;
 pub mod spawn;
 pub mod tap;
-mod tune;
+pub(crate) mod tune;
 
 use std::io;
 

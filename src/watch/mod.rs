@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A run of the contention monitor: what happens between its events and the people and
+//! programs that want to know.
+//!
+//! Two threads, so that nobody who asks can keep the monitor from what it notices. The
+//! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
+//! lines ([`Session`]). The second ([`Side`]) serves the control socket and the metrics and
+//! runs commands; it only sends the first one short requests.
+
+pub mod client;
+mod control;
+mod error;
+mod metrics;
+mod on_alarm;
+mod punctual;
+mod report;
+mod session;
+mod side;
+mod source;
+mod tally;
+
+pub use control::{FOLDER, Place, place};
+pub use error::WatchError;
+pub use punctual::punctual;
+pub use report::{Ended, Finished, Measures};
+pub use session::{Request, Session, Setup, Stop, Until};
+pub use side::{Ends, Side, SideParts};
+pub use source::Source;
