@@ -6,12 +6,20 @@
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
 //! noticed) → [`log`] (as lines).
 
+mod abi;
 pub mod config;
+mod decode;
+mod empty;
 pub mod event;
+mod hooks;
+mod ladders;
 pub mod log;
 mod monitor;
+mod names;
 pub mod psi;
+mod settings;
+mod swaps;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{Emulated, Monitor, MonitorError};

@@ -27,8 +27,6 @@ pub struct Tally {
     alarms: PerResource<u64>,
     since_reset: PerResource<u32>,
     suppressed: PerResource<u64>,
-    /// Also by the end of an episode whose alarm was lost.
-    seen: PerResource<bool>,
 }
 
 impl Tally {
@@ -41,14 +39,12 @@ impl Tally {
             alarms: each(|_| 0),
             since_reset: each(|_| 0),
             suppressed: each(|_| 0),
-            seen: each(|_| false),
         }
     }
 
     /// Numbers an alarm; `None` if it is beyond the limit. What the kernel let through is
     /// within it: other reports must not hide that.
     pub fn alarm(&mut self, origin: Origin, mut alarm: Alarm) -> Option<Alarm> {
-        self.seen.insert(alarm.resource, true);
         let raised = self.since_reset.entry(alarm.resource).or_default();
         if origin != Origin::Kernel && *raised >= self.limit {
             *self.suppressed.entry(alarm.resource).or_default() += 1;
@@ -67,16 +63,7 @@ impl Tally {
 
     /// Numbers the end of an episode as its alarm; `None` if that was suppressed here.
     pub fn clear(&mut self, origin: Origin, mut clear: Clear) -> Option<Clear> {
-        clear.episode = match self.open.remove(&(origin, clear.episode)) {
-            Some((episode, _)) => episode,
-            None if origin == Origin::Kernel => {
-                // Its alarm found the ring buffer full. That it ended is worth a line.
-                self.seen.insert(clear.resource, true);
-                self.episodes += 1;
-                self.episodes
-            }
-            None => return None,
-        };
+        (clear.episode, _) = self.open.remove(&(origin, clear.episode))?;
         Some(clear)
     }
 
@@ -120,9 +107,8 @@ impl Tally {
         watched: impl Fn(Resource) -> Watched,
     ) -> PerResource<Verdict> {
         let suppressed = self.suppressed(dropped);
-        let seen = |resource| {
-            self.seen.get(&resource) == Some(&true) || suppressed.get(&resource) > Some(&0)
-        };
+        let some = |of: &PerResource<u64>, resource| of.get(&resource) > Some(&0);
+        let seen = |resource| some(&self.alarms, resource) || some(&suppressed, resource);
         each(|resource| match watched(resource) {
             _ if seen(resource) => Verdict::Contended,
             Watched::Yes if dropped.ring_full > 0 => Verdict::Unknown,
@@ -225,10 +211,9 @@ mod tests {
             ring_full: 0,
             suppressed: [0, 1, 0, 0, 0, 0],
         };
-        // The alarm was lost, its end was not.
         assert!(
             tally
-                .clear(Origin::Kernel, clear(Resource::Disk, 1))
+                .alarm(Origin::Kernel, alarm(Resource::Disk, 1))
                 .is_some()
         );
         let watched = |resource| match resource {
