@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line: what it accepts, one file a verb.
 
+mod alarm;
 mod attach;
 mod detach;
 mod doctor;
@@ -8,6 +9,7 @@ mod failure;
 mod generate;
 mod hold_run;
 mod list;
+mod monitor;
 mod profile;
 mod set;
 mod show;
@@ -17,6 +19,11 @@ use std::io::{self, Write};
 use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
+
+/// Exit codes that are no failure.
+pub const DONE: u8 = 0;
+/// The monitor saw contention: a script's experiment is worth nothing.
+pub const CONTENTION_SEEN: u8 = 3;
 
 /// Make a real network interface behave like a described link.
 #[derive(Debug, Parser)]
@@ -37,8 +44,9 @@ Examples:
   emud set eth0 up.delay=80ms loss=1%        change the running link
   emud show eth0                             what the kernel runs, counters
   emud detach eth0                           as it was before
+  emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+Exit codes: 0 done, 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
 
@@ -66,6 +74,8 @@ enum Verb {
     Set(set::Args),
     List(list::Args),
     Doctor(doctor::Args),
+    Monitor(monitor::Args),
+    Alarm(alarm::Args),
     Profile(profile::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
@@ -74,11 +84,11 @@ enum Verb {
 }
 
 impl Cli {
-    /// Does what was asked.
+    /// Does what was asked. Returns the exit code.
     ///
     /// # Errors
     /// What went wrong, with the exit code for it.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<u8, Failure> {
         if let Some(netns) = &self.netns {
             emud::netlink::enter(netns)?;
         }
@@ -92,7 +102,10 @@ impl Cli {
             Verb::Profile(args) => profile::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
+            Verb::Monitor(args) => return monitor::run(args),
+            Verb::Alarm(args) => alarm::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
-        }
+        }?;
+        Ok(DONE)
     }
 }

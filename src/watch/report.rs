@@ -4,10 +4,10 @@
 use std::io;
 use std::time::Duration;
 
-use emud_monitor::event::{Cost, Dropped, Watched};
+use emud_monitor::event::{Cost, Dropped, Hook, Watched};
 use emud_monitor::log::{
     Clock, CostLine, End, EndReason, Host, Line, OnAlarm, Overhead, PerResource, SCHEMA, Start,
-    Thresholds, Verdict,
+    Thresholds, Verdict, why_unknown,
 };
 use rustix::system::uname;
 use rustix::time::{ClockId, clock_gettime};
@@ -93,9 +93,17 @@ impl Finished {
 }
 
 impl<S: Source> Session<S> {
+    /// One sentence for each resource that was asked for and cannot be watched.
+    pub fn unknown(&self) -> Vec<String> {
+        why_unknown(&self.watched(), &self.hooks())
+    }
+
+    fn hooks(&self) -> Vec<Hook> {
+        let psi = (self.setup.psi.iter()).flat_map(|(_, hooks)| hooks);
+        self.source.hooks().iter().chain(psi).cloned().collect()
+    }
+
     pub(super) fn start(&mut self) -> Result<(), Stop> {
-        let psi_hooks = (self.setup.psi.iter()).flat_map(|(_, hooks)| hooks);
-        let hooks = self.source.hooks().iter().chain(psi_hooks);
         let start = Start {
             mono_ns: self.source.started_mono_ns(),
             schema: SCHEMA,
@@ -104,7 +112,7 @@ impl<S: Source> Session<S> {
             host: host(),
             clock: *self.setup.log.clock(),
             config: Thresholds::from(&self.setup.config),
-            hooks: hooks.cloned().collect(),
+            hooks: self.hooks(),
             watched: self.watched(),
             group_by: self.setup.config.alarms.group_by,
             limit: self.setup.config.alarms.limit,
@@ -113,6 +121,14 @@ impl<S: Source> Session<S> {
             notes: self.setup.notes.clone(),
         };
         self.write(&Line::Start(Box::new(start))).map(drop)
+    }
+
+    /// No more requests and no more commands: those that wait are the last ones.
+    pub fn close(&mut self) {
+        self.setup.commands = None;
+        self.setup.requests.close();
+        // Who asked is told that the monitor is ending.
+        while self.setup.requests.try_recv().is_ok() {}
     }
 
     /// Writes the end line and what is left of others; `ran`: what became of the commands.

@@ -16,6 +16,6 @@ pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, Host, Line, OnAlarm, Overhead, PerResource, SCHEMA,
     Start, Verdict,
 };
-pub use text::printable;
+pub use text::{printable, why_unknown};
 pub use thresholds::Thresholds;
 pub use writer::{Format, Log, Outlet};

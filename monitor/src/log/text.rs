@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::{ClearLine, Clock, Drops, End, Line, Start, Verdict};
+use super::{ClearLine, Clock, Drops, End, Line, PerResource, Start, Verdict};
 use crate::event::{Alarm, Hook, Resource, Scope, Share, Unit, Watched};
 
 /// As many shares as a terminal's line has room for.
@@ -37,7 +37,7 @@ impl Text {
         let time = time.get(11..23).unwrap_or(&time).to_owned();
         match line {
             Line::Start(line) => {
-                self.unknown = why_unknown(line);
+                self.unknown = why_unknown(&line.watched, &line.hooks);
                 start(&time, line, &self.unknown)
             }
             Line::Alarm(line) => alarm(&time, line),
@@ -60,25 +60,23 @@ fn name(resource: Resource) -> &'static str {
 }
 
 /// One sentence for each resource that was asked for and cannot be watched.
-fn why_unknown(start: &Start) -> Vec<String> {
-    let unknown = |(resource, watched): (&Resource, &Watched)| {
-        (*watched == Watched::Unknown).then(|| {
-            let of_it = |hook: &&Hook| hook.criterion == name(*resource);
-            let refusals: Vec<String> = (start.hooks.iter().filter(of_it))
-                .filter_map(|hook| Some(format!("{}: {}", hook.hook, hook.refused.as_ref()?)))
-                .collect();
-            format!(
-                "{} CANNOT BE WATCHED here: contention of it would not be noticed ({})",
-                name(*resource),
-                if refusals.is_empty() {
-                    "no hook".into()
-                } else {
-                    refusals.join("; ")
-                }
-            )
-        })
+pub fn why_unknown(watched: &PerResource<Watched>, hooks: &[Hook]) -> Vec<String> {
+    let unknown = watched.iter().filter(|(_, w)| **w == Watched::Unknown);
+    let why = |resource| {
+        let of_it = |hook: &&Hook| hook.criterion == name(resource);
+        let refusals: Vec<String> = (hooks.iter().filter(of_it))
+            .filter_map(|hook| Some(format!("{}: {}", hook.hook, hook.refused.as_ref()?)))
+            .collect();
+        let refusals = match refusals.is_empty() {
+            true => "no hook".to_owned(),
+            false => refusals.join("; "),
+        };
+        format!(
+            "{} CANNOT BE WATCHED here, contention of it would not be noticed ({refusals})",
+            name(resource)
+        )
     };
-    start.watched.iter().filter_map(unknown).collect()
+    unknown.map(|(resource, _)| why(*resource)).collect()
 }
 
 fn start(time: &str, start: &Start, unknown: &[String]) -> String {
@@ -272,7 +270,7 @@ fn end(end: &End, unknown: &[String]) -> String {
 }
 
 fn counted(end: &End, resource: Resource) -> String {
-    let of = |map: &super::PerResource<u64>| map.get(&resource).copied().unwrap_or(0);
+    let of = |map: &PerResource<u64>| map.get(&resource).copied().unwrap_or(0);
     let alarms = of(&end.alarms);
     let mut said = format!(
         "CONTENDED, {alarms} alarm{}",

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+mod reset;
+mod run;
+
+use clap::Subcommand;
+
+use super::Failure;
+
+/// Notice when the host itself runs out of a resource
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
+    #[command(flatten)]
+    run: run::Args,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  emud monitor                                     until Ctrl-C, then a summary
+  emud monitor --duration 60s > log.json           a log for programs (docs/log-format.md)
+  emud monitor -o log.json --metrics 127.0.0.1:9109
+  emud monitor --on-alarm 'jq -r .resource | logger -t emud'
+  emud monitor --stop-after 1 > /dev/null || kill $EXPERIMENT
+
+Programs under test report their own contention with `emud alarm`, or with lines of JSON into
+the socket.
+
+Exit codes: 0 nothing was seen, 3 contention was seen, 64 usage, 69 the kernel supports nothing
+that was asked for, 71 the kernel refused, 73 a socket or a file cannot be made, 74 the log
+cannot be written, 77 no permission. A resource that cannot be watched is \"unknown\", on standard
+error and in the log: exit code 0 does not speak for it.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Reset(reset::Args),
+}
+
+/// Returns the exit code.
+pub fn run(args: Args) -> Result<u8, Failure> {
+    match args.verb {
+        None => run::run(args.run),
+        Some(Verb::Reset(args)) => reset::run(&args).map(|()| super::DONE),
+    }
+}
