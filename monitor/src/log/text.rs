@@ -59,11 +59,16 @@ fn name(resource: Resource) -> &'static str {
     }
 }
 
+/// Criteria may have parts: "memory: page-in".
+fn is_of(hook: &Hook, resource: Resource) -> bool {
+    hook.criterion.split(':').next() == Some(name(resource))
+}
+
 /// One sentence for each resource that was asked for and cannot be watched.
 pub fn why_unknown(watched: &PerResource<Watched>, hooks: &[Hook]) -> Vec<String> {
     let unknown = watched.iter().filter(|(_, w)| **w == Watched::Unknown);
     let why = |resource| {
-        let of_it = |hook: &&Hook| hook.criterion == name(resource);
+        let of_it = |hook: &&Hook| is_of(hook, resource);
         let refusals: Vec<String> = (hooks.iter().filter(of_it))
             .filter_map(|hook| Some(format!("{}: {}", hook.hook, hook.refused.as_ref()?)))
             .collect();
@@ -88,7 +93,7 @@ fn start(time: &str, start: &Start, unknown: &[String]) -> String {
         start.limit
     );
     for (resource, watched) in &start.watched {
-        let of_it = |hook: &&Hook| hook.criterion == name(*resource) && hook.refused.is_none();
+        let of_it = |hook: &&Hook| is_of(hook, *resource) && hook.refused.is_none();
         let hooks: Vec<String> = start.hooks.iter().filter(of_it).map(taken).collect();
         if *watched == Watched::Yes && !hooks.is_empty() {
             let _ = writeln!(out, "  {:<11} {}", name(*resource), hooks.join(", "));

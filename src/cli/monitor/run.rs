@@ -21,6 +21,7 @@ use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
 use crate::cli::{CONTENTION_SEEN, DONE, Failure};
 
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Lines of JSON on standard output [default unless it is a terminal]
     #[arg(long, conflicts_with = "text")]
