@@ -34,38 +34,52 @@ static __always_inline void emud_learn_disk(struct emud_disk *d,
 	d->theta_ns = theta_ns ? *theta_ns : emud_config.disk_theta_ns;
 }
 
-/* The slot of a disk; a new one gets one when it has its first request. */
-static __always_inline __s32 emud_disk_index(const struct gendisk *disk, __u64 *scratch,
-					     int learn)
+/* Nothing pending, nothing told: the next device may have the slot. */
+static __always_inline int emud_disk_unused(const struct emud_disk *d)
 {
-	__u64 address = emud_scalar(scratch, disk);
+	return !d->disk || (d->inflight <= 0 && !d->since && !d->episode);
+}
+
+/* A device has its first request, or one again after others took its slot. */
+static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 address)
+{
 	struct emud_counters *counters = emud_counts();
 
-	if (!counters)
-		return -1;
+	for (__u32 n = 0; counters && n < EMUD_DISK_PROBES; n++) {
+		__u32 i = emud_bound(emud_hash(address) + n, EMUD_DISKS);
+		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+		__u64 was;
+
+		if (!d || !emud_disk_unused(d))
+			continue;
+		was = d->disk;
+		if (__sync_val_compare_and_swap(&d->disk, was, address) != was)
+			continue;
+		emud_learn_disk(d, disk);
+		if (!was)
+			__sync_fetch_and_add(&counters->disks, 1ULL << i);
+		return i;
+	}
+	if (counters)
+		__sync_fetch_and_add(&counters->disks_unknown, 1);
+	return -1;
+}
+
+/* The slot of a disk, or -1. */
+static __always_inline __s32 emud_disk_index(const struct gendisk *disk, __u64 address)
+{
 	for (__u32 n = 0; n < EMUD_DISK_PROBES; n++) {
 		__u32 i = emud_bound(emud_hash(address) + n, EMUD_DISKS);
 		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
 
-		if (!d)
-			return -1;
-		if (d->disk == address) {
-			/* A device came where another one was in memory. */
-			if (unlikely(d->major != (__u32)disk->major ||
-				     d->minor != (__u32)disk->first_minor))
-				emud_learn_disk(d, disk);
-			return i;
-		}
-		if (!learn || d->disk)
+		if (!d || d->disk != address)
 			continue;
-		if (__sync_val_compare_and_swap(&d->disk, 0, address))
-			continue;
-		emud_learn_disk(d, disk);
-		__sync_fetch_and_add(&counters->disks, 1ULL << i);
+		/* A device came where another one was in memory. */
+		if (unlikely(d->major != (__u32)disk->major ||
+			     d->minor != (__u32)disk->first_minor))
+			emud_learn_disk(d, disk);
 		return i;
 	}
-	if (learn)
-		__sync_fetch_and_add(&counters->disks_unknown, 1);
 	return -1;
 }
 
@@ -147,13 +161,16 @@ static __always_inline void emud_disk_start(const struct gendisk *disk,
 	struct emud_table *table;
 	struct emud_who who;
 	struct emud_disk *d;
+	__u64 address, now;
 	__s32 index;
-	__u64 now;
 	__u32 i;
 
 	if (!tx)
 		return;
-	index = emud_disk_index(disk, &tx->scratch, 1);
+	address = emud_scalar(&tx->scratch, disk);
+	index = emud_disk_index(disk, address);
+	if (unlikely(index < 0))
+		index = emud_new_disk(disk, address);
 	if (index < 0)
 		return;
 	i = index;
@@ -183,7 +200,7 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 
 	if (!tx)
 		return;
-	index = emud_disk_index(disk, &tx->scratch, 0);
+	index = emud_disk_index(disk, emud_scalar(&tx->scratch, disk));
 	if (index < 0)
 		return;
 	i = index;
@@ -215,14 +232,16 @@ static __always_inline int emud_bio_based(const struct gendisk *disk)
 static __always_inline void emud_disks_tick(__u64 now)
 {
 	struct emud_counters *counters = emud_counts();
+	__u64 used;
 
 	if (!emud_config.disk_theta_ns || !counters)
 		return;
-	for (__u32 n = 0; n < EMUD_DISKS; n++) {
+	used = counters->disks;
+	for (__u32 n = 0; n < EMUD_DISKS && used; n++, used >>= 1) {
 		struct emud_disk *d;
 		__u32 i = n;
 
-		if (!(counters->disks >> n & 1))
+		if (!(used & 1))
 			continue;
 		d = bpf_map_lookup_elem(&emud_disks, &i);
 		if (d && d->since && d->theta_ns)

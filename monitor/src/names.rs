@@ -47,8 +47,9 @@ impl Names {
         }
     }
 
-    /// The name that `ip netns` has for it, "host" for that of init, else as
-    /// /proc/PID/ns/net has it. Names come and go: looked up each time.
+    /// The name that `ip netns` has for it, "host" for that of init, "own" for that of
+    /// the monitor, else as /proc/PID/ns/net has it. Names come and go: looked up each
+    /// time.
     fn netns(&self, inode: u64) -> String {
         let is = |path: &Path| fs::metadata(path).is_ok_and(|m| m.ino() == inode);
         if is(Path::new("/proc/1/ns/net")) {
@@ -60,6 +61,7 @@ impl Names {
         });
         match named {
             Some(entry) => entry.file_name().to_string_lossy().into_owned(),
+            None if is(Path::new("/proc/self/ns/net")) => "own".into(),
             None => format!("net:[{inode}]"),
         }
     }

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn reports_beyond_the_limit_are_counted_until_a_reset() {
         let mut tally = Tally::new(2);
-        let mut report = |tally: &mut Tally| {
+        let report = |tally: &mut Tally| {
             let report = alarm(Resource::Application, 0);
             tally.alarm(Origin::Socket, report).is_some()
         };
