@@ -6,5 +6,5 @@ pub mod doctor;
 pub mod engine;
 pub mod link;
 pub mod netlink;
+pub mod observe;
 pub mod profile;
-pub mod watch;

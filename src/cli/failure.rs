@@ -8,8 +8,8 @@ use emud::engine::hold::HoldError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
+use emud::observe::ObserveError;
 use emud::profile::ProfileError;
-use emud::watch::WatchError;
 use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
@@ -55,7 +55,7 @@ from_error!(
     DatapathError,
     HoldError,
     MonitorError,
-    WatchError
+    ObserveError
 );
 
 impl From<io::Error> for Failure {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use emud::watch::SideParts;
+use emud::observe::SideParts;
 use serde_json::{Value, json};
 
 use crate::run::{Running, Wanted, cpu, run};

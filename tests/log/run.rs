@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A session without a kernel: the test says what is noticed.
+//! An observation without a kernel: the test says what is noticed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use emud::watch::{Finished, Session, Setup, Side, SideParts, Source, Until};
+use emud::observe::{Finished, Observation, Setup, Side, SideParts, Source, Until};
 use emud_monitor::event::{
     Alarm, Clear, Cost, Dropped, Event, Hook, Resource, Scope, Share, Unit, Watched,
 };
@@ -85,7 +85,7 @@ impl Source for Fed {
     }
 }
 
-/// What a test wants of a session.
+/// What a test wants of an observation.
 #[derive(Default)]
 pub struct Wanted {
     pub config: Config,
@@ -95,13 +95,13 @@ pub struct Wanted {
     pub text: bool,
 }
 
-/// A session that runs.
+/// An observation that runs.
 pub struct Running {
     pub events: Option<mpsc::UnboundedSender<Event>>,
     pub kernel: Arc<Kernel>,
     pub out: Option<BufReader<File>>,
     stop: Option<oneshot::Sender<()>>,
-    session: JoinHandle<Finished>,
+    observation: JoinHandle<Finished>,
 }
 
 pub fn run(wanted: Wanted) -> Running {
@@ -115,17 +115,17 @@ pub fn run(wanted: Wanted) -> Running {
         hooks: hooks(),
         started_mono_ns: mono_ns(),
     };
-    let session = thread::spawn(move || session(source, wanted, writer, stopped));
+    let observation = thread::spawn(move || observation(source, wanted, writer, stopped));
     Running {
         events: Some(events),
         kernel,
         out: Some(BufReader::new(File::from(reader))),
         stop: Some(stop),
-        session,
+        observation,
     }
 }
 
-fn session(
+fn observation(
     source: Fed,
     wanted: Wanted,
     writer: OwnedFd,
@@ -153,13 +153,13 @@ fn session(
             commands,
             notes: vec!["locking memory was refused".into()],
         };
-        let mut session = Session::new(source, setup);
-        let ended = session
+        let mut observation = Observation::new(source, setup);
+        let ended = observation
             .run(wanted.until, async { drop(stopped.await) })
             .await;
-        session.close();
+        observation.close();
         let ran = side.finish(std::future::pending()).await;
-        session.finish(ended, ran)
+        observation.finish(ended, ran)
     })
 }
 
@@ -194,7 +194,7 @@ impl Running {
     }
 
     pub fn finish(self) -> Finished {
-        self.session.join().unwrap()
+        self.observation.join().unwrap()
     }
 }
 

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use emud::watch::{SideParts, WatchError, client};
+use emud::observe::{ObserveError, SideParts, client};
 use serde_json::{Value, json};
 
 use crate::run::{Running, Wanted, cpu, run};
 use crate::schema::assert_valid;
 
-/// A session with a socket of its own.
+/// An observation with a socket of its own.
 struct Served {
     running: Running,
     path: PathBuf,
@@ -90,6 +90,17 @@ fn a_report_is_a_line_when_it_is_answered() {
         (&json!(12_000_000), &json!("ns"))
     );
     assert_eq!(lines[1]["resource"], "emulator");
+    served.running.stop();
+}
+
+#[test]
+fn who_sends_and_goes_is_heard() {
+    let mut served = Served::new();
+    served
+        .client()
+        .send(b"{\"name\":\"a\"}\n{}\n{\"name\":\"b\"}\n");
+    let names = [served.running.line(), served.running.line()];
+    assert_eq!(names.map(|line| line["scope"]["name"].clone()), ["a", "b"]);
     served.running.stop();
 }
 
@@ -197,7 +208,7 @@ fn the_command_reaches_the_monitor_or_says_that_there_is_none() {
     served.running.rest();
     let nowhere = served.path.with_extension("not");
     let none = client::tell(Some(&nowhere), &json!({"name": "x"})).unwrap_err();
-    assert!(matches!(none, WatchError::NoMonitor(_)));
+    assert!(matches!(none, ObserveError::NoMonitor(_)));
     assert_eq!(none.exit_code(), 66);
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use emud::watch::client::tell;
+use emud::observe::client::tell;
 use serde_json::json;
 
 use crate::cli::Failure;

@@ -7,11 +7,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use emud::profile::Time;
-use emud::watch::{
-    FOLDER, Finished, Place, Session, Setup, Side, SideParts, Stop, Until, WatchError, place,
+use emud::observe::{
+    FOLDER, Finished, Observation, ObserveError, Place, Setup, Side, SideParts, Stop, Until, place,
     punctual,
 };
+use emud::profile::Time;
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor};
@@ -122,16 +122,16 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         duration: args.duration,
         alarms: args.stop_after,
     };
-    let mut session = Session::new(monitor, setup);
+    let mut observation = Observation::new(monitor, setup);
     if format == Format::Json {
-        for sentence in session.unknown() {
+        for sentence in observation.unknown() {
             eprintln!("emud: {sentence}");
         }
     }
-    let ended = session.run(until, signals.any()).await;
-    session.close();
+    let ended = observation.run(until, signals.any()).await;
+    observation.close();
     let ran = side.finish(signals.any()).await;
-    exit_code(session.finish(ended, ran))
+    exit_code(observation.finish(ended, ran))
 }
 
 fn format(args: &Args) -> Format {
@@ -159,7 +159,7 @@ fn listen(address: &str) -> Result<TcpListener, Failure> {
         }
         _ => {
             let at = address.to_owned();
-            WatchError::Listen { at, error }.into()
+            ObserveError::Listen { at, error }.into()
         }
     })
 }

@@ -14,9 +14,9 @@ use tokio::time::sleep;
 
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
-use super::{Request, WatchError, control, metrics};
+use super::{ObserveError, Request, control, metrics};
 
-/// Requests on their way to the session.
+/// Requests on their way to the observation.
 const REQUESTS: usize = 64;
 /// How long commands may go on after the end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -38,16 +38,16 @@ pub struct Side {
     done: oneshot::Receiver<Option<OnAlarm>>,
 }
 
-/// What the session needs of it: the requests, and where to send alarms for commands.
+/// What the observation needs of it: the requests, and where to send alarms for commands.
 pub type Ends = (mpsc::Receiver<Request>, Option<mpsc::Sender<String>>);
 
 impl Side {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`WatchError::System`].
-    pub fn start(parts: SideParts) -> Result<(Self, Ends), WatchError> {
-        let failed = |error| WatchError::System {
+    /// [`ObserveError::System`].
+    pub fn start(parts: SideParts) -> Result<(Self, Ends), ObserveError> {
+        let failed = |error| ObserveError::System {
             attempted: "starting a thread",
             error,
         };
@@ -74,7 +74,7 @@ impl Side {
             serving.begin(&requests);
             drop(requests);
             let counts = run(runner, ended, hurried).await;
-            // Nobody waits for it if the session failed.
+            // Nobody waits for it if the observation failed.
             let _ = tell.send(counts);
         };
         thread::Builder::new()

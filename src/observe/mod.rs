@@ -4,25 +4,25 @@
 //!
 //! Two threads, so that nobody who asks can keep the monitor from what it notices. The
 //! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
-//! lines ([`Session`]). The second ([`Side`]) serves the control socket and the metrics and
+//! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics and
 //! runs commands; it only sends the first one short requests.
 
 pub mod client;
 mod control;
 mod error;
 mod metrics;
+mod observation;
 mod on_alarm;
 mod punctual;
 mod report;
-mod session;
 mod side;
 mod source;
 mod tally;
 
 pub use control::{FOLDER, Place, place};
-pub use error::WatchError;
+pub use error::ObserveError;
+pub use observation::{Observation, Request, Setup, Stop, Until};
 pub use punctual::punctual;
 pub use report::{Ended, Finished, Measures};
-pub use session::{Request, Session, Setup, Stop, Until};
 pub use side::{Ends, Side, SideParts};
 pub use source::Source;

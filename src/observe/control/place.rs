@@ -11,7 +11,7 @@ use std::process;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::watch::WatchError;
+use crate::observe::ObserveError;
 
 /// Where sockets are without `--socket`.
 pub const FOLDER: &str = "/run/emud";
@@ -39,12 +39,12 @@ impl Drop for Place {
 /// runs, at monitor-PID.sock.
 ///
 /// # Errors
-/// [`WatchError::Taken`] only for `asked`; [`WatchError::Listen`].
-pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener), WatchError> {
+/// [`ObserveError::Taken`] only for `asked`; [`ObserveError::Listen`].
+pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener), ObserveError> {
     if let Some(path) = asked {
-        return listen(path)?.ok_or_else(|| WatchError::Taken(path.to_owned()));
+        return listen(path)?.ok_or_else(|| ObserveError::Taken(path.to_owned()));
     }
-    let failed = |error| WatchError::Listen {
+    let failed = |error| ObserveError::Listen {
         at: folder.display().to_string(),
         error,
     };
@@ -54,7 +54,7 @@ pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener
         return Ok(place);
     }
     let path = folder.join(format!("monitor-{}.sock", process::id()));
-    listen(&path)?.ok_or(WatchError::Taken(path))
+    listen(&path)?.ok_or(ObserveError::Taken(path))
 }
 
 /// Makes the folder, and keeps other monitors from looking at sockets that are bound but not
@@ -74,7 +74,7 @@ fn own(folder: &Path) -> io::Result<File> {
 }
 
 /// `None`: somebody listens there already.
-fn listen(path: &Path) -> Result<Option<(Place, UnixListener)>, WatchError> {
+fn listen(path: &Path) -> Result<Option<(Place, UnixListener)>, ObserveError> {
     let try_it = || -> io::Result<Option<(Place, UnixListener)>> {
         let listener = match UnixListener::bind(path) {
             Err(e) if e.kind() == ErrorKind::AddrInUse => {
@@ -91,7 +91,7 @@ fn listen(path: &Path) -> Result<Option<(Place, UnixListener)>, WatchError> {
         let path = path.to_owned();
         Ok(Some((Place { path, inode }, listener)))
     };
-    try_it().map_err(|error| WatchError::Listen {
+    try_it().map_err(|error| ObserveError::Listen {
         at: path.display().to_string(),
         error,
     })
@@ -199,13 +199,13 @@ mod tests {
         let first = place(Some(&path), &folder.0).unwrap();
         assert!(matches!(
             place(Some(&path), &folder.0),
-            Err(WatchError::Taken(_))
+            Err(ObserveError::Taken(_))
         ));
         drop(first);
         fs::write(&path, "a file of somebody").unwrap();
         assert!(matches!(
             place(Some(&path), &folder.0),
-            Err(WatchError::Listen { .. })
+            Err(ObserveError::Listen { .. })
         ));
         assert_eq!(fs::read_to_string(&path).unwrap(), "a file of somebody");
     }

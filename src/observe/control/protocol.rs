@@ -51,6 +51,8 @@ struct Emulator {
     threshold: u64,
     since_mono_ns: u64,
     mono_ns: Option<u64>,
+    #[expect(dead_code, reason = "of a batch the worst is told")]
+    count: Option<u64>,
 }
 
 #[derive(Deserialize)]

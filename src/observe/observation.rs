@@ -61,7 +61,7 @@ pub struct Setup {
 
 /// A run.
 #[derive(Debug)]
-pub struct Session<S> {
+pub struct Observation<S> {
     pub(super) source: S,
     pub(super) setup: Setup,
     pub(super) tally: Tally,
@@ -102,7 +102,7 @@ impl From<MonitorError> for Stop {
     }
 }
 
-impl<S: Source> Session<S> {
+impl<S: Source> Observation<S> {
     /// Nothing is written yet.
     pub fn new(source: S, setup: Setup) -> Self {
         let tally = Tally::new(setup.config.alarms.limit);
@@ -117,7 +117,7 @@ impl<S: Source> Session<S> {
     }
 
     /// Writes the start line, then a line for each event, until it is over or `stop` is
-    /// ready. The end line comes with [`Session::finish`].
+    /// ready. The end line comes with [`Observation::finish`].
     pub async fn run(&mut self, until: Until, stop: impl Future<Output = ()>) -> Ended {
         let over = async {
             tokio::select! {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::WatchError;
+use super::ObserveError;
 use super::control::{FOLDER, sockets};
 
 /// How long a monitor may take to answer.
@@ -17,31 +17,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Sends `message` to the monitor at `socket`, or to all that run. Returns how many took it.
 ///
 /// # Errors
-/// [`WatchError::NoMonitor`], [`WatchError::Refused`], [`WatchError::NotAllowed`],
-/// [`WatchError::Talk`]; all monitors were told, the first failure counts.
-pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, WatchError> {
+/// [`ObserveError::NoMonitor`], [`ObserveError::Refused`], [`ObserveError::NotAllowed`],
+/// [`ObserveError::Talk`]; all monitors were told, the first failure counts.
+pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveError> {
     if let Some(path) = socket {
         return match tell_one(path, message)? {
             true => Ok(1),
-            false => Err(WatchError::NoMonitor(path.display().to_string())),
+            false => Err(ObserveError::NoMonitor(path.display().to_string())),
         };
     }
     let folder = Path::new(FOLDER);
-    let paths = sockets(folder).map_err(|error| WatchError::Talk {
+    let paths = sockets(folder).map_err(|error| ObserveError::Talk {
         path: folder.to_owned(),
         error,
     })?;
     let results: Vec<_> = paths.iter().map(|path| tell_one(path, message)).collect();
     let told: Vec<bool> = results.into_iter().collect::<Result<_, _>>()?;
     match told.into_iter().filter(|told| *told).count() {
-        0 => Err(WatchError::NoMonitor(FOLDER.into())),
+        0 => Err(ObserveError::NoMonitor(FOLDER.into())),
         told => Ok(told),
     }
 }
 
 /// False: nobody listens there.
-fn tell_one(path: &Path, message: &Value) -> Result<bool, WatchError> {
-    let talk = |error| WatchError::Talk {
+fn tell_one(path: &Path, message: &Value) -> Result<bool, ObserveError> {
+    let talk = |error| ObserveError::Talk {
         path: path.to_owned(),
         error,
     };
@@ -65,8 +65,8 @@ fn tell_one(path: &Path, message: &Value) -> Result<bool, WatchError> {
     match answer["error"].as_str() {
         None => Ok(true),
         Some(error) if answer["denied"] == Value::Bool(true) => {
-            Err(WatchError::NotAllowed(error.into()))
+            Err(ObserveError::NotAllowed(error.into()))
         }
-        Some(error) => Err(WatchError::Refused(error.into())),
+        Some(error) => Err(ObserveError::Refused(error.into())),
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::protocol::{Message, Refusal, answer, parse};
-use crate::watch::Request;
+use crate::observe::Request;
 
 /// Longest line; a report has some hundred bytes.
 const MAX_LINE: usize = 4096;
@@ -55,13 +55,19 @@ async fn converse(mut stream: UnixStream, requests: &mpsc::Sender<Request>) -> i
     let trusted = uid == 0 || uid == rustix::process::geteuid().as_raw();
     let (reader, mut writer) = stream.split();
     let mut reader = BufReader::with_capacity(MAX_LINE, reader);
+    let mut hears = true;
     while let Some(line) = next_line(&mut reader).await? {
         let result = match line {
             Ok(line) if line.trim_ascii().is_empty() => continue,
             Ok(line) => obey(&line, trusted, requests).await,
             Err(refusal) => Err(refusal),
         };
-        timeout(PATIENCE, writer.write_all(answer(&result).as_bytes())).await??;
+        if hears {
+            let answer = answer(&result);
+            let sent = timeout(PATIENCE, writer.write_all(answer.as_bytes())).await?;
+            // Who sends and goes has still said something.
+            hears = sent.is_ok();
+        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use rustix::system::uname;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Source;
-use super::session::{Session, Stop};
+use super::observation::{Observation, Stop};
 
 /// How long a slow reader or disk is waited for at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
@@ -92,7 +92,7 @@ impl Finished {
     }
 }
 
-impl<S: Source> Session<S> {
+impl<S: Source> Observation<S> {
     /// One sentence for each resource that was asked for and cannot be watched.
     pub fn unknown(&self) -> Vec<String> {
         why_unknown(&self.watched(), &self.hooks())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why a run could not begin, or a running monitor not be reached.
 #[derive(Debug, thiserror::Error)]
-pub enum WatchError {
+pub enum ObserveError {
     #[error("cannot listen on {at}: {error}")]
     Listen { at: String, error: io::Error },
     #[error("{} belongs to a monitor that is running", .0.display())]
@@ -25,7 +25,7 @@ pub enum WatchError {
     NotAllowed(String),
 }
 
-impl WatchError {
+impl ObserveError {
     /// After sysexits.h.
     pub fn exit_code(&self) -> u8 {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
