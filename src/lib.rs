@@ -7,3 +7,4 @@ pub mod engine;
 pub mod link;
 pub mod netlink;
 pub mod profile;
+pub mod text;
