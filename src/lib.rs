@@ -8,3 +8,4 @@ pub mod link;
 pub mod netlink;
 pub mod profile;
 pub mod text;
+pub mod watch;

@@ -88,6 +88,13 @@ impl Mistakes {
             + 1
     }
 
+    /// What the text is called that `mistake` is in.
+    pub fn origin(&self, mistake: &Mistake) -> &str {
+        self.sources
+            .get(mistake.at.source)
+            .map_or("", |source| &source.origin)
+    }
+
     /// The text that `mistake` is about.
     pub fn underlined(&self, mistake: &Mistake) -> &str {
         self.text_of(mistake)
@@ -115,10 +122,7 @@ impl Mistakes {
     }
 
     fn one(&self, renderer: &Renderer, mistake: &Mistake) -> String {
-        let origin = self
-            .sources
-            .get(mistake.at.source)
-            .map_or("", |source| &source.origin);
+        let origin = self.origin(mistake);
         let span = mistake.at.span.clone();
         let snippet = Snippet::source(self.text_of(mistake)).path(origin);
         let group = Level::ERROR

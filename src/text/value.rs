@@ -62,7 +62,7 @@ pub(crate) fn toml_value(
 fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Error) -> Mistake {
     let span = error.span().unwrap_or(0..within.len());
     let span = on_characters(text, within.start + span.start, within.start + span.end);
-    let help = "TOML is `key = \"value\"` lines under headers such as `[up]`";
+    let help = "TOML is `key = \"value\"` lines under [headers]";
     Mistake::new(
         &At { source, span },
         format!("not valid TOML: {}", error.message()),
