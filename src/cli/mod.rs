@@ -67,7 +67,7 @@ enum Verb {
     Set(set::Args),
     List(list::Args),
     Doctor(doctor::Args),
-    Monitor(monitor::Args),
+    Monitor(Box<monitor::Args>),
     Profile(profile::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),

@@ -162,6 +162,9 @@ fn psi(reader: &mut Reader, draft: &Draft) -> Option<Psi> {
         let help = "give both, such as stall = \"150ms\" and window = \"1s\"";
         Mistake::new(at, format!("`{given}` without `{missing}`"), help)
     };
+    if draft.psi_unread {
+        return None;
+    }
     match (&draft.psi_stall, &draft.psi_window) {
         (None, None) => None,
         (Some(stall), window) => {

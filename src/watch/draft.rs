@@ -34,6 +34,8 @@ pub(super) struct Draft {
     pub late: Slot<Setting<Duration>>,
     pub psi_stall: Slot<Setting<Duration>>,
     pub psi_window: Slot<Duration>,
+    /// One of them was given, but makes no sense: it is not missing.
+    pub psi_unread: bool,
     pub limit: Slot<u32>,
     pub group_by: Slot<GroupBy>,
 }
@@ -214,6 +216,7 @@ impl Merge<'_> {
 
     fn psi(&mut self, draft: &mut Draft, entry: &Entry) {
         let value = &entry.value;
+        let before = self.reader.mistakes.len();
         match entry.key.value.as_str() {
             "stall" => self.put(&mut draft.psi_stall, value, |v| {
                 or_off(v, |v| value::time(v, "stall", value::STALL_NS))
@@ -222,6 +225,7 @@ impl Merge<'_> {
                 value::time(v, "window", value::PSI_WINDOW_NS)
             }),
         }
+        draft.psi_unread |= self.reader.mistakes.len() > before;
     }
 
     fn alarms(&mut self, draft: &mut Draft, entry: &Entry) {

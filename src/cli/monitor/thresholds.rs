@@ -146,3 +146,74 @@ impl Thresholds {
         arguments
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        thresholds: Thresholds,
+    }
+
+    fn config(line: &str) -> Result<Config, Failure> {
+        let words = ["emud"].into_iter().chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap().thresholds.config()
+    }
+
+    /// Each flag sets its key and nothing else.
+    #[test]
+    fn every_flag_is_its_key() {
+        let flags = [
+            ("--cpu-theta 5ms", "cpu.theta = \"5ms\""),
+            ("--cpu-basis idle", "cpu.basis = \"idle\""),
+            ("--network-window 5ms", "network.window = \"5ms\""),
+            ("--external 5Gbit", "network.external = \"5Gbit\""),
+            ("--internal 5Gbit", "network.internal = \"5Gbit\""),
+            (
+                "--class a=external --class b=ignored",
+                "network.class = { a = \"external\", b = \"ignored\" }",
+            ),
+            (
+                "--device a=5Gbit --device b.1=1Gbit",
+                "network.device = { a = \"5Gbit\", \"b.1\" = \"1Gbit\" }",
+            ),
+            ("--memory-window 5ms", "memory.window = \"5ms\""),
+            ("--page-ins 5", "memory.page-ins = 5"),
+            ("--page-outs off", "memory.page-outs = \"off\""),
+            ("--disk-theta 5ms", "disk.theta = \"5ms\""),
+            ("--disk sda=5ms", "disk.device.sda = \"5ms\""),
+            ("--late 5ms", "emulator.late = \"5ms\""),
+            ("--psi 5ms/1s", "psi = { stall = \"5ms\", window = \"1s\" }"),
+            ("--group-by command", "alarms.group-by = \"command\""),
+            ("--limit 5", "alarms.limit = 5"),
+            (
+                "--set cpu.theta=5ms --set disk=off",
+                "cpu.theta = \"5ms\"\ndisk = \"off\"",
+            ),
+            (
+                "--only cpu,memory --only cpu,memory",
+                "network = \"off\"\ndisk = \"off\"\nemulator = \"off\"",
+            ),
+        ];
+        for (flag, toml) in flags {
+            let expected = watch::parse(toml, "").unwrap();
+            assert_ne!(expected, Config::default());
+            assert_eq!(config(flag).unwrap(), expected, "{flag}");
+        }
+    }
+
+    #[test]
+    fn exit_codes() {
+        assert_eq!(config("--cpu-theta 0ms").unwrap_err().code, 64);
+        assert_eq!(config("--config /no/such").unwrap_err().code, 66);
+        let file = std::env::temp_dir().join(format!("emud-thresholds-{}", std::process::id()));
+        std::fs::write(&file, "[gpu]").unwrap();
+        let line = format!("--config {} --limit 0", file.display());
+        assert_eq!(config(&line).unwrap_err().code, 65);
+        std::fs::remove_file(&file).unwrap();
+    }
+}
