@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the monitor is told of emulated links, from outside their namespaces.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use emud::abi::{EMUD_DOWN, EMUD_UP};
 use emud::link::emulated::{Emulated, emulated};
 use emud::link::saved;
+use serde_json::{Value, json};
 
-use crate::lab::{Engine, Lab};
+use crate::lab::{Engine, Lab, sh, wait_until};
 
 /// The links of this laboratory; there may be others on the machine.
 fn of(lab: &Lab) -> Vec<Emulated> {
@@ -58,4 +62,50 @@ pub fn found(engine: Engine) {
         lab.detach();
         assert_eq!(of(&lab), [], "{more}, after detach");
     }
+}
+
+/// A holder that was stopped releases its frames late, and a monitor hears of it.
+pub fn holder_tells_monitors() {
+    const FOLDER: &str = "/run/emud";
+    let lab = Lab::new();
+    std::fs::create_dir_all(FOLDER).unwrap();
+    let path = format!("{FOLDER}/monitor-test-{}.sock", std::process::id());
+    let listener = UnixListener::bind(&path).unwrap();
+    let told = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    });
+    lab.attach(Engine::Hold, "[link]\ndelay = \"20ms\"\n", &[]);
+    let holder = lab.shown("/up/holder/pid");
+    // Shorter than the lease, so that the frames do wait for it.
+    sh(&format!("kill -STOP {holder}"));
+    let ping = format!("ping -q -c 1 -W 2 {}", Lab::B4);
+    let ping = std::thread::spawn({
+        let namespace = lab.a.clone();
+        move || sh(&format!("ip netns exec {namespace} {ping}"))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    sh(&format!("kill -CONT {holder}"));
+    ping.join().unwrap();
+    let line: Value = serde_json::from_str(&told.join().unwrap()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    println!("    {line}");
+    let link = of(&lab)[0];
+    assert_eq!(
+        (&line["type"], &line["failure"]),
+        (&json!("emulator"), &json!("late"))
+    );
+    assert_eq!(line["name"], "va");
+    assert_eq!(line["ifindex"], link.interface);
+    assert_eq!(line["netns"], link.netns);
+    let number = |key: &str| line[key].as_u64().unwrap();
+    let late_ns = number("mono_ns") - number("since_mono_ns");
+    assert!(number("value") > number("threshold"), "{line}");
+    assert!(late_ns >= number("value"), "{line}");
+    // The holder's own account is a report later.
+    wait_until("shown as late", Duration::from_secs(2), || {
+        lab.shown("/up/holder/late") >= 1
+    });
 }
