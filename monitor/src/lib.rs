@@ -6,10 +6,18 @@
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
 //! noticed).
 
+mod abi;
 pub mod config;
+mod decode;
+mod empty;
 pub mod event;
+mod hooks;
+mod ladders;
 mod monitor;
+mod names;
+mod settings;
+mod swaps;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{Emulated, Monitor, MonitorError};
