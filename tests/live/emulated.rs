@@ -4,19 +4,27 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use emud::abi::{EMUD_DOWN, EMUD_UP};
-use emud::link::emulated::{Emulated, emulated};
+use emud::link::emulated::{Emulated, Found, Search};
 use emud::link::saved;
 use serde_json::{Value, json};
 
 use crate::lab::{Engine, Lab, sh, wait_until};
 
+fn search(search: &mut Search) -> Found {
+    let found = search.run().unwrap();
+    assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    found
+}
+
 /// The links of this laboratory; there may be others on the machine.
 fn of(lab: &Lab) -> Vec<Emulated> {
-    let found = emulated().unwrap();
-    assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    among(lab, search(&mut Search::default()))
+}
+
+fn among(lab: &Lab, found: Found) -> Vec<Emulated> {
     let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).unwrap();
     let mut links = found.links;
     links.retain(|link| u64::from(link.netns) == netns.ino());
@@ -33,7 +41,8 @@ fn index(lab: &Lab, device: &str) -> u32 {
 /// nothing after detach.
 pub fn found(engine: Engine) {
     let lab = Lab::new();
-    assert_eq!(of(&lab), []);
+    let mut again = Search::default();
+    assert_eq!(among(&lab, search(&mut again)), []);
     let va = index(&lab, "va");
     let devices = match engine {
         Engine::Fq => ["va".to_owned(), format!("emud-ifb-{va}")],
@@ -57,10 +66,26 @@ pub fn found(engine: Engine) {
         lab.attach(engine, "hsdpa", &["--direction", more]);
         let expected: Vec<_> = directions.iter().map(|d| link(&lab, *d)).collect();
         assert_eq!(of(&lab), expected, "{more}");
+        assert_eq!(among(&lab, search(&mut again)), expected, "{more}");
+        assert_eq!(among(&lab, search(&mut again)), expected, "{more}");
+        let by_kernel = search(&mut again).released_by_kernel();
+        let ours = by_kernel.iter().filter(|e| e.netns == expected[0].netns);
+        let in_fq = if engine == Engine::Fq {
+            expected.len()
+        } else {
+            0
+        };
+        assert_eq!(ours.count(), in_fq, "{more}");
         lab.emud(&["set", "va", "loss=1%"]).expect(0);
         assert_eq!(of(&lab), expected, "{more}, after set");
         lab.detach();
         assert_eq!(of(&lab), [], "{more}, after detach");
+        // The kernel frees a program some time after the last filter is gone.
+        let begin = Instant::now();
+        while !among(&lab, search(&mut again)).is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(5), "{more}, known");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
