@@ -9,7 +9,7 @@
 mod abi;
 pub mod config;
 mod decode;
-mod empty;
+pub mod empty;
 pub mod event;
 mod hooks;
 mod ladders;

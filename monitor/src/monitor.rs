@@ -112,7 +112,7 @@ impl Monitor {
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&settings, &btf)?;
         let stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).ok();
-        let empty_probe_ns = empty::cost_ns(&mut bpf).unwrap_or(0.0);
+        let empty_probe_ns = empty::call_ns(&mut bpf).unwrap_or(0.0);
         tell_rules(&mut bpf, &settings)?;
         let ring = RingBuf::try_from(take(&mut bpf, "emud_ring")?).map_err(at("emud_ring"))?;
         let counters = take(&mut bpf, "emud_counters")?;
