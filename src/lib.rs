@@ -8,3 +8,5 @@ pub mod link;
 pub mod netlink;
 pub mod observe;
 pub mod profile;
+pub mod text;
+pub mod watch;

@@ -74,7 +74,7 @@ enum Verb {
     Set(set::Args),
     List(list::Args),
     Doctor(doctor::Args),
-    Monitor(monitor::Args),
+    Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
     Profile(profile::Args),
     Completions(generate::CompletionArgs),
@@ -102,7 +102,7 @@ impl Cli {
             Verb::Profile(args) => profile::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
-            Verb::Monitor(args) => return monitor::run(args),
+            Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
         }?;

@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
-use aya::programs::{ProgramError, SchedClassifier, loaded_programs};
+use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
 use crate::abi;
@@ -36,6 +36,8 @@ pub enum DatapathError {
     Abi { found: u32 },
     #[error("no BPF program has the id {0}")]
     NoProgram(u32),
+    #[error("cannot look through the loaded BPF programs: {0}")]
+    Search(ProgramError),
     #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
     TooLong(usize),
 }
@@ -182,34 +184,14 @@ impl Maps {
             .filter_map(Result::ok)
             .find(|p| p.id() == id)
             .ok_or(DatapathError::NoProgram(id))?;
-        let ids = info
-            .map_ids()
-            .map_err(|source| DatapathError::Program { name: "", source })?
-            .unwrap_or_default();
-        let mut found = Vec::new();
-        for id in ids {
-            let data = MapData::from_id(id).map_err(|source| DatapathError::Map {
-                name: "by id",
-                source,
-            })?;
-            let name = data
-                .info()
-                .map(|i| i.name_as_str().unwrap_or_default().to_owned())
-                .map_err(|source| DatapathError::Map {
-                    name: "by id",
-                    source,
-                })?;
-            found.push((name, data));
-        }
+        let mut found = maps_of(&info, |_| true, usize::MAX)?;
         let maps = Self::from_named(|name| {
             let at = found.iter().position(|(n, _)| n == name);
             let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
             Map::from_map_data(data).map_err(|source| DatapathError::Map { name, source })
         })?;
-        match maps.control()?.abi {
-            abi::EMUD_ABI => Ok(maps),
-            found => Err(DatapathError::Abi { found }),
-        }
+        speaks(maps.control()?.abi)?;
+        Ok(maps)
     }
 
     fn from_named(
@@ -244,14 +226,16 @@ impl Maps {
         self.control.get(&0, 0).map_err(at("emud_control"))
     }
 
-    /// First write after loading: which device this is for.
+    /// First write after loading: which device this is for, and the inode number
+    /// of its network namespace (32 bits in every kernel; 0: of no device that counts).
     ///
     /// # Errors
     /// The map cannot be written.
-    pub fn init(&mut self, ifindex: u32) -> Result<(), DatapathError> {
+    pub fn init(&mut self, ifindex: u32, netns: u64) -> Result<(), DatapathError> {
         let control = abi::emud_control {
             abi: abi::EMUD_ABI,
             ifindex,
+            netns: u32::try_from(netns).unwrap_or(0),
             ..Default::default()
         };
         self.control.set(0, control, 0).map_err(at("emud_control"))
@@ -384,6 +368,64 @@ impl Maps {
     }
 }
 
+/// The maps of a loaded program whose names are wanted, `most` of them.
+fn maps_of(
+    info: &ProgramInfo,
+    wanted: impl Fn(&str) -> bool,
+    most: usize,
+) -> Result<Vec<(String, MapData)>, DatapathError> {
+    let ids = info
+        .map_ids()
+        .map_err(|source| DatapathError::Program { name: "", source })?
+        .unwrap_or_default();
+    let mut found = Vec::new();
+    for id in ids {
+        let data = MapData::from_id(id).map_err(at("by id"))?;
+        let info = data.info().map_err(at("by id"))?;
+        let name = info.name_as_str().unwrap_or_default();
+        if wanted(name) {
+            found.push((name.to_owned(), data));
+        }
+        if found.len() == most {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The device that a loaded program is for and what a direction runs on it, from
+/// two of the maps: opening a map takes most of the time.
+///
+/// # Errors
+/// The program is gone, or not of this version of emud.
+pub(super) fn look(
+    info: &ProgramInfo,
+    direction: u32,
+) -> Result<(abi::emud_control, abi::emud_link), DatapathError> {
+    const CONTROL: &str = "emud_control";
+    const LINKS: &str = "emud_links";
+    let mut found = maps_of(info, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut take = |name: &'static str| {
+        let place = found.iter().position(|(found, _)| found == name);
+        let (_, data) = found.swap_remove(place.ok_or(DatapathError::Missing(name))?);
+        Map::from_map_data(data).map_err(at(name))
+    };
+    let control: Array<_, abi::emud_control> = take(CONTROL)?.try_into().map_err(at(CONTROL))?;
+    let control = control.get(&0, 0).map_err(at(CONTROL))?;
+    speaks(control.abi)?;
+    let links: Array<_, abi::emud_link> = take(LINKS)?.try_into().map_err(at(LINKS))?;
+    let slot = slot(direction, control.generation);
+    Ok((control, links.get(&slot, 0).map_err(at(LINKS))?))
+}
+
+/// Whether a classifier is one of this emud's.
+fn speaks(found: u32) -> Result<(), DatapathError> {
+    match found {
+        abi::EMUD_ABI => Ok(()),
+        found => Err(DatapathError::Abi { found }),
+    }
+}
+
 fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { name, source }
 }
@@ -403,10 +445,11 @@ fn grace_period() {
 impl DatapathError {
     /// The exit code for it, after sysexits.h.
     pub fn exit_code(&self) -> u8 {
+        let root = rustix::process::geteuid().is_root();
         match self {
-            Self::Load(_) | Self::Program { .. } if !rustix::process::geteuid().is_root() => 77,
+            Self::Load(_) | Self::Program { .. } | Self::Search(_) if !root => 77,
             Self::Load(_) | Self::Program { .. } => 69,
-            Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
             Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
         }
     }

@@ -4,11 +4,12 @@
 //!
 //! Two threads, so that nobody who asks can keep the monitor from what it notices. The
 //! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
-//! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics and
-//! runs commands; it only sends the first one short requests.
+//! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics, looks
+//! for emulated links and runs commands; it only sends the first one short requests.
 
 pub mod client;
 mod control;
+mod emulated;
 mod error;
 mod metrics;
 mod observation;

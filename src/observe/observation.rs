@@ -6,11 +6,11 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use emud_monitor::MonitorError;
 use emud_monitor::config::Config;
 use emud_monitor::event::{Alarm, Event, Hook, Resource, Watched};
-use emud_monitor::log::{ClearLine, Drops, EndReason, Line, Log, PerResource, mono_ns};
+use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
 use emud_monitor::psi::Psi;
+use emud_monitor::{Emulated, MonitorError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Interval, interval_at, sleep};
@@ -33,6 +33,10 @@ pub enum Request {
     Reset(oneshot::Sender<Result<(), String>>),
     /// For the metrics.
     Measure(oneshot::Sender<Result<Measures, String>>),
+    /// These devices are emulated now.
+    Emulated(Vec<Emulated>),
+    /// It cannot be found out which devices are emulated.
+    NoLinks(String),
 }
 
 /// When a run ends by itself; none: never.
@@ -68,6 +72,7 @@ pub struct Observation<S> {
     pub(super) overflowed: u64,
     pub(super) process_ns_before: u64,
     told: (u64, PerResource<u64>),
+    links_unknown: bool,
 }
 
 /// Why the loop ends.
@@ -113,6 +118,7 @@ impl<S: Source> Observation<S> {
             tally,
             overflowed: 0,
             process_ns_before: process_ns(),
+            links_unknown: false,
         }
     }
 
@@ -241,8 +247,33 @@ impl<S: Source> Observation<S> {
             Request::Measure(answer) => {
                 let _ = answer.send(self.measure().map_err(|e| e.to_string()));
             }
+            Request::Emulated(devices) => return self.emulated(&devices),
+            Request::NoLinks(error) => self.no_links(&error),
         }
         Ok(())
+    }
+
+    /// Judges packets of these devices from now on. The first ones bring hooks with them.
+    fn emulated(&mut self, devices: &[Emulated]) -> Result<(), Stop> {
+        let tried = self.source.hooks().len();
+        if let Err(e) = self.source.set_emulated(devices) {
+            self.no_links(&e.to_string());
+        }
+        let hooks = self.source.hooks().get(tried..).unwrap_or_default();
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let line = HooksLine {
+            mono_ns: mono_ns(),
+            hooks: hooks.to_vec(),
+            watched: self.watched(),
+        };
+        self.write(&Line::Hooks(line)).map(drop)
+    }
+
+    fn no_links(&mut self, error: &str) {
+        self.links_unknown = true;
+        eprintln!("emud: emulated links are not watched: {error}");
     }
 
     fn measure(&self) -> Result<Measures, MonitorError> {
@@ -284,6 +315,7 @@ impl<S: Source> Observation<S> {
         let watched = |resource| match resource {
             Resource::Application if self.setup.socket.is_some() => Watched::Yes,
             Resource::Application => Watched::Unknown,
+            Resource::Emulator if self.links_unknown => Watched::Unknown,
             resource => self.source.watched(resource),
         };
         let pair = |resource| (resource, watched(resource));

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
-use super::{ObserveError, Request, control, metrics};
+use super::{ObserveError, Request, control, emulated, metrics};
 
 /// Requests on their way to the observation.
 const REQUESTS: usize = 64;
@@ -28,6 +28,8 @@ pub struct SideParts {
     pub metrics: Option<TcpListener>,
     /// Shell command to run once per alarm.
     pub on_alarm: Option<String>,
+    /// Look for emulated links, which come and go.
+    pub emulated: bool,
 }
 
 /// The running thread.
@@ -72,6 +74,9 @@ impl Side {
         };
         let work = async move {
             serving.begin(&requests);
+            if parts.emulated {
+                tokio::spawn(emulated::follow(requests.clone()));
+            }
             drop(requests);
             let counts = run(runner, ended, hurried).await;
             // Nobody waits for it if the observation failed.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use emud_monitor::event::{Cost, Dropped, Event, Hook, Resource, Watched};
-use emud_monitor::{Monitor, MonitorError};
+use emud_monitor::{Emulated, Monitor, MonitorError};
 
 /// Where events come from: the monitor in the kernel. The functions are those of
 /// [`Monitor`], with its errors.
@@ -20,6 +20,7 @@ pub trait Source {
     fn reset_limit(&mut self) -> Result<(), MonitorError>;
     fn costs(&self) -> Result<Vec<Cost>, MonitorError>;
     fn empty_probe_ns(&self) -> f64;
+    fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError>;
 }
 
 impl Source for Monitor {
@@ -57,5 +58,9 @@ impl Source for Monitor {
 
     fn empty_probe_ns(&self) -> f64 {
         self.empty_probe_ns()
+    }
+
+    fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError> {
+        self.set_emulated(devices)
     }
 }

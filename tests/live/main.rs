@@ -10,6 +10,7 @@
 
 mod bulk;
 mod change;
+mod emulated;
 mod frames;
 mod lab;
 mod loss;
@@ -33,6 +34,7 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),
     ("change::set_is_atomic", change::set_is_atomic),
+    ("emulated::found", emulated::found),
     ("frames::ipv6", frames::ipv6),
     ("frames::neighbours", frames::neighbours),
     ("frames::other_frames", frames::other_frames),
@@ -79,6 +81,10 @@ fn main() -> ExitCode {
         }
     }
     trials.push(trial("both::malformed::check", malformed::check));
+    if engines.contains(&Engine::Hold) {
+        let test = emulated::holder_tells_monitors;
+        trials.push(trial("hold::emulated::holder_tells_monitors", test));
+    }
     if engines.len() == 2 {
         trials.push(trial("both::loss::same", loss::same_under_both_engines));
     }

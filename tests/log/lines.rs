@@ -69,6 +69,7 @@ fn full_config() -> Config {
 fn every_line() -> Vec<Value> {
     let mut running = run(Wanted {
         config: full_config(),
+        emulated: true,
         ..Wanted::default()
     });
     for (episode, (resource, scope, unit)) in scopes().into_iter().enumerate() {
@@ -100,8 +101,8 @@ fn every_line_is_as_described() {
     let lines = every_line();
     assert_valid(&lines);
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
-    let counts = ["start", "alarm", "clear", "drops", "end"].map(of);
-    assert_eq!(counts, [1, scopes().len(), scopes().len(), 1, 1]);
+    let counts = ["start", "hooks", "alarm", "clear", "drops", "end"].map(of);
+    assert_eq!(counts, [1, 1, scopes().len(), scopes().len(), 1, 1]);
     let network = &lines[0]["config"]["network"];
     assert_eq!(network["device_bytes"], json!({"eth0": 1_125_000}));
     assert_eq!(network["class"], json!({"eth1": "ignored"}));

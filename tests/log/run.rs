@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use emud::observe::{Finished, Observation, Setup, Side, SideParts, Source, Until};
+use emud::observe::{Finished, Observation, Request, Setup, Side, SideParts, Source, Until};
 use emud_monitor::event::{
     Alarm, Clear, Cost, Dropped, Event, Hook, Resource, Scope, Share, Unit, Watched,
 };
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet, mono_ns};
-use emud_monitor::{Config, MonitorError};
+use emud_monitor::{Config, Emulated, MonitorError};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -83,6 +83,14 @@ impl Source for Fed {
     fn empty_probe_ns(&self) -> f64 {
         40.0
     }
+
+    /// The first device brings a hook.
+    fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError> {
+        if !devices.is_empty() {
+            self.hooks.push(hook("emulator", "tp_btf/late", None, None));
+        }
+        Ok(())
+    }
 }
 
 /// What a test wants of an observation.
@@ -93,6 +101,8 @@ pub struct Wanted {
     pub until: Until,
     pub beside: Option<PathBuf>,
     pub text: bool,
+    /// A link is emulated, as the other thread finds out after the start.
+    pub emulated: bool,
 }
 
 /// An observation that runs.
@@ -137,7 +147,18 @@ fn observation(
         .unwrap();
     runtime.block_on(async {
         let socket = wanted.parts.control.is_some().then(|| "/here".to_owned());
-        let (side, (requests, commands)) = Side::start(wanted.parts).unwrap();
+        let (side, (mut from_side, commands)) = Side::start(wanted.parts).unwrap();
+        let (to_here, requests) = mpsc::channel(64);
+        if wanted.emulated {
+            let (netns, ifindex) = (7, 2);
+            let found = vec![Emulated { netns, ifindex }];
+            to_here.send(Request::Emulated(found)).await.unwrap();
+        }
+        tokio::spawn(async move {
+            while let Some(request) = from_side.recv().await {
+                let _ = to_here.send(request).await;
+            }
+        });
         let beside = (wanted.beside).map(|path| FileLog::new(File::create(path).unwrap()).unwrap());
         let format = if wanted.text {
             Format::Text
@@ -198,13 +219,16 @@ impl Running {
     }
 }
 
-fn hooks() -> Vec<Hook> {
-    let hook = |criterion: &str, hook: &str, refused: Option<&str>, caveat: Option<&str>| Hook {
+fn hook(criterion: &str, hook: &str, refused: Option<&str>, caveat: Option<&str>) -> Hook {
+    Hook {
         criterion: criterion.into(),
         hook: hook.into(),
         refused: refused.map(Into::into),
         caveat: caveat.map(Into::into),
-    };
+    }
+}
+
+fn hooks() -> Vec<Hook> {
     vec![
         hook("cpu", "tp_btf/sched_switch", None, Some("softirqs")),
         hook(

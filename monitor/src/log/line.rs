@@ -18,6 +18,7 @@ pub type PerResource<T> = BTreeMap<Resource, T>;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     Start(Box<Start>),
+    Hooks(HooksLine),
     Alarm(Alarm),
     Clear(ClearLine),
     Drops(Drops),
@@ -54,6 +55,16 @@ pub struct Host {
     /// CPUs online.
     pub cpus: u32,
     pub hostname: String,
+}
+
+/// Hooks that were tried after the start: those for emulated links come with the first one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HooksLine {
+    pub mono_ns: u64,
+    /// The new ones alone.
+    pub hooks: Vec<Hook>,
+    /// From now on.
+    pub watched: PerResource<Watched>,
 }
 
 /// The end of an episode.
@@ -193,6 +204,7 @@ impl Line {
     pub fn mono_ns(&self) -> u64 {
         match self {
             Self::Start(start) => start.mono_ns,
+            Self::Hooks(line) => line.mono_ns,
             Self::Alarm(alarm) => alarm.mono_ns,
             Self::Clear(line) => line.clear.mono_ns,
             Self::Drops(drops) => drops.mono_ns,
@@ -207,6 +219,7 @@ impl Line {
     pub fn json(&self, clock: &Clock) -> serde_json::Result<String> {
         let mut text = match self {
             Self::Start(start) => self.stamped("start", clock, start),
+            Self::Hooks(hooks) => self.stamped("hooks", clock, hooks),
             Self::Alarm(alarm) => self.stamped("alarm", clock, alarm),
             Self::Clear(clear) => self.stamped("clear", clock, clear),
             Self::Drops(drops) => self.stamped("drops", clock, drops),

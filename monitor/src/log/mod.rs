@@ -13,8 +13,8 @@ mod writer;
 pub use clock::{Clock, mono_ns};
 pub use file::FileLog;
 pub use line::{
-    ClearLine, CostLine, Drops, End, EndReason, Host, Line, OnAlarm, Overhead, PerResource, SCHEMA,
-    Start, Verdict,
+    ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
+    PerResource, SCHEMA, Start, Verdict,
 };
 pub use text::{printable, why_unknown};
 pub use thresholds::Thresholds;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::{ClearLine, Clock, Drops, End, Line, PerResource, Start, Verdict};
+use super::{ClearLine, Clock, Drops, End, HooksLine, Line, PerResource, Start, Verdict};
 use crate::event::{Alarm, Hook, Resource, Scope, Share, Unit, Watched};
 
 /// As many shares as a terminal's line has room for.
@@ -15,6 +15,7 @@ const SHARES: usize = 3;
 pub struct Text {
     /// Why what cannot be watched cannot be: for the summary.
     unknown: Vec<String>,
+    hooks: Vec<Hook>,
 }
 
 /// Without what would move a terminal's cursor or recolour it: names come from any process.
@@ -37,8 +38,14 @@ impl Text {
         let time = time.get(11..23).unwrap_or(&time).to_owned();
         match line {
             Line::Start(line) => {
+                self.hooks.clone_from(&line.hooks);
                 self.unknown = why_unknown(&line.watched, &line.hooks);
                 start(&time, line, &self.unknown)
+            }
+            Line::Hooks(line) => {
+                self.hooks.extend_from_slice(&line.hooks);
+                self.unknown = why_unknown(&line.watched, &self.hooks);
+                hooks(&time, line, &self.unknown)
             }
             Line::Alarm(line) => alarm(&time, line),
             Line::Clear(line) => clear(&time, line),
@@ -107,6 +114,22 @@ fn start(time: &str, start: &Start, unknown: &[String]) -> String {
     }
     for note in &start.notes {
         let _ = writeln!(out, "  note: {}", printable(note));
+    }
+    out
+}
+
+fn hooks(time: &str, line: &HooksLine, unknown: &[String]) -> String {
+    let mut out = String::new();
+    for hook in line.hooks.iter().filter(|hook| hook.refused.is_none()) {
+        let _ = writeln!(
+            out,
+            "{time}Z  {:<11} {}",
+            printable(&hook.criterion),
+            taken(hook)
+        );
+    }
+    for sentence in unknown {
+        let _ = writeln!(out, "{time}Z  {}", printable(sentence));
     }
     out
 }

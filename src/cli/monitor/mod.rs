@@ -2,12 +2,15 @@
 
 mod reset;
 mod run;
+mod thresholds;
 
 use clap::Subcommand;
+use emud::watch;
 
 use super::Failure;
+use thresholds::Thresholds;
 
-/// Notice when the host itself runs out of a resource
+/// Notice in the kernel, within milliseconds, that the host ran out of a resource
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = AFTER_HELP)]
 pub struct Args {
@@ -16,6 +19,14 @@ pub struct Args {
 
     #[command(flatten)]
     run: run::Args,
+
+    /// Print all thresholds as TOML, which --config reads, and end
+    #[arg(long)]
+    print_config: bool,
+
+    // Last: its heading is for all that follows.
+    #[command(flatten)]
+    thresholds: Thresholds,
 }
 
 const AFTER_HELP: &str = "\
@@ -42,7 +53,12 @@ enum Verb {
 /// Returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
     match args.verb {
-        None => run::run(args.run),
-        Some(Verb::Reset(args)) => reset::run(&args).map(|()| super::DONE),
+        None => {}
+        Some(Verb::Reset(args)) => return reset::run(&args).map(|()| super::DONE),
     }
+    let config = args.thresholds.config()?;
+    if args.print_config {
+        return super::out(&watch::to_toml(&config)).map(|()| super::DONE);
+    }
+    run::run(args.run, config)
 }

@@ -7,11 +7,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use emud::link::emulated::Search;
 use emud::observe::{
     FOLDER, Finished, Observation, ObserveError, Place, Setup, Side, SideParts, Stop, Until, place,
     punctual,
 };
-use emud::profile::Time;
+use emud::text::Time;
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor};
@@ -77,14 +78,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What is contention.
-fn config(_args: &Args) -> Result<Config, Failure> {
-    Ok(Config::default())
-}
-
 /// Returns the exit code.
-pub fn run(args: Args) -> Result<u8, Failure> {
-    let config = config(&args)?;
+pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -104,8 +99,14 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         control,
         metrics,
         on_alarm: args.on_alarm,
+        emulated: config.emulator.is_some(),
     })?;
-    let monitor = Monitor::start(&config)?;
+    let mut monitor = Monitor::start(&config)?;
+    if config.emulator.is_some() {
+        // So that the start line has the hooks for them.
+        let found = Search::default().run()?;
+        monitor.set_emulated(&found.released_by_kernel())?;
+    }
     let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;
     // Not before: the kernel's verifier works in this thread, too.
     notes.extend(punctual());

@@ -5,7 +5,7 @@ use emud_monitor::event::{Alarm, Resource, Scope, Unit};
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-use crate::profile::Time;
+use crate::text::Time;
 
 /// What a name may have; it is in every line.
 const MAX_NAME: usize = 256;
