@@ -99,10 +99,10 @@ fn start(time: &str, start: &Start, unknown: &[String]) -> String {
         start.host.cpus,
         start.limit
     );
-    for (resource, watched) in &start.watched {
+    for resource in start.watched.keys() {
         let of_it = |hook: &&Hook| is_of(hook, *resource) && hook.refused.is_none();
         let hooks: Vec<String> = start.hooks.iter().filter(of_it).map(taken).collect();
-        if *watched == Watched::Yes && !hooks.is_empty() {
+        if !hooks.is_empty() {
             let _ = writeln!(out, "  {:<11} {}", name(*resource), hooks.join(", "));
         }
     }

@@ -13,6 +13,7 @@ use emud::observe::{
     punctual,
 };
 use emud::text::Time;
+use emud_monitor::event::Hook;
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor};
@@ -110,9 +111,11 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;
     // Not before: the kernel's verifier works in this thread, too.
     notes.extend(punctual());
+    let psi = config.psi.map(Psi::open);
+    notes.extend(psi.iter().flat_map(|(_, hooks)| hooks).filter_map(refusal));
     let setup = Setup {
         log: Log::new(Clock::now(), format, stdout, beside),
-        psi: config.psi.map(Psi::open),
+        psi,
         config,
         socket: path,
         requests,
@@ -133,6 +136,12 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     observation.close();
     let ran = side.finish(signals.any()).await;
     exit_code(observation.finish(ended, ran))
+}
+
+/// It was asked for by name, and no resource becomes unknown without it.
+fn refusal(hook: &Hook) -> Option<String> {
+    let refused = hook.refused.as_ref()?;
+    Some(format!("{} was refused: {refused}", hook.hook))
 }
 
 fn format(args: &Args) -> Format {

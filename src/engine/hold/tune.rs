@@ -109,6 +109,18 @@ pub(crate) fn set_short_slice(flags: i32) -> io::Result<()> {
     })
 }
 
+/// SCHED_DEADLINE for this thread: ahead of all others, but no more than `runtime_ns` in a
+/// `period_ns`; `flags`: SCHED_FLAG_*.
+pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64, flags: i32) -> io::Result<()> {
+    set_schedule(&libc::sched_attr {
+        sched_policy: libc::SCHED_DEADLINE as u32,
+        sched_runtime: runtime_ns,
+        sched_deadline: period_ns,
+        sched_period: period_ns,
+        ..attributes(flags)
+    })
+}
+
 fn attributes(flags: i32) -> libc::sched_attr {
     libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
