@@ -4,7 +4,7 @@
 //!
 //! One way through the crate: [`config`] (what is contention) → [`Monitor`]
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed).
+//! noticed) → [`log`] (as lines).
 
 mod abi;
 pub mod config;
@@ -13,8 +13,10 @@ pub mod empty;
 pub mod event;
 mod hooks;
 mod ladders;
+pub mod log;
 mod monitor;
 mod names;
+pub mod psi;
 mod settings;
 mod swaps;
 

@@ -8,11 +8,14 @@ use emud::engine::hold::HoldError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
+use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
 pub const EX_UNAVAILABLE: u8 = 69;
 pub const EX_OSERR: u8 = 71;
+pub const EX_CANTCREAT: u8 = 73;
 pub const EX_IOERR: u8 = 74;
 pub const EX_NOPERM: u8 = 77;
 
@@ -50,7 +53,9 @@ from_error!(
     ProfileError,
     LinkError,
     DatapathError,
-    HoldError
+    HoldError,
+    MonitorError,
+    ObserveError
 );
 
 impl From<io::Error> for Failure {

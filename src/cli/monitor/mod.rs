@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+mod reset;
+mod run;
 mod thresholds;
 
+use clap::Subcommand;
 use emud::watch;
 
 use super::Failure;
@@ -9,9 +12,16 @@ use thresholds::Thresholds;
 
 /// Notice in the kernel, within milliseconds, that the host ran out of a resource
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = AFTER_HELP)]
 pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
+    #[command(flatten)]
+    run: run::Args,
+
     /// Print all thresholds as TOML, which --config reads, and end
-    #[arg(long, required = true)]
+    #[arg(long)]
     print_config: bool,
 
     // Last: its heading is for all that follows.
@@ -19,6 +29,36 @@ pub struct Args {
     thresholds: Thresholds,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
-    super::out(&watch::to_toml(&args.thresholds.config()?))
+const AFTER_HELP: &str = "\
+Examples:
+  emud monitor                                     until Ctrl-C, then a summary
+  emud monitor --duration 60s > log.json           a log for programs (docs/log-format.md)
+  emud monitor -o log.json --metrics 127.0.0.1:9109
+  emud monitor --on-alarm 'jq -r .resource | logger -t emud'
+  emud monitor --stop-after 1 > /dev/null || kill $EXPERIMENT
+
+Programs under test report their own contention with `emud alarm`, or with lines of JSON into
+the socket.
+
+Exit codes: 0 nothing was seen, 3 contention was seen, 64 usage, 69 the kernel supports nothing
+that was asked for, 71 the kernel refused, 73 a socket or a file cannot be made, 74 the log
+cannot be written, 77 no permission. A resource that cannot be watched is \"unknown\", on standard
+error and in the log: exit code 0 does not speak for it.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Reset(reset::Args),
+}
+
+/// Returns the exit code.
+pub fn run(args: Args) -> Result<u8, Failure> {
+    match args.verb {
+        None => {}
+        Some(Verb::Reset(args)) => return reset::run(&args).map(|()| super::DONE),
+    }
+    let config = args.thresholds.config()?;
+    if args.print_config {
+        return super::out(&watch::to_toml(&config)).map(|()| super::DONE);
+    }
+    run::run(args.run, config)
 }
