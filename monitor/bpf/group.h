@@ -36,8 +36,7 @@ static __always_inline __u64 emud_group_of(const struct task_struct *task, __u64
 	switch (emud_config.group_by) {
 	case EMUD_BY_NETNS:
 		nsproxy = task->nsproxy;
-		/* NULL in a task that is about to be gone. */
-		return nsproxy ? emud_scalar(scratch, nsproxy->net_ns) : 0;
+		return nsproxy ? emud_scalar(scratch, nsproxy->net_ns) : EMUD_KEY_EXITING;
 	case EMUD_BY_CGROUP:
 		return emud_scalar(scratch, task->cgroups);
 	default:
@@ -115,7 +114,7 @@ static __always_inline void emud_name_group(struct emud_slot *slot,
 	slot->id = 0;
 	slot->hierarchy = 0;
 	slot->name[0] = 0;
-	if (who->key == EMUD_KEY_INTERRUPTS)
+	if (who->key <= EMUD_KEY_EXITING)
 		return;
 	switch (emud_config.group_by) {
 	case EMUD_BY_NETNS:

@@ -74,8 +74,10 @@ struct emud_config {
 /* A part of a busy interval or window. */
 #define EMUD_SLOTS 64
 #define EMUD_NAME_LEN 32
-/* Key of time on top of the idle task. */
+/* Keys of groups that are none: time on top of the idle task; a task that has
+ * given back its namespaces. */
 #define EMUD_KEY_INTERRUPTS 1ULL
+#define EMUD_KEY_EXITING 2ULL
 struct emud_slot {
 	__u64 key; /* what makes the group: a kernel address, a hash; 0: free */
 	__u64 id; /* inode number of namespace or cgroup */
@@ -93,6 +95,7 @@ struct emud_table {
 	__u64 elsewhere; /* amount that found no slot, */
 	__u32 elsewhere_interval; /* in this interval */
 	__u32 pad;
+	__u64 jiffies; /* when the interval was last looked up */
 	struct emud_slot slots[EMUD_SLOTS];
 };
 
