@@ -6,9 +6,11 @@
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
 //! noticed).
 
+pub mod calibrate;
 pub mod config;
 pub mod event;
 mod monitor;
+pub mod record;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};

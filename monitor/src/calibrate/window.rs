@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! An exact sliding sum.
+
+use std::collections::VecDeque;
+
+/// The sum of amounts in (t - window, t].
+#[derive(Debug)]
+pub struct SlidingSum {
+    window_ns: u64,
+    amounts: VecDeque<(u64, u64)>,
+    sum: u64,
+}
+
+/// The sum around an event: it falls between events and rises at them, so these are the
+/// smallest since the event before and the largest until the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sums {
+    pub before: u64,
+    pub at: u64,
+}
+
+impl SlidingSum {
+    pub fn new(window_ns: u64) -> Self {
+        Self {
+            window_ns,
+            amounts: VecDeque::new(),
+            sum: 0,
+        }
+    }
+
+    /// Times must not decrease.
+    pub fn push(&mut self, time_ns: u64, amount: u64) -> Sums {
+        while let Some((time, old)) = self.amounts.front() {
+            if time_ns - time < self.window_ns {
+                break;
+            }
+            self.sum -= old;
+            self.amounts.pop_front();
+        }
+        let before = self.sum;
+        self.sum += amount;
+        self.amounts.push_back((time_ns, amount));
+        Sums {
+            before,
+            at: self.sum,
+        }
+    }
+}
