@@ -1,57 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Compiles bpf/link.bpf.c and turns bpf/emud.h into Rust.
 
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[path = "bpf/build.rs"]
+mod bpf;
 
-use anyhow::{Context, Result, bail};
+use std::path::Path;
 
-fn main() -> Result<()> {
-    let out = PathBuf::from(env::var("OUT_DIR")?);
-    println!("cargo:rerun-if-changed=bpf");
-    println!("cargo:rerun-if-env-changed=CLANG");
-    compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
-    bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
-}
-
-fn compile(source: &Path, object: &Path) -> Result<()> {
-    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let status = Command::new(&clang)
-        // mcpu=v3: atomics that return the old value (Linux 5.12).
-        .args([
-            "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
-        ])
-        .args(multiarch_include())
-        .arg("-c")
-        .arg(source)
-        .arg("-o")
-        .arg(object)
-        .status()
-        .with_context(|| format!("cannot run {clang}: install clang (Debian: clang libbpf-dev)"))?;
-    if !status.success() {
-        bail!("{clang} failed on {}", source.display());
-    }
-    Ok(())
-}
-
-/// Debian keeps <asm/types.h> in a folder of the host's architecture, which
-/// clang does not search when the target is BPF.
-fn multiarch_include() -> Option<String> {
-    let arch = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
-    let dir = format!("/usr/include/{arch}-linux-gnu");
-    Path::new(&dir).is_dir().then(|| format!("-I{dir}"))
-}
-
-fn bind(header: &Path, rust: &Path) -> Result<()> {
-    bindgen::Builder::default()
-        .header(header.to_string_lossy())
-        .allowlist_item("(emud|EMUD)_.*")
-        .prepend_enum_name(false)
-        .derive_default(true)
-        .layout_tests(false)
-        .generate()
-        .context("bindgen")?
-        .write_to_file(rust)?;
-    Ok(())
+fn main() -> anyhow::Result<()> {
+    let out = bpf::out_dir(&["bpf"])?;
+    bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
+    bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
 }

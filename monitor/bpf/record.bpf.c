@@ -19,10 +19,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "record.h"
-#include "record_core.h"
-
-/* BPF_PROG() gives every program a context, which few need. */
-#pragma clang diagnostic ignored "-Wunused-parameter"
+#include "core.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -345,10 +342,17 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 	}
 }
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct request___op {
+	unsigned int cmd_flags;
+};
+#pragma clang attribute pop
+
 /* Commands of the driver's own (SMART, ioctl) start and are not told done. */
 static __always_inline const struct gendisk *emud_rec_request(const struct request *rq)
 {
-	__u32 op = rq->cmd_flags & REQ_OP_MASK;
+	const struct request___op *with_op = (const void *)rq;
+	__u32 op = with_op->cmd_flags & REQ_OP_MASK;
 
 	return op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT ? 0 : rq->q->disk;
 }

@@ -4,14 +4,23 @@
 //!
 //! One way through the crate: [`config`] (what is contention) → [`Monitor`]
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed).
+//! noticed). To find thresholds: [`record`] (what the criteria judge, in a file) →
+//! [`calibrate`] (what thresholds would have made of it).
 
+mod abi;
 pub mod calibrate;
 pub mod config;
+mod decode;
+mod empty;
 pub mod event;
+mod hooks;
+mod ladders;
 mod monitor;
+mod names;
 pub mod record;
+mod settings;
+mod swaps;
 
 pub use config::Config;
 pub use event::{Alarm, Clear, Event};
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{Emulated, Monitor, MonitorError};

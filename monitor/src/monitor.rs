@@ -1,38 +1,153 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The programs in the kernel, attached; what they notice comes out of [`Monitor::next`].
 
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use aya::maps::{Array, HashMap, Map, MapData, MapError, RingBuf};
+use aya::{Btf, Ebpf, EbpfLoader, Pod};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::abi::{self, emud_counters, emud_emulated};
 use crate::config::Config;
+use crate::decode::Decoder;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
+use crate::hooks::Hooks;
+use crate::names::Names;
+use crate::settings::{self, Settings};
+use crate::swaps::{self, Swaps};
+use crate::{empty, ladders};
 
 /// Why the monitor could not be started, or went blind.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     #[error("{0}")]
-    Unsupported(String),
+    Config(String),
+    #[error("this kernel tells no types of its own (/sys/kernel/btf/vmlinux): {0}")]
+    Btf(#[from] aya::BtfError),
+    #[error("cannot load the monitor into the kernel: {0}")]
+    Load(#[from] aya::EbpfError),
+    #[error("map {name}: {source}")]
+    Map {
+        name: &'static str,
+        source: MapError,
+    },
+    #[error("the monitor's object has no {0}")]
+    Missing(&'static str),
+    #[error("this kernel supports none of the criteria asked for:\n{0}")]
+    Blind(String),
+    #[error("{what}: {source}")]
+    System {
+        what: &'static str,
+        source: io::Error,
+    },
 }
 
-/// A running monitor; dropping it detaches everything.
-#[derive(Debug)]
-pub struct Monitor {}
+impl MonitorError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) => 64,
+            Self::Load(_) | Self::Map { .. } | Self::Blind(_)
+                if !rustix::process::geteuid().is_root() =>
+            {
+                77
+            }
+            Self::Btf(_) | Self::Load(_) | Self::Blind(_) => 69,
+            Self::Missing(_) => 70,
+            Self::Map { .. } | Self::System { .. } => 71,
+        }
+    }
+}
 
 /// A device on which emud emulates a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Emulated {
     /// Inode number of the network namespace.
     pub netns: u32,
     pub ifindex: u32,
 }
 
+/// A running monitor; dropping it detaches everything.
+pub struct Monitor {
+    ring: AsyncFd<RingBuf<MapData>>,
+    decoder: Decoder,
+    queue: VecDeque<Event>,
+    hooks: Hooks,
+    watched: [Watched; Resource::ALL.len()],
+    counters: Array<MapData, emud_counters>,
+    emulated: HashMap<MapData, emud_emulated, u32>,
+    known: HashSet<Emulated>,
+    swaps: Option<Swaps>,
+    started_mono_ns: u64,
+    empty_probe_ns: f64,
+    bpf: Ebpf,
+    /// Run statistics are kept while this is open.
+    _stats: Option<OwnedFd>,
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("hooks", &self.hooks.tried)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Monitor {
     /// Loads the programs, attaches them hook by hook, and begins to judge.
-    /// To be called within a tokio runtime (with io and time enabled).
+    /// To be called within a tokio runtime (with io enabled).
     ///
     /// # Errors
     /// This process may not, or the kernel supports not one of the criteria asked for.
-    pub fn start(_config: &Config) -> Result<Self, MonitorError> {
-        Err(MonitorError::Unsupported("not yet".into()))
+    pub fn start(config: &Config) -> Result<Self, MonitorError> {
+        let cpus = aya::util::nr_cpus().map_err(|(what, source)| system(what, source))? as u32;
+        let online = aya::util::online_cpus().map_err(|(what, source)| system(what, source))?;
+        let settings = Settings::of(config, cpus)?;
+        let btf = Btf::from_sys_fs()?;
+        let mut bpf = load(&settings, &btf)?;
+        let stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).ok();
+        let empty_probe_ns = empty::cost_ns(&mut bpf).unwrap_or(0.0);
+        tell_rules(&mut bpf, &settings)?;
+        let ring = RingBuf::try_from(take(&mut bpf, "emud_ring")?).map_err(at("emud_ring"))?;
+        let counters = take(&mut bpf, "emud_counters")?;
+        let emulated = take(&mut bpf, "emud_emulated")?;
+        let list = take(&mut bpf, "emud_swaps")?;
+        let mut hooks = Hooks::new(btf, online);
+        let watched = attach(&mut bpf, &mut hooks, config);
+        blind(&watched, &hooks)?;
+        let swaps = match hooks.has("emud_page_in_bio") {
+            true => {
+                let list = HashMap::try_from(list).map_err(at("emud_swaps"))?;
+                Some(Swaps::new(list).map_err(|e| system("/proc/swaps", e))?)
+            }
+            false => None,
+        };
+        Ok(Self {
+            ring: watch(ring).map_err(|e| system("waiting for the ring buffer", e))?,
+            decoder: Decoder::new(
+                Names::new(config.alarms.group_by),
+                hooks.raising.clone(),
+                settings.devices,
+                settings.config.window_ns,
+            ),
+            queue: VecDeque::new(),
+            hooks,
+            watched,
+            counters: Array::try_from(counters).map_err(at("emud_counters"))?,
+            emulated: HashMap::try_from(emulated).map_err(at("emud_emulated"))?,
+            known: HashSet::new(),
+            swaps,
+            started_mono_ns: mono_ns(),
+            empty_probe_ns,
+            bpf,
+            _stats: stats,
+        })
     }
 
     /// Waits for the next event. Cancel safe.
@@ -40,27 +155,49 @@ impl Monitor {
     /// # Errors
     /// The ring buffer cannot be read any more.
     pub async fn next(&mut self) -> Result<Event, MonitorError> {
-        std::future::pending().await
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Ok(event);
+            }
+            let swaps = async {
+                match &mut self.swaps {
+                    Some(swaps) => swaps.follow().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                ready = self.ring.readable_mut() => {
+                    let mut ready = ready.map_err(|e| system("the ring buffer", e))?;
+                    let ring = ready.get_inner_mut();
+                    while let Some(record) = ring.next() {
+                        self.queue.extend(self.decoder.record(&record));
+                    }
+                    ready.clear_ready();
+                }
+                followed = swaps => followed.map_err(|e| system("/proc/swaps", e))?,
+            }
+        }
     }
 
     /// Every hook that was tried, taken or refused.
     pub fn hooks(&self) -> &[Hook] {
-        &[]
+        &self.hooks.tried
     }
 
     /// Whether a resource is really watched.
-    pub fn watched(&self, _resource: Resource) -> Watched {
-        Watched::Unknown
+    pub fn watched(&self, resource: Resource) -> Watched {
+        self.watched[resource as usize]
     }
 
     /// When the last program was attached, CLOCK_MONOTONIC.
     pub fn started_mono_ns(&self) -> u64 {
-        0
+        self.started_mono_ns
     }
 
-    /// Time between two ticks of the monitor's own timer.
+    /// Time between two ticks of the monitor's own timer on a CPU, at most.
     pub fn tick(&self) -> Duration {
-        Duration::ZERO
+        settings::TICK
     }
 
     /// What was dropped so far.
@@ -68,15 +205,26 @@ impl Monitor {
     /// # Errors
     /// The kernel does not give the counters.
     pub fn dropped(&self) -> Result<Dropped, MonitorError> {
-        Ok(Dropped::default())
+        let counters = self.counters()?;
+        Ok(Dropped {
+            ring_full: counters.ring_full,
+            suppressed: counters.suppressed,
+        })
     }
 
-    /// Lets every resource raise its alarms anew: sets the counts of raised alarms to 0.
+    fn counters(&self) -> Result<emud_counters, MonitorError> {
+        self.counters.get(&0, 0).map_err(at("emud_counters"))
+    }
+
+    /// Lets every resource raise its alarms anew.
     ///
     /// # Errors
     /// The kernel does not take it.
     pub fn reset_limit(&mut self) -> Result<(), MonitorError> {
-        Ok(())
+        let missing = MonitorError::Missing("emud_raised");
+        let map = self.bpf.map_mut("emud_raised").ok_or(missing)?;
+        let mut raised = Array::<_, u64>::try_from(map).map_err(at("emud_raised"))?;
+        (0..raised.len()).try_for_each(|i| raised.set(i, 0, 0).map_err(at("emud_raised")))
     }
 
     /// What the programs cost so far.
@@ -84,19 +232,176 @@ impl Monitor {
     /// # Errors
     /// The kernel does not give the statistics.
     pub fn costs(&self) -> Result<Vec<Cost>, MonitorError> {
-        Ok(vec![])
+        let cost = |(name, hook): &(&'static str, String)| {
+            let program = self.bpf.program(name).ok_or(MonitorError::Missing(name))?;
+            let info = program
+                .info()
+                .map_err(|e| system("run statistics", io::Error::other(e)))?;
+            Ok(Cost {
+                program: (*name).into(),
+                hook: hook.clone(),
+                events: info.run_count(),
+                run_time_ns: info.run_time().as_nanos() as u64,
+            })
+        };
+        self.hooks.attached.iter().map(cost).collect()
     }
 
     /// What the mere call of a program costs here (an empty program, run at the start), in ns.
     pub fn empty_probe_ns(&self) -> f64 {
-        0.0
+        self.empty_probe_ns
     }
 
     /// Tells the monitor on which devices links are emulated, for the criterion `emulator`.
+    /// The programs for it are attached with the first device, so that nobody else pays.
     ///
     /// # Errors
     /// The kernel does not take it.
-    pub fn set_emulated(&mut self, _devices: &[Emulated]) -> Result<(), MonitorError> {
+    pub fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError> {
+        if self.watched(Resource::Emulator) != Watched::Yes {
+            return Ok(());
+        }
+        let wanted: HashSet<Emulated> = devices.iter().copied().collect();
+        for gone in self.known.difference(&wanted) {
+            // Not there any more is what is wanted.
+            let _ = self.emulated.remove(&key(gone));
+        }
+        for new in wanted.difference(&self.known) {
+            self.emulated
+                .insert(key(new), 1, 0)
+                .map_err(at("emud_emulated"))?;
+        }
+        if self.known.is_empty() && !wanted.is_empty() && !self.hooks.has("emud_late") {
+            let late = self
+                .hooks
+                .climb(&mut self.bpf, "emulator", &ladders::late());
+            let drop = self
+                .hooks
+                .climb(&mut self.bpf, "emulator", &ladders::drop());
+            if !(late && drop) {
+                self.watched[Resource::Emulator as usize] = Watched::Unknown;
+            }
+            self.decoder.hooks.clone_from(&self.hooks.raising);
+        }
+        self.known = wanted;
         Ok(())
     }
+}
+
+fn watch(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
+    // SAFETY: the map's descriptor is open as long as the RingBuf, which the AsyncFd owns.
+    Ok(unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE)? })
+}
+
+fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
+    let cpus = settings.config.cpus;
+    Ok(EbpfLoader::new()
+        .btf(Some(btf))
+        .override_global("emud_config", &settings.config, true)
+        .map_max_entries("emud_cpus", cpus)
+        .map_max_entries("emud_txs", cpus)
+        .map_max_entries("emud_cpu_tables", cpus)
+        .map_max_entries("emud_window_tables", cpus * settings.windows())
+        .load(abi::MONITOR_OBJECT)?)
+}
+
+fn tell_rules(bpf: &mut Ebpf, settings: &Settings) -> Result<(), MonitorError> {
+    write_all(bpf, "emud_netdev_rules", &settings.netdev_rules)?;
+    write_all(bpf, "emud_disk_rules", &settings.disk_rules)
+}
+
+fn write_all<K: Pod, V: Pod>(
+    bpf: &mut Ebpf,
+    name: &'static str,
+    entries: &[(K, V)],
+) -> Result<(), MonitorError> {
+    let map = bpf.map_mut(name).ok_or(MonitorError::Missing(name))?;
+    let mut map = HashMap::<_, K, V>::try_from(map).map_err(at(name))?;
+    entries
+        .iter()
+        .try_for_each(|(key, value)| map.insert(key, value, 0).map_err(at(name)))
+}
+
+/// What came of each criterion that was asked for.
+fn attach(bpf: &mut Ebpf, hooks: &mut Hooks, config: &Config) -> [Watched; Resource::ALL.len()] {
+    let mut watched = [Watched::No; Resource::ALL.len()];
+    let mut set = |resource: Resource, holds: bool| {
+        watched[resource as usize] = if holds {
+            Watched::Yes
+        } else {
+            Watched::Unknown
+        };
+    };
+    // Ends before beginnings: what is judged has everything it needs by then.
+    let ticks = hooks.climb(bpf, "tick", &ladders::tick());
+    if let Some(cpu) = &config.cpu {
+        let holds = hooks.climb(bpf, "cpu", &ladders::cpu(cpu.basis));
+        set(Resource::Cpu, holds && ticks);
+    }
+    if config.network.is_some() {
+        let ladder = ladders::network(config.alarms.group_by);
+        set(Resource::Network, hooks.climb(bpf, "network", &ladder));
+    }
+    if let Some(memory) = &config.memory {
+        let outs = memory.page_outs.is_none()
+            || hooks.climb(bpf, "memory: page-out", &ladders::page_out());
+        let file = swaps::now()
+            .unwrap_or_default()
+            .into_iter()
+            .find(|swap| swap.device.is_none());
+        let ladder = ladders::page_in(file.as_ref().map(|swap| swap.path.as_str()));
+        let ins = memory.page_ins.is_none() || hooks.climb(bpf, "memory: page-in", &ladder);
+        set(Resource::Memory, ins && outs);
+    }
+    if config.disk.is_some() {
+        let requests = hooks.climb(bpf, "disk: requests", &ladders::requests());
+        let bios = hooks.climb(bpf, "disk: bios", &ladders::bios());
+        set(Resource::Disk, requests && bios);
+    }
+    if config.emulator.is_some() {
+        set(Resource::Emulator, true);
+    }
+    // Reported, not watched for.
+    set(Resource::Application, true);
+    watched
+}
+
+/// Refuses to run when not one criterion can be judged.
+fn blind(watched: &[Watched], hooks: &Hooks) -> Result<(), MonitorError> {
+    let kernel = &watched[..=Resource::Disk as usize];
+    if kernel.contains(&Watched::Yes) || !kernel.contains(&Watched::Unknown) {
+        return Ok(());
+    }
+    let refused = hooks.tried.iter().filter_map(|hook| {
+        let why = hook.refused.as_ref()?;
+        Some(format!(
+            "  {}: {} refused: {why}",
+            hook.criterion, hook.hook
+        ))
+    });
+    Err(MonitorError::Blind(refused.collect::<Vec<_>>().join("\n")))
+}
+
+fn take(bpf: &mut Ebpf, name: &'static str) -> Result<Map, MonitorError> {
+    bpf.take_map(name).ok_or(MonitorError::Missing(name))
+}
+
+fn at(name: &'static str) -> impl Fn(MapError) -> MonitorError {
+    move |source| MonitorError::Map { name, source }
+}
+
+fn system(what: &'static str, source: io::Error) -> MonitorError {
+    MonitorError::System { what, source }
+}
+
+fn key(device: &Emulated) -> emud_emulated {
+    emud_emulated {
+        netns: device.netns,
+        ifindex: device.ifindex,
+    }
+}
+
+fn mono_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

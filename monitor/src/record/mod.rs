@@ -13,7 +13,6 @@ mod host;
 mod programs;
 mod reader;
 mod recorder;
-mod swaps;
 mod writer;
 
 pub use error::{ReadError, RecordError};

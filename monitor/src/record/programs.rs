@@ -1,51 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Which program goes to which hook: for every kind of record a ladder of rungs, of which
-//! the first that loads and attaches as a whole is taken.
+//! Which program records through which hook.
 
-use aya::programs::{BtfTracePoint, FEntry, ProgramError};
 use aya::{Btf, Ebpf};
 
 use super::RecordError;
 use super::header::{CpuBasis, WatchedKinds};
 use crate::event::{Hook, Watched};
-
-#[derive(Clone, Copy)]
-enum Site {
-    Tracepoint(&'static str),
-    Function(&'static str),
-}
-
-impl Site {
-    fn hook(self) -> String {
-        match self {
-            Self::Tracepoint(name) => format!("tp_btf/{name}"),
-            Self::Function(name) => format!("fentry/{name}"),
-        }
-    }
-}
-
-/// A program of bpf/record.bpf.c and where it belongs.
-type Probe = (&'static str, Site);
-
-/// Probes that make sense together only.
-struct Rung {
-    probes: Vec<Probe>,
-    caveat: Option<String>,
-}
-
-impl Rung {
-    fn new(probes: &[Probe]) -> Self {
-        Self {
-            probes: probes.to_vec(),
-            caveat: None,
-        }
-    }
-
-    fn caveat(mut self, caveat: impl Into<String>) -> Self {
-        self.caveat = Some(caveat.into());
-        self
-    }
-}
+use crate::hooks::{Hooks, Rung, Way, part};
 
 /// What of the host decides between rungs.
 pub struct Circumstances {
@@ -64,72 +25,74 @@ pub struct Attached {
 ///
 /// # Errors
 /// It takes nothing at all.
-pub fn attach(bpf: &mut Ebpf, btf: &Btf, on: &Circumstances) -> Result<Attached, RecordError> {
-    let mut climber = Climber {
-        bpf,
-        btf,
-        hooks: vec![],
+pub fn attach(bpf: &mut Ebpf, btf: Btf, on: &Circumstances) -> Result<Attached, RecordError> {
+    let mut hooks = Hooks::new(btf, vec![]);
+    let mut climb = |criterion, ladder: &[Rung]| {
+        if hooks.climb(bpf, criterion, ladder) {
+            Watched::Yes
+        } else {
+            Watched::Unknown
+        }
     };
-    let cpu = climber.climb("cpu", &cpu(on.cpu_basis));
-    if cpu == Watched::Yes {
-        climber.climb("cpu", &[cpu_from_before()]);
-    }
     let watched = WatchedKinds {
-        cpu,
-        network: climber.climb("network", &network()),
-        page_ins: climber.climb("page-in", &page_ins(&on.swap_files)),
-        page_outs: climber.climb("page-out", &page_outs(&on.swap_files)),
-        disk_requests: climber.climb("disk", &disk_requests(&on.disks_without_statistics)),
-        disk_bios: climber.climb("disk", &disk_bios()),
+        cpu: climb("cpu", &cpu(on.cpu_basis)),
+        network: climb(
+            "network",
+            &[tracepoints(&[("emud_rec_xmit", "net_dev_xmit")])],
+        ),
+        page_ins: climb("page-in", &page_ins(&on.swap_files)),
+        page_outs: climb("page-out", &page_outs(&on.swap_files)),
+        disk_requests: climb("disk", &disk_requests(&on.disks_without_statistics)),
+        disk_bios: climb("disk", &disk_bios()),
     };
-    let hooks = climber.hooks;
-    if hooks.iter().all(|h| h.refused.is_some()) {
-        let reasons = hooks.iter().filter_map(|h| h.refused.clone());
-        return Err(RecordError::NoHook(reasons.take(1).collect()));
+    if hooks.attached.is_empty() {
+        let refused = hooks.tried.into_iter().next().and_then(|h| h.refused);
+        return Err(RecordError::NoHook(refused.unwrap_or_default()));
     }
-    Ok(Attached { hooks, watched })
+    if watched.cpu == Watched::Yes {
+        hooks.climb(bpf, "cpu", &[cpu_from_before()]);
+    }
+    Ok(Attached {
+        hooks: hooks.tried,
+        watched,
+    })
+}
+
+fn tracepoints(programs: &[(&'static str, &'static str)]) -> Rung {
+    let part = |(program, name): &(&'static str, _)| part(program, Way::Tracepoint(name), None);
+    Rung::of(programs.iter().map(part))
 }
 
 fn cpu(basis: CpuBasis) -> Vec<Rung> {
     vec![match basis {
-        CpuBasis::Task => Rung::new(&[("emud_rec_switch", Site::Tracepoint("sched_switch"))]),
-        CpuBasis::Idle => Rung::new(&[("emud_rec_idle", Site::Tracepoint("cpu_idle"))]),
+        CpuBasis::Task => tracepoints(&[("emud_rec_switch", "sched_switch")]),
+        CpuBasis::Idle => tracepoints(&[("emud_rec_idle", "cpu_idle")]),
     }]
 }
 
 fn cpu_from_before() -> Rung {
-    let site = Site::Tracepoint("sched_stat_runtime");
-    Rung::new(&[("emud_rec_runtime", site)])
-        .caveat("only to notice a CPU that was busy before the recording and stays so")
-}
-
-fn network() -> Vec<Rung> {
-    let site = Site::Tracepoint("net_dev_xmit");
-    vec![Rung::new(&[("emud_rec_xmit", site)])]
+    tracepoints(&[("emud_rec_runtime", "sched_stat_runtime")])
+        .but("only to notice a CPU that was busy before the recording and stays so")
 }
 
 fn page_ins(swap_files: &[String]) -> Vec<Rung> {
-    let bios: &[Probe] = &[("emud_rec_swap_in_bio", Site::Tracepoint("block_bio_queue"))];
+    let function = |program, name| Rung::of([part(program, Way::Fentry(name), None)]);
+    let bios = tracepoints(&[("emud_rec_swap_in_bio", "block_bio_queue")]);
     vec![
-        Rung::new(&[(
-            "emud_rec_swap_read_folio",
-            Site::Function("swap_read_folio"),
-        )]),
-        Rung::new(&[("emud_rec_swap_readpage", Site::Function("swap_readpage"))]),
-        Rung::new(bios).caveat(format!(
-            "reads of swap devices, without pages that zswap or a note of an empty page \
-             answers{}",
+        function("emud_rec_swap_read_folio", "swap_read_folio"),
+        function("emud_rec_swap_readpage", "swap_readpage"),
+        bios.but(format!(
+            "reads of swap devices: without pages that come from zswap or were all zeros{}",
             unseen(swap_files)
         )),
     ]
 }
 
 fn page_outs(swap_files: &[String]) -> Vec<Rung> {
-    let reclaim = Site::Tracepoint("mm_vmscan_write_folio");
-    let bios: &[Probe] = &[("emud_rec_swap_out_bio", Site::Tracepoint("block_bio_queue"))];
+    let bios = tracepoints(&[("emud_rec_swap_out_bio", "block_bio_queue")]);
     vec![
-        Rung::new(&[("emud_rec_write_folio", reclaim)]),
-        Rung::new(bios).caveat(format!("writes to swap devices{}", unseen(swap_files))),
+        tracepoints(&[("emud_rec_write_folio", "mm_vmscan_write_folio")]),
+        bios.but(format!("writes to swap devices{}", unseen(swap_files))),
     ]
 }
 
@@ -142,143 +105,29 @@ fn unseen(swap_files: &[String]) -> String {
 }
 
 fn disk_requests(without_statistics: &[String]) -> Vec<Rung> {
-    let queued = Rung::new(&[
-        ("emud_rec_io_start", Site::Tracepoint("block_io_start")),
-        ("emud_rec_io_done", Site::Tracepoint("block_io_done")),
-        ("emud_rec_rq_merge", Site::Tracepoint("block_rq_merge")),
+    let queued = tracepoints(&[
+        ("emud_rec_io_start", "block_io_start"),
+        ("emud_rec_io_done", "block_io_done"),
+        ("emud_rec_rq_merge", "block_rq_merge"),
     ]);
-    let issued = Rung::new(&[
-        ("emud_rec_rq_issue", Site::Tracepoint("block_rq_issue")),
-        ("emud_rec_rq_requeue", Site::Tracepoint("block_rq_requeue")),
-        (
-            "emud_rec_rq_complete",
-            Site::Tracepoint("block_rq_complete"),
-        ),
+    let issued = tracepoints(&[
+        ("emud_rec_rq_issue", "block_rq_issue"),
+        ("emud_rec_rq_requeue", "block_rq_requeue"),
+        ("emud_rec_rq_complete", "block_rq_complete"),
     ]);
-    let from_driver = "a request counts from when the driver takes it";
-    match without_statistics {
-        [] => vec![queued, issued.caveat(from_driver)],
-        disks => vec![issued.caveat(format!(
-            "{from_driver}: block_io_done does not tell the end on devices with iostats 0 ({})",
-            disks.join(", ")
-        ))],
-    }
+    let endless = (!without_statistics.is_empty()).then(|| {
+        let disks = without_statistics.join(", ");
+        format!("tells no end of requests where queue/iostats is 0: {disks}")
+    });
+    vec![
+        queued.unless(endless),
+        issued.but("a request counts from when the driver takes it"),
+    ]
 }
 
 fn disk_bios() -> Vec<Rung> {
-    vec![Rung::new(&[
-        ("emud_rec_bio_queue", Site::Tracepoint("block_bio_queue")),
-        (
-            "emud_rec_bio_complete",
-            Site::Tracepoint("block_bio_complete"),
-        ),
+    vec![tracepoints(&[
+        ("emud_rec_bio_queue", "block_bio_queue"),
+        ("emud_rec_bio_complete", "block_bio_complete"),
     ])]
-}
-
-struct Climber<'a> {
-    bpf: &'a mut Ebpf,
-    btf: &'a Btf,
-    hooks: Vec<Hook>,
-}
-
-impl Climber<'_> {
-    fn climb(&mut self, criterion: &str, rungs: &[Rung]) -> Watched {
-        for rung in rungs {
-            let refused = self.step(rung);
-            let taken = refused.is_none();
-            self.note(criterion, rung, refused);
-            if taken {
-                return Watched::Yes;
-            }
-        }
-        Watched::Unknown
-    }
-
-    /// Attaches the whole rung, or nothing of it: then the probe that failed, and why.
-    fn step(&mut self, rung: &Rung) -> Option<(&'static str, String)> {
-        for (i, (program, site)) in rung.probes.iter().enumerate() {
-            if let Err(e) = self.load_and_attach(program, *site) {
-                for (attached, site) in &rung.probes[..=i] {
-                    self.unload(attached, *site);
-                }
-                return Some((program, reason(&e)));
-            }
-        }
-        None
-    }
-
-    fn note(&mut self, criterion: &str, rung: &Rung, refused: Option<(&'static str, String)>) {
-        for (program, site) in &rung.probes {
-            let refused = refused.as_ref().map(|(failed, why)| {
-                if failed == program {
-                    why.clone()
-                } else {
-                    "of no use without the others".into()
-                }
-            });
-            self.hooks.push(Hook {
-                criterion: criterion.into(),
-                hook: site.hook(),
-                caveat: rung.caveat.clone().filter(|_| refused.is_none()),
-                refused,
-            });
-        }
-    }
-
-    fn load_and_attach(&mut self, program: &'static str, site: Site) -> Result<(), ProgramError> {
-        let program = self
-            .bpf
-            .program_mut(program)
-            .ok_or(ProgramError::NotLoaded)?;
-        match site {
-            Site::Tracepoint(name) => {
-                let program: &mut BtfTracePoint = program.try_into()?;
-                program.load(name, self.btf)?;
-                program.attach()?;
-            }
-            Site::Function(name) => {
-                let program: &mut FEntry = program.try_into()?;
-                program.load(name, self.btf)?;
-                program.attach()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Detaches too.
-    fn unload(&mut self, program: &'static str, site: Site) {
-        let Some(program) = self.bpf.program_mut(program) else {
-            return;
-        };
-        // It may not have been loaded, which is as good.
-        let _ = match site {
-            Site::Tracepoint(_) => {
-                TryInto::<&mut BtfTracePoint>::try_into(program).and_then(BtfTracePoint::unload)
-            }
-            Site::Function(_) => TryInto::<&mut FEntry>::try_into(program).and_then(FEntry::unload),
-        };
-    }
-}
-
-/// Without the log of the verifier, of which the last lines say why.
-fn reason(e: &ProgramError) -> String {
-    match e {
-        ProgramError::LoadError {
-            io_error,
-            verifier_log,
-        } => {
-            let log = verifier_log.to_string();
-            let last = log
-                .lines()
-                .rev()
-                .find(|l| !l.is_empty() && !l.starts_with("processed"));
-            match last {
-                Some(line) => format!("{io_error}: {line}"),
-                None => io_error.to_string(),
-            }
-        }
-        ProgramError::Btf(e) => e.to_string(),
-        ProgramError::SyscallError(e) => format!("{}: {}", e.call, e.io_error),
-        other => other.to_string(),
-    }
 }

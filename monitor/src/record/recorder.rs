@@ -16,8 +16,8 @@ use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::event::{self, Kind, Record};
 use super::host::{self, mono_ns};
 use super::programs::{self, Attached, Circumstances};
-use super::swaps::Swaps;
 use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::swaps::{self, Swap};
 
 /// How to record.
 #[derive(Debug, Clone)]
@@ -92,18 +92,19 @@ impl Recorder {
     /// # Errors
     /// This process may not, or the kernel supports not one of the hooks.
     pub fn start(file: File, options: &Options) -> Result<Self, RecordError> {
-        let swaps = Swaps::now();
+        let swaps = swap_areas();
+        let files = swaps.iter().filter(|s| s.device.is_none());
         let on = Circumstances {
             cpu_basis: options.cpu_basis,
-            swap_files: swaps.files.clone(),
+            swap_files: files.map(|s| s.path.clone()).collect(),
             disks_without_statistics: host::disks_without_statistics(),
         };
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&btf, options)?;
         let mut maps = Maps::of(&mut bpf)?;
         maps.set_swaps(&swaps)?;
-        let attached = programs::attach(&mut bpf, &btf, &on)?;
-        let header = header(options, attached, swaps.names);
+        let attached = programs::attach(&mut bpf, btf, &on)?;
+        let header = header(options, attached, swaps);
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer = Writer::new(out, &header).map_err(RecordError::Write)?;
         let orders = Arc::new(Orders::default());
@@ -188,7 +189,7 @@ fn load(btf: &Btf, options: &Options) -> Result<Ebpf, RecordError> {
         })
 }
 
-fn header(options: &Options, attached: Attached, swaps: Vec<String>) -> Header {
+fn header(options: &Options, attached: Attached, swaps: Vec<Swap>) -> Header {
     Header {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -201,8 +202,13 @@ fn header(options: &Options, attached: Attached, swaps: Vec<String>) -> Header {
         ring_bytes: options.ring_bytes,
         hooks: attached.hooks,
         watched: attached.watched,
-        swaps,
+        swaps: swaps.into_iter().map(|s| s.path).collect(),
     }
+}
+
+/// Without /proc/swaps the kernel has no swap.
+fn swap_areas() -> Vec<Swap> {
+    swaps::now().unwrap_or_default()
 }
 
 struct Maps {
@@ -228,8 +234,8 @@ impl Maps {
     }
 
     /// Adds only: what was swap once is not used for files at once.
-    fn set_swaps(&mut self, swaps: &Swaps) -> Result<(), RecordError> {
-        for device in &swaps.devices {
+    fn set_swaps(&mut self, swaps: &[Swap]) -> Result<(), RecordError> {
+        for device in swaps.iter().filter_map(|s| s.device) {
             self.swaps.insert(device, 1, 0)?;
         }
         Ok(())
@@ -323,7 +329,7 @@ impl Scribe {
 
     fn keep_house(&mut self) -> Result<(), RecordError> {
         self.note_losses()?;
-        self.maps.set_swaps(&Swaps::now())?;
+        self.maps.set_swaps(&swap_areas())?;
         self.writer.flush().map_err(RecordError::Write)
     }
 

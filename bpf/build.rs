@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How BPF programs in C become part of a Rust crate: clang compiles them,
+//! bindgen turns the header they share with Rust into types. For both build
+//! scripts.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Compiles `source` to `object`.
+pub fn compile(source: &Path, object: &Path) -> Result<()> {
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let status = Command::new(&clang)
+        // mcpu=v3: atomics that return the old value (Linux 5.12).
+        .args([
+            "-g",
+            "-O2",
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-Wall",
+            "-Wextra",
+            // A program's arguments are what its hook gives, used or not.
+            "-Wno-unused-parameter",
+            "-Werror",
+        ])
+        .args(multiarch_include())
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .status()
+        .with_context(|| format!("cannot run {clang}: install clang (Debian: clang libbpf-dev)"))?;
+    if !status.success() {
+        bail!("{clang} failed on {}", source.display());
+    }
+    Ok(())
+}
+
+/// Debian keeps <asm/types.h> in a folder of the host's architecture, which
+/// clang does not search when the target is BPF.
+fn multiarch_include() -> Option<String> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
+    let dir = format!("/usr/include/{arch}-linux-gnu");
+    Path::new(&dir).is_dir().then(|| format!("-I{dir}"))
+}
+
+/// Writes the `emud_` items of `header` as Rust.
+pub fn bind(header: &Path, rust: &Path) -> Result<()> {
+    bindgen::Builder::default()
+        .header(header.to_string_lossy())
+        .allowlist_item("(emud|EMUD)_.*")
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .layout_tests(false)
+        .generate()
+        .context("bindgen")?
+        .write_to_file(rust)?;
+    Ok(())
+}
+
+/// Where the build script's results go; says when they are to be made anew.
+pub fn out_dir(watched: &[&str]) -> Result<PathBuf> {
+    for path in watched {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    println!("cargo:rerun-if-env-changed=CLANG");
+    Ok(PathBuf::from(env::var("OUT_DIR")?))
+}

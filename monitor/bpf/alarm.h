@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * alarm: an episode of contention begins or ends.
+ *
+ * Whether an alarm is told (the limit of its resource) is decided before the
+ * ring buffer is touched. What is beyond the limit is an episode all the same,
+ * so that it is counted once, but a silent one.
+ */
+#ifndef EMUD_MONITOR_ALARM_H
+#define EMUD_MONITOR_ALARM_H
+
+#include "maps.h"
+
+/* A number for a new episode; 0 when there is one already or it is silent. */
+static __always_inline __u64 emud_begin_episode(__u64 *episode,
+						enum emud_resource resource)
+{
+	struct emud_counters *counters = emud_counts();
+	__u32 key = resource;
+	__u64 *raised = bpf_map_lookup_elem(&emud_raised, &key);
+	__u64 number;
+
+	if (*(volatile __u64 *)episode || !counters || !raised)
+		return 0;
+	/* Another CPU may see the same. */
+	if (__sync_val_compare_and_swap(episode, 0, EMUD_SILENT))
+		return 0;
+	if (__sync_fetch_and_add(raised, 1) >= emud_config.limit) {
+		__sync_fetch_and_add(&counters->suppressed[resource], 1);
+		return 0;
+	}
+	number = __sync_fetch_and_add(&counters->episodes, 1) + 1;
+	*episode = number;
+	return number;
+}
+
+static __always_inline void emud_output(void *record, __u64 len, __u64 flags)
+{
+	struct emud_counters *counters;
+
+	if (!bpf_ringbuf_output(&emud_ring, record, len, flags))
+		return;
+	counters = emud_counts();
+	if (counters)
+		__sync_fetch_and_add(&counters->ring_full, 1);
+}
+
+/* The shares go first: when the alarm is read they are there. */
+static __always_inline void emud_tell_table(struct emud_table *table, __u64 episode)
+{
+	table->kind = EMUD_RECORD_TABLE;
+	table->episode = episode;
+	emud_output(table, sizeof(*table), BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void emud_tell(struct emud_alarm *alarm)
+{
+	emud_output(alarm, sizeof(*alarm), BPF_RB_FORCE_WAKEUP);
+}
+
+/* Ends an episode; 1 if it was one that was told. */
+static __always_inline __u64 emud_end_episode(__u64 *episode)
+{
+	__u64 was = __sync_lock_test_and_set(episode, 0);
+
+	return was & EMUD_SILENT ? 0 : was;
+}
+
+#endif

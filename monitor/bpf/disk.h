@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * disk: a block device that is never empty for theta.
+ *
+ * A device is non-empty from a request that finds none pending to the
+ * completion that leaves none. Judged at every request that finds others
+ * pending, when the device becomes empty, and by the tick (a device that is
+ * stuck has no further event). Shares are bytes asked for in that time.
+ *
+ * Requests that were begun before the monitor was there complete without a
+ * beginning: pending is never below 0.
+ */
+#ifndef EMUD_MONITOR_DISK_H
+#define EMUD_MONITOR_DISK_H
+
+#include "alarm.h"
+#include "group.h"
+
+#define EMUD_DISK_PROBES 8
+
+static __always_inline void emud_learn_disk(struct emud_disk *d,
+					    const struct gendisk *disk)
+{
+	struct emud_name name = {};
+	__u64 *theta_ns;
+
+	d->major = disk->major;
+	d->minor = disk->first_minor;
+	d->inflight = 0;
+	d->since = 0;
+	bpf_probe_read_kernel_str(name.text, sizeof(name.text), disk->disk_name);
+	__builtin_memcpy(d->name, name.text, sizeof(d->name));
+	theta_ns = bpf_map_lookup_elem(&emud_disk_rules, &name);
+	d->theta_ns = theta_ns ? *theta_ns : emud_config.disk_theta_ns;
+}
+
+/* Nothing pending, nothing told: the next device may have the slot. */
+static __always_inline int emud_disk_unused(const struct emud_disk *d)
+{
+	return !d->disk || (d->inflight <= 0 && !d->since && !d->episode);
+}
+
+/* A device has its first request, or one again after others took its slot. */
+static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 address)
+{
+	struct emud_counters *counters = emud_counts();
+
+	for (__u32 n = 0; counters && n < EMUD_DISK_PROBES; n++) {
+		__u32 i = emud_bound(emud_hash(address) + n, EMUD_DISKS);
+		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+		__u64 was;
+
+		if (!d || !emud_disk_unused(d))
+			continue;
+		was = d->disk;
+		if (__sync_val_compare_and_swap(&d->disk, was, address) != was)
+			continue;
+		emud_learn_disk(d, disk);
+		if (!was)
+			__sync_fetch_and_add(&counters->disks, 1ULL << i);
+		return i;
+	}
+	if (counters)
+		__sync_fetch_and_add(&counters->disks_unknown, 1);
+	return -1;
+}
+
+/* The slot of a disk, or -1. */
+static __always_inline __s32 emud_disk_index(const struct gendisk *disk, __u64 address)
+{
+	for (__u32 n = 0; n < EMUD_DISK_PROBES; n++) {
+		__u32 i = emud_bound(emud_hash(address) + n, EMUD_DISKS);
+		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+
+		if (!d || d->disk != address)
+			continue;
+		/* A device came where another one was in memory. */
+		if (unlikely(d->major != (__u32)disk->major ||
+			     d->minor != (__u32)disk->first_minor))
+			emud_learn_disk(d, disk);
+		return i;
+	}
+	return -1;
+}
+
+static __always_inline void emud_disk_alarm(struct emud_disk *d, __u32 i, __u64 since,
+					    __u64 now, enum emud_hook hook)
+{
+	struct emud_table *table = bpf_map_lookup_elem(&emud_disk_tables, &i);
+	struct emud_alarm alarm = {
+		.kind = EMUD_RECORD_ALARM,
+		.resource = EMUD_DISK,
+		.now = now,
+		.since = since,
+		.value = now - since,
+		.threshold = d->theta_ns,
+		.hook = hook,
+		.what = i,
+		.a = d->major,
+		.b = d->minor,
+	};
+
+	alarm.episode = emud_begin_episode(&d->episode, EMUD_DISK);
+	if (!alarm.episode || !table)
+		return;
+	__builtin_memcpy(alarm.name, d->name, sizeof(alarm.name));
+	emud_tell_table(table, alarm.episode);
+	emud_tell(&alarm);
+}
+
+static __always_inline void emud_disk_judge(struct emud_disk *d, __u32 i, __u64 since,
+					    __u64 now, enum emud_hook hook)
+{
+	if (since && (__s64)(now - since) >= (__s64)d->theta_ns && !d->episode)
+		emud_disk_alarm(d, i, since, now, hook);
+}
+
+static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 since,
+					    __u64 now, enum emud_hook hook)
+{
+	struct emud_alarm clear = {
+		.kind = EMUD_RECORD_CLEAR,
+		.resource = EMUD_DISK,
+		.now = now,
+		.since = since,
+		.until = now,
+		.hook = hook,
+		.what = i,
+		.a = d->major,
+		.b = d->minor,
+	};
+
+	clear.episode = emud_end_episode(&d->episode);
+	if (!clear.episode)
+		return;
+	__builtin_memcpy(clear.name, d->name, sizeof(clear.name));
+	emud_tell(&clear);
+}
+
+/* By the cgroup that the request is accounted to, else by the task that asks. */
+static __always_inline struct emud_who emud_who_asks(const struct bio *bio,
+						     __u64 *scratch)
+{
+	struct emud_who who = {};
+
+	if (emud_config.group_by == EMUD_BY_CGROUP && bio) {
+		who.cgroup = (__u64)BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup);
+		if (who.cgroup && emud_level(who.cgroup) > 0) {
+			who.key = who.cgroup;
+			return who;
+		}
+	}
+	return emud_who_task(bpf_get_current_task_btf(), scratch);
+}
+
+static __always_inline void emud_disk_start(const struct gendisk *disk,
+					    const struct bio *bio, __u64 bytes,
+					    enum emud_hook hook)
+{
+	struct emud_tx *tx = emud_this_tx(bpf_get_smp_processor_id());
+	struct emud_table *table;
+	struct emud_who who;
+	struct emud_disk *d;
+	__u64 address, now;
+	__s32 index;
+	__u32 i;
+
+	if (!tx)
+		return;
+	address = emud_scalar(&tx->scratch, disk);
+	index = emud_disk_index(disk, address);
+	if (unlikely(index < 0))
+		index = emud_new_disk(disk, address);
+	if (index < 0)
+		return;
+	i = index;
+	d = bpf_map_lookup_elem(&emud_disks, &i);
+	table = bpf_map_lookup_elem(&emud_disk_tables, &i);
+	if (!d || !table || !d->theta_ns)
+		return;
+	now = bpf_ktime_get_ns();
+	if (__sync_fetch_and_add(&d->inflight, 1) <= 0) {
+		d->since = now;
+		table->interval = ++d->interval;
+	} else {
+		emud_disk_judge(d, i, d->since, now, hook);
+	}
+	who = emud_who_asks(bio, &tx->scratch);
+	emud_charge(table, &who, EMUD_DISK, bytes);
+}
+
+static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_hook hook)
+{
+	struct emud_tx *tx = emud_this_tx(bpf_get_smp_processor_id());
+	struct emud_disk *d;
+	__u64 since, now;
+	__s64 pending;
+	__s32 index;
+	__u32 i;
+
+	if (!tx)
+		return;
+	index = emud_disk_index(disk, emud_scalar(&tx->scratch, disk));
+	if (index < 0)
+		return;
+	i = index;
+	d = bpf_map_lookup_elem(&emud_disks, &i);
+	if (!d || !d->theta_ns)
+		return;
+	since = *(volatile __u64 *)&d->since;
+	pending = __sync_fetch_and_add(&d->inflight, -1);
+	if (pending <= 0) {
+		__sync_fetch_and_add(&d->inflight, 1);
+		return;
+	}
+	if (pending > 1)
+		return;
+	now = bpf_ktime_get_ns();
+	emud_disk_judge(d, i, since, now, hook);
+	if (d->episode)
+		emud_disk_clear(d, i, since, now, hook);
+	/* Unless another CPU has begun anew in between. */
+	__sync_val_compare_and_swap(&d->since, since, 0);
+}
+
+/* The driver takes bios: there are no requests to count. */
+static __always_inline int emud_bio_based(const struct gendisk *disk)
+{
+	return disk->fops->submit_bio != NULL;
+}
+
+static __always_inline void emud_disks_tick(__u64 now)
+{
+	struct emud_counters *counters = emud_counts();
+
+	if (!emud_config.disk_theta_ns || !counters)
+		return;
+	for (__u32 n = 0; n < EMUD_DISKS; n++) {
+		struct emud_disk *d;
+		__u32 i = n;
+
+		if (!(counters->disks >> n & 1))
+			continue;
+		d = bpf_map_lookup_elem(&emud_disks, &i);
+		if (d && d->since && d->theta_ns)
+			emud_disk_judge(d, i, d->since, now, EMUD_HOOK_TICK);
+	}
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * group: whose part it is.
+ *
+ * A group is known by a key that is cheap to read (the address of a network
+ * namespace or of a css_set, eight bytes and eight bytes of a command), and
+ * named when it first gets a slot of a table. A slot belongs to an interval by
+ * its number: a new interval costs nothing, the slots of the old one are reset
+ * when they are next used. A group that finds no slot goes to "elsewhere".
+ */
+#ifndef EMUD_MONITOR_GROUP_H
+#define EMUD_MONITOR_GROUP_H
+
+#include "maps.h"
+
+#define EMUD_PROBES 4
+
+struct emud_who {
+	__u64 key;
+	__u64 task; /* addresses; 0: not known by that */
+	__u64 net;
+	__u64 cgroup;
+};
+
+static __always_inline __u64 emud_command_key(const struct task_struct *task)
+{
+	return (*(const __u64 *)&task->comm[0] * 0x9e3779b97f4a7c15ULL) ^
+	       *(const __u64 *)&task->comm[8];
+}
+
+static __always_inline struct emud_who emud_who_task(const struct task_struct *task,
+						     __u64 *scratch)
+{
+	struct emud_who who = {.task = (__u64)task};
+
+	switch (emud_config.group_by) {
+	case EMUD_BY_NETNS: {
+		/* NULL in a task that is about to be gone. */
+		const struct nsproxy *nsproxy = task->nsproxy;
+
+		who.key = nsproxy ? emud_scalar(scratch, nsproxy->net_ns) : 0;
+		who.net = who.key;
+		break;
+	}
+	case EMUD_BY_CGROUP:
+		who.key = emud_scalar(scratch, task->cgroups);
+		break;
+	default:
+		who.key = emud_command_key(task);
+	}
+	return who;
+}
+
+static __always_inline int emud_level(__u64 cgroup)
+{
+	return cgroup ? BPF_CORE_READ((struct cgroup *)cgroup, level) : 0;
+}
+
+static __always_inline __u64 emud_v1_cgroup(__u64 css_set, __u32 subsystem)
+{
+	struct css_set *set = (struct css_set *)css_set;
+	struct cgroup_subsys_state *css = NULL;
+
+	bpf_core_read(&css, sizeof(css), &set->subsys[subsystem]);
+	return css ? (__u64)BPF_CORE_READ(css, cgroup) : 0;
+}
+
+/*
+ * On a v2 host, the cgroup of the unified hierarchy. With v1 or hybrid
+ * hierarchies that one may be empty (every task in its root): then the cgroup
+ * of the controller of the resource, or of another that is not the root.
+ */
+static __always_inline __u64 emud_task_cgroup(__u64 task, enum emud_resource resource)
+{
+	__u64 css_set = (__u64)BPF_CORE_READ((struct task_struct *)task, cgroups);
+	__u64 unified, cgroup;
+	__u32 own;
+
+	unified = (__u64)BPF_CORE_READ((struct css_set *)css_set, dfl_cgrp);
+	if (emud_level(unified) > 0)
+		return unified;
+	own = resource == EMUD_MEMORY
+		      ? bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)
+	      : resource == EMUD_DISK
+		      ? bpf_core_enum_value(enum cgroup_subsys_id, io_cgrp_id)
+		      : bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
+	cgroup = emud_v1_cgroup(css_set, own);
+	if (emud_level(cgroup) > 0)
+		return cgroup;
+	for (__u32 i = 0; i < 16; i++) {
+		if (i >= bpf_core_enum_value(enum cgroup_subsys_id, CGROUP_SUBSYS_COUNT))
+			break;
+		cgroup = emud_v1_cgroup(css_set, i);
+		if (emud_level(cgroup) > 0)
+			return cgroup;
+	}
+	return unified;
+}
+
+static __always_inline void emud_name_group(struct emud_slot *slot,
+					    const struct emud_who *who,
+					    enum emud_resource resource)
+{
+	/* Out of the macros, which would look for the members of emud_who, too. */
+	struct task_struct *task = (struct task_struct *)who->task;
+	struct net *net = (struct net *)who->net;
+	struct cgroup *cgroup = (struct cgroup *)who->cgroup;
+
+	slot->id = 0;
+	slot->hierarchy = 0;
+	slot->name[0] = 0;
+	if (who->key == EMUD_KEY_INTERRUPTS)
+		return;
+	switch (emud_config.group_by) {
+	case EMUD_BY_NETNS:
+		slot->id = BPF_CORE_READ(net, ns.inum);
+		break;
+	case EMUD_BY_CGROUP:
+		if (!cgroup)
+			cgroup = (void *)emud_task_cgroup(who->task, resource);
+		slot->id = BPF_CORE_READ(cgroup, kn, id);
+		slot->hierarchy = BPF_CORE_READ(cgroup, root, hierarchy_id);
+		bpf_probe_read_kernel_str(slot->name, sizeof(slot->name),
+					  BPF_CORE_READ(cgroup, kn, name));
+		break;
+	default:
+		BPF_CORE_READ_STR_INTO(&slot->name, task, comm);
+	}
+}
+
+static __always_inline __u64 emud_hash(__u64 key)
+{
+	return (key * 0x9e3779b97f4a7c15ULL) >> 32;
+}
+
+/* Out of line of the usual path: the group has no slot in this table yet. */
+static __always_inline struct emud_slot *emud_new_slot(struct emud_table *table,
+						       const struct emud_who *who,
+						       enum emud_resource resource)
+{
+	for (__u32 n = 0; n < EMUD_PROBES; n++) {
+		__u64 i = emud_bound(emud_hash(who->key) + n, EMUD_SLOTS);
+		struct emud_slot *slot = &table->slots[i];
+
+		/* One interval back is still of use in a sliding window. */
+		if (slot->key && table->interval - slot->interval <= 1)
+			continue;
+		slot->key = who->key;
+		slot->amount = 0;
+		slot->prior = 0;
+		slot->interval = table->interval;
+		emud_name_group(slot, who, resource);
+		return slot;
+	}
+	return NULL;
+}
+
+static __always_inline struct emud_slot *emud_slot_of(struct emud_table *table, __u64 key)
+{
+	for (__u32 n = 0; n < EMUD_PROBES; n++) {
+		__u64 i = emud_bound(emud_hash(key) + n, EMUD_SLOTS);
+
+		if (table->slots[i].key == key)
+			return &table->slots[i];
+	}
+	return NULL;
+}
+
+static __always_inline void emud_charge_elsewhere(struct emud_table *table, __u64 amount)
+{
+	if (table->elsewhere_interval != table->interval) {
+		table->elsewhere_interval = table->interval;
+		table->elsewhere = 0;
+	}
+	table->elsewhere += amount;
+}
+
+/* Adds to a group's part in the current interval of the table. */
+static __always_inline void emud_charge(struct emud_table *table,
+					const struct emud_who *who,
+					enum emud_resource resource, __u64 amount)
+{
+	struct emud_slot *slot = emud_slot_of(table, who->key);
+
+	if (unlikely(!slot))
+		slot = emud_new_slot(table, who, resource);
+	if (unlikely(!slot)) {
+		emud_charge_elsewhere(table, amount);
+		return;
+	}
+	if (unlikely(slot->interval != table->interval)) {
+		slot->prior = table->interval - slot->interval == 1 ? slot->amount : 0;
+		slot->amount = 0;
+		slot->interval = table->interval;
+	}
+	slot->amount += amount;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The maps, and what everyone needs. Sizes that depend on the number of CPUs
+ * are set by the loader.
+ */
+#ifndef EMUD_MONITOR_MAPS_H
+#define EMUD_MONITOR_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "core.h"
+#include "monitor.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* The verifier of 6.1 loses the bounds of an index on its way through 32-bit
+ * arithmetic; a mask that the compiler cannot prove to be needless restores
+ * them. */
+#define emud_bound(index, len)                                   \
+	({                                                       \
+		__u64 index_ = (index);                          \
+		_Static_assert(((len) & ((len)-1)) == 0, "2^n"); \
+		asm volatile("" : "+r"(index_));                 \
+		index_ &((len)-1);                               \
+	})
+
+#define EMUD_ARRAY(name_, len_, value_)           \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(max_entries, len_);        \
+		__type(key, __u32);               \
+		__type(value, value_);            \
+	} name_ SEC(".maps")
+
+#define EMUD_HASH(name_, len_, key_, value_)     \
+	struct {                                 \
+		__uint(type, BPF_MAP_TYPE_HASH); \
+		__uint(max_entries, len_);       \
+		__type(key, key_);               \
+		__type(value, value_);           \
+	} name_ SEC(".maps")
+
+const volatile struct emud_config emud_config = {};
+
+EMUD_ARRAY(emud_cpus, 1, struct emud_cpu); /* by CPU */
+EMUD_ARRAY(emud_txs, 1, struct emud_tx); /* by CPU */
+EMUD_ARRAY(emud_windows, EMUD_WINDOWS, struct emud_window);
+EMUD_ARRAY(emud_disks, EMUD_DISKS, struct emud_disk);
+EMUD_ARRAY(emud_faults, EMUD_FAILURES, struct emud_fault);
+EMUD_ARRAY(emud_counters, 1, struct emud_counters);
+EMUD_ARRAY(emud_raised, 8, __u64); /* by resource; set to 0 from outside */
+
+/* Shares: by CPU; by window and CPU; by disk. */
+EMUD_ARRAY(emud_cpu_tables, 1, struct emud_table);
+EMUD_ARRAY(emud_window_tables, 1, struct emud_table);
+EMUD_ARRAY(emud_disk_tables, EMUD_DISKS, struct emud_table);
+
+/* What the user said of devices by name, which devices are emulated, and
+ * which block devices (dev_t) swap. */
+EMUD_HASH(emud_netdev_rules, 64, struct emud_name, struct emud_netdev_rule);
+EMUD_HASH(emud_disk_rules, 64, struct emud_name, __u64);
+EMUD_HASH(emud_emulated, 4096, struct emud_emulated, __u32);
+EMUD_HASH(emud_swaps, 64, __u32, __u32);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} emud_ring SEC(".maps");
+
+/* The verifier does not let a kernel address be computed with: what comes back
+ * from a map is a number to it. */
+static __always_inline __u64 emud_scalar(__u64 *scratch, const void *address)
+{
+	*(volatile __u64 *)scratch = (__u64)address;
+	return *(volatile __u64 *)scratch;
+}
+
+static __always_inline struct emud_tx *emud_this_tx(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&emud_txs, &cpu);
+}
+
+static __always_inline struct emud_counters *emud_counts(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&emud_counters, &zero);
+}
+
+#endif

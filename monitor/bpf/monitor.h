@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The types that the programs of the monitor share with its Rust side, which
+ * gets them through bindgen. Times are ns of CLOCK_MONOTONIC.
+ */
+#ifndef EMUD_MONITOR_H
+#define EMUD_MONITOR_H
+
+#include <linux/types.h>
+
+/* Order of emud_monitor::event::Resource. */
+enum emud_resource {
+	EMUD_CPU,
+	EMUD_NETWORK,
+	EMUD_MEMORY,
+	EMUD_DISK,
+	EMUD_APPLICATION,
+	EMUD_EMULATOR,
+	EMUD_RESOURCES,
+};
+
+enum emud_group_by {
+	EMUD_BY_NETNS,
+	EMUD_BY_CGROUP,
+	EMUD_BY_COMMAND,
+};
+
+/* Which program raised an alarm. */
+enum emud_hook {
+	EMUD_HOOK_SWITCH,
+	EMUD_HOOK_IDLE,
+	EMUD_HOOK_TICK,
+	EMUD_HOOK_XMIT,
+	EMUD_HOOK_PAGE_IN,
+	EMUD_HOOK_PAGE_OUT,
+	EMUD_HOOK_DISK_START,
+	EMUD_HOOK_DISK_END,
+	EMUD_HOOK_BIO_START,
+	EMUD_HOOK_BIO_END,
+	EMUD_HOOK_LATE,
+	EMUD_HOOK_DROP,
+	EMUD_HOOKS,
+};
+
+/* Sliding windows. Those of single network devices follow the fixed ones. */
+enum emud_window_index {
+	EMUD_WINDOW_EXTERNAL,
+	EMUD_WINDOW_INTERNAL,
+	EMUD_WINDOW_PAGE_IN,
+	EMUD_WINDOW_PAGE_OUT,
+	EMUD_WINDOW_DEVICES,
+};
+#define EMUD_WINDOWS 16
+/* Of a device whose packets are not counted. */
+#define EMUD_WINDOW_NONE 0xff
+
+/* Set once, before the programs are loaded: the verifier removes what a
+ * criterion that is off would need. */
+struct emud_config {
+	__u64 cpu_theta_ns; /* 0: the criterion is off */
+	__u64 disk_theta_ns;
+	__u64 late_ns;
+	__u64 tick_ns; /* the longest time between two ticks of a CPU */
+	__u64 window_ns[EMUD_WINDOWS];
+	__u64 threshold[EMUD_WINDOWS]; /* bytes, pages; 0: not watched */
+	__u64 quantum[EMUD_WINDOWS]; /* what a CPU may keep to itself */
+	__u64 limit; /* alarms a resource */
+	__u32 cpus; /* possible ones */
+	__u32 group_by; /* enum emud_group_by */
+	__u32 cpu_idle_basis; /* else the idle task */
+	__u32 pad;
+};
+
+/* A part of a busy interval or window. */
+#define EMUD_SLOTS 64
+#define EMUD_NAME_LEN 32
+/* Key of time on top of the idle task. */
+#define EMUD_KEY_INTERRUPTS 1ULL
+struct emud_slot {
+	__u64 key; /* what makes the group: a kernel address, a hash; 0: free */
+	__u64 id; /* inode number of namespace or cgroup */
+	__u64 amount; /* ns, bytes, pages in the interval */
+	__u64 prior; /* the same in the interval before */
+	__u32 interval;
+	__u32 hierarchy; /* of the cgroup, as in /proc/cgroups */
+	char name[EMUD_NAME_LEN]; /* command, or last component of the cgroup */
+};
+
+struct emud_table {
+	__u64 episode; /* set on the way out only */
+	__u32 kind; /* enum emud_record, the same */
+	__u32 interval; /* the current one */
+	__u64 elsewhere; /* amount that found no slot, */
+	__u32 elsewhere_interval; /* in this interval */
+	__u32 pad;
+	struct emud_slot slots[EMUD_SLOTS];
+};
+
+/* What one CPU does. */
+struct emud_cpu {
+	__u64 since; /* busy without idle since; 0: idle */
+	__u64 charged; /* ns of that which are in the table */
+	__u64 episode;
+	__u64 running; /* address of the task that runs */
+	__u64 exec_start; /* its sum_exec_runtime when it was switched to */
+	/* The same moment on CLOCK_MONOTONIC and on the run queue's clock. */
+	__u64 pair_mono;
+	__u64 pair_rq;
+	__u64 scratch; /* see emud_scalar() */
+	__u32 near; /* theta is over before the next tick but one */
+	__u32 interval;
+};
+
+/* A network device as one CPU knows it. */
+struct emud_dev {
+	__u64 dev; /* address */
+	__u64 net; /* address */
+	__u32 ifindex;
+	__u8 window; /* of its class */
+	__u8 own; /* window of its own, or EMUD_WINDOW_NONE */
+	__u8 pad[2];
+};
+
+/* What one CPU transmitted since it last told the windows. */
+#define EMUD_DEVS 64
+struct emud_tx {
+	__u64 pending[EMUD_WINDOWS];
+	__u64 since[EMUD_WINDOWS]; /* no byte of pending is older */
+	__u64 jiffies; /* of the last tick, where the tick is sched_stat_runtime */
+	__u64 scratch; /* see emud_scalar() */
+	struct emud_dev devs[EMUD_DEVS];
+};
+
+/* A sliding window: what the CPUs told in it. */
+#define EMUD_ENTRIES 128
+struct emud_entry {
+	__u64 since; /* no older than this */
+	__u64 amount;
+};
+
+struct emud_window {
+	__u64 sum; /* of the entries from tail to head */
+	__u64 over_ns; /* when the threshold was last reached */
+	__u64 since; /* begin of the window in which it was first */
+	__u64 episode;
+	__u32 lock;
+	__u32 head;
+	__u32 tail;
+	__u32 ifindex; /* of a window of a single device */
+	__u32 netns;
+	__u32 pad;
+	struct emud_entry entries[EMUD_ENTRIES];
+};
+
+/* A block device. */
+#define EMUD_DISKS 64
+#define EMUD_DISK_NAME_LEN 32
+struct emud_disk {
+	__u64 disk; /* address of the gendisk; 0: free */
+	__s64 inflight;
+	__u64 since; /* never empty since; 0: empty */
+	__u64 theta_ns; /* 0: ignored */
+	__u64 episode;
+	__u32 interval;
+	__u32 major;
+	__u32 minor;
+	__u32 pad;
+	char name[EMUD_DISK_NAME_LEN];
+};
+
+/* What a class or a threshold is asked for by: the name of a device. */
+struct emud_name {
+	char text[EMUD_DISK_NAME_LEN];
+};
+
+struct emud_netdev_rule {
+	__u32 window; /* of its class, EMUD_WINDOW_NONE, or EMUD_GUESS */
+	__u32 own; /* EMUD_WINDOW_NONE: none */
+};
+#define EMUD_GUESS 0xfe
+
+/* A device with an emulated link. */
+struct emud_emulated {
+	__u32 netns;
+	__u32 ifindex;
+};
+
+/* The emulator's own failures: late packets, dropped packets. */
+enum emud_failure {
+	EMUD_LATE,
+	EMUD_DROPPED,
+	EMUD_FAILURES,
+};
+
+struct emud_fault {
+	__u64 episode;
+	__u64 since;
+	__u64 last_ns;
+	__u64 count;
+	__u32 ifindex;
+	__u32 netns;
+};
+
+/* Records of the ring buffer. Tables come before the alarm they belong to. */
+enum emud_record {
+	EMUD_RECORD_TABLE,
+	EMUD_RECORD_ALARM,
+	EMUD_RECORD_CLEAR,
+};
+
+struct emud_alarm {
+	__u64 episode;
+	__u32 kind; /* enum emud_record: at the same place as in emud_table */
+	__u32 resource;
+	__u64 now;
+	__u64 since;
+	__u64 until; /* of a clear */
+	__u64 value;
+	__u64 threshold;
+	__u32 hook; /* enum emud_hook */
+	__u32 what; /* CPU, window, disk slot, failure */
+	__u32 a; /* ifindex, major */
+	__u32 b; /* network namespace, minor */
+	char name[EMUD_DISK_NAME_LEN];
+};
+
+/* Episodes beyond the limit: known here, not told. */
+#define EMUD_SILENT (1ULL << 63)
+
+struct emud_counters {
+	__u64 episodes;
+	__u64 ring_full;
+	__u64 suppressed[EMUD_RESOURCES];
+	__u64 disks; /* slots in use, a bit each */
+	__u64 disks_unknown; /* no room for the device */
+};
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * window: amounts in a sliding window.
+ *
+ * A CPU keeps what it counts to itself up to a quantum (1/64 of the threshold)
+ * and then tells the window, with the time since when no part of it is older.
+ * So a packet costs no clock, no lock and no shared cache line, and every
+ * 64th of the threshold does. The window is the sum of what was told in it;
+ * near the threshold what the other CPUs have not told yet is added. An amount
+ * is taken to be as old as its oldest part may be, so an alarm never comes
+ * early, and late by at most a quantum.
+ */
+#ifndef EMUD_MONITOR_WINDOW_H
+#define EMUD_MONITOR_WINDOW_H
+
+#include "alarm.h"
+#include "group.h"
+
+#define EMUD_CPUS_MAX 512
+
+static __always_inline enum emud_resource emud_window_resource(__u32 w)
+{
+	return w == EMUD_WINDOW_PAGE_IN || w == EMUD_WINDOW_PAGE_OUT ? EMUD_MEMORY
+								     : EMUD_NETWORK;
+}
+
+/* A window is never waited for, in no context: who finds it taken tells later. */
+static __always_inline int emud_take(struct emud_window *window)
+{
+	return !__sync_lock_test_and_set(&window->lock, 1);
+}
+
+static __always_inline void emud_give(struct emud_window *window)
+{
+	__sync_lock_test_and_set(&window->lock, 0);
+}
+
+static __always_inline struct emud_table *emud_window_table(__u32 w, __u32 cpu)
+{
+	__u32 i = w * emud_config.cpus + cpu;
+
+	return bpf_map_lookup_elem(&emud_window_tables, &i);
+}
+
+/* Forgets what is older than the edge. */
+static __always_inline void emud_expire(struct emud_window *window, __u64 edge)
+{
+	for (__u32 n = 0; n < EMUD_ENTRIES; n++) {
+		__u64 i = emud_bound(window->tail, EMUD_ENTRIES);
+
+		if (window->tail == window->head || window->entries[i].since >= edge)
+			break;
+		window->sum -= window->entries[i].amount;
+		window->tail++;
+	}
+}
+
+static __always_inline void emud_push(struct emud_window *window, __u64 since,
+				      __u64 amount)
+{
+	__u64 head = emud_bound(window->head, EMUD_ENTRIES);
+
+	/* Full: twice the threshold is in the window, and that is enough. */
+	if (window->head - window->tail == EMUD_ENTRIES) {
+		window->sum -= window->entries[head].amount;
+		window->tail++;
+	}
+	window->entries[head].since = since;
+	window->entries[head].amount = amount;
+	window->head++;
+	window->sum += amount;
+}
+
+/* What the other CPUs have sent within the window and not told yet. */
+static __always_inline __u64 emud_untold(__u32 w, __u32 self, __u64 edge)
+{
+	__u64 sum = 0;
+
+	for (__u32 cpu = 0; cpu < EMUD_CPUS_MAX; cpu++) {
+		struct emud_tx *tx;
+		__u32 key = cpu;
+
+		if (cpu >= emud_config.cpus)
+			break;
+		tx = bpf_map_lookup_elem(&emud_txs, &key);
+		if (!tx || cpu == self)
+			continue;
+		if (tx->since[emud_bound(w, EMUD_WINDOWS)] >= edge)
+			sum += tx->pending[emud_bound(w, EMUD_WINDOWS)];
+	}
+	return sum;
+}
+
+static __always_inline void emud_tell_window_tables(__u32 w, __u64 episode)
+{
+	for (__u32 cpu = 0; cpu < EMUD_CPUS_MAX; cpu++) {
+		struct emud_table *table;
+
+		if (cpu >= emud_config.cpus)
+			break;
+		table = emud_window_table(w, cpu);
+		/* A CPU that sent nothing has nothing to say. */
+		if (table && table->interval)
+			emud_tell_table(table, episode);
+	}
+}
+
+static __always_inline void emud_window_alarm(struct emud_window *window, __u32 w,
+					      __u64 now, __u64 value, enum emud_hook hook)
+{
+	struct emud_alarm alarm = {
+		.kind = EMUD_RECORD_ALARM,
+		.resource = emud_window_resource(w),
+		.now = now,
+		.since = window->since,
+		.value = value,
+		.threshold = emud_config.threshold[emud_bound(w, EMUD_WINDOWS)],
+		.hook = hook,
+		.what = w,
+		.a = window->ifindex,
+		.b = window->netns,
+	};
+
+	alarm.episode = emud_begin_episode(&window->episode, alarm.resource);
+	if (!alarm.episode)
+		return;
+	emud_tell_window_tables(w, alarm.episode);
+	emud_tell(&alarm);
+}
+
+static __always_inline void emud_judge(struct emud_window *window, __u32 w, __u32 cpu,
+				       __u64 now, __u64 edge, enum emud_hook hook)
+{
+	__u64 threshold = emud_config.threshold[emud_bound(w, EMUD_WINDOWS)];
+	__u64 sum = window->sum;
+
+	if (sum * 2 >= threshold)
+		sum += emud_untold(w, cpu, edge);
+	if (sum < threshold)
+		return;
+	window->over_ns = now;
+	if (window->episode)
+		return;
+	window->since = window->entries[emud_bound(window->tail, EMUD_ENTRIES)].since;
+	emud_window_alarm(window, w, now, sum, hook);
+}
+
+static __always_inline void emud_tell_window(struct emud_tx *tx, __u32 w, __u32 cpu,
+					     __u64 amount, enum emud_hook hook)
+{
+	__u64 i = emud_bound(w, EMUD_WINDOWS);
+	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
+	struct emud_table *table = emud_window_table(w, cpu);
+	__u64 now, edge;
+
+	if (!window || !table || !emud_take(window))
+		return;
+	now = bpf_ktime_get_ns();
+	edge = now - emud_config.window_ns[i];
+	emud_expire(window, edge);
+	/* Nothing was pending before this one: it is of now. */
+	emud_push(window, tx->pending[i] == amount ? now : tx->since[i], tx->pending[i]);
+	tx->pending[i] = 0;
+	tx->since[i] = now;
+	/* An amount that was sent over a long time is out of the window already. */
+	emud_expire(window, edge);
+	emud_judge(window, w, cpu, now, edge, hook);
+	table->interval = now / emud_config.window_ns[i];
+	emud_give(window);
+}
+
+/* Counts an amount. */
+static __always_inline void emud_count(struct emud_tx *tx, __u32 w, __u32 cpu,
+				       const struct emud_who *who, __u64 amount,
+				       enum emud_hook hook)
+{
+	__u64 i = emud_bound(w, EMUD_WINDOWS);
+	struct emud_table *table = emud_window_table(w, cpu);
+
+	if (!table)
+		return;
+	if (unlikely(!table->interval))
+		table->interval = bpf_ktime_get_ns() / emud_config.window_ns[i];
+	emud_charge(table, who, emud_window_resource(w), amount);
+	tx->pending[i] += amount;
+	if (unlikely(tx->pending[i] >= emud_config.quantum[i]))
+		emud_tell_window(tx, w, cpu, amount, hook);
+}
+
+/* Signed: another CPU may have reached the threshold after this one read the clock. */
+static __always_inline int emud_quiet(const struct emud_window *window, __u64 now,
+				      __u64 window_ns)
+{
+	return (__s64)(now - *(volatile __u64 *)&window->over_ns) >= (__s64)window_ns;
+}
+
+/* An episode ends when the threshold was not reached for one window. */
+static __always_inline void emud_window_tick(__u32 w, __u32 cpu, __u64 now)
+{
+	__u64 window_ns = emud_config.window_ns[w];
+	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
+	struct emud_table *table = emud_window_table(w, cpu);
+	struct emud_alarm clear = {
+		.kind = EMUD_RECORD_CLEAR,
+		.resource = emud_window_resource(w),
+		.now = now,
+		.hook = EMUD_HOOK_TICK,
+		.what = w,
+	};
+
+	if (!window || !table)
+		return;
+	if (table->interval)
+		table->interval = now / window_ns;
+	if (likely(!window->episode) || !emud_quiet(window, now, window_ns) ||
+	    !emud_take(window))
+		return;
+	clear.since = window->since;
+	clear.until = window->over_ns;
+	clear.a = window->ifindex;
+	clear.b = window->netns;
+	if (emud_quiet(window, now, window_ns))
+		clear.episode = emud_end_episode(&window->episode);
+	if (clear.episode)
+		emud_tell(&clear);
+	emud_give(window);
+}
+
+static __always_inline void emud_windows_tick(__u32 cpu, __u64 now)
+{
+	for (__u32 w = 0; w < EMUD_WINDOWS; w++)
+		if (emud_config.threshold[w])
+			emud_window_tick(w, cpu, now);
+}
+
+#endif

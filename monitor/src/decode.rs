@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Records of the ring buffer, made [`Event`]s.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::abi::{self, emud_alarm, emud_table};
+use crate::event::{Alarm, Clear, Event, Resource, Scope, Share, Unit};
+use crate::names::{Names, text};
+
+/// Groups that an alarm names.
+const TOP: usize = 8;
+
+pub struct Decoder {
+    pub names: Names,
+    /// By `enum emud_hook`.
+    pub hooks: Vec<String>,
+    /// By window, from EMUD_WINDOW_DEVICES on.
+    pub devices: Vec<String>,
+    pub window_ns: [u64; abi::EMUD_WINDOWS as usize],
+    /// Tables that came ahead of their alarm.
+    tables: Vec<Box<emud_table>>,
+    /// Scopes of the episodes told, for their ends.
+    open: HashMap<u64, Scope>,
+}
+
+impl Decoder {
+    pub fn new(
+        names: Names,
+        hooks: Vec<String>,
+        devices: Vec<String>,
+        window_ns: [u64; abi::EMUD_WINDOWS as usize],
+    ) -> Self {
+        Self {
+            names,
+            hooks,
+            devices,
+            window_ns,
+            tables: vec![],
+            open: HashMap::new(),
+        }
+    }
+
+    /// What a record says; nothing when it belongs to one that is still to come.
+    pub fn record(&mut self, bytes: &[u8]) -> Option<Event> {
+        if let Some(table) = read::<emud_table>(bytes) {
+            self.tables.push(Box::new(table));
+            return None;
+        }
+        let record = read::<emud_alarm>(bytes)?;
+        match record.kind {
+            abi::EMUD_RECORD_ALARM => Some(Event::Alarm(self.alarm(&record))),
+            abi::EMUD_RECORD_CLEAR => self.clear(&record).map(Event::Clear),
+            _ => None,
+        }
+    }
+
+    fn alarm(&mut self, a: &emud_alarm) -> Alarm {
+        let tables = std::mem::take(&mut self.tables);
+        let scope = self.scope(a);
+        let resource = resource(a.resource);
+        let (shares, rest) = self.shares(a, &tables);
+        self.open.insert(a.episode, scope.clone());
+        Alarm {
+            episode: a.episode,
+            mono_ns: a.now,
+            resource,
+            unit: unit(resource, &scope),
+            scope,
+            since_mono_ns: a.since,
+            value: a.value,
+            threshold: a.threshold,
+            hook: self.hook(a.hook),
+            shares,
+            rest,
+        }
+    }
+
+    /// Nothing when its beginning was lost: the loss is counted.
+    fn clear(&mut self, c: &emud_alarm) -> Option<Clear> {
+        Some(Clear {
+            episode: c.episode,
+            mono_ns: c.now,
+            resource: resource(c.resource),
+            scope: self.open.remove(&c.episode)?,
+            since_mono_ns: c.since,
+            until_mono_ns: c.until,
+            hook: self.hook(c.hook),
+        })
+    }
+
+    fn hook(&self, hook: u32) -> String {
+        self.hooks.get(hook as usize).cloned().unwrap_or_default()
+    }
+
+    fn scope(&self, a: &emud_alarm) -> Scope {
+        match a.resource {
+            abi::EMUD_CPU => Scope::Cpu { cpu: a.what },
+            abi::EMUD_DISK => Scope::Disk {
+                name: text(&a.name),
+                major: a.a,
+                minor: a.b,
+            },
+            abi::EMUD_EMULATOR => Scope::Link {
+                failure: if a.what == abi::EMUD_LATE {
+                    "late"
+                } else {
+                    "dropped"
+                },
+                name: text(&a.name),
+                ifindex: a.a,
+                netns: a.b,
+            },
+            _ => self.window(a),
+        }
+    }
+
+    fn window(&self, a: &emud_alarm) -> Scope {
+        match a.what {
+            abi::EMUD_WINDOW_EXTERNAL => Scope::Class { class: "external" },
+            abi::EMUD_WINDOW_INTERNAL => Scope::Class { class: "internal" },
+            abi::EMUD_WINDOW_PAGE_IN => Scope::Paging {
+                direction: "page-in",
+            },
+            abi::EMUD_WINDOW_PAGE_OUT => Scope::Paging {
+                direction: "page-out",
+            },
+            device => Scope::Device {
+                name: self
+                    .devices
+                    .get((device - abi::EMUD_WINDOW_DEVICES) as usize)
+                    .cloned()
+                    .unwrap_or_default(),
+                ifindex: a.a,
+                netns: a.b,
+            },
+        }
+    }
+
+    /// The part of each group, over all tables of the alarm.
+    fn shares(&mut self, a: &emud_alarm, tables: &[Box<emud_table>]) -> (Vec<Share>, f64) {
+        let sliding = matches!(a.resource, abi::EMUD_NETWORK | abi::EMUD_MEMORY);
+        let window = sliding.then(|| Sliding::at(a.now, self.window_ns[a.what as usize]));
+        let mut groups = BTreeMap::<String, f64>::new();
+        let mut total = 0.0;
+        for table in tables.iter().filter(|t| t.episode == a.episode) {
+            for slot in table.slots.iter().filter(|slot| slot.key != 0) {
+                let amount = match &window {
+                    None if slot.interval == table.interval => slot.amount as f64,
+                    None => 0.0,
+                    Some(window) => window.amount(slot.interval, slot.amount, slot.prior),
+                };
+                if amount > 0.0 {
+                    *groups.entry(self.names.group(slot)).or_default() += amount;
+                    total += amount;
+                }
+            }
+            if table.elsewhere_interval == table.interval {
+                total += table.elsewhere as f64;
+            }
+        }
+        if total == 0.0 {
+            return (vec![], 0.0);
+        }
+        let mut shares: Vec<_> = groups
+            .into_iter()
+            .map(|(group, amount)| Share {
+                group,
+                share: amount / total,
+            })
+            .collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        shares.truncate(TOP);
+        let named: f64 = shares.iter().map(|share| share.share).sum();
+        (shares, (1.0 - named).max(0.0))
+    }
+}
+
+/// A window that ends now, over intervals of its length: all of the current one, and
+/// of the one before as much as it overlaps.
+struct Sliding {
+    interval: u32,
+    overlap: f64,
+}
+
+impl Sliding {
+    fn at(now_ns: u64, window_ns: u64) -> Self {
+        let window_ns = window_ns.max(1);
+        Self {
+            interval: (now_ns / window_ns) as u32,
+            overlap: 1.0 - (now_ns % window_ns) as f64 / window_ns as f64,
+        }
+    }
+
+    /// `interval` is the last one in which the group was seen.
+    fn amount(&self, interval: u32, amount: u64, prior: u64) -> f64 {
+        match self.interval.wrapping_sub(interval) {
+            0 => amount as f64 + prior as f64 * self.overlap,
+            1 => amount as f64 * self.overlap,
+            _ => 0.0,
+        }
+    }
+}
+
+fn read<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: as long as a T, and every bit pattern of it is valid.
+    (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+fn resource(number: u32) -> Resource {
+    Resource::ALL[(number as usize).min(Resource::ALL.len() - 1)]
+}
+
+fn unit(resource: Resource, scope: &Scope) -> Unit {
+    match (resource, scope) {
+        (Resource::Network, _) => Unit::Bytes,
+        (Resource::Memory, _) => Unit::Pages,
+        (Resource::Emulator, Scope::Link { failure, .. }) if *failure == "dropped" => Unit::Packets,
+        _ => Unit::Ns,
+    }
+}
