@@ -59,8 +59,8 @@ pub fn attach(bpf: &mut Ebpf, btf: Btf, on: &Circumstances) -> Result<Attached, 
 }
 
 fn tracepoints(programs: &[(&'static str, &'static str)]) -> Rung {
-    let part = |(program, name): &(&'static str, _)| part(program, Way::Tracepoint(name), None);
-    Rung::of(programs.iter().map(part))
+    let parts = programs.iter();
+    Rung::of(parts.map(|(program, name)| part(program, Way::Tracepoint(name), None)))
 }
 
 fn cpu(basis: CpuBasis) -> Vec<Rung> {
