@@ -77,7 +77,7 @@ fn classifier(c: &mut Criterion) {
     for (name, link) in links() {
         let mut loaded = Loaded::load().expect("load the classifier (root?)");
         let mut maps = loaded.maps().unwrap();
-        maps.init(1).unwrap();
+        maps.init(1, 0).unwrap();
         let place = Place {
             release: abi::EMUD_RELEASE_STAMP,
             ifindex: 0,

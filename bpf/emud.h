@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 1
+#define EMUD_ABI 2
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -126,7 +126,7 @@ struct emud_control {
 	__u32 abi; /* EMUD_ABI */
 	__u32 generation; /* 0 or 1 */
 	__u32 ifindex; /* the device, for emud_tap */
-	__u32 pad;
+	__u32 netns; /* inode number of its network namespace, for the monitor */
 };
 _Static_assert(sizeof(struct emud_control) == 16, "shared with Rust");
 

@@ -7,3 +7,5 @@ pub mod engine;
 pub mod link;
 pub mod netlink;
 pub mod profile;
+pub mod text;
+pub mod watch;

@@ -66,7 +66,7 @@ impl Bench {
             maps,
             start: now() + LEAD_NS,
         };
-        bench.maps.init(1).unwrap();
+        bench.maps.init(1, 0).unwrap();
         bench.set(up, seed, place);
         bench
     }

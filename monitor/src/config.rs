@@ -118,34 +118,70 @@ impl Default for Config {
     /// Network Emulation Using Node Virtualization and Resource Monitoring" (2011).
     fn default() -> Self {
         Self {
-            cpu: Some(Cpu {
-                theta: Duration::from_millis(200),
-                basis: Basis::Task,
-            }),
-            network: Some(Network {
-                window: Duration::from_millis(10),
-                external_bit_s: Some(490_000_000),
-                internal_bit_s: Some(1_000_000_000),
-                classes: BTreeMap::new(),
-                devices: BTreeMap::new(),
-            }),
-            memory: Some(Memory {
-                window: Duration::from_millis(10),
-                page_ins: Some(1),
-                page_outs: Some(1),
-            }),
-            disk: Some(Disk {
-                theta: Duration::from_millis(100),
-                devices: BTreeMap::new(),
-            }),
-            emulator: Some(Emulator {
-                late: Duration::from_millis(1),
-            }),
+            cpu: Some(Cpu::default()),
+            network: Some(Network::default()),
+            memory: Some(Memory::default()),
+            disk: Some(Disk::default()),
+            emulator: Some(Emulator::default()),
             psi: None,
-            alarms: Alarms {
-                limit: 3,
-                group_by: GroupBy::Netns,
-            },
+            alarms: Alarms::default(),
+        }
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self {
+            theta: Duration::from_millis(200),
+            basis: Basis::Task,
+        }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_millis(10),
+            external_bit_s: Some(490_000_000),
+            internal_bit_s: Some(1_000_000_000),
+            classes: BTreeMap::new(),
+            devices: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_millis(10),
+            page_ins: Some(1),
+            page_outs: Some(1),
+        }
+    }
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self {
+            theta: Duration::from_millis(100),
+            devices: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Emulator {
+    fn default() -> Self {
+        Self {
+            late: Duration::from_millis(1),
+        }
+    }
+}
+
+impl Default for Alarms {
+    fn default() -> Self {
+        Self {
+            limit: 3,
+            group_by: GroupBy::Netns,
         }
     }
 }

@@ -8,6 +8,7 @@ mod failure;
 mod generate;
 mod hold_run;
 mod list;
+mod monitor;
 mod profile;
 mod set;
 mod show;
@@ -66,6 +67,7 @@ enum Verb {
     Set(set::Args),
     List(list::Args),
     Doctor(doctor::Args),
+    Monitor(Box<monitor::Args>),
     Profile(profile::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
@@ -89,6 +91,7 @@ impl Cli {
             Verb::Set(args) => set::run(&args),
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
+            Verb::Monitor(args) => monitor::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),

@@ -206,7 +206,7 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     let mut maps = loaded.maps().map_err(text)?;
     let lo = nl.link("lo").map_err(text)?.index;
     nl.set_up(lo, true).map_err(text)?;
-    maps.init(lo).map_err(text)?;
+    maps.init(lo, 0).map_err(text)?;
     let place = Place {
         release: abi::EMUD_RELEASE_IFB,
         ifindex: ifb,

@@ -148,7 +148,7 @@ impl Session {
         let saved = plan(&mut nl, &link, request)?;
         let mut loaded = Loaded::load()?;
         let mut maps = loaded.maps()?;
-        maps.init(link.index)?;
+        maps.init(link.index, netlink::identity()?.inode)?;
         let session = Self {
             nl,
             _lock: lock,
@@ -347,6 +347,8 @@ impl Session {
 
     fn compile_both(&self) -> Result<[Compiled; 2], LinkError> {
         let release = |direction: u32| match (self.saved.engine, direction) {
+            // Its program is there as long as this process is, but no packet meets it.
+            _ if !self.saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
             (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
             (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
             (Engine::Fq, _) if self.saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,

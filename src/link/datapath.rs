@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
-use aya::programs::{ProgramError, SchedClassifier, loaded_programs};
+use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
 use crate::abi;
@@ -36,6 +36,8 @@ pub enum DatapathError {
     Abi { found: u32 },
     #[error("no BPF program has the id {0}")]
     NoProgram(u32),
+    #[error("cannot look through the loaded BPF programs: {0}")]
+    Search(ProgramError),
     #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
     TooLong(usize),
 }
@@ -182,6 +184,11 @@ impl Maps {
             .filter_map(Result::ok)
             .find(|p| p.id() == id)
             .ok_or(DatapathError::NoProgram(id))?;
+        Self::of(&info)
+    }
+
+    /// The maps of a loaded program.
+    pub(super) fn of(info: &ProgramInfo) -> Result<Self, DatapathError> {
         let ids = info
             .map_ids()
             .map_err(|source| DatapathError::Program { name: "", source })?
@@ -244,14 +251,16 @@ impl Maps {
         self.control.get(&0, 0).map_err(at("emud_control"))
     }
 
-    /// First write after loading: which device this is for.
+    /// First write after loading: which device this is for, and the inode number
+    /// of its network namespace (32 bits in every kernel; 0: of no device that counts).
     ///
     /// # Errors
     /// The map cannot be written.
-    pub fn init(&mut self, ifindex: u32) -> Result<(), DatapathError> {
+    pub fn init(&mut self, ifindex: u32, netns: u64) -> Result<(), DatapathError> {
         let control = abi::emud_control {
             abi: abi::EMUD_ABI,
             ifindex,
+            netns: u32::try_from(netns).unwrap_or(0),
             ..Default::default()
         };
         self.control.set(0, control, 0).map_err(at("emud_control"))
@@ -403,10 +412,11 @@ fn grace_period() {
 impl DatapathError {
     /// The exit code for it, after sysexits.h.
     pub fn exit_code(&self) -> u8 {
+        let root = rustix::process::geteuid().is_root();
         match self {
-            Self::Load(_) | Self::Program { .. } if !rustix::process::geteuid().is_root() => 77,
+            Self::Load(_) | Self::Program { .. } | Self::Search(_) if !root => 77,
             Self::Load(_) | Self::Program { .. } => 69,
-            Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
             Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
         }
     }

@@ -8,6 +8,7 @@ pub mod change;
 pub mod compile;
 pub mod datapath;
 pub mod detach;
+pub mod emulated;
 mod error;
 mod plan;
 pub mod quantile;

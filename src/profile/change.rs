@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
-use super::draft::Reader;
-use super::error::{At, Located, Mistake, Source};
-use super::keys::{self, Section};
+use super::keys;
 use super::read::Draft;
-use super::value::{Entry, Value, document, toml_value};
 use super::{Profile, ProfileError};
+use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
 /// Which directions an assignment is for.
 #[derive(Clone, Copy)]
@@ -143,7 +141,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
         return Err(Mistake::new(&deeper.at, "this key is too deep", help));
     }
     if key.value != "delay" {
-        return Err(match keys::LINK.contains(&key.value.as_str()) {
+        return Err(match keys::LINK.has(&key.value) {
             true => {
                 let help = format!("write {}=...", key.value);
                 Mistake::new(
@@ -152,7 +150,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
                     help,
                 )
             }
-            false => keys::unknown(&key, Section::Link),
+            false => keys::unknown(&key, &keys::LINK),
         });
     }
     let at = inner.at.clone();

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whether the values of a link go together.
 
-use super::draft::{DelayDraft, LinkDraft, Reader, Spread};
-use super::error::{At, Located, Mistake};
-use super::units::Nanoseconds;
-use super::words::Word;
+use super::draft::{DelayDraft, LinkDraft, Spread};
 use super::{Delay, Distribution, Jitter, Link, Queue};
 use crate::link::quantile::largest_sd_ns;
+use crate::text::{At, Located, Mistake, Nanoseconds, Reader, Time, Word};
 
 /// Payload of 1500 bytes behind an Ethernet header.
 const PACKET_BYTES: i64 = 1514;
 
 impl Reader {
     /// The finished link; meaningless if that adds a mistake.
-    pub fn finish(&mut self, draft: &LinkDraft) -> Link {
+    pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         self.queue_holds_a_packet(draft);
         Link {
             rate: value(&draft.rate),
@@ -162,7 +160,7 @@ fn too_wide(
         Spread::Jitter(ns) => ("jitter", ns),
         Spread::Sd(ns) => ("sd", ns),
     };
-    let mean = super::units::Time(mean_ns);
+    let mean = Time(mean_ns);
     let skewed = match distribution {
         Distribution::Pareto => "",
         _ => "; a skewed one, distribution = \"pareto\", allows up to 1.73 times the mean",

@@ -4,14 +4,10 @@
 //! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by
 //! key. Whether the values go together is judged at the end, in `check`.
 
-use std::str::FromStr;
-
-use super::error::{At, Located, Mistake};
-use super::keys::{self, Section};
-use super::units::{Nanoseconds, Percent, Rate, Time, UnitError, closest};
-use super::value::{Entry, Value};
-use super::words::Word;
+use super::keys;
 use super::{Distribution, Neighbours, Queue, Reorder};
+use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Rate, Reader, Value};
+use crate::text::{duration, quantity, word};
 
 /// Takes a value away again.
 const NONE: &str = "none";
@@ -46,32 +42,8 @@ pub(super) enum Spread {
     Sd(f64),
 }
 
-/// Collects mistakes instead of stopping at the first.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    pub mistakes: Vec<Mistake>,
-}
-
 impl Reader {
-    /// Puts what `read` makes of `value` into `slot`.
-    pub fn put<T>(
-        &mut self,
-        slot: &mut Option<Located<T>>,
-        value: &Located<Value>,
-        read: impl Fn(&Located<Value>) -> Result<T, Mistake>,
-    ) {
-        match read(value) {
-            Ok(read) => {
-                *slot = Some(Located {
-                    value: read,
-                    at: value.at.clone(),
-                })
-            }
-            Err(mistake) => self.mistakes.push(mistake),
-        }
-    }
-
-    /// The same, where `none` empties the slot.
+    /// [`Reader::put`], where `none` empties the slot.
     fn put_or_remove<T>(
         &mut self,
         slot: &mut Option<Located<T>>,
@@ -85,14 +57,14 @@ impl Reader {
     }
 
     /// Applies a link table.
-    pub fn link(&mut self, draft: &mut LinkDraft, entries: &[Entry]) {
+    pub(super) fn link(&mut self, draft: &mut LinkDraft, entries: &[Entry]) {
         for entry in entries {
             self.link_key(draft, entry);
         }
     }
 
     /// Applies one key of a link.
-    pub fn link_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
+    pub(super) fn link_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
         let value = &entry.value;
         match entry.key.value.as_str() {
             "rate" => self.put_or_remove(&mut draft.rate, value, |v| {
@@ -107,7 +79,7 @@ impl Reader {
                 quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
             }),
             "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
-            _ => self.mistakes.push(keys::unknown(&entry.key, Section::Link)),
+            _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }
 
@@ -140,9 +112,7 @@ impl Reader {
                 "coherence" => {
                     self.put_or_remove(&mut draft.coherence, value, |v| duration(v, "coherence"));
                 }
-                _ => self
-                    .mistakes
-                    .push(keys::unknown(&entry.key, Section::Delay)),
+                _ => self.mistakes.push(keys::unknown(&entry.key, &keys::DELAY)),
             }
         }
     }
@@ -186,28 +156,6 @@ fn is_none(value: &Located<Value>) -> bool {
     matches!(&value.value, Value::Text(text) if text == NONE)
 }
 
-/// A quantity written as text; a bare number is left to its parser, which asks for the unit.
-fn quantity<T: FromStr<Err = UnitError>>(
-    value: &Located<Value>,
-    key: &str,
-    example: &str,
-) -> Result<T, Mistake> {
-    match &value.value {
-        Value::Text(text) | Value::Number(text) => text
-            .parse()
-            .map_err(|error| Mistake::unit(&value.at, error)),
-        other => Err(Mistake::new(
-            &value.at,
-            format!("`{key}` cannot be {}", other.kind()),
-            format!("write it as text, such as {key} = {example}"),
-        )),
-    }
-}
-
-fn duration(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
-    quantity(value, key, "\"50ms\"").map(|Time(ns)| ns)
-}
-
 fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
     const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
@@ -231,24 +179,4 @@ fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
             "write bytes a packet from -64 to 4096, without a unit, such as overhead = 18",
         )),
     }
-}
-
-/// One word of a few.
-pub(super) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
-    let quoted: Vec<_> = T::WORDS
-        .iter()
-        .map(|(word, _)| format!("\"{word}\""))
-        .collect();
-    let choice = format!("`{key}` is one of {}", quoted.join(", "));
-    let Value::Text(text) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, choice));
-    };
-    T::from_word(text).ok_or_else(|| {
-        let help = match closest(text, T::WORDS.iter().map(|(word, _)| *word)) {
-            Some(near) => format!("did you mean \"{near}\"? ({choice})"),
-            None => choice,
-        };
-        Mistake::new(&value.at, format!("`{key}` cannot be `{text}`"), help)
-    })
 }

@@ -3,9 +3,8 @@
 
 use std::fmt::Write;
 
-use super::units::{Nanoseconds, Percent, Rate, Time};
-use super::words::Word;
 use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile};
+use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 
 impl Profile {
     /// TOML that parses to this profile; keys at their defaults are left out.

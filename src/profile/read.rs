@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A profile from text, bytes or a file.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use super::draft::{LinkDraft, Reader, word};
-use super::error::{At, Located, Mistake, Mistakes, Source};
-use super::keys::{self, Section};
-use super::value::{Entry, Value, document};
+use super::draft::LinkDraft;
+use super::keys;
 use super::{Offload, Profile, ProfileError};
+use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
+use crate::text::{document, read_file, utf8, word};
 
-/// Longest profile that is read; the shipped ones are a thousandth of it.
-pub const MAX_BYTES: usize = 1 << 20;
 /// Bounds of the texts, so that a profile fits into the kernel's map beside what to restore.
 const NAME_BYTES: usize = 256;
 const TEXT_BYTES: usize = 4096;
@@ -21,25 +17,9 @@ impl Profile {
     /// Reads a profile; `origin` is what messages call it, its file name for one.
     ///
     /// # Errors
-    /// All mistakes in `text`, or that it is longer than [`MAX_BYTES`].
+    /// All mistakes in `text`, or that it is longer than [`MAX_BYTES`](super::MAX_BYTES).
     pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
-        if text.len() > MAX_BYTES {
-            return Err(ProfileError::TooLarge {
-                origin: origin.to_owned(),
-                limit: MAX_BYTES,
-            });
-        }
-        let mut reader = Reader::default();
-        let mut draft = Draft::default();
-        match document(0, text) {
-            Ok(entries) => draft.read(&mut reader, &entries),
-            Err(mistakes) => reader.mistakes = mistakes,
-        }
-        let source = Source {
-            origin: origin.to_owned(),
-            text: text.to_owned(),
-        };
-        draft.finish(reader, vec![source])
+        Self::from_bytes(text.as_bytes(), origin)
     }
 
     /// Reads a profile that may not even be text.
@@ -47,41 +27,14 @@ impl Profile {
     /// # Errors
     /// As [`Profile::parse`], and where the bytes are not UTF-8.
     pub fn from_bytes(bytes: &[u8], origin: &str) -> Result<Self, ProfileError> {
-        if bytes.len() > MAX_BYTES {
-            return Err(ProfileError::TooLarge {
-                origin: origin.to_owned(),
-                limit: MAX_BYTES,
-            });
+        let source = utf8(bytes, origin)?;
+        let mut reader = Reader::default();
+        let mut draft = Draft::default();
+        match document(0, &source.text) {
+            Ok(entries) => draft.read(&mut reader, &entries),
+            Err(mistakes) => reader.mistakes = mistakes,
         }
-        let error = match str::from_utf8(bytes) {
-            Ok(text) => return Self::parse(text, origin),
-            Err(error) => error,
-        };
-        // Shown with the bad bytes replaced; what is before them keeps its place.
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let start = error.valid_up_to();
-        let end = start + char::REPLACEMENT_CHARACTER.len_utf8();
-        let bad: Vec<_> = bytes[start..]
-            .iter()
-            .take(error.error_len().unwrap_or(4))
-            .map(|b| format!("{b:#04x}"))
-            .collect();
-        let mistake = Mistake::new(
-            &At {
-                source: 0,
-                span: start..end,
-            },
-            format!("not UTF-8 text: {}", bad.join(" ")),
-            "save the file as UTF-8",
-        );
-        let source = Source {
-            origin: origin.to_owned(),
-            text,
-        };
-        Err(ProfileError::Mistakes(Mistakes::new(
-            vec![source],
-            vec![mistake],
-        )))
+        draft.finish(reader, vec![source])
     }
 
     /// Reads a profile file; one without a name takes the file's.
@@ -89,14 +42,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::from_bytes`], and where the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, ProfileError> {
-        let mut bytes = Vec::new();
-        File::open(path)
-            // One byte more than allowed shows that there is more, even in /dev/zero.
-            .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-            .map_err(|error| ProfileError::Unreadable {
-                path: path.to_owned(),
-                error,
-            })?;
+        let bytes = read_file(path)?;
         let mut profile = Self::from_bytes(&bytes, &path.display().to_string())?;
         if profile.name.is_empty() {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -168,10 +114,8 @@ impl Draft {
             "seed" => reader.put(&mut self.seed, value, seed),
             "offload" => self.offload(reader, entry),
             "neighbours" => reader.put(&mut both.neighbours, value, |v| word(v, "neighbours")),
-            key if keys::TOP.contains(&key) => {}
-            _ => reader
-                .mistakes
-                .push(keys::unknown(&entry.key, Section::Top)),
+            key if keys::TOP.has(key) => {}
+            _ => reader.mistakes.push(keys::unknown(&entry.key, &keys::TOP)),
         }
     }
 
@@ -190,10 +134,7 @@ impl Draft {
     pub fn finish(self, mut reader: Reader, sources: Vec<Source>) -> Result<Profile, ProfileError> {
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
         if !reader.mistakes.is_empty() {
-            return Err(ProfileError::Mistakes(Mistakes::new(
-                sources,
-                reader.mistakes,
-            )));
+            return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
         }
         Ok(Profile {
             name: self.name.map(|name| name.value).unwrap_or_default(),

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::units::closest;
 use super::{Profile, ProfileError};
+use crate::text::closest;
 
 /// A shipped profile.
 #[derive(Debug, Clone, Copy)]

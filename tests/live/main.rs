@@ -10,6 +10,7 @@
 
 mod bulk;
 mod change;
+mod emulated;
 mod frames;
 mod lab;
 mod loss;
@@ -33,6 +34,7 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),
     ("change::set_is_atomic", change::set_is_atomic),
+    ("emulated::found", emulated::found),
     ("frames::ipv6", frames::ipv6),
     ("frames::neighbours", frames::neighbours),
     ("frames::other_frames", frames::other_frames),

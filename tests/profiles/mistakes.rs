@@ -2,15 +2,15 @@
 //! What is said about each kind of mistake, and where.
 
 use emud::profile::shipped;
-use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError};
+use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError, TextError};
 
 use crate::set;
 
 pub fn mistakes(result: Result<Profile, ProfileError>) -> Mistakes {
     match result {
-        Err(error @ ProfileError::Mistakes(_)) => {
+        Err(error @ ProfileError::Text(TextError::Mistakes(_))) => {
             assert_eq!(error.exit_code(), 65);
-            let ProfileError::Mistakes(mistakes) = error else {
+            let ProfileError::Text(TextError::Mistakes(mistakes)) = error else {
                 unreachable!()
             };
             mistakes

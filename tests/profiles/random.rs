@@ -3,7 +3,7 @@
 
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
-use emud::profile::{Percent, Profile, ProfileError, Rate, Time};
+use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -17,7 +17,7 @@ fn a_thousand_malformed_profiles_are_refused() {
             panic!("{kind} was accepted:\n{text}")
         };
         assert_eq!(error.exit_code(), 65);
-        let ProfileError::Mistakes(found) = &error else {
+        let ProfileError::Text(TextError::Mistakes(found)) = &error else {
             panic!("{kind}: {error}")
         };
         let first = found

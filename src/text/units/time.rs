@@ -3,8 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::number::{Kind, shifted};
-use super::{Unit, UnitError};
+use super::{Kind, Unit, UnitError, shifted};
 
 /// A duration in whole ns, up to one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

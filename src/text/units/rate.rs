@@ -3,8 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::number::{Kind, shifted};
-use super::{Number, Unit, UnitError};
+use super::{Kind, Number, Unit, UnitError, shifted};
 
 /// A rate in bit/s, 1..=10^12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 
 mod number;
 mod percent;
-mod queue;
 mod rate;
 mod time;
 
@@ -13,7 +12,9 @@ pub use percent::Percent;
 pub use rate::Rate;
 pub use time::{Nanoseconds, Time};
 
-use number::{Number, Unit};
+pub(crate) use number::{Kind, Unit, shifted};
+
+use number::Number;
 
 /// What is wrong with a quantity, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +26,7 @@ pub struct UnitError {
 }
 
 impl UnitError {
-    fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(crate) fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             problem: problem.into(),
             help: help.into(),

@@ -4,7 +4,7 @@
 use super::{UnitError, closest};
 
 /// A unit: its value is `factor * 10^exponent` of the base unit.
-pub(super) struct Unit {
+pub(crate) struct Unit {
     pub name: &'static str,
     pub factor: f64,
     pub exponent: i32,
@@ -30,7 +30,7 @@ impl Unit {
 
 /// A number as it was written, kept in decimal so that a unit shifts it without rounding.
 #[derive(Clone, Copy)]
-pub(super) struct Number<'a> {
+pub(crate) struct Number<'a> {
     mantissa: &'a str,
     exponent: i32,
     negative: bool,
@@ -98,7 +98,7 @@ fn exponent_of(text: &str) -> (i32, usize) {
 }
 
 /// How a kind of quantity is read.
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// With its article: "a rate".
     pub name: &'static str,
     pub plural: &'static str,
@@ -189,7 +189,7 @@ impl Kind {
 }
 
 /// `value / 10^places` in plain decimals, exact, no trailing zeros.
-pub(super) fn shifted(value: u64, places: u32) -> String {
+pub(crate) fn shifted(value: u64, places: u32) -> String {
     let one = 10u64.pow(places);
     let (whole, fraction) = (value / one, value % one);
     if fraction == 0 {

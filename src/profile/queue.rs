@@ -3,9 +3,9 @@
 
 use std::{fmt, str::FromStr};
 
-use super::number::{Kind, shifted};
-use super::{Time, Unit, UnitError};
-use crate::profile::Queue;
+use super::Queue;
+use crate::text::units::{Kind, Unit, shifted};
+use crate::text::{Time, UnitError};
 
 /// As many departures as the classifier remembers (bpf/emud.h).
 const MAX_PACKETS: f64 = 65536.0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! TOML reduced to what a profile can hold, with the place of everything.
+//! TOML reduced to what emud's files hold, with the place of everything.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-use super::error::{At, Located, Mistake};
+use super::{At, Located, Mistake};
 
 /// A value before anyone knows what it stands for.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     /// In decimal, as written.
     Number(String),
@@ -30,13 +30,13 @@ impl Value {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     pub key: Located<String>,
     pub value: Located<Value>,
 }
 
 /// Reads a TOML document.
-pub(super) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mistake>> {
+pub(crate) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mistake>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(Origin { source, offset: 0 }.entries(table.get_ref()));
@@ -48,7 +48,7 @@ pub(super) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mist
 }
 
 /// Reads one TOML value: the part of `text` from `offset` on.
-pub(super) fn toml_value(
+pub(crate) fn toml_value(
     source: usize,
     text: &str,
     offset: usize,
@@ -62,7 +62,7 @@ pub(super) fn toml_value(
 fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Error) -> Mistake {
     let span = error.span().unwrap_or(0..within.len());
     let span = on_characters(text, within.start + span.start, within.start + span.end);
-    let help = "profiles are TOML: `key = \"value\"` lines under headers such as `[up]`";
+    let help = "TOML is `key = \"value\"` lines under [headers]";
     Mistake::new(
         &At { source, span },
         format!("not valid TOML: {}", error.message()),

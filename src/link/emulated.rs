@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! All emulated links of this host, in every network namespace: for a monitor,
+//! which judges whether their packets leave in time.
+//!
+//! Found from the loaded programs by their names, so no namespace has to be
+//! entered. Without a link it costs a few system calls for each BPF program of
+//! the host.
+
+use std::io;
+
+use aya::programs::{ProgramError, ProgramInfo, loaded_programs};
+
+use crate::abi;
+use crate::link::datapath::{DatapathError, Maps, Program};
+use crate::link::saved::Engine;
+
+/// One direction of an emulated link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Emulated {
+    /// Inode number of the network namespace of both devices.
+    pub netns: u32,
+    /// Ifindex of the interface that behaves like the link.
+    pub interface: u32,
+    /// `EMUD_UP` or `EMUD_DOWN`.
+    pub direction: u32,
+    /// With fq, the kernel releases the packets; a holder reports its failures itself.
+    pub engine: Engine,
+    /// Ifindex of the device that packets wait at: the interface itself or emud's
+    /// ifb (fq), emud's TAP (hold).
+    pub waits_at: u32,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub links: Vec<Emulated>,
+    /// Programs (by id) that look like emud's, but cannot be read; another
+    /// version's for one. Their links are there and not in `links`.
+    pub unreadable: Vec<(u32, DatapathError)>,
+}
+
+/// All directions of all emulated links of this host, active ones alone.
+///
+/// # Errors
+/// [`DatapathError::Search`]: this process may not see the BPF programs.
+pub fn emulated() -> Result<Found, DatapathError> {
+    let mut found = Found::default();
+    for program in loaded_programs() {
+        let program = match program {
+            Ok(program) => program,
+            Err(e) if is_gone(&e) => continue,
+            Err(e) => return Err(DatapathError::Search(e)),
+        };
+        let Some(direction) = direction_of(&program) else {
+            continue;
+        };
+        match read(&program, direction) {
+            Ok(link) => found.links.extend(link),
+            // Detached since.
+            Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
+            Err(e) => found.unreadable.push((program.id(), e)),
+        }
+    }
+    Ok(found)
+}
+
+/// Programs come and go while the list is read.
+fn is_gone(error: &ProgramError) -> bool {
+    let ProgramError::SyscallError(error) = error else {
+        return false;
+    };
+    error.io_error.kind() == io::ErrorKind::NotFound
+}
+
+/// The direction whose classifier it is, by its name.
+fn direction_of(program: &ProgramInfo) -> Option<u32> {
+    let name = program.name_as_str()?;
+    [abi::EMUD_UP, abi::EMUD_DOWN]
+        .into_iter()
+        .find(|direction| Program::of_direction(*direction).name() == name)
+}
+
+/// None: not active, because attach or detach is under way.
+fn read(program: &ProgramInfo, direction: u32) -> Result<Option<Emulated>, DatapathError> {
+    let maps = match Maps::of(program) {
+        // Just loaded, nothing written yet.
+        Err(DatapathError::Abi { found: 0 }) => return Ok(None),
+        maps => maps?,
+    };
+    let control = maps.control()?;
+    let link = maps.link(direction)?;
+    let (engine, waits_at) = match link.release {
+        abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
+        abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),
+        abi::EMUD_RELEASE_HOLD => (Engine::Hold, link.ifindex),
+        _ => return Ok(None),
+    };
+    // emud's own trials, of `doctor` for one, are of no namespace.
+    Ok((control.netns != 0).then_some(Emulated {
+        netns: control.netns,
+        interface: control.ifindex,
+        direction,
+        engine,
+        waits_at,
+    }))
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A file as text, or why it cannot be had.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::Renderer;
+
+use super::{At, Mistake, Mistakes, Source};
+
+/// Longest file that is read; the shipped profiles are a thousandth of it.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Why a text is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// The text has mistakes; all of them.
+    #[error("{0}")]
+    Mistakes(Mistakes),
+    #[error("{origin}: a file of more than {limit} bytes is not read")]
+    TooLarge { origin: String, limit: usize },
+    #[error("{}: {error}", .path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+}
+
+impl TextError {
+    /// Exit code after sysexits: 66 where there is nothing to read, 65 where it makes no sense.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Mistakes(_) | Self::TooLarge { .. } => 65,
+            Self::Unreadable { .. } => 66,
+        }
+    }
+
+    /// The message, with colours if it goes to a terminal; `Display` gives it without.
+    pub fn render(&self, terminal: bool) -> String {
+        match self {
+            Self::Mistakes(mistakes) if terminal => mistakes.render(&Renderer::styled()),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The bytes of a file, one more than [`MAX_BYTES`] at most.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        // One byte more than allowed shows that there is more, even in /dev/zero.
+        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| TextError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })?;
+    Ok(bytes)
+}
+
+/// `bytes` as the text of `origin`, if it is text and not too long.
+pub(crate) fn utf8(bytes: &[u8], origin: &str) -> Result<Source, TextError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(TextError::TooLarge {
+            origin: origin.to_owned(),
+            limit: MAX_BYTES,
+        });
+    }
+    let source = |text: &str| Source {
+        origin: origin.to_owned(),
+        text: text.to_owned(),
+    };
+    let error = match str::from_utf8(bytes) {
+        Ok(text) => return Ok(source(text)),
+        Err(error) => error,
+    };
+    // Shown with the bad bytes replaced; what is before them keeps its place.
+    let start = error.valid_up_to();
+    let end = start + char::REPLACEMENT_CHARACTER.len_utf8();
+    let bad: Vec<_> = bytes[start..]
+        .iter()
+        .take(error.error_len().unwrap_or(4))
+        .map(|b| format!("{b:#04x}"))
+        .collect();
+    let mistake = Mistake::new(
+        &At {
+            source: 0,
+            span: start..end,
+        },
+        format!("not UTF-8 text: {}", bad.join(" ")),
+        "save the file as UTF-8",
+    );
+    Err(TextError::Mistakes(Mistakes::new(
+        vec![source(&String::from_utf8_lossy(bytes))],
+        vec![mistake],
+    )))
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The keys there are, and what an unknown one was probably meant to be.
+
+use super::{Located, Mistake, closest};
+
+/// A table and its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub keys: &'static [&'static str],
+    /// "of a link".
+    pub place: &'static str,
+    /// Where a key belongs that is one of these: "under [link]".
+    pub belongs: &'static str,
+}
+
+impl Section {
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.contains(&key)
+    }
+}
+
+/// All tables of a format.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    pub sections: &'static [Section],
+    /// Other names for the same things.
+    pub aliases: &'static [(&'static str, &'static str)],
+}
+
+impl Vocabulary {
+    /// What is said of a key that `section` has not.
+    pub fn unknown(&self, key: &Located<String>, section: &Section) -> Mistake {
+        let word = key.value.as_str();
+        let title = format!("there is no key `{word}` {}", section.place);
+        let all = format!("the keys are {}", section.keys.join(", "));
+        let help = match (self.meant(word, section), self.elsewhere(word, section)) {
+            (_, Some(others)) => format!("`{word}` belongs {others}"),
+            (Some(meant), None) => match self.elsewhere(meant, section) {
+                Some(others) => format!("did you mean `{meant}`? It belongs {others}"),
+                None => format!("did you mean `{meant}`? ({all})"),
+            },
+            (None, None) => all,
+        };
+        Mistake::new(&key.at, title, help)
+    }
+
+    /// The key that `word` stands for: by another name, or misspelt, here first.
+    fn meant(&self, word: &str, section: &Section) -> Option<&'static str> {
+        let by_alias = |word: &str| {
+            self.aliases
+                .iter()
+                .find(|(alias, _)| *alias == word)
+                .map(|(_, key)| *key)
+        };
+        let others = || self.sections.iter().flat_map(|section| section.keys);
+        by_alias(word)
+            .or_else(|| closest(word, section.keys.iter().copied()))
+            .or_else(|| closest(word, others().copied()))
+            .or_else(|| by_alias(closest(word, self.aliases.iter().map(|(alias, _)| *alias))?))
+    }
+
+    /// Where else `word` is a key, unless it is one here.
+    fn elsewhere(&self, word: &str, section: &Section) -> Option<String> {
+        let others: Vec<_> = self.sections.iter().filter(|s| s.has(word)).collect();
+        if others.is_empty() || others.contains(&section) {
+            return None;
+        }
+        let places: Vec<_> = others.iter().map(|section| section.belongs).collect();
+        Some(places.join(" or "))
+    }
+}

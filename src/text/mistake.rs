@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Errors that show the line, underline the text and say what would be right.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use super::UnitError;
+
+/// More than that would only hide the first.
+const SHOWN: usize = 20;
+
+/// Everything that is wrong with one file or one set of arguments.
+#[derive(Debug)]
+pub struct Mistakes {
+    sources: Vec<Source>,
+    list: Vec<Mistake>,
+}
+
+/// A text that was read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// File name, or "argument 2".
+    pub origin: String,
+    pub text: String,
+}
+
+/// Where something is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct At {
+    /// Index of the source; later ones override earlier ones.
+    pub source: usize,
+    pub span: Range<usize>,
+}
+
+/// A value and where it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Located<T> {
+    pub value: T,
+    pub at: At,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    at: At,
+    /// What is wrong.
+    pub title: String,
+    /// What would be right.
+    pub help: String,
+}
+
+impl Mistake {
+    pub(crate) fn new(at: &At, title: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            at: at.clone(),
+            title: title.into(),
+            help: help.into(),
+        }
+    }
+
+    pub(crate) fn unit(at: &At, error: UnitError) -> Self {
+        Self::new(at, error.problem, error.help)
+    }
+}
+
+impl Mistakes {
+    /// `list` in the order of the text, each once.
+    pub(crate) fn new(sources: Vec<Source>, mut list: Vec<Mistake>) -> Self {
+        list.sort_by_key(|m| (m.at.source, m.at.span.start, m.at.span.end));
+        list.dedup();
+        Self { sources, list }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Mistake> {
+        self.list.iter()
+    }
+
+    /// Line, from 1, where `mistake` is.
+    pub fn line(&self, mistake: &Mistake) -> usize {
+        let start = mistake.at.span.start;
+        self.text_of(mistake)
+            .bytes()
+            .take(start)
+            .filter(|b| *b == b'\n')
+            .count()
+            + 1
+    }
+
+    /// What the text is called that `mistake` is in.
+    pub fn origin(&self, mistake: &Mistake) -> &str {
+        self.sources
+            .get(mistake.at.source)
+            .map_or("", |source| &source.origin)
+    }
+
+    /// The text that `mistake` is about.
+    pub fn underlined(&self, mistake: &Mistake) -> &str {
+        self.text_of(mistake)
+            .get(mistake.at.span.clone())
+            .unwrap_or_default()
+    }
+
+    fn text_of(&self, mistake: &Mistake) -> &str {
+        self.sources
+            .get(mistake.at.source)
+            .map_or("", |source| &source.text)
+    }
+
+    pub(super) fn render(&self, renderer: &Renderer) -> String {
+        let mut parts: Vec<_> = self
+            .list
+            .iter()
+            .take(SHOWN)
+            .map(|m| self.one(renderer, m))
+            .collect();
+        if self.list.len() > SHOWN {
+            parts.push(format!("and {} more mistakes", self.list.len() - SHOWN));
+        }
+        parts.join("\n\n")
+    }
+
+    fn one(&self, renderer: &Renderer, mistake: &Mistake) -> String {
+        let origin = self.origin(mistake);
+        let span = mistake.at.span.clone();
+        let snippet = Snippet::source(self.text_of(mistake)).path(origin);
+        let group = Level::ERROR
+            .primary_title(&mistake.title)
+            .element(snippet.annotation(AnnotationKind::Primary.span(span)))
+            .element(Level::HELP.message(&mistake.help));
+        renderer.render(&[group])
+    }
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(&Renderer::plain()))
+    }
+}

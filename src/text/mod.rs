@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What people write: TOML with the place of everything, quantities with their
+//! units, and what is said of mistakes.
+
+mod error;
+mod keys;
+mod mistake;
+mod reader;
+pub(crate) mod units;
+mod value;
+mod word;
+
+pub use error::{MAX_BYTES, TextError};
+pub use mistake::{Mistake, Mistakes};
+pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
+pub use word::Word;
+
+pub(crate) use error::{read_file, utf8};
+pub(crate) use keys::{Section, Vocabulary};
+pub(crate) use mistake::{At, Located, Source};
+pub(crate) use reader::{Reader, duration, quantity, word};
+pub(crate) use units::closest;
+pub(crate) use value::{Entry, Value, document, toml_value};

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the monitor is to watch for: a TOML file and flags to a validated
+//! [`Config`].
+//!
+//! One way only: file and [`Argument`]s -> [`crate::text`] (keys and values with
+//! their places) -> `draft` (what was said, the command line over the file) ->
+//! `check` -> [`Config`]. The format is in docs/monitor.md.
+
+mod argument;
+mod check;
+mod draft;
+mod keys;
+mod print;
+mod value;
+mod words;
+
+use std::path::Path;
+
+use emud_monitor::Config;
+
+use crate::text::{Mistakes, Reader, Source, TextError, document, read_file, utf8};
+
+pub use argument::{Argument, COMMAND_LINE};
+pub use print::to_toml;
+
+use draft::Draft;
+
+/// What to watch for: the defaults, `file` over them, `arguments` over both.
+///
+/// # Errors
+/// All mistakes in the file and on the command line, or that the file cannot be read.
+pub fn config(file: Option<&Path>, arguments: &[Argument]) -> Result<Config, TextError> {
+    let source = match file {
+        Some(path) => utf8(&read_file(path)?, &path.display().to_string())?,
+        None => Source {
+            origin: String::new(),
+            text: String::new(),
+        },
+    };
+    read(source, arguments)
+}
+
+/// What the text of a file says; `origin` is what messages call it.
+///
+/// # Errors
+/// All mistakes in `text`, or that it is too long.
+pub fn parse(text: &str, origin: &str) -> Result<Config, TextError> {
+    read(utf8(text.as_bytes(), origin)?, &[])
+}
+
+fn read(file: Source, arguments: &[Argument]) -> Result<Config, TextError> {
+    let mut reader = Reader::default();
+    let mut draft = Draft::default();
+    match document(draft::FILE, &file.text) {
+        Ok(entries) => draft.read(&mut reader, &entries),
+        Err(mistakes) => reader.mistakes = mistakes,
+    }
+    let only = draft.arguments(&mut reader, arguments);
+    let config = check::finish(&mut reader, draft, &only);
+    if reader.mistakes.is_empty() {
+        return Ok(config);
+    }
+    let mut sources = vec![file];
+    sources.extend(arguments.iter().map(Argument::source));
+    Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)))
+}

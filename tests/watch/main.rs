@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the monitor is told to watch for: what files and flags mean, and what is
+//! said about those that mean nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod meaning;
+mod mistakes;
+mod random;
