@@ -13,6 +13,7 @@ use emud::profile::ProfileError;
 pub const EX_USAGE: u8 = 64;
 pub const EX_UNAVAILABLE: u8 = 69;
 pub const EX_OSERR: u8 = 71;
+pub const EX_CANTCREAT: u8 = 73;
 pub const EX_IOERR: u8 = 74;
 pub const EX_NOPERM: u8 = 77;
 

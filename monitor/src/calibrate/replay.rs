@@ -20,6 +20,16 @@ pub enum CalibrateError {
     Histogram(#[from] hdrhistogram::CreationError),
 }
 
+impl CalibrateError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Read(e) => e.exit_code(),
+            Self::Histogram(_) => 70, // EX_SOFTWARE
+        }
+    }
+}
+
 /// Judges all events of a recording as the kernel's programs would have with these thresholds.
 ///
 /// # Errors

@@ -143,10 +143,11 @@ fn step(value: u64) -> u64 {
     10u64.pow(value.max(1).ilog10().saturating_sub(1))
 }
 
-/// Within what a monitor accepts for a busy interval: 1 ms to 1 h.
+/// Within what a monitor accepts: 1 ms to 1 h of being busy, up to 1 Tbit/s.
 fn limited(criterion: Criterion, theta: u64) -> u64 {
     match criterion {
         Criterion::Cpu | Criterion::Disk => theta.clamp(1_000_000, 3_600_000_000_000),
-        _ => theta,
+        Criterion::External | Criterion::Internal => theta.min(1_000_000_000_000),
+        Criterion::PageIn | Criterion::PageOut => theta,
     }
 }

@@ -49,3 +49,35 @@ pub enum ReadError {
     #[error("damaged at byte {offset}: {problem}")]
     Damaged { offset: u64, problem: String },
 }
+
+const EX_USAGE: u8 = 64;
+const EX_DATAERR: u8 = 65;
+const EX_UNAVAILABLE: u8 = 69;
+const EX_SOFTWARE: u8 = 70;
+const EX_OSERR: u8 = 71;
+const EX_IOERR: u8 = 74;
+const EX_NOPERM: u8 = 77;
+
+impl RecordError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::RingSize(_) => EX_USAGE,
+            Self::Btf(_) | Self::NoHook(_) => EX_UNAVAILABLE,
+            Self::Missing(_) | Self::Thread => EX_SOFTWARE,
+            Self::Load(_) | Self::Map(_) | Self::System { .. } => EX_OSERR,
+            Self::Write(_) => EX_IOERR,
+            Self::Permission => EX_NOPERM,
+        }
+    }
+}
+
+impl ReadError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io(_) => EX_IOERR,
+            _ => EX_DATAERR,
+        }
+    }
+}
