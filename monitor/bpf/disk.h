@@ -232,14 +232,16 @@ static __always_inline int emud_bio_based(const struct gendisk *disk)
 static __always_inline void emud_disks_tick(__u64 now)
 {
 	struct emud_counters *counters = emud_counts();
+	__u64 used;
 
 	if (!emud_config.disk_theta_ns || !counters)
 		return;
-	for (__u32 n = 0; n < EMUD_DISKS; n++) {
+	used = counters->disks;
+	for (__u32 n = 0; n < EMUD_DISKS && used; n++, used >>= 1) {
 		struct emud_disk *d;
 		__u32 i = n;
 
-		if (!(counters->disks >> n & 1))
+		if (!(used & 1))
 			continue;
 		d = bpf_map_lookup_elem(&emud_disks, &i);
 		if (d && d->since && d->theta_ns)

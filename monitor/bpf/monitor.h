@@ -68,7 +68,7 @@ struct emud_config {
 	__u32 cpus; /* possible ones */
 	__u32 group_by; /* enum emud_group_by */
 	__u32 cpu_idle_basis; /* else the idle task */
-	__u32 pad;
+	__u32 windows; /* in use: a device's own are the last ones */
 };
 
 /* A part of a busy interval or window. */
@@ -127,6 +127,7 @@ struct emud_tx {
 	__u64 pending[EMUD_WINDOWS];
 	__u64 since[EMUD_WINDOWS]; /* no byte of pending is older */
 	__u64 jiffies; /* of the last tick, where the tick is sched_stat_runtime */
+	__u64 ticked; /* when this CPU's tick last did all it does */
 	__u64 scratch; /* see emud_scalar() */
 	struct emud_dev devs[EMUD_DEVS];
 };

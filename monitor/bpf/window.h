@@ -228,9 +228,12 @@ static __always_inline void emud_window_tick(__u32 w, __u32 cpu, __u64 now)
 
 static __always_inline void emud_windows_tick(__u32 cpu, __u64 now)
 {
-	for (__u32 w = 0; w < EMUD_WINDOWS; w++)
+	for (__u32 w = 0; w < EMUD_WINDOWS; w++) {
+		if (w >= emud_config.windows)
+			break;
 		if (emud_config.threshold[w])
 			emud_window_tick(w, cpu, now);
+	}
 }
 
 #endif

@@ -11,7 +11,7 @@ mod abi;
 pub mod calibrate;
 pub mod config;
 mod decode;
-mod empty;
+pub mod empty;
 pub mod event;
 mod hooks;
 mod ladders;

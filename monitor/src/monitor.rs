@@ -112,7 +112,7 @@ impl Monitor {
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&settings, &btf)?;
         let stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).ok();
-        let empty_probe_ns = empty::cost_ns(&mut bpf).unwrap_or(0.0);
+        let empty_probe_ns = empty::call_ns(&mut bpf).unwrap_or(0.0);
         tell_rules(&mut bpf, &settings)?;
         let ring = RingBuf::try_from(take(&mut bpf, "emud_ring")?).map_err(at("emud_ring"))?;
         let counters = take(&mut bpf, "emud_counters")?;
@@ -332,12 +332,9 @@ fn attach(bpf: &mut Ebpf, hooks: &mut Hooks, config: &Config) -> [Watched; Resou
             Watched::Unknown
         };
     };
-    // Ends before beginnings: what is judged has everything it needs by then.
-    let ticks = hooks.climb(bpf, "tick", &ladders::tick());
-    if let Some(cpu) = &config.cpu {
-        let holds = hooks.climb(bpf, "cpu", &ladders::cpu(cpu.basis));
-        set(Resource::Cpu, holds && ticks);
-    }
+    let cpu = config
+        .cpu
+        .map(|cpu| hooks.climb(bpf, "cpu", &ladders::cpu(cpu.basis)));
     if config.network.is_some() {
         let ladder = ladders::network(config.alarms.group_by);
         set(Resource::Network, hooks.climb(bpf, "network", &ladder));
@@ -360,6 +357,11 @@ fn attach(bpf: &mut Ebpf, hooks: &mut Hooks, config: &Config) -> [Watched; Resou
     }
     if config.emulator.is_some() {
         set(Resource::Emulator, true);
+    }
+    // Last: it would take a CPU for busy whose idling nobody sees yet.
+    let ticks = hooks.climb(bpf, "tick", &ladders::tick());
+    if let Some(holds) = cpu {
+        set(Resource::Cpu, holds && ticks);
     }
     // Reported, not watched for.
     set(Resource::Application, true);

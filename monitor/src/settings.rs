@@ -55,6 +55,7 @@ impl Settings {
                 settings.disk_rules.push((name(disk)?, theta_ns));
             }
         }
+        settings.config.windows = settings.windows();
         let rules = settings.netdev_rules.len().max(settings.disk_rules.len());
         if rules > 64 {
             return Err(MonitorError::Config(format!(
