@@ -184,39 +184,14 @@ impl Maps {
             .filter_map(Result::ok)
             .find(|p| p.id() == id)
             .ok_or(DatapathError::NoProgram(id))?;
-        Self::of(&info)
-    }
-
-    /// The maps of a loaded program.
-    pub(super) fn of(info: &ProgramInfo) -> Result<Self, DatapathError> {
-        let ids = info
-            .map_ids()
-            .map_err(|source| DatapathError::Program { name: "", source })?
-            .unwrap_or_default();
-        let mut found = Vec::new();
-        for id in ids {
-            let data = MapData::from_id(id).map_err(|source| DatapathError::Map {
-                name: "by id",
-                source,
-            })?;
-            let name = data
-                .info()
-                .map(|i| i.name_as_str().unwrap_or_default().to_owned())
-                .map_err(|source| DatapathError::Map {
-                    name: "by id",
-                    source,
-                })?;
-            found.push((name, data));
-        }
+        let mut found = maps_of(&info, |_| true, usize::MAX)?;
         let maps = Self::from_named(|name| {
             let at = found.iter().position(|(n, _)| n == name);
             let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
             Map::from_map_data(data).map_err(|source| DatapathError::Map { name, source })
         })?;
-        match maps.control()?.abi {
-            abi::EMUD_ABI => Ok(maps),
-            found => Err(DatapathError::Abi { found }),
-        }
+        speaks(maps.control()?.abi)?;
+        Ok(maps)
     }
 
     fn from_named(
@@ -390,6 +365,64 @@ impl Maps {
             .copy_from_slice(bytes);
         saved.len = bytes.len() as u32;
         self.saved.set(0, *saved, 0).map_err(at("emud_saved"))
+    }
+}
+
+/// The maps of a loaded program whose names are wanted, `most` of them.
+fn maps_of(
+    info: &ProgramInfo,
+    wanted: impl Fn(&str) -> bool,
+    most: usize,
+) -> Result<Vec<(String, MapData)>, DatapathError> {
+    let ids = info
+        .map_ids()
+        .map_err(|source| DatapathError::Program { name: "", source })?
+        .unwrap_or_default();
+    let mut found = Vec::new();
+    for id in ids {
+        let data = MapData::from_id(id).map_err(at("by id"))?;
+        let info = data.info().map_err(at("by id"))?;
+        let name = info.name_as_str().unwrap_or_default();
+        if wanted(name) {
+            found.push((name.to_owned(), data));
+        }
+        if found.len() == most {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The device that a loaded program is for and what a direction runs on it, from
+/// two of the maps: opening a map takes most of the time.
+///
+/// # Errors
+/// The program is gone, or not of this version of emud.
+pub(super) fn look(
+    info: &ProgramInfo,
+    direction: u32,
+) -> Result<(abi::emud_control, abi::emud_link), DatapathError> {
+    const CONTROL: &str = "emud_control";
+    const LINKS: &str = "emud_links";
+    let mut found = maps_of(info, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut take = |name: &'static str| {
+        let place = found.iter().position(|(found, _)| found == name);
+        let (_, data) = found.swap_remove(place.ok_or(DatapathError::Missing(name))?);
+        Map::from_map_data(data).map_err(at(name))
+    };
+    let control: Array<_, abi::emud_control> = take(CONTROL)?.try_into().map_err(at(CONTROL))?;
+    let control = control.get(&0, 0).map_err(at(CONTROL))?;
+    speaks(control.abi)?;
+    let links: Array<_, abi::emud_link> = take(LINKS)?.try_into().map_err(at(LINKS))?;
+    let slot = slot(direction, control.generation);
+    Ok((control, links.get(&slot, 0).map_err(at(LINKS))?))
+}
+
+/// Whether a classifier is one of this emud's.
+fn speaks(found: u32) -> Result<(), DatapathError> {
+    match found {
+        abi::EMUD_ABI => Ok(()),
+        found => Err(DatapathError::Abi { found }),
     }
 }
 

@@ -3,15 +3,15 @@
 //! which judges whether their packets leave in time.
 //!
 //! Found from the loaded programs by their names, so no namespace has to be
-//! entered. Without a link it costs a few system calls for each BPF program of
-//! the host.
+//! entered, and it is cheap enough to do it every second.
 
+use std::collections::HashMap;
 use std::io;
 
 use aya::programs::{ProgramError, ProgramInfo, loaded_programs};
 
 use crate::abi;
-use crate::link::datapath::{DatapathError, Maps, Program};
+use crate::link::datapath::{DatapathError, Program, look};
 use crate::link::saved::Engine;
 
 /// One direction of an emulated link.
@@ -39,29 +39,61 @@ pub struct Found {
     pub unreadable: Vec<(u32, DatapathError)>,
 }
 
-/// All directions of all emulated links of this host, active ones alone.
-///
-/// # Errors
-/// [`DatapathError::Search`]: this process may not see the BPF programs.
-pub fn emulated() -> Result<Found, DatapathError> {
-    let mut found = Found::default();
-    for program in loaded_programs() {
-        let program = match program {
-            Ok(program) => program,
-            Err(e) if is_gone(&e) => continue,
-            Err(e) => return Err(DatapathError::Search(e)),
+impl Found {
+    /// The devices at which the kernel releases packets, for
+    /// [`emud_monitor::Monitor::set_emulated`].
+    pub fn released_by_kernel(&self) -> Vec<emud_monitor::Emulated> {
+        let device = |link: &Emulated| emud_monitor::Emulated {
+            netns: link.netns,
+            ifindex: link.waits_at,
         };
-        let Some(direction) = direction_of(&program) else {
-            continue;
-        };
-        match read(&program, direction) {
-            Ok(link) => found.links.extend(link),
-            // Detached since.
-            Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
-            Err(e) => found.unreadable.push((program.id(), e)),
-        }
+        let by_kernel = self.links.iter().filter(|link| link.engine == Engine::Fq);
+        by_kernel.map(device).collect()
     }
-    Ok(found)
+}
+
+/// Looks for emulated links, again and again.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// Active ones by the id of their program. All that such a link can do is
+    /// end, and then the kernel frees its program; so it is read once, which
+    /// takes 60 us, where a program of the list takes 2.
+    known: HashMap<u32, Emulated>,
+}
+
+impl Search {
+    /// All directions of all emulated links of this host, active ones alone.
+    ///
+    /// # Errors
+    /// [`DatapathError::Search`]: this process may not see the BPF programs.
+    pub fn run(&mut self) -> Result<Found, DatapathError> {
+        let mut known = HashMap::new();
+        let mut found = Found::default();
+        for program in loaded_programs() {
+            let program = match program {
+                Ok(program) => program,
+                Err(e) if is_gone(&e) => continue,
+                Err(e) => return Err(DatapathError::Search(e)),
+            };
+            let Some(direction) = direction_of(&program) else {
+                continue;
+            };
+            let id = program.id();
+            let link = match self.known.get(&id) {
+                Some(link) => Ok(Some(*link)),
+                None => read(&program, direction),
+            };
+            match link {
+                Ok(link) => known.extend(link.map(|link| (id, link))),
+                // Detached since.
+                Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
+                Err(e) => found.unreadable.push((id, e)),
+            }
+        }
+        found.links.extend(known.values());
+        self.known = known;
+        Ok(found)
+    }
 }
 
 /// Programs come and go while the list is read.
@@ -82,13 +114,11 @@ fn direction_of(program: &ProgramInfo) -> Option<u32> {
 
 /// None: not active, because attach or detach is under way.
 fn read(program: &ProgramInfo, direction: u32) -> Result<Option<Emulated>, DatapathError> {
-    let maps = match Maps::of(program) {
+    let (control, link) = match look(program, direction) {
         // Just loaded, nothing written yet.
         Err(DatapathError::Abi { found: 0 }) => return Ok(None),
-        maps => maps?,
+        found => found?,
     };
-    let control = maps.control()?;
-    let link = maps.link(direction)?;
     let (engine, waits_at) = match link.release {
         abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
         abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),

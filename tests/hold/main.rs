@@ -7,6 +7,7 @@
 // The helpers outside of #[test] functions are tests too.
 #![allow(clippy::unwrap_used)]
 
+mod failure;
 mod packet;
 mod start;
 
@@ -15,10 +16,12 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use emud::engine::hold::failure::Failure;
 use emud::engine::hold::{Direction, End, HoldError, Holder, HolderStats, tap};
 use packet::{FromHolder, Packets, ToHolder, VNET_LEN, now_ns, own_network};
 
@@ -38,13 +41,21 @@ struct Bench {
 
 impl Bench {
     fn start(limit_bytes: usize) -> Self {
+        Self::telling(limit_bytes, None)
+    }
+
+    /// The same, with somebody to tell of failures.
+    fn telling(limit_bytes: usize, failures: Option<SyncSender<Failure>>) -> Self {
         own_network();
         let tap = tap::create("emud-test%d", 1500).unwrap();
         let packets = Packets::on(tap.ifindex);
         let (stop_read, stop_write) = rustix::pipe::pipe().unwrap();
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reports);
-        let holder = Holder::new(vec![(tap.fd, Direction::Up)]).limit_bytes(limit_bytes);
+        let mut holder = Holder::new(vec![(tap.fd, Direction::Up)]).limit_bytes(limit_bytes);
+        if let Some(failures) = failures {
+            holder = holder.failures(failures);
+        }
         let thread = thread::spawn(move || run(holder, stop_read, &sink));
         let bench = Self {
             packets,

@@ -81,6 +81,10 @@ fn main() -> ExitCode {
         }
     }
     trials.push(trial("both::malformed::check", malformed::check));
+    if engines.contains(&Engine::Hold) {
+        let test = emulated::holder_tells_monitors;
+        trials.push(trial("hold::emulated::holder_tells_monitors", test));
+    }
     if engines.len() == 2 {
         trials.push(trial("both::loss::same", loss::same_under_both_engines));
     }

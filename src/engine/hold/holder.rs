@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::abi::{self, emud_holder};
 
+use super::failure::{Failure, Failures};
 use super::frame::rewrite;
 use super::queue::TimerQueue;
 use super::tune::{Tuning, lock_memory, tune_thread};
@@ -50,6 +52,7 @@ pub enum End {
 pub struct Holder {
     taps: Vec<(OwnedFd, Direction)>,
     limit_bytes: usize,
+    failures: Option<SyncSender<Failure>>,
 }
 
 impl Holder {
@@ -58,12 +61,19 @@ impl Holder {
         Self {
             taps,
             limit_bytes: DEFAULT_LIMIT_BYTES,
+            failures: None,
         }
     }
 
     /// Bytes of frames held back per direction; what comes on top is dropped and counted.
     pub fn limit_bytes(mut self, limit_bytes: usize) -> Self {
         self.limit_bytes = limit_bytes;
+        self
+    }
+
+    /// Who learns of late and dropped frames. Never waited for; room for a few is enough.
+    pub fn failures(mut self, to: SyncSender<Failure>) -> Self {
+        self.failures = Some(to);
         self
     }
 
@@ -105,13 +115,14 @@ impl Holder {
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for (tap, direction) in self.taps {
+                let failures = Failures::new(direction, self.failures.clone());
                 let work = move || {
                     tuned(
                         direction,
                         &tune_thread(first_cpu + direction as usize),
                         locked,
                     );
-                    let mut worker = Worker::new(tap.as_fd(), stop, limit_bytes);
+                    let mut worker = Worker::new(tap.as_fd(), stop, limit_bytes, failures);
                     let end = worker.run(|stats| report(direction, stats));
                     end.map(|end| (direction, end))
                 };
@@ -152,6 +163,7 @@ struct Worker<'a> {
     queue: TimerQueue,
     scratch: Vec<u8>,
     stats: emud_holder,
+    failures: Failures,
     next_report_ns: u64,
     /// Until then arrivals can wait.
     gather_until_ns: u64,
@@ -165,7 +177,12 @@ enum Left {
 }
 
 impl<'a> Worker<'a> {
-    fn new(tap: BorrowedFd<'a>, stop: BorrowedFd<'a>, limit_bytes: usize) -> Self {
+    fn new(
+        tap: BorrowedFd<'a>,
+        stop: BorrowedFd<'a>,
+        limit_bytes: usize,
+        failures: Failures,
+    ) -> Self {
         let pid = u64::from(std::process::id());
         Self {
             tap,
@@ -176,6 +193,7 @@ impl<'a> Worker<'a> {
                 pid,
                 ..emud_holder::default()
             },
+            failures,
             next_report_ns: 0,
             gather_until_ns: 0,
         }
@@ -192,6 +210,7 @@ impl<'a> Worker<'a> {
             self.flush()?;
             self.publish(0, &mut report).is_break();
         }
+        self.failures.tell(u64::MAX);
         end
     }
 
@@ -206,6 +225,9 @@ impl<'a> Worker<'a> {
                     return Ok(End::Stopped);
                 }
                 self.next_report_ns = now + REPORT_NS;
+            }
+            if self.failures.next_ns().is_some_and(|due| due <= now) {
+                self.failures.tell(now);
             }
             let read = self.fill();
             let written = self.release(None);
@@ -258,15 +280,20 @@ impl<'a> Worker<'a> {
 
     /// Queues a frame of the scratch buffer and returns its departure time.
     fn take(&mut self, len: usize) -> u64 {
-        let taken = rewrite(&mut self.scratch[..len]).ok().and_then(|done| {
+        let frame = rewrite(&mut self.scratch[..len]).ok();
+        if let Some(done) = frame {
             let bytes = &self.scratch[done.start..len];
-            self.queue
-                .push(done.departure_ns, bytes)
-                .ok()
-                .map(|()| done.departure_ns)
-        });
-        self.stats.dropped += u64::from(taken.is_none());
-        taken.unwrap_or(u64::MAX)
+            if self.queue.push(done.departure_ns, bytes).is_ok() {
+                return done.departure_ns;
+            }
+        }
+        self.dropped(frame.map(|done| done.departure_ns));
+        u64::MAX
+    }
+
+    fn dropped(&mut self, departure_ns: Option<u64>) {
+        self.stats.dropped += 1;
+        self.failures.dropped(departure_ns, now_ns());
     }
 
     /// Writes what is due (or everything due at `until_ns`), one burst of it.
@@ -281,12 +308,15 @@ impl<'a> Worker<'a> {
                 Ok(_) => {
                     self.stats.released += 1;
                     let late_ns = now.saturating_sub(frame.departure_ns);
-                    self.stats.late += u64::from(late_ns > u64::from(abi::EMUD_LATE_NS));
                     self.stats.worst_late_ns = self.stats.worst_late_ns.max(late_ns);
+                    if late_ns > u64::from(abi::EMUD_LATE_NS) {
+                        self.stats.late += 1;
+                        self.failures.late(frame.departure_ns, now);
+                    }
                 }
                 Err(Errno::BADFD) => return Err(Errno::BADFD),
                 // This frame alone: out of memory, or its headers make no sense.
-                Err(_) => self.stats.dropped += 1,
+                Err(_) => self.dropped(Some(frame.departure_ns)),
             }
             self.queue.recycle(frame);
         }
@@ -323,7 +353,8 @@ impl<'a> Worker<'a> {
         let now = now_ns();
         let mut until = self
             .next_report_ns
-            .min(self.queue.next_ns().unwrap_or(u64::MAX));
+            .min(self.queue.next_ns().unwrap_or(u64::MAX))
+            .min(self.failures.next_ns().unwrap_or(u64::MAX));
         let gathering = self.gather_until_ns > now;
         if gathering {
             until = until.min(self.gather_until_ns);

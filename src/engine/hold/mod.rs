@@ -7,6 +7,7 @@
 //! TAP's ingress sends it on to the device. The holder renews a lease while it
 //! works, so a dead one is harmless: without a lease nothing is sent to it.
 
+pub mod failure;
 pub mod frame;
 pub mod holder;
 pub mod orphan;
@@ -15,6 +16,7 @@ mod serve;
 pub mod signal;
 pub mod spawn;
 pub mod tap;
+pub mod tell;
 mod tune;
 
 use std::io;

@@ -4,13 +4,19 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
+use super::failure::Failure;
+use super::tell::{self, Link};
 use super::{Direction, HoldError, Holder, HolderStats, Tuning};
 use crate::link::datapath::Maps;
+use crate::netlink;
 
 struct Account {
     maps: Maps,
@@ -42,8 +48,7 @@ pub fn serve(
         silent: taps.iter().map(|(_, direction)| *direction).collect(),
     });
     let ready = Mutex::new(Some(ready));
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
-        .map_err(|e| HoldError::system("socket", e))?;
+    let socket = device_socket()?;
     let tuned = Mutex::new([(0, 0); 2]);
     let tell_tuned = |direction: Direction, tuning: &Tuning, locked: &io::Result<()>| {
         lock(&tuned)[direction as usize] = tuning.bits(locked.is_ok());
@@ -69,7 +74,40 @@ pub fn serve(
         }
         ControlFlow::Continue(())
     };
-    Holder::new(taps).run(stop, tell_tuned, report).map(drop)
+    let (failures, teller) = tell_monitors(ifindex)?;
+    let end = Holder::new(taps)
+        .failures(failures)
+        .run(stop, tell_tuned, report);
+    // It ends with the last sender, which is gone; its last words are worth a moment.
+    let _ = teller.join();
+    end.map(drop)
+}
+
+/// Failures that may wait for the thread that tells of them.
+const FAILURES: usize = 16;
+
+/// Starts the thread that tells the monitors.
+fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), HoldError> {
+    let socket = device_socket()?;
+    let netns = netlink::identity().map_err(|e| HoldError::system("netns", io::Error::other(e)))?;
+    let link = move || {
+        let name = netdevice::index_to_name(&socket, ifindex).ok()?;
+        Some(Link {
+            name,
+            ifindex,
+            netns: netns.inode,
+        })
+    };
+    let (sender, receiver) = sync_channel(FAILURES);
+    let thread = thread::Builder::new()
+        .name("emud-tell".into())
+        .spawn(move || tell::pass_on(&receiver, Path::new(tell::MONITORS), link))
+        .map_err(|e| HoldError::system("thread", e))?;
+    Ok((sender, thread))
+}
+
+fn device_socket() -> Result<OwnedFd, HoldError> {
+    socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|e| HoldError::system("socket", e))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
