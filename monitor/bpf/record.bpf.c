@@ -89,12 +89,11 @@ static __always_inline int emud_rec_write(struct emud_rec *r)
 	return 0;
 }
 
-static __always_inline void emud_rec_interval(__u8 kind, __u8 flags, __u32 id, __u64 begin,
-					      __u64 end)
+static __always_inline void emud_rec_interval(__u8 kind, __u8 flags, __u32 id,
+					      __u64 begin, __u64 end)
 {
 	struct emud_rec r = {
-		.kind = kind, .flags = flags, .id = id, .time = end, .value = begin
-	};
+		.kind = kind, .flags = flags, .id = id, .time = end, .value = begin};
 
 	emud_rec_write(&r);
 }
@@ -119,12 +118,14 @@ static __always_inline void emud_rec_cpu_idle(void)
 	if (!c)
 		return;
 	if (c->state == EMUD_REC_BUSY)
-		emud_rec_interval(EMUD_REC_CPU_BUSY, c->flags, 0, c->since, bpf_ktime_get_ns());
+		emud_rec_interval(EMUD_REC_CPU_BUSY, c->flags, 0, c->since,
+				  bpf_ktime_get_ns());
 	c->state = EMUD_REC_IDLE;
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(emud_rec_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+int BPF_PROG(emud_rec_switch, bool preempt, struct task_struct *prev,
+	     struct task_struct *next)
 {
 	if (next->flags & PF_IDLE)
 		emud_rec_cpu_idle();
@@ -164,8 +165,7 @@ static __always_inline void emud_rec_netdev_name(const struct net_device *dev,
 						 struct emud_rec_netdev *key)
 {
 	struct emud_rec r = {
-		.kind = EMUD_REC_NETDEV, .id = key->ifindex, .netns = key->netns
-	};
+		.kind = EMUD_REC_NETDEV, .id = key->ifindex, .netns = key->netns};
 	__u8 told = 1;
 
 	bpf_probe_read_kernel(r.name, sizeof(r.name), dev->name);
@@ -176,7 +176,7 @@ static __always_inline void emud_rec_netdev_name(const struct net_device *dev,
 SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(emud_rec_xmit, void *skb, int rc, struct net_device *dev, unsigned int len)
 {
-	struct emud_rec r = { .kind = EMUD_REC_PACKET, .value = len };
+	struct emud_rec r = {.kind = EMUD_REC_PACKET, .value = len};
 	struct emud_rec_netdev key;
 
 	if (rc) /* NETDEV_TX_OK is 0 */
@@ -198,7 +198,7 @@ int BPF_PROG(emud_rec_xmit, void *skb, int rc, struct net_device *dev, unsigned 
 
 static __always_inline void emud_rec_pages(__u8 kind, __u64 pages)
 {
-	struct emud_rec r = { .kind = kind, .time = bpf_ktime_get_ns(), .value = pages };
+	struct emud_rec r = {.kind = kind, .time = bpf_ktime_get_ns(), .value = pages};
 
 	emud_rec_write(&r);
 }
@@ -214,7 +214,8 @@ static __always_inline __u64 emud_rec_folio_pages(const struct folio *folio)
 	const struct folio___order *old = (const void *)folio;
 	unsigned int order;
 
-	if (!(emud_rec_folio_flags(folio) & 1UL << bpf_core_enum_value(enum pageflags, PG_head)))
+	if (!(emud_rec_folio_flags(folio) &
+	      1UL << bpf_core_enum_value(enum pageflags, PG_head)))
 		return 1;
 	if (bpf_core_field_exists(old->_folio_order))
 		order = old->_folio_order;
@@ -227,7 +228,8 @@ SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(emud_rec_write_folio, struct folio *folio)
 {
 	/* Dirty pages of files are written by reclaim too. */
-	if (emud_rec_folio_flags(folio) & 1UL << bpf_core_enum_value(enum pageflags, PG_swapbacked))
+	if (emud_rec_folio_flags(folio) &
+	    1UL << bpf_core_enum_value(enum pageflags, PG_swapbacked))
 		emud_rec_pages(EMUD_REC_PAGE_OUT, emud_rec_folio_pages(folio));
 	return 0;
 }
@@ -258,7 +260,8 @@ static __always_inline void emud_rec_swap_bio(const struct bio *bio, __u32 op, _
 {
 	__u32 dev = bio->bi_bdev->bd_dev;
 
-	if ((bio->bi_opf & REQ_OP_MASK) != op || !bpf_map_lookup_elem(&emud_rec_swaps, &dev))
+	if ((bio->bi_opf & REQ_OP_MASK) != op ||
+	    !bpf_map_lookup_elem(&emud_rec_swaps, &dev))
 		return;
 	emud_rec_pages(kind, bio->bi_iter.bi_size >> emud_rec_page_shift);
 }
@@ -281,7 +284,7 @@ int BPF_PROG(emud_rec_swap_out_bio, struct bio *bio)
 
 static __always_inline void emud_rec_disk_name(const struct gendisk *disk, __u32 dev)
 {
-	struct emud_rec r = { .kind = EMUD_REC_DISK, .id = dev };
+	struct emud_rec r = {.kind = EMUD_REC_DISK, .id = dev};
 
 	bpf_probe_read_kernel(r.name, sizeof(r.name), disk->disk_name);
 	emud_rec_write(&r);
@@ -357,15 +360,15 @@ static __always_inline const struct gendisk *emud_rec_request(const struct reque
 	return op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT ? 0 : rq->q->disk;
 }
 
-#define EMUD_REC_REQUEST(hook, name, action)            \
-	SEC("tp_btf/" #hook)                            \
-	int BPF_PROG(name, struct request *rq)          \
-	{                                               \
+#define EMUD_REC_REQUEST(hook, name, action)                       \
+	SEC("tp_btf/" #hook)                                       \
+	int BPF_PROG(name, struct request *rq)                     \
+	{                                                          \
 		const struct gendisk *disk = emud_rec_request(rq); \
-                                                        \
-		if (disk)                               \
-			action(disk);                   \
-		return 0;                               \
+                                                                   \
+		if (disk)                                          \
+			action(disk);                              \
+		return 0;                                          \
 	}
 
 /* Linux 6.5 and later: from queueing to completion. A request that is merged

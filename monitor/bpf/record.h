@@ -17,17 +17,17 @@ enum emud_rec_kind {
 	EMUD_REC_PAGE_OUT = 4,
 	EMUD_REC_DISK_BUSY = 5,
 	EMUD_REC_NETDEV = 6, /* the name of a network device */
-	EMUD_REC_DISK = 7,   /* the name of a block device */
-	EMUD_REC_LOST = 8,   /* written by the reader of the ring only, */
-	EMUD_REC_END = 9,    /* so is this, ahead of the trailer */
+	EMUD_REC_DISK = 7, /* the name of a block device */
+	EMUD_REC_LOST = 8, /* written by the reader of the ring only, */
+	EMUD_REC_END = 9, /* so is this, ahead of the trailer */
 	EMUD_REC_KINDS,
 };
 
 /* Of a busy interval. */
 #define EMUD_REC_OPEN_BEGIN 1 /* it may have begun before what is said */
-#define EMUD_REC_OPEN_END 2   /* it had not ended when the recording did */
+#define EMUD_REC_OPEN_END 2 /* it had not ended when the recording did */
 /* Of a packet: what its device is. */
-#define EMUD_REC_VIRTUAL 1  /* has rtnl_link_ops: veth, bridge, tun, ... */
+#define EMUD_REC_VIRTUAL 1 /* has rtnl_link_ops: veth, bridge, tun, ... */
 #define EMUD_REC_LOOPBACK 2
 
 #define EMUD_REC_NAME_LEN 16
@@ -39,7 +39,7 @@ struct emud_rec {
 	__u32 id; /* ifindex, or dev_t of the whole disk */
 	union {
 		struct {
-			__u64 time;  /* of an interval: its end */
+			__u64 time; /* of an interval: its end */
 			__u64 value; /* begin of the interval, bytes, pages */
 		};
 		char name[EMUD_REC_NAME_LEN];
@@ -73,8 +73,8 @@ struct emud_rec_netdev {
 
 struct emud_rec_counters {
 	__u64 lost[EMUD_REC_KINDS]; /* by kind: they found the ring full */
-	__u64 disks_unknown;	    /* requests of devices that found no room */
-	__u64 unpaired;		    /* requests that ended and had not begun */
+	__u64 disks_unknown; /* requests of devices that found no room */
+	__u64 unpaired; /* requests that ended and had not begun */
 };
 
 #endif

@@ -14,6 +14,8 @@ mod intervals;
 mod reorder;
 mod replay;
 mod suggest;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use criterion::Criterion;

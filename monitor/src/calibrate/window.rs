@@ -30,19 +30,25 @@ impl SlidingSum {
 
     /// Times must not decrease.
     pub fn push(&mut self, time_ns: u64, amount: u64) -> Sums {
-        while let Some((time, old)) = self.amounts.front() {
-            if time_ns - time < self.window_ns {
-                break;
-            }
-            self.sum -= old;
-            self.amounts.pop_front();
-        }
+        // What leaves as this comes was still there the moment before.
+        self.forget(time_ns.saturating_sub(1));
         let before = self.sum;
+        self.forget(time_ns);
         self.sum += amount;
         self.amounts.push_back((time_ns, amount));
         Sums {
             before,
             at: self.sum,
+        }
+    }
+
+    fn forget(&mut self, now_ns: u64) {
+        while let Some((time_ns, amount)) = self.amounts.front() {
+            if now_ns.saturating_sub(*time_ns) < self.window_ns {
+                break;
+            }
+            self.sum -= amount;
+            self.amounts.pop_front();
         }
     }
 }

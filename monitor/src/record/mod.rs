@@ -13,6 +13,8 @@ mod host;
 mod programs;
 mod reader;
 mod recorder;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::{ReadError, RecordError};

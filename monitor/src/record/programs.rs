@@ -70,9 +70,9 @@ fn cpu(basis: CpuBasis) -> Vec<Rung> {
     }]
 }
 
+/// Only to notice a CPU that was busy before the recording and stays so.
 fn cpu_from_before() -> Rung {
     tracepoints(&[("emud_rec_runtime", "sched_stat_runtime")])
-        .but("only to notice a CPU that was busy before the recording and stays so")
 }
 
 fn page_ins(swap_files: &[String]) -> Vec<Rung> {

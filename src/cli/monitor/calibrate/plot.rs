@@ -111,9 +111,9 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
         let x = theta as f64;
         let line = [(x, range.shares), (x, 1.0)];
         chart.draw_series(DashedLineSeries::new(line, 6, 4, colour.stroke_width(2)))?;
-        // On the side where there is room.
-        let right = x.ln() < (range.values.0.ln() + range.values.1.ln()) / 2.0;
-        let (side, shift) = if right {
+        // Above and to the right of a falling curve there is room, except at the edge.
+        let (low, high) = (range.values.0.ln(), range.values.1.ln());
+        let (side, shift) = if (x.ln() - low) / (high - low) < 0.85 {
             (HPos::Left, 5)
         } else {
             (HPos::Right, -5)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The file of a recording: what is written is read, what is missing or damaged is said.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
-use emud_monitor::event::{Hook, Watched};
-use emud_monitor::record::{
+use crate::event::{Hook, Watched};
+use crate::record::{
     CpuBasis, End, Event, Header, Host, Interval, Kind, NetClass, Offsets, RECORD_BYTES, ReadError,
     Reader, SCHEMA, StopReason, Trailer, WatchedKinds, Writer,
 };
