@@ -23,8 +23,9 @@ impl Crossing {
         let Some(threshold) = self.threshold else {
             return false;
         };
-        let was_over = self.over && sums.before >= threshold;
-        self.over = sums.at >= threshold;
-        self.over && !was_over
+        self.over &= sums.before >= threshold;
+        let begins = !self.over && sums.at >= threshold;
+        self.over |= begins;
+        begins
     }
 }

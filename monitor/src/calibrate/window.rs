@@ -12,7 +12,8 @@ pub struct SlidingSum {
 }
 
 /// The sum around an event: it falls between events and rises at them, so these are the
-/// smallest since the event before and the largest until the next.
+/// smallest since the event before and the largest until the next. Events at the same time
+/// are one: `before` the second of them there is nothing that could have been small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sums {
     pub before: u64,
@@ -30,9 +31,10 @@ impl SlidingSum {
 
     /// Times must not decrease.
     pub fn push(&mut self, time_ns: u64, amount: u64) -> Sums {
+        let again = self.amounts.back().is_some_and(|(t, _)| *t == time_ns);
         // What leaves as this comes was still there the moment before.
         self.forget(time_ns.saturating_sub(1));
-        let before = self.sum;
+        let before = if again { u64::MAX } else { self.sum };
         self.forget(time_ns);
         self.sum += amount;
         self.amounts.push_back((time_ns, amount));
