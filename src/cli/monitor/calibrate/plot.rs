@@ -119,12 +119,13 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
             (HPos::Right, -5)
         };
         let style = ("sans-serif", 14).into_font().color(&colour);
+        let text = row.quantity(theta);
+        // A curve of the contended recordings may pass behind.
+        let width = shift.signum() * (8 * text.len() as i32 + 2);
+        let ground = [(shift, -9), (shift + width, 9)];
         let label = EmptyElement::at((x, range.shares.powf(1.0 - height)))
-            + Text::new(
-                row.quantity(theta),
-                (shift, 0),
-                style.pos(Pos::new(side, VPos::Center)),
-            );
+            + Rectangle::new(ground, WHITE.mix(0.85).filled())
+            + Text::new(text, (shift, 0), style.pos(Pos::new(side, VPos::Center)));
         chart.draw_series([label])?;
     }
     Ok(())
