@@ -12,7 +12,8 @@
  * was measured on, more than all the rest: the run queue's clock is in
  * next->se.exec_start, which every scheduling class sets when it picks a task,
  * and the two clocks are compared anew when that comparison is older than
- * EMUD_PAIR_NS. What a task used is the growth of its sum_exec_runtime.
+ * EMUD_PAIR_NS. Nor does a switch within a group cost a table: a group is
+ * charged when another one takes over, or when somebody wants to know.
  */
 #ifndef EMUD_MONITOR_CPU_H
 #define EMUD_MONITOR_CPU_H
@@ -29,30 +30,49 @@ static __always_inline struct emud_cpu *emud_this_cpu(__u32 cpu)
 	return bpf_map_lookup_elem(&emud_cpus, &cpu);
 }
 
-static __always_inline __u64 emud_switch_time(struct emud_cpu *c,
-					      const struct task_struct *next)
+static __always_inline __u64 emud_mono(const struct emud_cpu *c, __u64 rq)
 {
-	__u64 rq = next->se.exec_start;
+	return c->pair_mono + (rq - c->pair_rq);
+}
 
+static __always_inline __u64 emud_switch_time(struct emud_cpu *c, __u64 rq)
+{
 	if (rq - c->pair_rq >= EMUD_PAIR_NS) {
 		c->pair_rq = rq;
 		c->pair_mono = bpf_ktime_get_ns();
 	}
-	return c->pair_mono + (rq - c->pair_rq);
+	return emud_mono(c, rq);
 }
 
-static __always_inline void emud_cpu_begin(struct emud_cpu *c, struct emud_table *table,
-					   __u64 now)
+static __always_inline void emud_cpu_begin(struct emud_cpu *c, __u64 now, __u64 rq,
+					   __u64 group)
 {
 	c->since = now;
-	c->charged = 0;
 	c->near = 0;
-	table->interval = ++c->interval;
+	c->interval++;
+	c->group = group;
+	c->group_rq = rq;
 }
 
-static __always_inline void emud_cpu_alarm(struct emud_cpu *c, struct emud_table *table,
-					   __u32 cpu, __u64 now, enum emud_hook hook)
+/* What has run since another group did, up to now. */
+static __always_inline void emud_cpu_charge(struct emud_cpu *c, __u32 cpu,
+					    const struct emud_who *who, __u64 rq)
 {
+	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
+	__s64 used = rq - c->group_rq;
+
+	if (!table)
+		return;
+	table->interval = c->interval;
+	if (c->group_rq && used > 0)
+		emud_charge(table, who, EMUD_CPU, used);
+	c->group_rq = rq;
+}
+
+static __always_inline void emud_cpu_alarm(struct emud_cpu *c, __u32 cpu, __u64 now,
+					   enum emud_hook hook)
+{
+	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
 	struct emud_alarm alarm = {
 		.kind = EMUD_RECORD_ALARM,
 		.resource = EMUD_CPU,
@@ -65,7 +85,7 @@ static __always_inline void emud_cpu_alarm(struct emud_cpu *c, struct emud_table
 	};
 
 	alarm.episode = emud_begin_episode(&c->episode, EMUD_CPU);
-	if (!alarm.episode)
+	if (!alarm.episode || !table)
 		return;
 	emud_tell_table(table, alarm.episode);
 	emud_tell(&alarm);
@@ -89,110 +109,126 @@ static __always_inline void emud_cpu_clear(struct emud_cpu *c, __u32 cpu, __u64 
 		emud_tell(&clear);
 }
 
-static __always_inline void emud_cpu_end(struct emud_cpu *c, struct emud_table *table,
-					 __u32 cpu, enum emud_hook hook)
+static __always_inline int emud_is_idle(const struct task_struct *task)
+{
+	return task->flags & PF_IDLE;
+}
+
+/* Basis "idle": what runs on top of the idle task is interrupts. */
+static __always_inline struct emud_who emud_who_runs(const struct task_struct *task,
+						     __u64 *scratch)
+{
+	if (emud_is_idle(task))
+		return (struct emud_who){.key = EMUD_KEY_INTERRUPTS};
+	return emud_who_task(task, scratch);
+}
+
+/* Charges who runs, who would be charged at its end only. */
+static __always_inline void emud_cpu_settle(struct emud_cpu *c, __u32 cpu,
+					    const struct task_struct *current, __u64 now)
+{
+	struct emud_who who = emud_who_runs(current, &c->scratch);
+
+	emud_cpu_charge(c, cpu, &who, c->pair_rq + (now - c->pair_mono));
+}
+
+/* The CPU goes idle; `task` has run up to now. */
+static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
+					 const struct task_struct *task,
+					 enum emud_hook hook)
 {
 	if (unlikely(c->near)) {
 		__u64 now = bpf_ktime_get_ns();
 
 		/* Theta was over between the last tick and now. */
-		if (!c->episode && now - c->since >= emud_config.cpu_theta_ns)
-			emud_cpu_alarm(c, table, cpu, now, hook);
+		if (!c->episode && now - c->since >= emud_config.cpu_theta_ns) {
+			emud_cpu_settle(c, cpu, task, now);
+			emud_cpu_alarm(c, cpu, now, hook);
+		}
 		if (c->episode)
 			emud_cpu_clear(c, cpu, now, hook);
 	}
 	c->since = 0;
 }
 
-/* What has run since the last switch, to whom it belongs. */
-static __always_inline void emud_cpu_charge(struct emud_cpu *c, struct emud_table *table,
-					    const struct task_struct *prev)
+/* Another group than the one that ran takes over. */
+static __always_inline void
+emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, __u64 rq)
 {
-	__s64 used = prev->se.sum_exec_runtime - c->exec_start;
-	struct emud_who who;
+	struct emud_who who = emud_who_runs(prev, &c->scratch);
 
-	if (c->running != (__u64)prev || used <= 0)
-		return;
-	who = emud_who_task(prev, &c->scratch);
-	emud_charge(table, &who, EMUD_CPU, used);
-	c->charged += used;
-}
-
-static __always_inline int emud_is_idle(const struct task_struct *task)
-{
-	return task->flags & PF_IDLE;
+	emud_cpu_charge(c, bpf_get_smp_processor_id(), &who, rq);
+	c->group = group;
+	c->group_rq = rq;
 }
 
 static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 					    const struct task_struct *next)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
 	struct emud_cpu *c = emud_this_cpu(cpu);
+	__u64 group;
 
-	if (!c || !table)
+	if (!c)
 		return;
-	if (emud_is_idle(prev)) {
-		if (!emud_config.cpu_idle_basis)
-			emud_cpu_begin(c, table, emud_switch_time(c, next));
-	} else {
-		emud_cpu_charge(c, table, prev);
-	}
 	if (emud_is_idle(next)) {
 		if (!emud_config.cpu_idle_basis)
-			emud_cpu_end(c, table, cpu, EMUD_HOOK_SWITCH);
-		c->running = 0;
-	} else {
-		c->running = (__u64)next;
-		c->exec_start = next->se.sum_exec_runtime;
+			emud_cpu_end(c, cpu, prev, EMUD_HOOK_SWITCH);
+		else
+			emud_cpu_turn(c, prev, EMUD_KEY_INTERRUPTS, prev->se.exec_start);
+		return;
+	}
+	group = emud_group_of(next, &c->scratch);
+	if (emud_is_idle(prev)) {
+		__u64 rq = next->se.exec_start;
+		__u64 now = emud_switch_time(c, rq);
+
+		if (!emud_config.cpu_idle_basis)
+			emud_cpu_begin(c, now, rq, group);
+		else
+			emud_cpu_turn(c, prev, group, rq);
+	} else if (group != c->group) {
+		emud_cpu_turn(c, prev, group, next->se.exec_start);
 	}
 }
 
 /* Basis "idle": state is that entered, or -1 when the CPU leaves it. */
 static __always_inline void emud_cpu_idle_state(__u32 state)
 {
+	const struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
 	struct emud_cpu *c = emud_this_cpu(cpu);
+	__u64 now;
 
-	if (!c || !table)
+	if (!c)
 		return;
-	if (state == (__u32)-1)
-		emud_cpu_begin(c, table, bpf_ktime_get_ns());
-	else if (c->since)
-		emud_cpu_end(c, table, cpu, EMUD_HOOK_IDLE);
-}
-
-/* Brings the table up to now: the task that runs is charged at its end only. */
-static __always_inline void emud_cpu_settle(struct emud_cpu *c, struct emud_table *table,
-					    const struct task_struct *current, __u64 now)
-{
-	__s64 open = now - c->since - c->charged;
-	struct emud_who who;
-
-	if (open <= 0)
+	if (state != (__u32)-1) {
+		if (c->since)
+			emud_cpu_end(c, cpu, task, EMUD_HOOK_IDLE);
 		return;
-	if (emud_is_idle(current))
-		who = (struct emud_who){.key = EMUD_KEY_INTERRUPTS};
-	else
-		who = emud_who_task(current, &c->scratch);
-	emud_charge(table, &who, EMUD_CPU, open);
-	c->charged += open;
-	c->exec_start += open;
+	}
+	now = bpf_ktime_get_ns();
+	/* Until a task is switched to there is no run queue's clock: it is taken to
+	 * have gone on like the other one. */
+	emud_cpu_begin(c, now, c->pair_mono ? c->pair_rq + (now - c->pair_mono) : 0,
+		       EMUD_KEY_INTERRUPTS);
 }
 
 static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 {
-	struct emud_table *table = bpf_map_lookup_elem(&emud_cpu_tables, &cpu);
 	const struct task_struct *current = bpf_get_current_task_btf();
 	struct emud_cpu *c = emud_this_cpu(cpu);
 
-	if (!emud_config.cpu_theta_ns || !c || !table)
+	if (!emud_config.cpu_theta_ns || !c)
 		return;
 	if (!c->since) {
 		/* Busy since before the monitor was there: known from now on. */
-		if (!emud_is_idle(current))
-			emud_cpu_begin(c, table, now);
+		if (!emud_is_idle(current)) {
+			c->pair_mono = now;
+			c->pair_rq = current->se.exec_start;
+			emud_cpu_begin(c, now, c->pair_rq,
+				       emud_group_of(current, &c->scratch));
+		}
 		return;
 	}
 	if (now < c->since)
@@ -200,8 +236,8 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 	c->near = now - c->since + 2 * emud_config.tick_ns >= emud_config.cpu_theta_ns;
 	if (c->episode || now - c->since < emud_config.cpu_theta_ns)
 		return;
-	emud_cpu_settle(c, table, current, now);
-	emud_cpu_alarm(c, table, cpu, now, EMUD_HOOK_TICK);
+	emud_cpu_settle(c, cpu, current, now);
+	emud_cpu_alarm(c, cpu, now, EMUD_HOOK_TICK);
 }
 
 #endif

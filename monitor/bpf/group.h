@@ -28,27 +28,32 @@ static __always_inline __u64 emud_command_key(const struct task_struct *task)
 	       *(const __u64 *)&task->comm[8];
 }
 
+/* The key of a task's group. */
+static __always_inline __u64 emud_group_of(const struct task_struct *task, __u64 *scratch)
+{
+	const struct nsproxy *nsproxy;
+
+	switch (emud_config.group_by) {
+	case EMUD_BY_NETNS:
+		nsproxy = task->nsproxy;
+		return nsproxy ? emud_scalar(scratch, nsproxy->net_ns) : EMUD_KEY_EXITING;
+	case EMUD_BY_CGROUP:
+		return emud_scalar(scratch, task->cgroups);
+	default:
+		return emud_command_key(task);
+	}
+}
+
 static __always_inline struct emud_who emud_who_task(const struct task_struct *task,
 						     __u64 *scratch)
 {
-	struct emud_who who = {.task = (__u64)task};
+	__u64 key = emud_group_of(task, scratch);
 
-	switch (emud_config.group_by) {
-	case EMUD_BY_NETNS: {
-		/* NULL in a task that is about to be gone. */
-		const struct nsproxy *nsproxy = task->nsproxy;
-
-		who.key = nsproxy ? emud_scalar(scratch, nsproxy->net_ns) : 0;
-		who.net = who.key;
-		break;
-	}
-	case EMUD_BY_CGROUP:
-		who.key = emud_scalar(scratch, task->cgroups);
-		break;
-	default:
-		who.key = emud_command_key(task);
-	}
-	return who;
+	return (struct emud_who){
+		.key = key,
+		.task = (__u64)task,
+		.net = emud_config.group_by == EMUD_BY_NETNS ? key : 0,
+	};
 }
 
 static __always_inline int emud_level(__u64 cgroup)
@@ -109,7 +114,7 @@ static __always_inline void emud_name_group(struct emud_slot *slot,
 	slot->id = 0;
 	slot->hierarchy = 0;
 	slot->name[0] = 0;
-	if (who->key == EMUD_KEY_INTERRUPTS)
+	if (who->key <= EMUD_KEY_EXITING)
 		return;
 	switch (emud_config.group_by) {
 	case EMUD_BY_NETNS:
@@ -175,15 +180,9 @@ static __always_inline void emud_charge_elsewhere(struct emud_table *table, __u6
 	table->elsewhere += amount;
 }
 
-/* Adds to a group's part in the current interval of the table. */
-static __always_inline void emud_charge(struct emud_table *table,
-					const struct emud_who *who,
-					enum emud_resource resource, __u64 amount)
+static __always_inline void emud_charge_slot(struct emud_table *table,
+					     struct emud_slot *slot, __u64 amount)
 {
-	struct emud_slot *slot = emud_slot_of(table, who->key);
-
-	if (unlikely(!slot))
-		slot = emud_new_slot(table, who, resource);
 	if (unlikely(!slot)) {
 		emud_charge_elsewhere(table, amount);
 		return;
@@ -194,6 +193,18 @@ static __always_inline void emud_charge(struct emud_table *table,
 		slot->interval = table->interval;
 	}
 	slot->amount += amount;
+}
+
+/* Adds to a group's part in the current interval of the table. */
+static __always_inline void emud_charge(struct emud_table *table,
+					const struct emud_who *who,
+					enum emud_resource resource, __u64 amount)
+{
+	struct emud_slot *slot = emud_slot_of(table, who->key);
+
+	if (unlikely(!slot))
+		slot = emud_new_slot(table, who, resource);
+	emud_charge_slot(table, slot, amount);
 }
 
 #endif

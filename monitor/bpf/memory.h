@@ -53,7 +53,8 @@ static __always_inline void emud_paged(__u32 w, __u64 pages, enum emud_hook hook
 	if (!tx)
 		return;
 	who = emud_who_task(bpf_get_current_task_btf(), &tx->scratch);
-	emud_count(tx, w, cpu, &who, pages, hook);
+	emud_charge_window(w, cpu, &who, pages);
+	emud_count(tx, w, cpu, pages, hook);
 }
 
 /* A page-in seen as a request to a swap device. */

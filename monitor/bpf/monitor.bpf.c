@@ -90,28 +90,21 @@ int emud_xmit(emud_args *args)
 	const struct net_device *dev = (void *)args[2];
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct emud_tx *tx = emud_this_tx(cpu);
-	struct emud_who who;
 
 	/* Unless the driver did not take it. */
-	if (!tx || (int)args[1])
-		return 0;
-	who = emud_who_owns(dev, &tx->scratch);
-	emud_transmitted(tx, cpu, dev, args[3], &who);
+	if (tx && !(int)args[1])
+		emud_transmitted(tx, cpu, dev, args[3]);
 	return 0;
 }
 
 SEC("tp_btf/net_dev_start_xmit")
 int emud_start_xmit(emud_args *args)
 {
-	const struct sk_buff *skb = (void *)args[0];
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct emud_tx *tx = emud_this_tx(cpu);
-	struct emud_who who;
 
-	if (!tx)
-		return 0;
-	who = emud_who_sends(skb, &tx->scratch);
-	emud_transmitted(tx, cpu, (void *)args[1], skb->len, &who);
+	if (tx)
+		emud_offered(tx, cpu, (void *)args[0], (void *)args[1]);
 	return 0;
 }
 

@@ -74,8 +74,10 @@ struct emud_config {
 /* A part of a busy interval or window. */
 #define EMUD_SLOTS 64
 #define EMUD_NAME_LEN 32
-/* Key of time on top of the idle task. */
+/* Keys of groups that are none: time on top of the idle task; a task that has
+ * given back its namespaces. */
 #define EMUD_KEY_INTERRUPTS 1ULL
+#define EMUD_KEY_EXITING 2ULL
 struct emud_slot {
 	__u64 key; /* what makes the group: a kernel address, a hash; 0: free */
 	__u64 id; /* inode number of namespace or cgroup */
@@ -99,13 +101,13 @@ struct emud_table {
 /* What one CPU does. */
 struct emud_cpu {
 	__u64 since; /* busy without idle since; 0: idle */
-	__u64 charged; /* ns of that which are in the table */
 	__u64 episode;
-	__u64 running; /* address of the task that runs */
-	__u64 exec_start; /* its sum_exec_runtime when it was switched to */
 	/* The same moment on CLOCK_MONOTONIC and on the run queue's clock. */
 	__u64 pair_mono;
 	__u64 pair_rq;
+	/* The group that runs, since when on the run queue's clock. */
+	__u64 group;
+	__u64 group_rq;
 	__u64 scratch; /* see emud_scalar() */
 	__u32 near; /* theta is over before the next tick but one */
 	__u32 interval;
@@ -116,9 +118,12 @@ struct emud_dev {
 	__u64 dev; /* address */
 	__u64 net; /* address */
 	__u32 ifindex;
-	__u8 window; /* of its class */
+	__u8 window; /* of its class, or EMUD_WINDOW_NONE */
 	__u8 own; /* window of its own, or EMUD_WINDOW_NONE */
 	__u8 pad[2];
+	__u64 group; /* that sends, if not the device's network namespace */
+	__u32 uncharged; /* bytes that are not in its part yet, */
+	__u32 charge_bytes; /* fewer than these */
 };
 
 /* What one CPU transmitted since it last told the windows. */

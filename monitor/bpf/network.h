@@ -18,6 +18,17 @@
 
 #include "window.h"
 
+/* A device keeps no more bytes than this, six full-sized packets, nor than a
+ * quarter of what a CPU tells its window: shares are off by no more. */
+#define EMUD_CHARGE_BYTES 9000U
+
+static __always_inline __u32 emud_charge_bytes(__u32 w)
+{
+	__u64 quarter = emud_config.quantum[emud_bound(w, EMUD_WINDOWS)] / 4;
+
+	return quarter < EMUD_CHARGE_BYTES ? quarter : EMUD_CHARGE_BYTES;
+}
+
 static __always_inline __u32 emud_guess_class(const struct net_device *dev)
 {
 	return dev->rtnl_link_ops || dev->flags & IFF_LOOPBACK ? EMUD_WINDOW_INTERNAL
@@ -41,9 +52,12 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	d->window =
 		rule && rule->window != EMUD_GUESS ? rule->window : emud_guess_class(dev);
 	d->own = rule ? rule->own : EMUD_WINDOW_NONE;
+	d->charge_bytes = emud_charge_bytes(d->window);
 	own = d->own;
 	if (own == EMUD_WINDOW_NONE)
 		return;
+	if (emud_charge_bytes(own) < d->charge_bytes || d->window == EMUD_WINDOW_NONE)
+		d->charge_bytes = emud_charge_bytes(own);
 	window = bpf_map_lookup_elem(&emud_windows, &own);
 	if (window) {
 		window->ifindex = d->ifindex;
@@ -71,34 +85,81 @@ static __always_inline struct emud_who emud_who_sends(const struct sk_buff *skb,
 	struct emud_who who = {};
 
 	if (emud_config.group_by == EMUD_BY_CGROUP && sk) {
-		who.cgroup = emud_scalar(scratch, sk->sk_cgrp_data.cgroup);
-		if (who.cgroup && emud_level(who.cgroup) > 0) {
-			who.key = who.cgroup;
+		const struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
+
+		if (cgroup && cgroup->level > 0) {
+			who.key = emud_scalar(scratch, cgroup);
+			who.cgroup = who.key;
 			return who;
 		}
 	}
 	return emud_who_task(bpf_get_current_task_btf(), scratch);
 }
 
-static __always_inline struct emud_who emud_who_owns(const struct net_device *dev,
-						     __u64 *scratch)
+/* Puts what a device sent into the part of the one who sends. */
+static __always_inline void emud_charge_dev(struct emud_dev *d, __u32 cpu,
+					    const struct emud_who *who)
 {
-	__u64 net = emud_scalar(scratch, dev->nd_net.net);
-
-	return (struct emud_who){.key = net, .net = net};
+	if (d->window != EMUD_WINDOW_NONE)
+		emud_charge_window(d->window, cpu, who, d->uncharged);
+	if (unlikely(d->own != EMUD_WINDOW_NONE))
+		emud_charge_window(d->own, cpu, who, d->uncharged);
+	d->uncharged = 0;
 }
 
+/* Another one sends by the device than before. */
+static __always_inline void emud_dev_turn(struct emud_dev *d, __u32 cpu,
+					  const struct emud_who *who)
+{
+	if (d->uncharged && d->window != EMUD_WINDOW_NONE)
+		emud_charge_known(d->window, cpu, d->group, d->uncharged);
+	if (d->uncharged && d->own != EMUD_WINDOW_NONE)
+		emud_charge_known(d->own, cpu, d->group, d->uncharged);
+	d->uncharged = 0;
+	d->group = who->key;
+	/* A slot, while the group can be named. */
+	emud_charge_dev(d, cpu, who);
+}
+
+static __always_inline void emud_sent(struct emud_tx *tx, struct emud_dev *d, __u32 cpu,
+				      __u32 len)
+{
+	if (d->window != EMUD_WINDOW_NONE)
+		emud_count(tx, d->window, cpu, len, EMUD_HOOK_XMIT);
+	if (unlikely(d->own != EMUD_WINDOW_NONE))
+		emud_count(tx, d->own, cpu, len, EMUD_HOOK_XMIT);
+}
+
+/* Grouped by network namespace: the device's. Most packets touch no table. */
 static __always_inline void emud_transmitted(struct emud_tx *tx, __u32 cpu,
-					     const struct net_device *dev, __u32 len,
-					     const struct emud_who *who)
+					     const struct net_device *dev, __u32 len)
 {
 	struct emud_dev *d = emud_dev_of(tx, dev);
 
-	if (d->window != EMUD_WINDOW_NONE &&
-	    emud_config.threshold[d->window & (EMUD_WINDOWS - 1)])
-		emud_count(tx, d->window, cpu, who, len, EMUD_HOOK_XMIT);
-	if (unlikely(d->own != EMUD_WINDOW_NONE))
-		emud_count(tx, d->own, cpu, who, len, EMUD_HOOK_XMIT);
+	d->uncharged += len;
+	if (unlikely(d->uncharged >= d->charge_bytes)) {
+		struct emud_who who = {.key = d->net, .net = d->net};
+
+		emud_charge_dev(d, cpu, &who);
+	}
+	emud_sent(tx, d, cpu, len);
+}
+
+/* Grouped by sender: nor do those of one who sends all the time. */
+static __always_inline void emud_offered(struct emud_tx *tx, __u32 cpu,
+					 const struct sk_buff *skb,
+					 const struct net_device *dev)
+{
+	struct emud_who who = emud_who_sends(skb, &tx->scratch);
+	struct emud_dev *d = emud_dev_of(tx, dev);
+	__u32 len = skb->len;
+
+	if (unlikely(who.key != d->group))
+		emud_dev_turn(d, cpu, &who);
+	d->uncharged += len;
+	if (unlikely(d->uncharged >= d->charge_bytes))
+		emud_charge_dev(d, cpu, &who);
+	emud_sent(tx, d, cpu, len);
 }
 
 #endif

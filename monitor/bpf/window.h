@@ -169,19 +169,42 @@ static __always_inline void emud_tell_window(struct emud_tx *tx, __u32 w, __u32 
 	emud_give(window);
 }
 
-/* Counts an amount. */
-static __always_inline void emud_count(struct emud_tx *tx, __u32 w, __u32 cpu,
-				       const struct emud_who *who, __u64 amount,
-				       enum emud_hook hook)
+static __always_inline struct emud_table *emud_window_table_now(__u32 w, __u32 cpu)
 {
-	__u64 i = emud_bound(w, EMUD_WINDOWS);
 	struct emud_table *table = emud_window_table(w, cpu);
 
-	if (!table)
-		return;
-	if (unlikely(!table->interval))
-		table->interval = bpf_ktime_get_ns() / emud_config.window_ns[i];
-	emud_charge(table, who, emud_window_resource(w), amount);
+	if (table && unlikely(!table->interval))
+		table->interval = bpf_ktime_get_ns() /
+				  emud_config.window_ns[emud_bound(w, EMUD_WINDOWS)];
+	return table;
+}
+
+/* Adds to a group's part in a window. */
+static __always_inline void emud_charge_window(__u32 w, __u32 cpu,
+					       const struct emud_who *who, __u64 amount)
+{
+	struct emud_table *table = emud_window_table_now(w, cpu);
+
+	if (table)
+		emud_charge(table, who, emud_window_resource(w), amount);
+}
+
+/* The same for a group that has a slot already and of which no more is known. */
+static __always_inline void emud_charge_known(__u32 w, __u32 cpu, __u64 group,
+					      __u64 amount)
+{
+	struct emud_table *table = emud_window_table_now(w, cpu);
+
+	if (table)
+		emud_charge_slot(table, emud_slot_of(table, group), amount);
+}
+
+/* Counts an amount, of whomever it is. */
+static __always_inline void emud_count(struct emud_tx *tx, __u32 w, __u32 cpu,
+				       __u64 amount, enum emud_hook hook)
+{
+	__u64 i = emud_bound(w, EMUD_WINDOWS);
+
 	tx->pending[i] += amount;
 	if (unlikely(tx->pending[i] >= emud_config.quantum[i]))
 		emud_tell_window(tx, w, cpu, amount, hook);

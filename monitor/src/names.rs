@@ -37,8 +37,10 @@ impl Names {
 
     /// The name of the group in a slot of a table.
     pub fn group(&mut self, slot: &emud_slot) -> String {
-        if slot.key == u64::from(abi::EMUD_KEY_INTERRUPTS) {
-            return "(interrupts)".into();
+        match slot.key {
+            key if key == u64::from(abi::EMUD_KEY_INTERRUPTS) => return "(interrupts)".into(),
+            key if key == u64::from(abi::EMUD_KEY_EXITING) => return "(exiting)".into(),
+            _ => {}
         }
         match self.group_by {
             GroupBy::Command => text(&slot.name),
