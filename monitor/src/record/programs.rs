@@ -117,7 +117,7 @@ fn disk_requests(without_statistics: &[String]) -> Vec<Rung> {
     ]);
     let endless = (!without_statistics.is_empty()).then(|| {
         let disks = without_statistics.join(", ");
-        format!("tells no end of requests where queue/iostats is 0: {disks}")
+        format!("may tell no end of requests where queue/iostats is 0: {disks}")
     });
     vec![
         queued.unless(endless),

@@ -66,8 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cpu_basis: args.cpu_basis,
     };
     let recorder = Recorder::start(file, &options).map_err(|e| {
-        // Nothing is in it.
-        let _ = std::fs::remove_file(&args.output);
+        remove_empty(&args.output);
         Failure::new(e.exit_code(), e.to_string())
     })?;
     eprint!("{}", notes(recorder.header()));
@@ -81,6 +80,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     } else {
         as_text(&args.output, &summary)
     })
+}
+
+/// Nothing is in it; a device or a pipe is not ours to remove.
+fn remove_empty(file: &Path) {
+    if std::fs::metadata(file).is_ok_and(|m| m.is_file()) {
+        let _ = std::fs::remove_file(file);
+    }
 }
 
 /// How long a file that cannot be written stays unnoticed.

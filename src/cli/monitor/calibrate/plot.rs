@@ -114,7 +114,7 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
         // Above and to the right of a falling curve there is room, except at the edge.
         let (low, high) = (range.values.0.ln(), range.values.1.ln());
         let (side, shift) = if (x.ln() - low) / (high - low) < 0.85 {
-            (HPos::Left, 5)
+            (HPos::Left, 5_i32)
         } else {
             (HPos::Right, -5)
         };
