@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Compiles bpf/monitor.bpf.c and turns bpf/monitor.h into Rust.
+//! Compiles the programs of bpf/ and turns the headers they share with Rust into Rust.
 
 #[path = "../bpf/build.rs"]
 mod bpf;
@@ -8,6 +8,11 @@ use std::path::Path;
 
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf", "../bpf/build.rs"])?;
-    bpf::compile(Path::new("bpf/monitor.bpf.c"), &out.join("monitor.bpf.o"))?;
-    bpf::bind(Path::new("bpf/monitor.h"), &out.join("monitor.rs"))
+    for name in ["monitor", "record"] {
+        let source = format!("bpf/{name}.bpf.c");
+        bpf::compile(Path::new(&source), &out.join(format!("{name}.bpf.o")))?;
+        let header = format!("bpf/{name}.h");
+        bpf::bind(Path::new(&header), &out.join(format!("{name}.rs")))?;
+    }
+    Ok(())
 }

@@ -116,6 +116,24 @@ fn doctor_is_as_described() {
 }
 
 #[test]
+fn calibrated_recordings_are_as_described() {
+    let file = std::env::temp_dir().join(format!("json-{}.rec", std::process::id()));
+    let path = file.to_str().unwrap();
+    let verb = ["monitor", "record", "--duration", "300ms", "-o", path];
+    succeed(Command::new(env!("CARGO_BIN_EXE_emud")).args(verb));
+    for contended in [&[][..], &["--contended", path]] {
+        let verb = ["monitor", "calibrate", "--json", path];
+        let mut calibrate = Command::new(env!("CARGO_BIN_EXE_emud"));
+        calibrate.args(verb).args(contended);
+        let document: Value = serde_json::from_str(&succeed(&mut calibrate)).unwrap();
+        // 0.3 s without one busy interval, of which the recording itself makes some, is a fault.
+        assert_ne!(document["criteria"]["cpu"]["good"]["count"], 0);
+        assert_valid("calibrate", &document);
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn nothing_attached_is_as_described() {
     let space = Space::new();
     for verb in ["show", "list"] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the monitor noticed. Times are ns of CLOCK_MONOTONIC.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -135,7 +135,7 @@ pub enum Event {
 }
 
 /// A place in the kernel where a program of the monitor was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// What it is for: "cpu", "network", ..., or "tick" (serves all).
     pub criterion: String,
@@ -148,7 +148,7 @@ pub struct Hook {
 }
 
 /// What can be said of a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watched {
     Yes,

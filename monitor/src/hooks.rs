@@ -48,7 +48,7 @@ pub struct Part {
 /// Programs that are of use together only.
 pub struct Rung {
     pub parts: Vec<Part>,
-    pub caveat: Option<&'static str>,
+    pub caveat: Option<String>,
     /// Why not even to try.
     pub out_of_question: Option<String>,
 }
@@ -62,8 +62,8 @@ impl Rung {
         }
     }
 
-    pub fn but(mut self, caveat: &'static str) -> Self {
-        self.caveat = Some(caveat);
+    pub fn but(mut self, caveat: impl Into<String>) -> Self {
+        self.caveat = Some(caveat.into());
         self
     }
 
@@ -121,7 +121,7 @@ impl Hooks {
             criterion: criterion.into(),
             hook: names.join(" + "),
             refused: None,
-            caveat: rung.caveat.map(Into::into),
+            caveat: rung.caveat.clone(),
         };
         match self.attach_all(bpf, rung) {
             Ok(()) => {

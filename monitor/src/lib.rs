@@ -4,9 +4,11 @@
 //!
 //! One way through the crate: [`config`] (what is contention) → [`Monitor`]
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed) → [`log`] (as lines).
+//! noticed) → [`log`] (as lines). To find thresholds: [`record`] (what the
+//! criteria judge, in a file) → [`calibrate`] (what thresholds would have made of it).
 
 mod abi;
+pub mod calibrate;
 pub mod config;
 mod decode;
 pub mod empty;
@@ -17,6 +19,7 @@ pub mod log;
 mod monitor;
 mod names;
 pub mod psi;
+pub mod record;
 mod settings;
 mod swaps;
 

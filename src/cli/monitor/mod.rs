@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
+mod calibrate;
+mod quantity;
+mod record;
 mod reset;
 mod run;
 mod thresholds;
@@ -47,14 +50,21 @@ error and in the log: exit code 0 does not speak for it.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Record(record::Args),
+    Calibrate(Box<calibrate::Args>),
     Reset(reset::Args),
 }
 
 /// Returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
-    match args.verb {
-        None => {}
-        Some(Verb::Reset(args)) => return reset::run(&args).map(|()| super::DONE),
+    let verb = match &args.verb {
+        None => None,
+        Some(Verb::Record(args)) => Some(record::run(args)),
+        Some(Verb::Calibrate(args)) => Some(calibrate::run(args)),
+        Some(Verb::Reset(args)) => Some(reset::run(args)),
+    };
+    if let Some(done) = verb {
+        return done.map(|()| super::DONE);
     }
     let config = args.thresholds.config()?;
     if args.print_config {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Thresholds tried on recordings: how often each criterion would have raised an alarm, how
+//! busy intervals and windowed sums are distributed, and which thresholds that suggests.
+//!
+//! [`crate::record::Reader`] → [`replay`] → [`Findings`] → [`Suggestion`]. Memory is bounded
+//! by what one window holds and by the number of CPUs and devices, not by the file.
+
+mod criterion;
+mod crossing;
+mod devices;
+mod distribution;
+mod findings;
+mod intervals;
+mod reorder;
+mod replay;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use criterion::Criterion;
+pub use distribution::{Distribution, RELATIVE_ERROR};
+pub use findings::{Findings, Measure, Tally};
+pub use replay::{CalibrateError, replay};
+pub use suggest::{DEFAULT_MARGIN, Outcome, Suggestion, in_threshold_unit, suggest};

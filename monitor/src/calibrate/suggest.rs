@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Thresholds from recordings, after the empirical method of S. D. Maier, "Scalable Computer
+//! Network Emulation Using Node Virtualization and Resource Monitoring" (2011): what load that
+//! is known to be good reaches is no contention.
+
+use super::{Criterion, Measure};
+use crate::event::Watched;
+
+/// Added to the largest good value.
+pub const DEFAULT_MARGIN: f64 = 0.25;
+
+/// A threshold that the recordings speak for. Values are ns, bit/s over the window, or pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    pub theta: Option<u64>,
+    pub outcome: Outcome,
+    /// The largest value of all recordings under good load.
+    pub largest_good: Option<u64>,
+    /// It may have been larger: the recording began or ended in the middle of it.
+    pub largest_good_is_open: bool,
+    /// The largest value of each contended recording, the smallest of those that are above
+    /// `largest_good`.
+    pub smallest_bad: Option<u64>,
+    /// Contended recordings, and how many of them go above `largest_good`.
+    pub contended: usize,
+    pub contended_above: usize,
+}
+
+/// How a threshold was found, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The largest good value and a margin; there is no contended recording.
+    Margin,
+    /// The geometric mean of the largest good and the smallest bad value: every contended
+    /// recording goes above all good ones.
+    Between,
+    /// As `Between`, but some contended recordings stay below the largest good value: they
+    /// overlap, and this criterion alone does not find them.
+    PartlyBetween,
+    /// As `Margin`: no contended recording goes above the largest good value. They overlap.
+    Overlap,
+    /// Nothing of it happened in the good recordings.
+    NothingSeen,
+    /// Not all recordings show this criterion.
+    Unknown,
+}
+
+/// A threshold for one criterion from its measures in good and in contended recordings.
+/// `margin` is a share of the largest good value.
+pub fn suggest(
+    criterion: Criterion,
+    good: &[&Measure],
+    contended: &[&Measure],
+    margin: f64,
+) -> Suggestion {
+    let values = |measures: &[&Measure]| -> Vec<Option<u64>> {
+        measures.iter().map(|m| largest(criterion, m)).collect()
+    };
+    let largest_good = values(good).into_iter().flatten().max();
+    let floor = largest_good.unwrap_or(0);
+    let bad = values(contended);
+    let above = || bad.iter().flatten().filter(|v| **v > floor);
+    let mut suggestion = Suggestion {
+        theta: None,
+        outcome: Outcome::Unknown,
+        largest_good,
+        largest_good_is_open: good
+            .iter()
+            .any(|m| m.total.distribution.max_is_open() && largest(criterion, m) == largest_good),
+        smallest_bad: above().min().copied(),
+        contended: bad.len(),
+        contended_above: above().count(),
+    };
+    let known = |m: &&Measure| m.watched == Watched::Yes;
+    if good.is_empty() || !good.iter().chain(contended).all(known) {
+        return suggestion;
+    }
+    (suggestion.theta, suggestion.outcome) = place(criterion, &suggestion, margin);
+    suggestion
+}
+
+fn place(criterion: Criterion, seen: &Suggestion, margin: f64) -> (Option<u64>, Outcome) {
+    let paging = matches!(criterion, Criterion::PageIn | Criterion::PageOut);
+    if let Some(bad) = seen.smallest_bad {
+        let outcome = if seen.contended_above == seen.contended {
+            Outcome::Between
+        } else {
+            Outcome::PartlyBetween
+        };
+        let good = seen.largest_good.unwrap_or(0);
+        return (Some(limited(criterion, between(good, bad))), outcome);
+    }
+    let outcome = if seen.contended > 0 {
+        Outcome::Overlap
+    } else {
+        Outcome::Margin
+    };
+    match seen.largest_good {
+        Some(good) => (Some(limited(criterion, above(good, margin))), outcome),
+        // A host that does not page under good load has no reason to.
+        None if paging => (Some(1), outcome),
+        None => (None, Outcome::NothingSeen),
+    }
+}
+
+/// In the unit of a threshold: the kernel judges bytes, people think in rates.
+fn largest(criterion: Criterion, measure: &Measure) -> Option<u64> {
+    let max = measure.total.distribution.max()?;
+    Some(in_threshold_unit(criterion, max, measure.window_ns))
+}
+
+/// A value of `criterion` as its threshold is written: bytes in a window as bit/s.
+pub fn in_threshold_unit(criterion: Criterion, value: u64, window_ns: Option<u64>) -> u64 {
+    match (criterion, window_ns) {
+        (Criterion::External | Criterion::Internal, Some(window_ns)) => {
+            let bits = u128::from(value) * 8_000_000_000;
+            let rate = bits.div_ceil(u128::from(window_ns.max(1)));
+            u64::try_from(rate).unwrap_or(u64::MAX)
+        }
+        _ => value,
+    }
+}
+
+/// The margin on top, rounded up to two digits; always above `good`.
+fn above(good: u64, margin: f64) -> u64 {
+    let wanted = (good as f64 * (1.0 + margin)).ceil() as u64;
+    let step = step(wanted);
+    let rounded = wanted.div_ceil(step).saturating_mul(step);
+    rounded.max(good.saturating_add(1))
+}
+
+/// The middle on a scale of ratios, rounded to two digits if that stays between.
+fn between(good: u64, bad: u64) -> u64 {
+    let middle = (good.max(1) as f64 * bad as f64).sqrt().round() as u64;
+    let step = step(middle);
+    let rounded = ((middle + step / 2) / step).saturating_mul(step);
+    let inside = |v: &u64| *v > good && *v <= bad;
+    [rounded, middle].into_iter().find(inside).unwrap_or(bad)
+}
+
+/// Of the second digit.
+fn step(value: u64) -> u64 {
+    10u64.pow(value.max(1).ilog10().saturating_sub(1))
+}
+
+/// Within what a monitor accepts: 1 ms to 1 h of being busy, up to 1 Tbit/s.
+fn limited(criterion: Criterion, theta: u64) -> u64 {
+    match criterion {
+        Criterion::Cpu | Criterion::Disk => theta.clamp(1_000_000, 3_600_000_000_000),
+        Criterion::External | Criterion::Internal => theta.min(1_000_000_000_000),
+        Criterion::PageIn | Criterion::PageOut => theta,
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::io;
+
+use aya::EbpfError;
+use aya::maps::MapError;
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("this kernel does not describe its types (BTF): {0}")]
+    Btf(#[from] aya::BtfError),
+    #[error("the recording programs were not taken: {0}")]
+    Load(#[from] EbpfError),
+    #[error("not one hook can be recorded here: {0}")]
+    NoHook(String),
+    #[error("no permission to load BPF programs; run as root")]
+    Permission,
+    #[error("the recording programs have no {0}")]
+    Missing(&'static str),
+    #[error("a map of the recording programs: {0}")]
+    Map(#[from] MapError),
+    #[error("a ring buffer of {0} bytes: it has to be a power of two, 4 KiB to 1 GiB")]
+    RingSize(u64),
+    #[error("cannot write the recording: {0}")]
+    Write(#[source] io::Error),
+    #[error("{what}: {source}")]
+    System {
+        what: &'static str,
+        source: io::Error,
+    },
+    #[error("the recording thread ended by a panic")]
+    Thread,
+}
+
+/// Why a file cannot be read as a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("not a recording of emud monitor record")]
+    NotARecording,
+    #[error("a recording of format {0}; this emud reads format {VERSION}", VERSION = super::reader::VERSION)]
+    Version(u32),
+    #[error("cut short inside its header: nothing was recorded")]
+    CutInHeader,
+    #[error("its header is damaged: {0}")]
+    Header(String),
+    #[error("damaged at byte {offset}: {problem}")]
+    Damaged { offset: u64, problem: String },
+}
+
+const EX_USAGE: u8 = 64;
+const EX_DATAERR: u8 = 65;
+const EX_UNAVAILABLE: u8 = 69;
+const EX_SOFTWARE: u8 = 70;
+const EX_OSERR: u8 = 71;
+const EX_IOERR: u8 = 74;
+const EX_NOPERM: u8 = 77;
+
+impl RecordError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::RingSize(_) => EX_USAGE,
+            Self::Btf(_) | Self::NoHook(_) => EX_UNAVAILABLE,
+            Self::Missing(_) | Self::Thread => EX_SOFTWARE,
+            Self::Load(_) | Self::Map(_) | Self::System { .. } => EX_OSERR,
+            Self::Write(_) => EX_IOERR,
+            Self::Permission => EX_NOPERM,
+        }
+    }
+}
+
+impl ReadError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io(_) => EX_IOERR,
+            _ => EX_DATAERR,
+        }
+    }
+}

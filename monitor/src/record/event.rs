@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One record of the file as a typed event, and back.
+
+use std::mem::offset_of;
+
+use serde::{Deserialize, Serialize};
+
+use super::abi::{self, emud_rec};
+
+/// Length of one record.
+pub const RECORD_BYTES: usize = size_of::<emud_rec>();
+
+pub type Record = [u8; RECORD_BYTES];
+
+const ID: usize = offset_of!(emud_rec, id);
+const TIME: usize = 8;
+const VALUE: usize = TIME + 8;
+const NETNS: usize = offset_of!(emud_rec, netns);
+const EXTRA: usize = offset_of!(emud_rec, extra);
+
+/// What happened. Times are ns of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A CPU was busy without idle.
+    CpuBusy { cpu: u16, interval: Interval },
+    /// A driver took a packet.
+    Packet {
+        time_ns: u64,
+        /// As the kernel counts: of a packet yet to be segmented, without the headers that
+        /// segmenting adds.
+        bytes: u32,
+        ifindex: u32,
+        /// Inode number of the network namespace.
+        netns: u32,
+        class: NetClass,
+    },
+    /// Pages read from swap.
+    PageIn { time_ns: u64, pages: u32 },
+    /// Pages written to swap.
+    PageOut { time_ns: u64, pages: u32 },
+    /// A block device always had a request; `device` is its dev_t (major << 20 | minor).
+    DiskBusy { device: u32, interval: Interval },
+    /// What an interface is called; before its first packet.
+    Interface {
+        ifindex: u32,
+        netns: u32,
+        name: String,
+    },
+    /// What a block device is called (its first 16 bytes); before its first interval.
+    Disk { device: u32, name: String },
+    /// So many records were lost until this time, since the one before.
+    Lost {
+        time_ns: u64,
+        kind: Kind,
+        count: u64,
+    },
+}
+
+/// A busy interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// It may have begun earlier: the recording began in the middle of it.
+    pub open_begin: bool,
+    /// It had not ended when the recording did.
+    pub open_end: bool,
+}
+
+impl Interval {
+    /// Of an interval that is open at either end: the shortest that it can be.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.open_begin || self.open_end
+    }
+}
+
+/// What a network device looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetClass {
+    /// Hardware behind it, as far as the kernel tells.
+    External,
+    /// veth, bridge, tun, loopback, ...
+    Internal,
+}
+
+/// Kind of a record, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    CpuBusy,
+    Packet,
+    PageIn,
+    PageOut,
+    DiskBusy,
+    Interface,
+    Disk,
+    Lost,
+}
+
+impl Kind {
+    pub const ALL: [Self; 8] = [
+        Self::CpuBusy,
+        Self::Packet,
+        Self::PageIn,
+        Self::PageOut,
+        Self::DiskBusy,
+        Self::Interface,
+        Self::Disk,
+        Self::Lost,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CpuBusy => "cpu-busy",
+            Self::Packet => "packet",
+            Self::PageIn => "page-in",
+            Self::PageOut => "page-out",
+            Self::DiskBusy => "disk-busy",
+            Self::Interface => "interface",
+            Self::Disk => "disk",
+            Self::Lost => "lost",
+        }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        let code = match self {
+            Self::CpuBusy => abi::EMUD_REC_CPU_BUSY,
+            Self::Packet => abi::EMUD_REC_PACKET,
+            Self::PageIn => abi::EMUD_REC_PAGE_IN,
+            Self::PageOut => abi::EMUD_REC_PAGE_OUT,
+            Self::DiskBusy => abi::EMUD_REC_DISK_BUSY,
+            Self::Interface => abi::EMUD_REC_NETDEV,
+            Self::Disk => abi::EMUD_REC_DISK,
+            Self::Lost => abi::EMUD_REC_LOST,
+        };
+        code as u8
+    }
+
+    pub(super) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.code() == code)
+    }
+}
+
+impl Event {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::CpuBusy { .. } => Kind::CpuBusy,
+            Self::Packet { .. } => Kind::Packet,
+            Self::PageIn { .. } => Kind::PageIn,
+            Self::PageOut { .. } => Kind::PageOut,
+            Self::DiskBusy { .. } => Kind::DiskBusy,
+            Self::Interface { .. } => Kind::Interface,
+            Self::Disk { .. } => Kind::Disk,
+            Self::Lost { .. } => Kind::Lost,
+        }
+    }
+
+    /// Reads a little-endian record.
+    ///
+    /// # Errors
+    /// What is impossible in it.
+    pub(super) fn decode(r: &Record) -> Result<Self, String> {
+        let kind = Kind::of_code(r[0]).ok_or_else(|| format!("unknown kind of record {}", r[0]))?;
+        let (id, netns) = (u32_at(r, ID), u32_at(r, NETNS));
+        let time_ns = u64_at(r, TIME);
+        Ok(match kind {
+            Kind::CpuBusy => Self::CpuBusy {
+                cpu: u16::from_le_bytes([r[2], r[3]]),
+                interval: interval(r)?,
+            },
+            Kind::Packet => Self::Packet {
+                time_ns,
+                bytes: amount(r)?,
+                ifindex: id,
+                netns,
+                class: class(r[1])?,
+            },
+            Kind::PageIn => Self::PageIn {
+                time_ns,
+                pages: amount(r)?,
+            },
+            Kind::PageOut => Self::PageOut {
+                time_ns,
+                pages: amount(r)?,
+            },
+            Kind::DiskBusy => Self::DiskBusy {
+                device: id,
+                interval: interval(r)?,
+            },
+            Kind::Interface => Self::Interface {
+                ifindex: id,
+                netns,
+                name: name(r),
+            },
+            Kind::Disk => Self::Disk {
+                device: id,
+                name: name(r),
+            },
+            Kind::Lost => Self::Lost {
+                time_ns,
+                kind: lost_kind(u32_at(r, EXTRA))?,
+                count: u64_at(r, VALUE),
+            },
+        })
+    }
+
+    /// The little-endian record that [`Self::decode`] reads.
+    pub fn encode(&self) -> Record {
+        let mut r = [0; RECORD_BYTES];
+        r[0] = self.kind().code();
+        match self {
+            Self::CpuBusy { cpu, interval } => {
+                r[2..4].copy_from_slice(&cpu.to_le_bytes());
+                put_interval(&mut r, interval);
+            }
+            Self::Packet {
+                time_ns,
+                bytes,
+                ifindex,
+                netns,
+                class,
+            } => {
+                if *class == NetClass::Internal {
+                    r[1] = abi::EMUD_REC_VIRTUAL as u8;
+                }
+                put_id(&mut r, *ifindex, *netns);
+                put_times(&mut r, *time_ns, u64::from(*bytes));
+            }
+            Self::PageIn { time_ns, pages } | Self::PageOut { time_ns, pages } => {
+                put_times(&mut r, *time_ns, u64::from(*pages));
+            }
+            Self::DiskBusy { device, interval } => {
+                put_id(&mut r, *device, 0);
+                put_interval(&mut r, interval);
+            }
+            Self::Interface {
+                ifindex,
+                netns,
+                name,
+            } => {
+                put_id(&mut r, *ifindex, *netns);
+                put_name(&mut r, name);
+            }
+            Self::Disk { device, name } => {
+                put_id(&mut r, *device, 0);
+                put_name(&mut r, name);
+            }
+            Self::Lost {
+                time_ns,
+                kind,
+                count,
+            } => {
+                put_times(&mut r, *time_ns, *count);
+                r[EXTRA..].copy_from_slice(&u32::from(kind.code()).to_le_bytes());
+            }
+        }
+        r
+    }
+}
+
+/// From the byte order of this machine, as the kernel's programs wrote it.
+pub(super) fn to_little_endian(mut r: Record) -> Record {
+    if cfg!(target_endian = "big") {
+        let named = [Kind::Interface, Kind::Disk]
+            .map(Kind::code)
+            .contains(&r[0]);
+        let numbers = [(2, 2), (ID, 4), (NETNS, 4), (EXTRA, 4)];
+        let times = if named {
+            &[][..]
+        } else {
+            &[(TIME, 8), (VALUE, 8)][..]
+        };
+        for (at, length) in numbers.iter().chain(times) {
+            r[*at..at + length].reverse();
+        }
+    }
+    r
+}
+
+/// Cuts a little-endian record to what the recording covers: setting it up and ending it is
+/// load that nobody means to measure. None: nothing is left.
+pub(super) fn clip(mut r: Record, start_ns: u64, end_ns: u64) -> Option<Record> {
+    let kind = Kind::of_code(r[0])?;
+    if matches!(kind, Kind::Interface | Kind::Disk) {
+        return Some(r);
+    }
+    let (time, value) = (u64_at(&r, TIME), u64_at(&r, VALUE));
+    if !matches!(kind, Kind::CpuBusy | Kind::DiskBusy) {
+        return (start_ns..=end_ns).contains(&time).then_some(r);
+    }
+    if time < start_ns || value > end_ns {
+        return None;
+    }
+    if value < start_ns {
+        r[1] |= abi::EMUD_REC_OPEN_BEGIN as u8;
+    }
+    if time > end_ns {
+        r[1] |= abi::EMUD_REC_OPEN_END as u8;
+    }
+    put_times(&mut r, time.min(end_ns), value.max(start_ns));
+    Some(r)
+}
+
+pub(super) fn u32_at(r: &Record, at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| r[at + i]))
+}
+
+pub(super) fn u64_at(r: &Record, at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| r[at + i]))
+}
+
+/// The record ahead of the trailer: number of records, length and checksum of the trailer,
+/// checksum of all before this record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EndRecord {
+    pub records: u64,
+    pub trailer_bytes: u32,
+    pub trailer_crc: u32,
+    pub crc: u32,
+}
+
+impl EndRecord {
+    pub const CODE: u8 = abi::EMUD_REC_END as u8;
+
+    pub fn encode(&self) -> Record {
+        let mut r = [0; RECORD_BYTES];
+        r[0] = Self::CODE;
+        put_id(&mut r, self.trailer_bytes, self.trailer_crc);
+        put_times(&mut r, 0, self.records);
+        r[EXTRA..].copy_from_slice(&self.crc.to_le_bytes());
+        r
+    }
+
+    /// Nothing, if something is in it that [`Self::encode`] does not write.
+    pub fn decode(r: &Record) -> Option<Self> {
+        let end = Self {
+            records: u64_at(r, VALUE),
+            trailer_bytes: u32_at(r, ID),
+            trailer_crc: u32_at(r, NETNS),
+            crc: u32_at(r, EXTRA),
+        };
+        (end.encode() == *r).then_some(end)
+    }
+}
+
+fn put_id(r: &mut Record, id: u32, netns: u32) {
+    r[ID..ID + 4].copy_from_slice(&id.to_le_bytes());
+    r[NETNS..NETNS + 4].copy_from_slice(&netns.to_le_bytes());
+}
+
+fn put_times(r: &mut Record, time: u64, value: u64) {
+    r[TIME..VALUE].copy_from_slice(&time.to_le_bytes());
+    r[VALUE..NETNS].copy_from_slice(&value.to_le_bytes());
+}
+
+fn put_interval(r: &mut Record, i: &Interval) {
+    if i.open_begin {
+        r[1] |= abi::EMUD_REC_OPEN_BEGIN as u8;
+    }
+    if i.open_end {
+        r[1] |= abi::EMUD_REC_OPEN_END as u8;
+    }
+    put_times(r, i.end_ns, i.begin_ns);
+}
+
+fn put_name(r: &mut Record, name: &str) {
+    let bytes = name.as_bytes();
+    let n = bytes.len().min(NETNS - TIME);
+    r[TIME..TIME + n].copy_from_slice(&bytes[..n]);
+}
+
+fn name(r: &Record) -> String {
+    let bytes = &r[TIME..NETNS];
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn interval(r: &Record) -> Result<Interval, String> {
+    let (begin_ns, end_ns) = (u64_at(r, VALUE), u64_at(r, TIME));
+    if begin_ns > end_ns {
+        return Err(format!("an interval from {begin_ns} to {end_ns} ns"));
+    }
+    let known = (abi::EMUD_REC_OPEN_BEGIN | abi::EMUD_REC_OPEN_END) as u8;
+    if r[1] & !known != 0 {
+        return Err(format!("unknown flags {:#x} of an interval", r[1]));
+    }
+    Ok(Interval {
+        begin_ns,
+        end_ns,
+        open_begin: r[1] & abi::EMUD_REC_OPEN_BEGIN as u8 != 0,
+        open_end: r[1] & abi::EMUD_REC_OPEN_END as u8 != 0,
+    })
+}
+
+fn amount(r: &Record) -> Result<u32, String> {
+    let value = u64_at(r, VALUE);
+    u32::try_from(value).map_err(|_| format!("{value} bytes or pages at once"))
+}
+
+fn class(flags: u8) -> Result<NetClass, String> {
+    let internal = (abi::EMUD_REC_VIRTUAL | abi::EMUD_REC_LOOPBACK) as u8;
+    match flags {
+        0 => Ok(NetClass::External),
+        f if f & !internal == 0 => Ok(NetClass::Internal),
+        f => Err(format!("unknown flags {f:#x} of a packet")),
+    }
+}
+
+fn lost_kind(code: u32) -> Result<Kind, String> {
+    u8::try_from(code)
+        .ok()
+        .and_then(Kind::of_code)
+        .ok_or_else(|| format!("lost records of unknown kind {code}"))
+}

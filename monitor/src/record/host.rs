@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Facts of this machine for the header.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::param::page_size;
+use rustix::time::{ClockId, clock_getres, clock_gettime};
+
+use super::header::{Host, Offsets};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+pub fn mono_ns() -> u64 {
+    clock_ns(ClockId::Monotonic).unsigned_abs()
+}
+
+pub fn offsets() -> Offsets {
+    Offsets {
+        realtime_minus_mono_ns: offset(ClockId::Realtime),
+        boottime_minus_mono_ns: offset(ClockId::Boottime),
+    }
+}
+
+/// The resolution of the coarse clock is the time between two ticks.
+pub fn hz() -> u32 {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    let tick_ns = (tick.tv_sec * SECOND_NS + tick.tv_nsec).max(1);
+    u32::try_from((SECOND_NS + tick_ns / 2) / tick_ns).unwrap_or(0)
+}
+
+pub fn page_bytes() -> u32 {
+    u32::try_from(page_size()).unwrap_or(4096)
+}
+
+pub fn host() -> Host {
+    let name = rustix::system::uname();
+    Host {
+        kernel: name.release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        hostname: name.nodename().to_string_lossy().into_owned(),
+    }
+}
+
+/// Block devices with requests whose statistics are off: the kernel does not tell the end of
+/// their requests by block_io_done (it calls that from where the statistics are kept).
+pub fn disks_without_statistics() -> Vec<String> {
+    let Ok(disks) = fs::read_dir("/sys/block") else {
+        return vec![];
+    };
+    let mut names: Vec<String> = disks
+        .filter_map(Result::ok)
+        .filter(|d| off(&d.path().join("queue/iostats")))
+        .map(|d| d.file_name().to_string_lossy().into_owned())
+        // Devices without requests have no such end.
+        .filter(|name| Path::new("/sys/block").join(name).join("mq").is_dir())
+        .collect();
+    names.sort();
+    names
+}
+
+fn off(file: &Path) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
+}
+
+/// Read twice around the other one: the middle is at the same moment.
+fn offset(other: ClockId) -> i64 {
+    let before = clock_ns(ClockId::Monotonic);
+    let there = clock_ns(other);
+    let after = clock_ns(ClockId::Monotonic);
+    there - before - (after - before) / 2
+}
+
+fn clock_ns(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
+    now.tv_sec * SECOND_NS + now.tv_nsec
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the criteria judge, written down: busy intervals of CPUs and block devices,
+//! transmitted packets, page-ins and page-outs.
+//!
+//! [`Recorder`] (programs in the kernel, a ring buffer, a thread that empties it) →
+//! [`Writer`] → file → [`Reader`] → [`Event`]. The file's format: docs/record-format.md.
+
+mod abi;
+mod error;
+mod event;
+mod header;
+mod host;
+mod programs;
+mod reader;
+mod recorder;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use error::{ReadError, RecordError};
+pub use event::{Event, Interval, Kind, NetClass, RECORD_BYTES};
+pub use header::{CpuBasis, Header, Host, Offsets, SCHEMA, StopReason, Trailer, WatchedKinds};
+pub use reader::{End, Reader};
+pub use recorder::{Options, Recorder, Summary};
+pub use writer::Writer;

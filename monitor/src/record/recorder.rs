@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The recording programs in the kernel, and the thread that writes down what they tell.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use aya::maps::{HashMap, Map, MapData, PerCpuArray, RingBuf};
+use aya::{Btf, Ebpf, EbpfLoader};
+
+use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
+use super::event::{self, Kind, Record};
+use super::host::{self, mono_ns};
+use super::programs::{self, Attached, Circumstances};
+use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::swaps::{self, Swap};
+
+/// How to record.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Of the ring buffer between kernel and file: a power of two, 4 KiB to 1 GiB.
+    pub ring_bytes: u32,
+    pub cpu_basis: CpuBasis,
+}
+
+impl Options {
+    pub const RING_BYTES: u32 = 16 << 20;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ring_bytes: Self::RING_BYTES,
+            cpu_basis: CpuBasis::Task,
+        }
+    }
+}
+
+/// What a finished recording holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub header: Header,
+    pub trailer: Trailer,
+}
+
+/// A recording under way. Dropping it detaches the programs and leaves the file cut short.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Holds the programs attached.
+    bpf: Option<Ebpf>,
+    header: Header,
+    orders: Arc<Orders>,
+    thread: Option<JoinHandle<Result<Trailer, RecordError>>>,
+}
+
+#[derive(Debug)]
+struct Orders {
+    /// What comes later is no part of the recording; u64::MAX: still recording.
+    end_ns: AtomicU64,
+    stop: AtomicBool,
+    /// Why; read after `stop`.
+    by_signal: AtomicBool,
+    /// Nobody waits for the file any more.
+    abandon: AtomicBool,
+}
+
+impl Default for Orders {
+    fn default() -> Self {
+        Self {
+            end_ns: AtomicU64::new(u64::MAX),
+            stop: AtomicBool::default(),
+            by_signal: AtomicBool::default(),
+            abandon: AtomicBool::default(),
+        }
+    }
+}
+
+/// A ring of 16 MiB takes 400,000 records in this time.
+const POLL: Duration = Duration::from_millis(20);
+/// How often losses are looked for and what is buffered goes to the file.
+const HOUSEKEEPING_POLLS: u32 = 10;
+/// Buffered between ring and file.
+const BUFFER_BYTES: usize = 1 << 20;
+
+impl Recorder {
+    /// Loads the programs, attaches them hook by hook, and begins to write to `file`.
+    ///
+    /// # Errors
+    /// This process may not, or the kernel supports not one of the hooks.
+    pub fn start(file: File, options: &Options) -> Result<Self, RecordError> {
+        let swaps = swap_areas();
+        let files = swaps.iter().filter(|s| s.device.is_none());
+        let on = Circumstances {
+            cpu_basis: options.cpu_basis,
+            swap_files: files.map(|s| s.path.clone()).collect(),
+            disks_without_statistics: host::disks_without_statistics(),
+        };
+        let btf = Btf::from_sys_fs()?;
+        let mut bpf = load(&btf, options)?;
+        let mut maps = Maps::of(&mut bpf)?;
+        maps.set_swaps(&swaps)?;
+        let attached = programs::attach(&mut bpf, btf, &on)?;
+        let header = header(options, attached, swaps);
+        let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let writer = Writer::new(out, &header).map_err(RecordError::Write)?;
+        let orders = Arc::new(Orders::default());
+        let scribe = Scribe {
+            maps,
+            writer,
+            start_ns: header.start_mono_ns,
+            lost: Lost::default(),
+        };
+        let thread = thread::Builder::new()
+            .name("emud-record".into())
+            .spawn({
+                let orders = Arc::clone(&orders);
+                move || scribe.run(&orders)
+            })
+            .map_err(|source| RecordError::System {
+                what: "cannot start a thread",
+                source,
+            })?;
+        Ok(Self {
+            bpf: Some(bpf),
+            header,
+            orders,
+            thread: Some(thread),
+        })
+    }
+
+    /// What is recorded, and how.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// False: the file cannot be written any more; [`Self::finish`] says why.
+    pub fn is_writing(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Detaches the programs and completes the file.
+    ///
+    /// # Errors
+    /// The file could not be written, also earlier; a map could not be read.
+    pub fn finish(mut self, reason: StopReason) -> Result<Summary, RecordError> {
+        self.orders.end_ns.store(mono_ns(), Ordering::Release);
+        self.bpf = None;
+        let by_signal = reason == StopReason::Signal;
+        self.orders.by_signal.store(by_signal, Ordering::Relaxed);
+        self.orders.stop.store(true, Ordering::Release);
+        let thread = self.thread.take().ok_or(RecordError::Thread)?;
+        let trailer = thread.join().map_err(|_| RecordError::Thread)??;
+        Ok(Summary {
+            header: self.header.clone(),
+            trailer,
+        })
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.bpf = None;
+        self.orders.abandon.store(true, Ordering::Relaxed);
+        self.orders.stop.store(true, Ordering::Release);
+    }
+}
+
+fn load(btf: &Btf, options: &Options) -> Result<Ebpf, RecordError> {
+    let ring = options.ring_bytes;
+    if !ring.is_power_of_two() || !(4096..=1 << 30).contains(&ring) {
+        return Err(RecordError::RingSize(u64::from(ring)));
+    }
+    let page_shift = host::page_bytes().trailing_zeros();
+    EbpfLoader::new()
+        .btf(Some(btf))
+        .map_max_entries("emud_rec_ring", ring)
+        .override_global("emud_rec_page_shift", &page_shift, true)
+        .load(abi::OBJECT)
+        .map_err(|e| {
+            if rustix::process::geteuid().is_root() {
+                e.into()
+            } else {
+                RecordError::Permission
+            }
+        })
+}
+
+fn header(options: &Options, attached: Attached, swaps: Vec<Swap>) -> Header {
+    Header {
+        schema: SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        host: host::host(),
+        hz: host::hz(),
+        page_bytes: host::page_bytes(),
+        clock: host::offsets(),
+        start_mono_ns: mono_ns(),
+        cpu_basis: options.cpu_basis,
+        ring_bytes: options.ring_bytes,
+        hooks: attached.hooks,
+        watched: attached.watched,
+        swaps: swaps.into_iter().map(|s| s.path).collect(),
+    }
+}
+
+/// Without /proc/swaps the kernel has no swap.
+fn swap_areas() -> Vec<Swap> {
+    swaps::now().unwrap_or_default()
+}
+
+struct Maps {
+    ring: RingBuf<MapData>,
+    counts: PerCpuArray<MapData, emud_rec_counters>,
+    cpus: PerCpuArray<MapData, emud_rec_cpu>,
+    disks: HashMap<MapData, u32, emud_rec_disk>,
+    swaps: HashMap<MapData, u32, u8>,
+}
+
+impl Maps {
+    fn of(bpf: &mut Ebpf) -> Result<Self, RecordError> {
+        let mut take = |name: &'static str| -> Result<Map, RecordError> {
+            bpf.take_map(name).ok_or(RecordError::Missing(name))
+        };
+        Ok(Self {
+            ring: take("emud_rec_ring")?.try_into()?,
+            counts: take("emud_rec_counts")?.try_into()?,
+            cpus: take("emud_rec_cpus")?.try_into()?,
+            disks: take("emud_rec_disks")?.try_into()?,
+            swaps: take("emud_rec_swaps")?.try_into()?,
+        })
+    }
+
+    /// Adds only: what was swap once is not used for files at once.
+    fn set_swaps(&mut self, swaps: &[Swap]) -> Result<(), RecordError> {
+        for device in swaps.iter().filter_map(|s| s.device) {
+            self.swaps.insert(device, 1, 0)?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Result<emud_rec_counters, RecordError> {
+        let mut all = emud_rec_counters::default();
+        for cpu in self.counts.get(&0, 0)?.iter() {
+            all.disks_unknown += cpu.disks_unknown;
+            all.unpaired += cpu.unpaired;
+            for (sum, n) in all.lost.iter_mut().zip(cpu.lost) {
+                *sum += n;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Intervals that had not ended; to be read after the programs are detached.
+    fn open_intervals(&self) -> Result<Vec<Event>, RecordError> {
+        let open = |since: u64, open_begin: bool| Interval {
+            begin_ns: since,
+            end_ns: u64::MAX,
+            open_begin,
+            open_end: true,
+        };
+        let mut events = vec![];
+        for (cpu, state) in (0..).zip(self.cpus.get(&0, 0)?.iter()) {
+            if state.state == abi::EMUD_REC_BUSY {
+                let open_begin = state.flags & abi::EMUD_REC_OPEN_BEGIN != 0;
+                let interval = open(state.since, open_begin);
+                events.push(Event::CpuBusy { cpu, interval });
+            }
+        }
+        for entry in self.disks.iter() {
+            let (device, disk) = entry?;
+            if disk.inflight > 0 {
+                let interval = open(disk.since, false);
+                events.push(Event::DiskBusy { device, interval });
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// Records lost, by kind, as last written down.
+type Lost = BTreeMap<Kind, u64>;
+
+struct Scribe {
+    maps: Maps,
+    writer: Writer<BufWriter<File>>,
+    start_ns: u64,
+    lost: Lost,
+}
+
+impl Scribe {
+    fn run(mut self, orders: &Orders) -> Result<Trailer, RecordError> {
+        let mut polls = 0;
+        while !orders.stop.load(Ordering::Acquire) {
+            self.drain(orders)?;
+            polls += 1;
+            if polls % HOUSEKEEPING_POLLS == 0 {
+                self.keep_house()?;
+            }
+            thread::sleep(POLL);
+        }
+        if orders.abandon.load(Ordering::Relaxed) {
+            return Err(RecordError::Thread);
+        }
+        let reason = if orders.by_signal.load(Ordering::Relaxed) {
+            StopReason::Signal
+        } else {
+            StopReason::Duration
+        };
+        self.finish(orders, reason)
+    }
+
+    fn drain(&mut self, orders: &Orders) -> Result<(), RecordError> {
+        let end_ns = orders.end_ns.load(Ordering::Acquire);
+        while let Some(item) = self.maps.ring.next() {
+            // Another length is impossible: the programs write nothing else.
+            let Ok(record) = Record::try_from(&item[..]) else {
+                continue;
+            };
+            let record = event::to_little_endian(record);
+            if let Some(record) = event::clip(record, self.start_ns, end_ns) {
+                self.writer.record(&record).map_err(RecordError::Write)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_house(&mut self) -> Result<(), RecordError> {
+        self.note_losses()?;
+        self.maps.set_swaps(&swap_areas())?;
+        self.writer.flush().map_err(RecordError::Write)
+    }
+
+    /// A reader of a file that is cut short knows of all losses but the last.
+    fn note_losses(&mut self) -> Result<emud_rec_counters, RecordError> {
+        let counters = self.maps.counters()?;
+        let time_ns = mono_ns();
+        for kind in Kind::ALL {
+            let total = counters.lost[usize::from(kind.code())];
+            let count = total - self.lost.get(&kind).copied().unwrap_or(0);
+            if count > 0 {
+                self.lost.insert(kind, total);
+                let lost = Event::Lost {
+                    time_ns,
+                    kind,
+                    count,
+                };
+                self.writer.event(&lost).map_err(RecordError::Write)?;
+            }
+        }
+        Ok(counters)
+    }
+
+    fn finish(mut self, orders: &Orders, reason: StopReason) -> Result<Trailer, RecordError> {
+        let end_mono_ns = orders.end_ns.load(Ordering::Acquire);
+        self.drain(orders)?;
+        for event in self.maps.open_intervals()? {
+            if let Some(record) = event::clip(event.encode(), self.start_ns, end_mono_ns) {
+                self.writer.record(&record).map_err(RecordError::Write)?;
+            }
+        }
+        let counters = self.note_losses()?;
+        let trailer = Trailer {
+            end_mono_ns,
+            reason,
+            records: self.writer.counts(),
+            lost: self.lost,
+            disks_unknown: counters.disks_unknown,
+            unpaired: counters.unpaired,
+        };
+        self.writer.finish(&trailer).map_err(RecordError::Write)?;
+        Ok(trailer)
+    }
+}

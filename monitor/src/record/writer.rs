@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Writes a recording.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::event::{EndRecord, Kind, RECORD_BYTES, Record};
+use super::reader::{MAGIC, VERSION};
+use super::{Event, Header, Trailer};
+
+/// A recording that is being written. Without [`Self::finish`] it reads as cut short.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    crc: crc32fast::Hasher,
+    counts: [u64; Kind::ALL.len()],
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn new(out: W, header: &Header) -> io::Result<Self> {
+        let json = serde_json::to_vec(header)?;
+        let length = u32::try_from(json.len()).map_err(io::Error::other)?;
+        let mut writer = Self {
+            out,
+            crc: crc32fast::Hasher::new(),
+            counts: [0; Kind::ALL.len()],
+        };
+        writer.put(MAGIC)?;
+        writer.put(&VERSION.to_le_bytes())?;
+        writer.put(&length.to_le_bytes())?;
+        writer.put(&json)?;
+        Ok(writer)
+    }
+
+    /// Writes one event.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.record(&event.encode())
+    }
+
+    /// Writes a little-endian record as it is.
+    pub(super) fn record(&mut self, record: &Record) -> io::Result<()> {
+        if let Some(i) = Kind::ALL.iter().position(|k| k.code() == record[0]) {
+            self.counts[i] += 1;
+        }
+        self.put(record)
+    }
+
+    /// Records written so far, by kind.
+    pub fn counts(&self) -> BTreeMap<Kind, u64> {
+        Kind::ALL
+            .into_iter()
+            .zip(self.counts)
+            .filter(|(_, n)| *n > 0)
+            .collect()
+    }
+
+    /// Hands what is buffered to the system, so that it survives this process.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Writes the end, by which a reader knows that nothing is missing.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
+        let json = serde_json::to_vec(trailer)?;
+        let end = EndRecord {
+            records: self.counts.iter().sum(),
+            trailer_bytes: u32::try_from(json.len()).map_err(io::Error::other)?,
+            trailer_crc: crc32fast::hash(&json),
+            crc: self.crc.finalize(),
+        };
+        self.out.write_all(&end.encode())?;
+        self.out.write_all(&json)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.crc.update(bytes);
+        self.out.write_all(bytes)
+    }
+}
+
+const _: () = assert!(RECORD_BYTES == 32, "docs/record-format.md");

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Complementary cumulative distributions, a panel per criterion, both axes logarithmic: the
+//! share of values that are at least as large, with the thresholds.
+
+use std::error::Error;
+
+use emud_monitor::calibrate::{Distribution, Measure};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::report::{Report, Row};
+
+type Failed = Box<dyn Error>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const COLUMNS: usize = 2;
+const PANEL: (u32, u32) = (620, 360);
+const HEADER: u32 = 64;
+
+const GOOD: RGBColor = RGBColor(31, 94, 168);
+const CONTENDED: RGBColor = RGBColor(196, 62, 40);
+const SUGGESTED: RGBColor = RGBColor(24, 128, 74);
+const CURRENT: RGBColor = RGBColor(96, 96, 96);
+
+/// The figure as SVG.
+///
+/// # Errors
+/// The drawing library's.
+pub fn svg(report: &Report) -> Result<String, Failed> {
+    let rows = report.rows.len().div_ceil(COLUMNS).max(1);
+    let size = (PANEL.0 * COLUMNS as u32, HEADER + PANEL.1 * rows as u32);
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (header, body) = root.split_vertically(HEADER);
+        legend(&header, report)?;
+        let panels = body.split_evenly((rows, COLUMNS));
+        for (row, area) in report.rows.iter().zip(&panels) {
+            panel(area, row)?;
+        }
+        root.present()?;
+    }
+    Ok(text)
+}
+
+fn legend(area: &Area, report: &Report) -> Result<(), Failed> {
+    let title = ("sans-serif", 19).into_font().color(&BLACK);
+    let what = "Share of values that are at least as large";
+    area.draw(&Text::new(what, (16, 10), title))?;
+    let contended = report.rows.iter().any(|r| r.contended.is_some());
+    let entries = [
+        ("good recordings", GOOD, true),
+        ("contended recordings", CONTENDED, contended),
+        ("theta asked for", CURRENT, true),
+        ("theta suggested", SUGGESTED, true),
+    ];
+    let mut x = 16;
+    for (name, colour, shown) in entries {
+        if !shown {
+            continue;
+        }
+        let line = vec![(x, 48), (x + 28, 48)];
+        area.draw(&PathElement::new(line, colour.stroke_width(3)))?;
+        let style = ("sans-serif", 15).into_font().color(&BLACK);
+        area.draw(&Text::new(name, (x + 36, 40), style))?;
+        x += 60 + 8 * name.len() as i32;
+    }
+    Ok(())
+}
+
+fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
+    let Some(range) = Range::of(row) else {
+        return empty(area, row);
+    };
+    let mut chart = ChartBuilder::on(area)
+        .caption(row.title(), ("sans-serif", 17))
+        .margin(10)
+        .margin_right(26)
+        .x_label_area_size(34)
+        .y_label_area_size(64)
+        .build_cartesian_2d(
+            (range.values.0..range.values.1).log_scale(),
+            (range.shares..1.0).log_scale(),
+        )?;
+    chart
+        .configure_mesh()
+        .x_labels(7)
+        .y_labels(7)
+        .light_line_style(BLACK.mix(0.04))
+        .bold_line_style(BLACK.mix(0.14))
+        .label_style(("sans-serif", 13))
+        .x_label_formatter(&|v| row.quantity(v.round() as u64))
+        .y_label_formatter(&|share| percent(*share))
+        .draw()?;
+    let curves = [(Some(&row.good), GOOD), (row.contended.as_ref(), CONTENDED)];
+    for (measure, colour) in curves {
+        if let Some(measure) = measure {
+            let line = steps(row, &measure.total.distribution, range.shares);
+            chart.draw_series(LineSeries::new(line, colour.stroke_width(2)))?;
+        }
+    }
+    let current = row.good.total.threshold.map(|t| row.value(t));
+    let thetas = [
+        (current, CURRENT, 0.62),
+        (row.suggestion.theta, SUGGESTED, 0.86),
+    ];
+    for (theta, colour, height) in thetas {
+        let Some(theta) = theta else { continue };
+        let x = theta as f64;
+        let line = [(x, range.shares), (x, 1.0)];
+        chart.draw_series(DashedLineSeries::new(line, 6, 4, colour.stroke_width(2)))?;
+        // Above and to the right of a falling curve there is room, except at the edge.
+        let (low, high) = (range.values.0.ln(), range.values.1.ln());
+        let (side, shift) = if (x.ln() - low) / (high - low) < 0.85 {
+            (HPos::Left, 5_i32)
+        } else {
+            (HPos::Right, -5)
+        };
+        let style = ("sans-serif", 14).into_font().color(&colour);
+        let text = row.quantity(theta);
+        // A curve of the contended recordings may pass behind.
+        let width = shift.signum() * (8 * text.len() as i32 + 2);
+        let ground = [(shift, -9), (shift + width, 9)];
+        let label = EmptyElement::at((x, range.shares.powf(1.0 - height)))
+            + Rectangle::new(ground, WHITE.mix(0.85).filled())
+            + Text::new(text, (shift, 0), style.pos(Pos::new(side, VPos::Center)));
+        chart.draw_series([label])?;
+    }
+    Ok(())
+}
+
+fn empty(area: &Area, row: &Row) -> Result<(), Failed> {
+    let (width, height) = area.dim_in_pixel();
+    let centre = Pos::new(HPos::Center, VPos::Center);
+    let what = match row.watched {
+        emud_monitor::event::Watched::Yes => "nothing of it was seen",
+        _ => "unknown: no hook showed it",
+    };
+    let caption = ("sans-serif", 17).into_font().color(&BLACK).pos(centre);
+    area.draw(&Text::new(row.title(), (width as i32 / 2, 24), caption))?;
+    let style = ("sans-serif", 15).into_font().color(&CURRENT).pos(centre);
+    let middle = (width as i32 / 2, height as i32 / 2);
+    area.draw(&Text::new(what, middle, style))?;
+    Ok(())
+}
+
+/// What a panel shows.
+struct Range {
+    values: (f64, f64),
+    /// The smallest share, below that of the largest value.
+    shares: f64,
+}
+
+impl Range {
+    /// None: there is not one value.
+    fn of(row: &Row) -> Option<Self> {
+        let measures: Vec<&Measure> = [Some(&row.good), row.contended.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter(|m| m.total.distribution.count() > 0)
+            .collect();
+        let largest_count = measures
+            .iter()
+            .map(|m| m.total.distribution.count())
+            .max()?;
+        let value = |v: Option<u64>| v.map(|v| row.value(v).max(1) as f64);
+        let quantile = |q| {
+            let of = move |m: &&Measure| value(m.total.distribution.quantile(q));
+            measures.iter().filter_map(of)
+        };
+        let current = value(row.good.total.threshold);
+        let suggested = row.suggestion.theta.map(|t| t as f64);
+        let thetas = || current.into_iter().chain(suggested);
+        let low = quantile(0.0).chain(thetas()).fold(f64::MAX, f64::min);
+        let high = quantile(1.0).chain(thetas()).fold(1.0, f64::max);
+        Some(Self {
+            values: (decade(low, f64::floor), decade(high * 1.2, f64::ceil)),
+            shares: decade(0.5 / largest_count as f64, f64::floor),
+        })
+    }
+}
+
+fn decade(value: f64, round: fn(f64) -> f64) -> f64 {
+    10f64.powf(round(value.log10()))
+}
+
+/// The share of values that are at least as large is constant between two values.
+fn steps(row: &Row, distribution: &Distribution, floor: f64) -> Vec<(f64, f64)> {
+    let mut line: Vec<(f64, f64)> = vec![];
+    for (value, share) in distribution.complementary() {
+        let x = row.value(value).max(1) as f64;
+        if let Some((before, _)) = line.last().copied() {
+            line.push((before, share));
+        }
+        line.push((x, share));
+    }
+    if let Some((last, _)) = line.last().copied() {
+        line.push((last, floor));
+    }
+    line
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let places = (-percent.log10()).ceil().max(0.0) as usize;
+    format!("{percent:.places$} %")
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What all recordings say together, for every way of printing it.
+
+use emud_monitor::Config;
+use emud_monitor::calibrate::{
+    Criterion, Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest,
+};
+use emud_monitor::event::Watched;
+use emud_monitor::record::{End, Kind};
+
+use crate::cli::monitor::quantity;
+
+pub struct Report {
+    pub margin: f64,
+    pub recordings: Vec<Recording>,
+    pub rows: Vec<Row>,
+    /// Sentences on what weakens the figures.
+    pub warnings: Vec<String>,
+}
+
+pub struct Recording {
+    pub file: String,
+    pub contended: bool,
+    pub findings: Findings,
+}
+
+/// One criterion.
+pub struct Row {
+    pub criterion: Criterion,
+    pub watched: Watched,
+    /// All good recordings together.
+    pub good: Measure,
+    /// All contended recordings together; none: there is none.
+    pub contended: Option<Measure>,
+    pub suggestion: Suggestion,
+}
+
+impl Report {
+    pub fn new(config: &Config, recordings: Vec<Recording>, margin: f64) -> Self {
+        let row = |criterion| row(criterion, &recordings, margin);
+        let rows: Vec<Row> = Criterion::ALL.into_iter().filter_map(row).collect();
+        let mut warnings: Vec<String> = recordings.iter().flat_map(|r| doubts(r, config)).collect();
+        warnings.extend(rows.iter().flat_map(remarks));
+        Self {
+            warnings,
+            rows,
+            margin,
+            recordings,
+        }
+    }
+}
+
+impl Row {
+    /// A value of this criterion in the unit of its threshold: ns, bit/s, pages.
+    pub fn value(&self, value: u64) -> u64 {
+        in_threshold_unit(self.criterion, value, self.good.window_ns)
+    }
+
+    /// The same for people.
+    pub fn text(&self, value: u64) -> String {
+        self.quantity(self.value(value))
+    }
+
+    /// Of a value that is in the unit of the threshold.
+    pub fn quantity(&self, value: u64) -> String {
+        match self.criterion {
+            Criterion::Cpu | Criterion::Disk => quantity::duration(value),
+            Criterion::External | Criterion::Internal => quantity::rate(value),
+            Criterion::PageIn | Criterion::PageOut => quantity::count(value),
+        }
+    }
+
+    pub fn unit(&self) -> &'static str {
+        match self.criterion {
+            Criterion::Cpu | Criterion::Disk => "ns",
+            Criterion::External | Criterion::Internal => "bit/s",
+            Criterion::PageIn | Criterion::PageOut => "pages",
+        }
+    }
+
+    pub fn title(&self) -> String {
+        let window = quantity::duration(self.good.window_ns.unwrap_or(0));
+        match self.criterion {
+            Criterion::Cpu => "cpu: busy without idle".into(),
+            Criterion::Disk => "disk: never empty".into(),
+            Criterion::External => format!("external: rate over {window}"),
+            Criterion::Internal => format!("internal: rate over {window}"),
+            Criterion::PageIn => format!("page-ins in {window}"),
+            Criterion::PageOut => format!("page-outs in {window}"),
+        }
+    }
+}
+
+fn row(criterion: Criterion, recordings: &[Recording], margin: f64) -> Option<Row> {
+    let of = |contended: bool| -> Vec<&Measure> {
+        let wanted = recordings.iter().filter(|r| r.contended == contended);
+        wanted
+            .filter_map(|r| r.findings.measures.get(&criterion))
+            .collect()
+    };
+    let (good, bad) = (of(false), of(true));
+    let suggestion = suggest(criterion, &good, &bad, margin);
+    let good = together(&good)?;
+    Some(Row {
+        criterion,
+        watched: good.watched,
+        good,
+        contended: together(&bad),
+        suggestion,
+    })
+}
+
+fn together(measures: &[&Measure]) -> Option<Measure> {
+    let (first, rest) = measures.split_first()?;
+    let mut all = (*first).clone();
+    for measure in rest {
+        all.merge(measure);
+    }
+    Some(all)
+}
+
+/// What makes a recording's figures less than the truth.
+fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
+    let Recording { file, findings, .. } = recording;
+    let mut doubts = vec![];
+    if let End::Cut { stray_bytes } = findings.end {
+        doubts.push(format!(
+            "{file}: cut short after {} records ({stray_bytes} bytes of the next): intervals that \
+             were open then are missing",
+            quantity::count(findings.records)
+        ));
+    }
+    for (kind, lost) in findings.lost.iter().filter(|(k, _)| **k != Kind::Lost) {
+        let lost = quantity::count(*lost);
+        doubts.push(format!(
+            "{file}: {lost} records of kind {} are lost: what is shown of them is too little",
+            kind.name()
+        ));
+    }
+    if let End::Complete(trailer) = &findings.end
+        && trailer.disks_unknown > 0
+    {
+        doubts.push(format!("{file}: some block devices were not recorded"));
+    }
+    if findings.late > 0 {
+        let late = quantity::count(findings.late);
+        doubts.push(format!("{file}: {late} events came out of order"));
+    }
+    if let Some(cpu) = config.cpu
+        && cpu.basis != findings.header.cpu_basis.into()
+    {
+        doubts.push(format!(
+            "{file}: recorded with another --cpu-basis than the thresholds are for"
+        ));
+    }
+    doubts
+}
+
+/// What is to be known of a suggestion.
+fn remarks(row: &Row) -> Vec<String> {
+    let name = row.criterion.name();
+    let s = &row.suggestion;
+    let (above, contended) = (s.contended_above, s.contended);
+    let mut remarks = vec![];
+    match s.outcome {
+        Outcome::Unknown => remarks.push(format!(
+            "{name}: unknown: not all recordings could watch it"
+        )),
+        Outcome::Overlap => remarks.push(format!(
+            "{name}: good and contended overlap: no contended recording goes above the good ones"
+        )),
+        Outcome::PartlyBetween => remarks.push(format!(
+            "{name}: good and contended overlap: {above} of {contended} contended recordings go \
+             above the good ones"
+        )),
+        _ => {}
+    }
+    if s.largest_good_is_open && s.theta.is_some() {
+        remarks.push(format!(
+            "{name}: the largest good value was cut by the begin or end of its recording, so it \
+             may have been larger"
+        ));
+    }
+    remarks
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tables for people.
+
+use std::fmt::Write;
+
+use emud_monitor::calibrate::{Outcome, RELATIVE_ERROR, Tally};
+use emud_monitor::event::Watched;
+use emud_monitor::record::End;
+
+use super::report::{Recording, Report, Row};
+use crate::cli::monitor::quantity::{count, duration};
+
+/// Members of a criterion that are shown: those with the largest values.
+const MEMBERS: usize = 8;
+
+pub fn of(report: &Report) -> String {
+    let mut out = recordings(&report.recordings);
+    let _ = writeln!(
+        out,
+        "\n{:<30} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9}  {:>8} {:>7}  first",
+        "", "count", "p50", "p90", "p99", "p99.9", "max", "theta", "alarms"
+    );
+    for row in &report.rows {
+        criterion(&mut out, report, row);
+    }
+    suggestions(&mut out, report);
+    let _ = writeln!(
+        out,
+        "\nQuantiles are at most {} % too large; the largest values are exact. A value with `+` \
+         is cut by the\nbegin or end of its recording.",
+        RELATIVE_ERROR * 100.0
+    );
+    for warning in &report.warnings {
+        let _ = writeln!(out, "! {warning}");
+    }
+    out
+}
+
+fn recordings(all: &[Recording]) -> String {
+    let width = all.iter().map(|r| r.file.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for Recording {
+        file,
+        contended,
+        findings,
+    } in all
+    {
+        let load = if *contended { "contended" } else { "good" };
+        let end = match findings.end {
+            End::Complete(_) => "complete",
+            End::Cut { .. } => "cut short",
+        };
+        let length = duration(findings.duration_ns);
+        let records = count(findings.records);
+        let kernel = &findings.header.host.kernel;
+        let _ = writeln!(
+            out,
+            "{file:<width$}  {load:<9}  {length:>7}  {records:>11} records  {end:<9}  Linux {kernel}"
+        );
+    }
+    out
+}
+
+fn criterion(out: &mut String, report: &Report, row: &Row) {
+    let title = row.title();
+    if row.watched != Watched::Yes {
+        let _ = writeln!(out, "{title:<30} unknown: no hook of that kernel showed it");
+        return;
+    }
+    let first = first_alarm(report, row, false);
+    line(out, row, &title, &row.good.total, &first);
+    let mut members: Vec<_> = row.good.members.iter().collect();
+    members.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.distribution.max()));
+    // One alone is the total.
+    let shown = if members.len() > 1 { MEMBERS } else { 0 };
+    for (name, tally) in members.iter().take(shown) {
+        line(out, row, &format!("  {name}"), tally, "");
+    }
+    if members.len() > MEMBERS {
+        let _ = writeln!(
+            out,
+            "  and {} more (--json has all)",
+            members.len() - MEMBERS
+        );
+    }
+    if let Some(contended) = &row.contended {
+        let first = first_alarm(report, row, true);
+        line(out, row, "  contended", &contended.total, &first);
+    }
+}
+
+fn line(out: &mut String, row: &Row, name: &str, tally: &Tally, first: &str) {
+    let d = &tally.distribution;
+    let quantile = |q| match d.quantile(q) {
+        Some(value) => row.text(value),
+        None => "-".into(),
+    };
+    let cut = if d.max_is_open() { "+" } else { "" };
+    let max = match d.max() {
+        Some(value) => row.text(value) + cut,
+        None => "-".into(),
+    };
+    let theta = tally.threshold.map_or(String::new(), |t| row.text(t));
+    let _ = writeln!(
+        out,
+        "{name:<30} {:>11} {:>8} {:>8} {:>8} {:>8} {max:>9}  {theta:>8} {:>7}  {first}",
+        count(d.count()),
+        quantile(0.5),
+        quantile(0.9),
+        quantile(0.99),
+        quantile(0.999),
+        alarms(row, tally),
+    );
+}
+
+/// A single network device is judged only if it has a threshold.
+fn alarms(row: &Row, tally: &Tally) -> String {
+    let judged = tally.threshold.is_some() || row.good.window_ns.is_none();
+    if judged {
+        count(tally.alarms)
+    } else {
+        String::new()
+    }
+}
+
+/// Of the first recording that has one.
+fn first_alarm(report: &Report, row: &Row, contended: bool) -> String {
+    let with_alarm = |r: &Recording| {
+        let measure = r.findings.measures.get(&row.criterion)?;
+        let first = measure
+            .total
+            .first_ns
+            .filter(|_| r.contended == contended)?;
+        Some(format!("{} after {}", r.file, duration(first)))
+    };
+    report
+        .recordings
+        .iter()
+        .find_map(with_alarm)
+        .unwrap_or_default()
+}
+
+fn suggestions(out: &mut String, report: &Report) {
+    let _ = writeln!(out, "\nsuggested theta");
+    for row in &report.rows {
+        let s = &row.suggestion;
+        let theta = s.theta.map_or("-".into(), |t| row.quantity(t));
+        let value = |v: Option<u64>| v.map_or("nothing".into(), |v| row.quantity(v));
+        let good = value(s.largest_good);
+        let margin = report.margin * 100.0;
+        let why = match s.outcome {
+            Outcome::Margin if s.largest_good.is_none() => "nothing of it under good load".into(),
+            Outcome::Margin | Outcome::Overlap => {
+                format!("largest good value {good}, and {margin} %")
+            }
+            Outcome::Between | Outcome::PartlyBetween => format!(
+                "between the largest good value {good} and the smallest contended one {}",
+                value(s.smallest_bad)
+            ),
+            Outcome::NothingSeen => "nothing of it in the good recordings".into(),
+            Outcome::Unknown => "unknown".into(),
+        };
+        let _ = writeln!(out, "  {:<10} {theta:>9}   {why}", row.criterion.name());
+    }
+    for r in report.recordings.iter().filter(|r| r.contended) {
+        let names = found_by(report, r);
+        let names = if names.is_empty() {
+            "NOT found by any of them".into()
+        } else {
+            format!("found by {}", names.join(", "))
+        };
+        let _ = writeln!(out, "  {}: {names}", r.file);
+    }
+}
+
+/// Criteria whose suggested threshold a recording reaches.
+pub fn found_by(report: &Report, recording: &Recording) -> Vec<&'static str> {
+    let reaches = |row: &&Row| {
+        let measure = recording.findings.measures.get(&row.criterion);
+        let max = measure.and_then(|m| m.total.distribution.max());
+        let theta = row.suggestion.theta;
+        max.zip(theta)
+            .is_some_and(|(max, theta)| row.value(max) >= theta)
+    };
+    let rows = report.rows.iter().filter(reaches);
+    rows.map(|row| row.criterion.name()).collect()
+}

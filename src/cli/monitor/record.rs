@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::fmt::Write;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use emud::engine::hold::signal;
+use emud::text::Time;
+use emud_monitor::event::Watched;
+use emud_monitor::record::{CpuBasis, Header, Options, Recorder, StopReason, Summary};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
+
+use super::quantity;
+use crate::cli::Failure;
+use crate::cli::failure::EX_CANTCREAT;
+
+/// Write down what the criteria judge, for `emud monitor calibrate`
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud monitor record -o good.rec --duration 60s     while the experiment runs under a load that
+                                                     is known to be good
+  emud monitor record -o good.rec                    until Ctrl-C
+  emud monitor calibrate good.rec                    thresholds that this load does not reach
+
+Writing the file is load too: put it on a disk that the experiment does not use, or in /dev/shm.
+A packet takes 32 bytes. The file is described in docs/record-format.md.
+
+Exit codes: 0 recorded (also if records were lost: the summary and the file say so), 64 usage,
+69 this kernel has not one of the hooks, 71 the kernel refused, 73 the file cannot be made, 74 it
+cannot be written, 77 no permission.")]
+pub struct Args {
+    /// The file to write; one that is there is replaced
+    #[arg(long, short = 'o', value_name = "FILE")]
+    output: PathBuf,
+
+    /// End after this time, at most 1 h [default: at Ctrl-C]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Time>,
+
+    /// Size of the buffer between kernel and file: a power of two
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size)]
+    ring: u32,
+
+    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
+    #[arg(long, value_name = "task|idle", default_value = "task", value_parser = basis)]
+    cpu_basis: CpuBasis,
+
+    /// Print the summary as JSON: the file's header and trailer
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    // Before the recorder's thread is there, so that no thread is ended by a signal.
+    let stop = signal::stop_signals()?;
+    let file = File::create(&args.output).map_err(|e| {
+        let file = args.output.display();
+        Failure::new(EX_CANTCREAT, format!("cannot make {file}: {e}"))
+    })?;
+    let options = Options {
+        ring_bytes: args.ring,
+        cpu_basis: args.cpu_basis,
+    };
+    let recorder = Recorder::start(file, &options).map_err(|e| {
+        remove_empty(&args.output);
+        Failure::new(e.exit_code(), e.to_string())
+    })?;
+    eprint!("{}", notes(recorder.header()));
+    let duration = args.duration.map(|Time(ns)| Duration::from_nanos(ns));
+    let reason = wait(&recorder, stop.as_fd(), duration)?;
+    let summary = recorder
+        .finish(reason)
+        .map_err(|e| Failure::new(e.exit_code(), e.to_string()))?;
+    crate::cli::out(&if args.json {
+        as_json(&args.output, &summary)
+    } else {
+        as_text(&args.output, &summary)
+    })
+}
+
+/// Nothing is in it; a device or a pipe is not ours to remove.
+fn remove_empty(file: &Path) {
+    if std::fs::metadata(file).is_ok_and(|m| m.is_file()) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// How long a file that cannot be written stays unnoticed.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn wait(
+    recorder: &Recorder,
+    stop: impl AsFd,
+    duration: Option<Duration>,
+) -> Result<StopReason, Failure> {
+    let begin = Instant::now();
+    loop {
+        let left = duration.map(|d| d.saturating_sub(begin.elapsed()));
+        if left.is_some_and(|l| l.is_zero()) || !recorder.is_writing() {
+            return Ok(StopReason::Duration);
+        }
+        let wait = left.unwrap_or(LOOK).min(LOOK);
+        let wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        };
+        let mut signals = [PollFd::new(&stop, PollFlags::IN)];
+        match poll(&mut signals, Some(&wait)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(StopReason::Signal),
+            Err(e) => return Err(std::io::Error::from(e).into()),
+        }
+    }
+}
+
+/// What the recording will not show, or not exactly.
+fn notes(header: &Header) -> String {
+    let w = &header.watched;
+    let kinds = [
+        ("busy CPUs", w.cpu),
+        ("packets", w.network),
+        ("page-ins", w.page_ins),
+        ("page-outs", w.page_outs),
+        ("block devices with requests", w.disk_requests),
+        ("block devices without requests (zram, md, dm)", w.disk_bios),
+    ];
+    let mut out = String::new();
+    for (what, _) in kinds.iter().filter(|(_, w)| *w != Watched::Yes) {
+        let _ = writeln!(
+            out,
+            "emud: {what}: unknown, no hook of this kernel shows them"
+        );
+    }
+    for hook in &header.hooks {
+        if let Some(caveat) = &hook.caveat
+            && hook.refused.is_none()
+        {
+            let _ = writeln!(
+                out,
+                "emud: {} through {}: {caveat}",
+                hook.criterion, hook.hook
+            );
+        }
+    }
+    out
+}
+
+fn as_json(file: &Path, summary: &Summary) -> String {
+    let json = json!({
+        "schema": summary.header.schema,
+        "file": file.display().to_string(),
+        "header": summary.header,
+        "trailer": summary.trailer,
+    });
+    format!("{json:#}\n")
+}
+
+fn as_text(file: &Path, summary: &Summary) -> String {
+    let Summary { header, trailer } = summary;
+    let length = trailer.end_mono_ns - header.start_mono_ns;
+    let mut out = format!("{}: {}\n", file.display(), quantity::duration(length));
+    for (kind, records) in &trailer.records {
+        let _ = writeln!(
+            out,
+            "  {:<10} {:>12}",
+            kind.name(),
+            quantity::count(*records)
+        );
+    }
+    for (kind, lost) in &trailer.lost {
+        let lost = quantity::count(*lost);
+        let _ = writeln!(
+            out,
+            "  {:<10} {lost:>12} LOST: the ring was full",
+            kind.name()
+        );
+    }
+    if trailer.disks_unknown > 0 {
+        let n = quantity::count(trailer.disks_unknown);
+        let _ = writeln!(out, "  {n} requests of more than 1024 block devices LOST");
+    }
+    if trailer.lost.is_empty() && trailer.disks_unknown == 0 {
+        out += "  nothing lost\n";
+    }
+    out
+}
+
+fn basis(text: &str) -> Result<CpuBasis, String> {
+    match text {
+        "task" => Ok(CpuBasis::Task),
+        "idle" => Ok(CpuBasis::Idle),
+        _ => Err("it is `task` or `idle`".into()),
+    }
+}
+
+fn size(text: &str) -> Result<u32, String> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    let with_unit = |(unit, factor): &(&str, u32)| {
+        let number: u32 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(*factor)
+    };
+    let bytes = units.iter().find_map(with_unit);
+    bytes
+        .or_else(|| text.parse().ok())
+        .filter(|b| b.is_power_of_two() && (4096..=1 << 30).contains(b))
+        .ok_or_else(|| "a power of two from 4KiB to 1GiB, such as \"16MiB\"".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("16MiB"), Ok(16 << 20));
+        assert_eq!(size("4096"), Ok(4096));
+        for wrong in ["3MiB", "2KiB", "2GiB", "MiB", "16MB", "-1", "99999GiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
