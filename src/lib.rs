@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod engine;
 pub mod link;
 pub mod netlink;
+pub mod observe;
 pub mod profile;
 pub mod text;
 pub mod watch;

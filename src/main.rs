@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         }
     };
     match cli.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code.into(),
         Err(Failure { code, message }) => {
             eprintln!("emud: {message}");
             code.into()

@@ -56,7 +56,7 @@ static __always_inline void emud_tick_now(void)
 		return;
 	tx->ticked = now;
 	emud_cpu_tick(cpu, now);
-	emud_windows_tick(cpu, now);
+	emud_windows_tick(now);
 	emud_fault_tick(EMUD_LATE, now);
 	emud_fault_tick(EMUD_DROPPED, now);
 }

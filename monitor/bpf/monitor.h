@@ -95,6 +95,7 @@ struct emud_table {
 	__u64 elsewhere; /* amount that found no slot, */
 	__u32 elsewhere_interval; /* in this interval */
 	__u32 pad;
+	__u64 jiffies; /* when the interval was last looked up */
 	struct emud_slot slots[EMUD_SLOTS];
 };
 

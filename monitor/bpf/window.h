@@ -150,10 +150,9 @@ static __always_inline void emud_tell_window(struct emud_tx *tx, __u32 w, __u32 
 {
 	__u64 i = emud_bound(w, EMUD_WINDOWS);
 	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
-	struct emud_table *table = emud_window_table(w, cpu);
 	__u64 now, edge;
 
-	if (!window || !table || !emud_take(window))
+	if (!window || !emud_take(window))
 		return;
 	now = bpf_ktime_get_ns();
 	edge = now - emud_config.window_ns[i];
@@ -165,17 +164,20 @@ static __always_inline void emud_tell_window(struct emud_tx *tx, __u32 w, __u32 
 	/* An amount that was sent over a long time is out of the window already. */
 	emud_expire(window, edge);
 	emud_judge(window, w, cpu, now, edge, hook);
-	table->interval = now / emud_config.window_ns[i];
 	emud_give(window);
 }
 
+/* The table at its current interval; the clock is read once a jiffy. */
 static __always_inline struct emud_table *emud_window_table_now(__u32 w, __u32 cpu)
 {
 	struct emud_table *table = emud_window_table(w, cpu);
+	__u64 jiffies = bpf_jiffies64();
 
-	if (table && unlikely(!table->interval))
+	if (table && unlikely(table->jiffies != jiffies)) {
+		table->jiffies = jiffies;
 		table->interval = bpf_ktime_get_ns() /
 				  emud_config.window_ns[emud_bound(w, EMUD_WINDOWS)];
+	}
 	return table;
 }
 
@@ -218,11 +220,10 @@ static __always_inline int emud_quiet(const struct emud_window *window, __u64 no
 }
 
 /* An episode ends when the threshold was not reached for one window. */
-static __always_inline void emud_window_tick(__u32 w, __u32 cpu, __u64 now)
+static __always_inline void emud_window_tick(__u32 w, __u64 now)
 {
 	__u64 window_ns = emud_config.window_ns[w];
 	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
-	struct emud_table *table = emud_window_table(w, cpu);
 	struct emud_alarm clear = {
 		.kind = EMUD_RECORD_CLEAR,
 		.resource = emud_window_resource(w),
@@ -231,11 +232,7 @@ static __always_inline void emud_window_tick(__u32 w, __u32 cpu, __u64 now)
 		.what = w,
 	};
 
-	if (!window || !table)
-		return;
-	if (table->interval)
-		table->interval = now / window_ns;
-	if (likely(!window->episode) || !emud_quiet(window, now, window_ns) ||
+	if (!window || likely(!window->episode) || !emud_quiet(window, now, window_ns) ||
 	    !emud_take(window))
 		return;
 	clear.since = window->since;
@@ -249,13 +246,13 @@ static __always_inline void emud_window_tick(__u32 w, __u32 cpu, __u64 now)
 	emud_give(window);
 }
 
-static __always_inline void emud_windows_tick(__u32 cpu, __u64 now)
+static __always_inline void emud_windows_tick(__u64 now)
 {
 	for (__u32 w = 0; w < EMUD_WINDOWS; w++) {
 		if (w >= emud_config.windows)
 			break;
 		if (emud_config.threshold[w])
-			emud_window_tick(w, cpu, now);
+			emud_window_tick(w, now);
 	}
 }
 

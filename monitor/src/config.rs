@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// Thresholds and windows of all criteria.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -26,7 +28,8 @@ pub struct Cpu {
 }
 
 /// What counts as an idle CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// The idle task is scheduled. Softirqs on top of it count as idle.
     Task,
@@ -51,7 +54,8 @@ pub struct Network {
 }
 
 /// Where the packets of a device go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Out of this host: a device with hardware behind it.
     External,
@@ -105,7 +109,8 @@ pub struct Alarms {
 }
 
 /// Whose shares an alarm carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum GroupBy {
     Netns,
     Cgroup,

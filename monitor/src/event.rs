@@ -77,6 +77,10 @@ pub enum Unit {
     Bytes,
     Pages,
     Packets,
+    /// A number of the program's own.
+    Number,
+    /// The program gave no value; `value` and `threshold` are 0.
+    None,
 }
 
 /// The part of one group in the busy interval or window.

@@ -8,7 +8,9 @@ use emud::engine::hold::HoldError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
+use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
 pub const EX_UNAVAILABLE: u8 = 69;
@@ -51,7 +53,9 @@ from_error!(
     ProfileError,
     LinkError,
     DatapathError,
-    HoldError
+    HoldError,
+    MonitorError,
+    ObserveError
 );
 
 impl From<io::Error> for Failure {

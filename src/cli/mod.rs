@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line: what it accepts, one file a verb.
 
+mod alarm;
 mod attach;
 mod detach;
 mod doctor;
@@ -18,6 +19,11 @@ use std::io::{self, Write};
 use clap::{Parser, Subcommand};
 
 pub use failure::Failure;
+
+/// Exit codes that are no failure.
+pub const DONE: u8 = 0;
+/// The monitor saw contention: a script's experiment is worth nothing.
+pub const CONTENTION_SEEN: u8 = 3;
 
 /// Make a real network interface behave like a described link.
 #[derive(Debug, Parser)]
@@ -38,8 +44,9 @@ Examples:
   emud set eth0 up.delay=80ms loss=1%        change the running link
   emud show eth0                             what the kernel runs, counters
   emud detach eth0                           as it was before
+  emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+Exit codes: 0 done, 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
 
@@ -68,6 +75,7 @@ enum Verb {
     List(list::Args),
     Doctor(doctor::Args),
     Monitor(Box<monitor::Args>),
+    Alarm(alarm::Args),
     Profile(profile::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
@@ -76,11 +84,11 @@ enum Verb {
 }
 
 impl Cli {
-    /// Does what was asked.
+    /// Does what was asked. Returns the exit code.
     ///
     /// # Errors
     /// What went wrong, with the exit code for it.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<u8, Failure> {
         if let Some(netns) = &self.netns {
             emud::netlink::enter(netns)?;
         }
@@ -91,11 +99,13 @@ impl Cli {
             Verb::Set(args) => set::run(&args),
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
-            Verb::Monitor(args) => monitor::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
+            Verb::Monitor(args) => return monitor::run(*args),
+            Verb::Alarm(args) => alarm::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
-        }
+        }?;
+        Ok(DONE)
     }
 }

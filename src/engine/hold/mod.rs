@@ -17,7 +17,7 @@ pub mod signal;
 pub mod spawn;
 pub mod tap;
 pub mod tell;
-mod tune;
+pub(crate) mod tune;
 
 use std::io;
 

@@ -84,26 +84,41 @@ fn pin(nth: usize) -> io::Result<usize> {
 }
 
 fn schedule() -> io::Result<Schedule> {
-    let plain = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
+    match set_real_time(0) {
+        Ok(()) => Ok(Schedule::RoundRobin),
+        Err(refused) => set_short_slice(0).map(|()| Schedule::Nice { refused }),
+    }
+}
+
+/// SCHED_RR at the lowest priority for this thread; `flags`: SCHED_FLAG_*.
+pub(crate) fn set_real_time(flags: i32) -> io::Result<()> {
+    set_schedule(&libc::sched_attr {
+        sched_policy: libc::SCHED_RR as u32,
+        sched_priority: PRIORITY,
+        ..attributes(flags)
+    })
+}
+
+/// Nice -20 and a short time slice for this thread; `flags`: SCHED_FLAG_*.
+pub(crate) fn set_short_slice(flags: i32) -> io::Result<()> {
+    set_schedule(&libc::sched_attr {
         sched_policy: libc::SCHED_OTHER as u32,
-        sched_flags: 0,
         sched_nice: NICE,
-        sched_priority: 0,
         sched_runtime: SLICE_NS,
+        ..attributes(flags)
+    })
+}
+
+fn attributes(flags: i32) -> libc::sched_attr {
+    libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: 0,
+        sched_flags: flags as u64,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
         sched_deadline: 0,
         sched_period: 0,
-    };
-    let real_time = libc::sched_attr {
-        sched_policy: libc::SCHED_RR as u32,
-        sched_nice: 0,
-        sched_priority: PRIORITY,
-        sched_runtime: 0,
-        ..plain
-    };
-    match set_schedule(&real_time) {
-        Ok(()) => Ok(Schedule::RoundRobin),
-        Err(refused) => set_schedule(&plain).map(|()| Schedule::Nice { refused }),
     }
 }
 
@@ -119,6 +134,15 @@ fn set_schedule(attributes: &libc::sched_attr) -> io::Result<()> {
 
 /// Keeps the process in memory: a page fault would be a late frame.
 pub fn lock_memory() -> io::Result<()> {
+    lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE)
+}
+
+/// The same for what the process really uses: nothing is made resident ahead.
+pub(crate) fn lock_used_memory() -> io::Result<()> {
+    lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT)
+}
+
+fn lock_all(flags: i32) -> io::Result<()> {
     // Without the capability a limit applies, and the first allocation beyond it would fail.
     if !capabilities(None)?
         .effective
@@ -127,7 +151,7 @@ pub fn lock_memory() -> io::Result<()> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // SAFETY: no memory is passed.
-    match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
+    match unsafe { libc::mlockall(flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A file, written by a thread of its own: the disk may be what is contended, and a write
+//! that waits for it must not keep the monitor from its work.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+/// Lines that may wait for the disk.
+const QUEUE: usize = 4096;
+
+#[derive(Debug)]
+pub struct FileLog {
+    lines: Option<SyncSender<String>>,
+    done: Receiver<io::Result<()>>,
+    lost: u64,
+}
+
+impl FileLog {
+    /// Takes over an open file.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn new(file: File) -> io::Result<Self> {
+        let (lines, queue) = sync_channel(QUEUE);
+        let (tell, done) = sync_channel(1);
+        thread::Builder::new()
+            .name("emud-log".into())
+            .spawn(move || {
+                // The receiver waits in finish(), or does not care any more.
+                let _ = tell.send(write_all(file, &queue));
+            })?;
+        Ok(Self {
+            lines: Some(lines),
+            done,
+            lost: 0,
+        })
+    }
+
+    /// Hands a line to the thread; lost, and counted, if too many wait.
+    pub fn line(&mut self, text: &str) {
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(text.into()));
+        if let Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) = sent {
+            self.lost += 1;
+        }
+    }
+
+    /// Lines that were never written.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Waits until all is written, for at most `patience`.
+    ///
+    /// # Errors
+    /// The first one of the file; TimedOut.
+    pub fn finish(&mut self, patience: Duration) -> io::Result<()> {
+        self.lines = None;
+        match self.done.recv_timeout(patience) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(ErrorKind::TimedOut.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+fn write_all(mut file: File, lines: &Receiver<String>) -> io::Result<()> {
+    for line in lines {
+        file.write_all(line.as_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_said_at_the_end() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut log = FileLog::new(full).unwrap();
+        log.line("{}\n");
+        let error = log.finish(Duration::from_secs(5)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn all_lines_are_there_at_the_end() {
+        let path = std::env::temp_dir().join(format!("emud-file-log-{}", std::process::id()));
+        let mut log = FileLog::new(File::create(&path).unwrap()).unwrap();
+        let lines: Vec<String> = (0..1000).map(|n| format!("{n}\n")).collect();
+        lines.iter().for_each(|line| log.line(line));
+        log.finish(Duration::from_secs(5)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), lines.concat());
+        std::fs::remove_file(path).unwrap();
+    }
+}

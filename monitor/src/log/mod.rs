@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The log of a run, "emud-log/1": one line for the start, each alarm, each end of an
+//! episode, what was dropped, and the end. As JSON (docs/log-format.md) or for people.
+
+mod clock;
+mod file;
+mod line;
+mod stream;
+mod text;
+mod thresholds;
+mod writer;
+
+pub use clock::{Clock, mono_ns};
+pub use file::FileLog;
+pub use line::{
+    ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
+    PerResource, SCHEMA, Start, Verdict,
+};
+pub use text::{printable, why_unknown};
+pub use thresholds::Thresholds;
+pub use writer::{Format, Log, Outlet};

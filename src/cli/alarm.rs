@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::path::PathBuf;
+
+use emud::observe::client::tell;
+use serde_json::json;
+
+use super::Failure;
+
+/// Report contention that a program under test has noticed, into the log of a running monitor
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud alarm \"receiver jitter\" --value 12ms --threshold 10ms
+  emud alarm \"frames lost\" --value 3packets
+  emud alarm \"sender fell behind\"
+
+A value is a whole number or has a unit: 12ms, 1500B, 3packets, 7pages. A program may also write
+the line of JSON itself (docs/log-format.md).
+
+Exit codes: 0 the monitor took it, 64 it refused, 66 no monitor runs.")]
+pub struct Args {
+    /// What was noticed
+    name: String,
+
+    /// What was measured
+    #[arg(long)]
+    value: Option<String>,
+
+    /// What it should have been at most
+    #[arg(long, requires = "value")]
+    threshold: Option<String>,
+
+    /// The monitor's socket [default: all monitors that run]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut message = json!({"name": args.name});
+    if let Some(value) = &args.value {
+        message["value"] = json!(value);
+    }
+    if let Some(threshold) = &args.threshold {
+        message["threshold"] = json!(threshold);
+    }
+    tell(args.socket.as_deref(), &message)?;
+    Ok(())
+}

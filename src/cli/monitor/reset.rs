@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::path::PathBuf;
+
+use emud::observe::client::tell;
+use serde_json::json;
+
+use crate::cli::Failure;
+
+/// Let a running monitor raise the alarms anew that have reached their limit
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  emud monitor reset")]
+pub struct Args {
+    /// The monitor's socket [default: all monitors that run]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    tell(args.socket.as_deref(), &json!({"type": "reset"}))?;
+    Ok(())
+}

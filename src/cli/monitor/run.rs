@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use emud::link::emulated::Search;
+use emud::observe::{
+    FOLDER, Finished, Observation, ObserveError, Place, Setup, Side, SideParts, Stop, Until, place,
+    punctual,
+};
+use emud::text::Time;
+use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
+use emud_monitor::psi::Psi;
+use emud_monitor::{Config, Monitor};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
+use crate::cli::{CONTENTION_SEEN, DONE, Failure};
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Lines of JSON on standard output [default unless it is a terminal]
+    #[arg(long, conflicts_with = "text")]
+    json: bool,
+
+    /// Lines for people on standard output [default on a terminal]
+    #[arg(long)]
+    text: bool,
+
+    /// Write the log, as lines of JSON, to a file beside
+    #[arg(long, short = 'o', value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Serve OpenMetrics over HTTP
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<String>,
+
+    /// Run a shell command once per alarm, one after the other, with the line of JSON on its
+    /// standard input; what it prints goes to standard error
+    #[arg(long, value_name = "CMD")]
+    on_alarm: Option<String>,
+
+    /// End after so many alarms
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    stop_after: Option<u64>,
+
+    /// End after this time: 500ms, 60s, 10min, 8h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+
+    /// Where programs report [default: /run/emud/monitor.sock, or monitor-PID.sock beside the
+    /// socket of another monitor]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// Longest run that can be asked for in hours: a year.
+const MAX_HOURS: f64 = 8784.0;
+
+/// As in profiles, and hours: experiments are longer than delays.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Some(hours) = text.strip_suffix('h') {
+        return match hours.trim().parse::<f64>() {
+            Ok(hours) if (0.0..=MAX_HOURS).contains(&hours) => {
+                Ok(Duration::from_secs_f64(hours * 3600.0))
+            }
+            _ => Err(format!("not a number of hours up to {MAX_HOURS}")),
+        };
+    }
+    match text.parse() {
+        Ok(Time(ns)) => Ok(Duration::from_nanos(ns)),
+        Err(e) => Err(format!("{}; {}", e.problem, e.help)),
+    }
+}
+
+/// Returns the exit code.
+pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(watch(args, config))
+}
+
+async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
+    let mut signals = Signals::new()?;
+    let format = format(&args);
+    let beside = args.log.as_deref().map(create).transpose()?;
+    let metrics = args.metrics.as_deref().map(listen).transpose()?;
+    let mut notes = vec![];
+    let socket = socket(args.socket.as_deref(), &mut notes)?;
+    let path = (socket.as_ref()).map(|(place, _)| place.path.display().to_string());
+    let (_place, control) = socket.unzip();
+    let (side, (requests, commands)) = Side::start(SideParts {
+        control,
+        metrics,
+        on_alarm: args.on_alarm,
+        emulated: config.emulator.is_some(),
+    })?;
+    let mut monitor = Monitor::start(&config)?;
+    if config.emulator.is_some() {
+        // So that the start line has the hooks for them.
+        let found = Search::default().run()?;
+        monitor.set_emulated(&found.released_by_kernel())?;
+    }
+    let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;
+    // Not before: the kernel's verifier works in this thread, too.
+    notes.extend(punctual());
+    let setup = Setup {
+        log: Log::new(Clock::now(), format, stdout, beside),
+        psi: config.psi.map(Psi::open),
+        config,
+        socket: path,
+        requests,
+        commands,
+        notes,
+    };
+    let until = Until {
+        duration: args.duration,
+        alarms: args.stop_after,
+    };
+    let mut observation = Observation::new(monitor, setup);
+    if format == Format::Json {
+        for sentence in observation.unknown() {
+            eprintln!("emud: {sentence}");
+        }
+    }
+    let ended = observation.run(until, signals.any()).await;
+    observation.close();
+    let ran = side.finish(signals.any()).await;
+    exit_code(observation.finish(ended, ran))
+}
+
+fn format(args: &Args) -> Format {
+    match io::stdout().is_terminal() {
+        _ if args.json => Format::Json,
+        _ if args.text => Format::Text,
+        true => Format::Text,
+        false => Format::Json,
+    }
+}
+
+fn create(path: &Path) -> Result<FileLog, Failure> {
+    let failed = |e| {
+        let message = format!("cannot write {}: {e}", path.display());
+        Failure::new(EX_CANTCREAT, message)
+    };
+    File::create(path).and_then(FileLog::new).map_err(failed)
+}
+
+fn listen(address: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            let message = format!("--metrics {address}: {error}, as in 127.0.0.1:9109");
+            Failure::new(EX_USAGE, message)
+        }
+        _ => {
+            let at = address.to_owned();
+            ObserveError::Listen { at, error }.into()
+        }
+    })
+}
+
+type Socket = (Place, std::os::unix::net::UnixListener);
+
+/// Without a place for the default one the kernel can still be watched; that is said.
+fn socket(asked: Option<&Path>, notes: &mut Vec<String>) -> Result<Option<Socket>, Failure> {
+    match place(asked, Path::new(FOLDER)) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(e) if asked.is_some() => Err(e.into()),
+        Err(e) => {
+            notes.push(format!("programs cannot report: {e}"));
+            Ok(None)
+        }
+    }
+}
+
+fn exit_code(finished: Finished) -> Result<u8, Failure> {
+    let contended = finished.contended();
+    let unwritten = |what: &str, e: io::Error| match e.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        io::ErrorKind::TimedOut => Err(format!("{what} did not take the last lines in time")),
+        _ => Err(format!("{what} cannot be written: {e}")),
+    };
+    let [out, beside] = finished.written;
+    match finished.stop {
+        Stop::Monitor(e) => return Err(e.into()),
+        Stop::Output(e) => unwritten("the output", e),
+        Stop::Over(_) => Ok(()),
+    }
+    .and_then(|()| out.or_else(|e| unwritten("the output", e)))
+    .and_then(|()| beside.or_else(|e| unwritten("the log file", e)))
+    .map_err(|message| Failure::new(EX_IOERR, message))?;
+    Ok(if contended { CONTENTION_SEEN } else { DONE })
+}
+
+/// What asks for the end.
+struct Signals([Option<Signal>; 3]);
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let take = |kind| signal(kind).map(Some);
+        Ok(Self([
+            take(SignalKind::interrupt())?,
+            take(SignalKind::terminate())?,
+            // nohup means it.
+            match ignored(libc::SIGHUP)? {
+                true => None,
+                false => take(SignalKind::hangup())?,
+            },
+        ]))
+    }
+
+    async fn any(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            () = one(interrupt) => {}
+            () = one(terminate) => {}
+            () = one(hangup) => {}
+        }
+    }
+}
+
+async fn one(signal: &mut Option<Signal>) {
+    let came = match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
+    };
+    if came.is_none() {
+        std::future::pending().await
+    }
+}
+
+fn ignored(signal: i32) -> io::Result<bool> {
+    // SAFETY: a sigaction of zeros is one; nothing is set.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        match libc::sigaction(signal, std::ptr::null(), &mut action) {
+            0 => Ok(action.sa_sigaction == libc::SIG_IGN),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_may_take_hours() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        for wrong in ["5", "-1h", "h", "9000h", "NaNh"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A run of the contention monitor: what happens between its events and the people and
+//! programs that want to know.
+//!
+//! Two threads, so that nobody who asks can keep the monitor from what it notices. The
+//! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
+//! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics, looks
+//! for emulated links and runs commands; it only sends the first one short requests.
+
+pub mod client;
+mod control;
+mod emulated;
+mod error;
+mod metrics;
+mod observation;
+mod on_alarm;
+mod punctual;
+mod report;
+mod side;
+mod source;
+mod tally;
+
+pub use control::{FOLDER, Place, place};
+pub use error::ObserveError;
+pub use observation::{Observation, Request, Setup, Stop, Until};
+pub use punctual::punctual;
+pub use report::{Ended, Finished, Measures};
+pub use side::{Ends, Side, SideParts};
+pub use source::Source;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The thread that serves others. What they do to it cannot make a line late.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::thread;
+use std::time::Duration;
+
+use emud_monitor::log::OnAlarm;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use super::on_alarm::{QUEUE, Runner};
+use super::punctual::prompt;
+use super::{ObserveError, Request, control, emulated, metrics};
+
+/// Requests on their way to the observation.
+const REQUESTS: usize = 64;
+/// How long commands may go on after the end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the thread does; each part may be missing.
+#[derive(Debug, Default)]
+pub struct SideParts {
+    pub control: Option<UnixListener>,
+    pub metrics: Option<TcpListener>,
+    /// Shell command to run once per alarm.
+    pub on_alarm: Option<String>,
+    /// Look for emulated links, which come and go.
+    pub emulated: bool,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub struct Side {
+    end: oneshot::Sender<()>,
+    hurry: oneshot::Sender<()>,
+    done: oneshot::Receiver<Option<OnAlarm>>,
+}
+
+/// What the observation needs of it: the requests, and where to send alarms for commands.
+pub type Ends = (mpsc::Receiver<Request>, Option<mpsc::Sender<String>>);
+
+impl Side {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// [`ObserveError::System`].
+    pub fn start(parts: SideParts) -> Result<(Self, Ends), ObserveError> {
+        let failed = |error| ObserveError::System {
+            attempted: "starting a thread",
+            error,
+        };
+        let (requests, requested) = mpsc::channel(REQUESTS);
+        let (commands, runner) = match parts.on_alarm {
+            Some(command) => {
+                let (send, receive) = mpsc::channel(QUEUE);
+                (Some(send), Some(Runner::new(command, receive)))
+            }
+            None => (None, None),
+        };
+        let (end, ended) = oneshot::channel();
+        let (hurry, hurried) = oneshot::channel();
+        let (tell, done) = oneshot::channel();
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let serving = {
+            let _within = runtime.enter();
+            Serving::new(parts.control, parts.metrics).map_err(failed)?
+        };
+        let work = async move {
+            serving.begin(&requests);
+            if parts.emulated {
+                tokio::spawn(emulated::follow(requests.clone()));
+            }
+            drop(requests);
+            let counts = run(runner, ended, hurried).await;
+            // Nobody waits for it if the observation failed.
+            let _ = tell.send(counts);
+        };
+        thread::Builder::new()
+            .name("emud-side".into())
+            .spawn(move || {
+                prompt();
+                runtime.block_on(work);
+            })
+            .map_err(failed)?;
+        Ok((Self { end, hurry, done }, (requested, commands)))
+    }
+
+    /// Ends it. Commands have some seconds to end, or until `hurry` is ready. Returns what
+    /// became of them.
+    pub async fn finish(self, hurry: impl Future<Output = ()>) -> Option<OnAlarm> {
+        let _ = self.end.send(());
+        let mut done = self.done;
+        tokio::select! {
+            counts = &mut done => return counts.ok().flatten(),
+            () = hurry => {}
+        }
+        let _ = self.hurry.send(());
+        done.await.ok().flatten()
+    }
+}
+
+struct Serving {
+    control: Option<tokio::net::UnixListener>,
+    metrics: Option<tokio::net::TcpListener>,
+}
+
+impl Serving {
+    fn new(control: Option<UnixListener>, metrics: Option<TcpListener>) -> io::Result<Self> {
+        if let Some(listener) = &control {
+            listener.set_nonblocking(true)?;
+        }
+        if let Some(listener) = &metrics {
+            listener.set_nonblocking(true)?;
+        }
+        Ok(Self {
+            control: control
+                .map(tokio::net::UnixListener::from_std)
+                .transpose()?,
+            metrics: metrics.map(tokio::net::TcpListener::from_std).transpose()?,
+        })
+    }
+
+    fn begin(self, requests: &mpsc::Sender<Request>) {
+        if let Some(listener) = self.control {
+            tokio::spawn(control::serve(listener, requests.clone()));
+        }
+        if let Some(listener) = self.metrics {
+            tokio::spawn(metrics::serve(listener, requests.clone()));
+        }
+    }
+}
+
+/// Until the end was asked for, and the commands have ended.
+async fn run(
+    runner: Option<Runner>,
+    ended: oneshot::Receiver<()>,
+    hurried: oneshot::Receiver<()>,
+) -> Option<OnAlarm> {
+    let Some(mut runner) = runner else {
+        let _ = ended.await;
+        return None;
+    };
+    tokio::select! {
+        () = runner.serve() => {}
+        _ = ended => {}
+    }
+    tokio::select! {
+        () = runner.serve() => {}
+        Ok(()) = hurried => runner.kill().await,
+        () = sleep(GRACE) => runner.kill().await,
+    }
+    Some(runner.counts)
+}

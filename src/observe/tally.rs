@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What was seen in a run: numbers of episodes, the limit for alarms that do not come
+//! through the kernel's programs, and the verdicts at the end.
+
+use std::collections::BTreeMap;
+
+use emud_monitor::event::{Alarm, Clear, Dropped, Resource, Watched};
+use emud_monitor::log::{PerResource, Verdict};
+
+/// Who counts the episodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The programs in the kernel, which keep the limit themselves.
+    Kernel,
+    /// Pressure stall information.
+    Psi,
+    /// A report through the socket: a moment, without an end.
+    Socket,
+}
+
+#[derive(Debug)]
+pub struct Tally {
+    limit: u32,
+    episodes: u64,
+    /// Number in the log, and resource, of the episodes that go on.
+    open: BTreeMap<(Origin, u64), (u64, Resource)>,
+    alarms: PerResource<u64>,
+    since_reset: PerResource<u32>,
+    suppressed: PerResource<u64>,
+}
+
+impl Tally {
+    /// At most `limit` alarms of a resource, until a reset.
+    pub fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            episodes: 0,
+            open: BTreeMap::new(),
+            alarms: each(|_| 0),
+            since_reset: each(|_| 0),
+            suppressed: each(|_| 0),
+        }
+    }
+
+    /// Numbers an alarm; `None` if it is beyond the limit. What the kernel let through is
+    /// within it: other reports must not hide that.
+    pub fn alarm(&mut self, origin: Origin, mut alarm: Alarm) -> Option<Alarm> {
+        let raised = self.since_reset.entry(alarm.resource).or_default();
+        if origin != Origin::Kernel && *raised >= self.limit {
+            *self.suppressed.entry(alarm.resource).or_default() += 1;
+            return None;
+        }
+        *raised += 1;
+        *self.alarms.entry(alarm.resource).or_default() += 1;
+        self.episodes += 1;
+        if origin != Origin::Socket {
+            let key = (origin, alarm.episode);
+            self.open.insert(key, (self.episodes, alarm.resource));
+        }
+        alarm.episode = self.episodes;
+        Some(alarm)
+    }
+
+    /// Numbers the end of an episode as its alarm; `None` if that was suppressed here.
+    pub fn clear(&mut self, origin: Origin, mut clear: Clear) -> Option<Clear> {
+        (clear.episode, _) = self.open.remove(&(origin, clear.episode))?;
+        Some(clear)
+    }
+
+    /// Every resource may raise its alarms anew.
+    pub fn reset(&mut self) {
+        self.since_reset = each(|_| 0);
+    }
+
+    /// Alarm lines.
+    pub fn alarms(&self) -> &PerResource<u64> {
+        &self.alarms
+    }
+
+    /// Alarm lines of all resources.
+    pub fn total(&self) -> u64 {
+        self.alarms.values().sum()
+    }
+
+    /// Alarms beyond the limit, in the kernel and here.
+    pub fn suppressed(&self, dropped: &Dropped) -> PerResource<u64> {
+        let kernel = Resource::ALL.into_iter().zip(dropped.suppressed);
+        kernel
+            .map(|(resource, n)| (resource, n + self.suppressed.get(&resource).unwrap_or(&0)))
+            .collect()
+    }
+
+    /// Episodes that go on.
+    pub fn in_contention(&self) -> PerResource<u64> {
+        let going_on = |resource| {
+            let of_it = self.open.values().filter(|(_, of)| *of == resource);
+            of_it.count() as u64
+        };
+        each(going_on)
+    }
+
+    /// What can be said of each resource. A lost record may have been an alarm of any of
+    /// them: then none is clean.
+    pub fn verdicts(
+        &self,
+        dropped: &Dropped,
+        watched: impl Fn(Resource) -> Watched,
+    ) -> PerResource<Verdict> {
+        let suppressed = self.suppressed(dropped);
+        let some = |of: &PerResource<u64>, resource| of.get(&resource) > Some(&0);
+        let seen = |resource| some(&self.alarms, resource) || some(&suppressed, resource);
+        each(|resource| match watched(resource) {
+            _ if seen(resource) => Verdict::Contended,
+            Watched::Yes if dropped.ring_full > 0 => Verdict::Unknown,
+            Watched::Yes => Verdict::Clean,
+            Watched::Unknown => Verdict::Unknown,
+            Watched::No => Verdict::NotWatched,
+        })
+    }
+}
+
+fn each<T>(value: impl Fn(Resource) -> T) -> PerResource<T> {
+    let pair = |resource| (resource, value(resource));
+    Resource::ALL.into_iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emud_monitor::event::{Scope, Unit};
+
+    fn alarm(resource: Resource, episode: u64) -> Alarm {
+        Alarm {
+            episode,
+            mono_ns: 2,
+            resource,
+            scope: Scope::Cpu { cpu: 0 },
+            since_mono_ns: 1,
+            value: 1,
+            threshold: 1,
+            unit: Unit::Ns,
+            hook: "perf/cpu-clock".into(),
+            shares: vec![],
+            rest: 0.0,
+        }
+    }
+
+    fn clear(resource: Resource, episode: u64) -> Clear {
+        Clear {
+            episode,
+            mono_ns: 3,
+            resource,
+            scope: Scope::Cpu { cpu: 0 },
+            since_mono_ns: 1,
+            until_mono_ns: 3,
+            hook: "perf/cpu-clock".into(),
+        }
+    }
+
+    fn all_watched(_: Resource) -> Watched {
+        Watched::Yes
+    }
+
+    #[test]
+    fn reports_beyond_the_limit_are_counted_until_a_reset() {
+        let mut tally = Tally::new(2);
+        let report = |tally: &mut Tally| {
+            let report = alarm(Resource::Application, 0);
+            tally.alarm(Origin::Socket, report).is_some()
+        };
+        let raised: Vec<bool> = (0..5).map(|_| report(&mut tally)).collect();
+        assert_eq!(raised, [true, true, false, false, false]);
+        let suppressed = tally.suppressed(&Dropped::default());
+        assert_eq!(suppressed[&Resource::Application], 3);
+        assert_eq!(tally.total(), 2);
+        tally.reset();
+        assert!(report(&mut tally));
+        assert_eq!(tally.in_contention()[&Resource::Application], 0);
+    }
+
+    #[test]
+    fn the_kernels_alarms_are_never_hidden_by_reports() {
+        let mut tally = Tally::new(1);
+        let psi = tally.alarm(Origin::Psi, alarm(Resource::Cpu, 1));
+        let kernel = tally.alarm(Origin::Kernel, alarm(Resource::Cpu, 1));
+        assert!(psi.is_some() && kernel.is_some());
+        assert!(tally.alarm(Origin::Psi, alarm(Resource::Cpu, 2)).is_none());
+        assert!(tally.clear(Origin::Psi, clear(Resource::Cpu, 2)).is_none());
+    }
+
+    #[test]
+    fn an_end_has_the_number_of_its_alarm() {
+        let mut tally = Tally::new(9);
+        let psi = tally.alarm(Origin::Psi, alarm(Resource::Cpu, 7)).unwrap();
+        let kernel = tally
+            .alarm(Origin::Kernel, alarm(Resource::Cpu, 7))
+            .unwrap();
+        assert_ne!(psi.episode, kernel.episode);
+        assert_eq!(tally.in_contention()[&Resource::Cpu], 2);
+        let end = tally.clear(Origin::Kernel, clear(Resource::Cpu, 7));
+        assert_eq!(end.unwrap().episode, kernel.episode);
+        let end = tally.clear(Origin::Psi, clear(Resource::Cpu, 7));
+        assert_eq!(end.unwrap().episode, psi.episode);
+        assert_eq!(tally.in_contention()[&Resource::Cpu], 0);
+    }
+
+    #[test]
+    fn a_resource_is_clean_only_if_nothing_can_have_been_missed() {
+        let mut tally = Tally::new(3);
+        let dropped = Dropped {
+            ring_full: 0,
+            suppressed: [0, 1, 0, 0, 0, 0],
+        };
+        assert!(
+            tally
+                .alarm(Origin::Kernel, alarm(Resource::Disk, 1))
+                .is_some()
+        );
+        let watched = |resource| match resource {
+            Resource::Memory => Watched::Unknown,
+            Resource::Emulator => Watched::No,
+            _ => Watched::Yes,
+        };
+        let verdicts: Vec<Verdict> = tally.verdicts(&dropped, watched).into_values().collect();
+        use Verdict::{Clean, Contended, NotWatched, Unknown};
+        let expected = [Clean, Contended, Unknown, Contended, Clean, NotWatched];
+        assert_eq!(verdicts, expected);
+
+        let lost = Dropped {
+            ring_full: 1,
+            ..Dropped::default()
+        };
+        let verdicts = Tally::new(3).verdicts(&lost, all_watched);
+        assert!(verdicts.values().all(|verdict| *verdict == Unknown));
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From what the monitor notices to the lines that people and programs read: an observation that
+//! is fed by the test, its socket, its metrics and its commands; and the real one. Needs
+//! root and python3-jsonschema, Debian's validator.
+#![allow(clippy::unwrap_used)]
+
+mod commands;
+mod lines;
+mod live;
+mod run;
+mod schema;
+mod socket;
