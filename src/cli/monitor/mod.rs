@@ -39,6 +39,8 @@ Examples:
   emud monitor -o log.json --metrics 127.0.0.1:9109
   emud monitor --on-alarm 'jq -r .resource | logger -t emud'
   emud monitor --stop-after 1 > /dev/null || kill $EXPERIMENT
+  emud monitor record -o good.rec --duration 60s   to find thresholds of this machine: then
+  emud monitor calibrate good.rec                  what they should be
 
 Programs under test report their own contention with `emud alarm`, or with lines of JSON into
 the socket.
