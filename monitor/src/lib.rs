@@ -4,8 +4,8 @@
 //!
 //! One way through the crate: [`config`] (what is contention) → [`Monitor`]
 //! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed) → [`log`] (as lines). To find thresholds: [`record`] (what the
-//! criteria judge, in a file) → [`calibrate`] (what thresholds would have made of it).
+//! noticed) → [`log`] (as lines). To find thresholds: [`record`] (what the criteria
+//! judge, in a file) → [`calibrate`] (what thresholds would have made of it).
 
 mod abi;
 pub mod calibrate;

@@ -9,7 +9,6 @@ use emud_monitor::log::{
     Clock, CostLine, End, EndReason, Host, Line, OnAlarm, Overhead, PerResource, SCHEMA, Start,
     Thresholds, Verdict, why_unknown,
 };
-use rustix::system::uname;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Source;
@@ -109,7 +108,7 @@ impl<S: Source> Observation<S> {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            host: host(),
+            host: Host::now(),
             clock: *self.setup.log.clock(),
             config: Thresholds::from(&self.setup.config),
             hooks: self.hooks(),
@@ -191,17 +190,6 @@ impl<S: Source> Observation<S> {
 pub(super) fn process_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()
-}
-
-fn host() -> Host {
-    let uname = uname();
-    // SAFETY: no memory is passed.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    Host {
-        kernel: uname.release().to_string_lossy().into_owned(),
-        cpus: u32::try_from(cpus).unwrap_or(0),
-        hostname: uname.nodename().to_string_lossy().into_owned(),
-    }
 }
 
 fn ns(duration: Duration) -> u64 {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use crate::calibrate::{Criterion, Findings, Outcome, Tally, replay, suggest};
 use crate::config::{Class, Config, Cpu, Disk, Memory, Network};
 use crate::event::Watched;
+use crate::log::{Clock, Host};
 use crate::record::{
-    CpuBasis, Event, Header, Host, Interval, Kind, NetClass, Offsets, Reader, SCHEMA, StopReason,
-    Trailer, WatchedKinds, Writer,
+    CpuBasis, Event, Header, Interval, Kind, NetClass, Reader, SCHEMA, StopReason, Trailer,
+    WatchedKinds, Writer,
 };
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn header() -> Header {
         },
         hz: 250,
         page_bytes: 4096,
-        clock: Offsets {
+        clock: Clock {
             realtime_minus_mono_ns: 0,
             boottime_minus_mono_ns: 0,
         },

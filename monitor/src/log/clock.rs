@@ -4,10 +4,10 @@
 use std::time::{Duration, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the other clocks show more than CLOCK_MONOTONIC, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     pub realtime_minus_mono_ns: i64,
     pub boottime_minus_mono_ns: i64,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Clock, Thresholds};
 use crate::config::GroupBy;
@@ -49,12 +49,26 @@ pub struct Start {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub kernel: String,
     /// CPUs online.
     pub cpus: u32,
     pub hostname: String,
+}
+
+impl Host {
+    /// This one.
+    pub fn now() -> Self {
+        let uname = rustix::system::uname();
+        // SAFETY: no memory is passed.
+        let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        Self {
+            kernel: uname.release().to_string_lossy().into_owned(),
+            cpus: u32::try_from(cpus).unwrap_or(0),
+            hostname: uname.nodename().to_string_lossy().into_owned(),
+        }
+    }
 }
 
 /// Hooks that were tried after the start: those for emulated links come with the first one.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Kind;
 use crate::config::Basis;
 use crate::event::{Hook, Watched};
+use crate::log::{Clock, Host};
 
 /// The number goes up when a key goes away or changes its meaning.
 pub const SCHEMA: &str = "emud-record/1";
@@ -22,7 +23,7 @@ pub struct Header {
     /// Timer interrupts a second of a busy CPU.
     pub hz: u32,
     pub page_bytes: u32,
-    pub clock: Offsets,
+    pub clock: Clock,
     /// When the last program was attached, CLOCK_MONOTONIC.
     pub start_mono_ns: u64,
     pub cpu_basis: CpuBasis,
@@ -33,21 +34,6 @@ pub struct Header {
     pub watched: WatchedKinds,
     /// Swap devices at the start, as in /proc/swaps.
     pub swaps: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Host {
-    pub kernel: String,
-    /// CPUs online.
-    pub cpus: u32,
-    pub hostname: String,
-}
-
-/// What the other clocks show more than CLOCK_MONOTONIC, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offsets {
-    pub realtime_minus_mono_ns: i64,
-    pub boottime_minus_mono_ns: i64,
 }
 
 /// [`Basis`] as the file says it.

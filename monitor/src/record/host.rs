@@ -5,22 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use rustix::param::page_size;
-use rustix::time::{ClockId, clock_getres, clock_gettime};
-
-use super::header::{Host, Offsets};
+use rustix::time::{ClockId, clock_getres};
 
 const SECOND_NS: i64 = 1_000_000_000;
-
-pub fn mono_ns() -> u64 {
-    clock_ns(ClockId::Monotonic).unsigned_abs()
-}
-
-pub fn offsets() -> Offsets {
-    Offsets {
-        realtime_minus_mono_ns: offset(ClockId::Realtime),
-        boottime_minus_mono_ns: offset(ClockId::Boottime),
-    }
-}
 
 /// The resolution of the coarse clock is the time between two ticks.
 pub fn hz() -> u32 {
@@ -31,15 +18,6 @@ pub fn hz() -> u32 {
 
 pub fn page_bytes() -> u32 {
     u32::try_from(page_size()).unwrap_or(4096)
-}
-
-pub fn host() -> Host {
-    let name = rustix::system::uname();
-    Host {
-        kernel: name.release().to_string_lossy().into_owned(),
-        cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        hostname: name.nodename().to_string_lossy().into_owned(),
-    }
 }
 
 /// Block devices with requests whose statistics are off: the kernel does not tell the end of
@@ -61,17 +39,4 @@ pub fn disks_without_statistics() -> Vec<String> {
 
 fn off(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
-}
-
-/// Read twice around the other one: the middle is at the same moment.
-fn offset(other: ClockId) -> i64 {
-    let before = clock_ns(ClockId::Monotonic);
-    let there = clock_ns(other);
-    let after = clock_ns(ClockId::Monotonic);
-    there - before - (after - before) / 2
-}
-
-fn clock_ns(clock: ClockId) -> i64 {
-    let now = clock_gettime(clock);
-    now.tv_sec * SECOND_NS + now.tv_nsec
 }

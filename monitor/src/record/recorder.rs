@@ -14,9 +14,10 @@ use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::event::{self, Kind, Record};
-use super::host::{self, mono_ns};
+use super::host;
 use super::programs::{self, Attached, Circumstances};
 use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::log::{Clock, Host, mono_ns};
 use crate::swaps::{self, Swap};
 
 /// How to record.
@@ -193,10 +194,10 @@ fn header(options: &Options, attached: Attached, swaps: Vec<Swap>) -> Header {
     Header {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        host: host::host(),
+        host: Host::now(),
         hz: host::hz(),
         page_bytes: host::page_bytes(),
-        clock: host::offsets(),
+        clock: Clock::now(),
         start_mono_ns: mono_ns(),
         cpu_basis: options.cpu_basis,
         ring_bytes: options.ring_bytes,

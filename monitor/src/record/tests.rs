@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Hook, Watched};
+use crate::log::{Clock, Host};
 use crate::record::{
-    CpuBasis, End, Event, Header, Host, Interval, Kind, NetClass, Offsets, RECORD_BYTES, ReadError,
-    Reader, SCHEMA, StopReason, Trailer, WatchedKinds, Writer,
+    CpuBasis, End, Event, Header, Interval, Kind, NetClass, RECORD_BYTES, ReadError, Reader,
+    SCHEMA, StopReason, Trailer, WatchedKinds, Writer,
 };
 use proptest::prelude::*;
 
@@ -21,7 +22,7 @@ fn header() -> Header {
         },
         hz: 250,
         page_bytes: 4096,
-        clock: Offsets {
+        clock: Clock {
             realtime_minus_mono_ns: 1_700_000_000_000_000_000,
             boottime_minus_mono_ns: -3,
         },

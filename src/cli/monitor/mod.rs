@@ -39,6 +39,8 @@ Examples:
   emud monitor -o log.json --metrics 127.0.0.1:9109
   emud monitor --on-alarm 'jq -r .resource | logger -t emud'
   emud monitor --stop-after 1 > /dev/null || kill $EXPERIMENT
+  emud monitor record -o good.rec --duration 60s   to find thresholds of this machine: then
+  emud monitor calibrate good.rec                  what they should be
 
 Programs under test report their own contention with `emud alarm`, or with lines of JSON into
 the socket.
@@ -57,14 +59,11 @@ enum Verb {
 
 /// Returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
-    let verb = match &args.verb {
-        None => None,
-        Some(Verb::Record(args)) => Some(record::run(args)),
-        Some(Verb::Calibrate(args)) => Some(calibrate::run(args)),
-        Some(Verb::Reset(args)) => Some(reset::run(args)),
-    };
-    if let Some(done) = verb {
-        return done.map(|()| super::DONE);
+    match args.verb {
+        None => {}
+        Some(Verb::Record(args)) => return record::run(&args).map(|()| super::DONE),
+        Some(Verb::Calibrate(args)) => return calibrate::run(&args).map(|()| super::DONE),
+        Some(Verb::Reset(args)) => return reset::run(&args).map(|()| super::DONE),
     }
     let config = args.thresholds.config()?;
     if args.print_config {

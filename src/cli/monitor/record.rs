@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::engine::hold::signal;
-use emud::text::Time;
 use emud_monitor::event::Watched;
 use emud_monitor::record::{CpuBasis, Header, Options, Recorder, StopReason, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::quantity;
+use super::run::duration;
 use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
 
@@ -37,9 +37,9 @@ pub struct Args {
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
 
-    /// End after this time, at most 1 h [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME")]
-    duration: Option<Time>,
+    /// End after this time: 500ms, 60s, 10min, 8h [default: at Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
 
     /// Size of the buffer between kernel and file: a power of two
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size)]
@@ -70,8 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Failure::new(e.exit_code(), e.to_string())
     })?;
     eprint!("{}", notes(recorder.header()));
-    let duration = args.duration.map(|Time(ns)| Duration::from_nanos(ns));
-    let reason = wait(&recorder, stop.as_fd(), duration)?;
+    let reason = wait(&recorder, stop.as_fd(), args.duration)?;
     let summary = recorder
         .finish(reason)
         .map_err(|e| Failure::new(e.exit_code(), e.to_string()))?;

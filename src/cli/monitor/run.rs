@@ -64,7 +64,7 @@ pub struct Args {
 const MAX_HOURS: f64 = 8784.0;
 
 /// As in profiles, and hours: experiments are longer than delays.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     if let Some(hours) = text.strip_suffix('h') {
         return match hours.trim().parse::<f64>() {
             Ok(hours) if (0.0..=MAX_HOURS).contains(&hours) => {
