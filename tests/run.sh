@@ -55,7 +55,7 @@ targets() {
     done
 }
 
-clang_format() { clang-format --dry-run -Werror bpf/*.[ch]; }
+clang_format() { clang-format --dry-run -Werror bpf/*.[ch] monitor/bpf/*.[ch]; }
 
 # Timing does not bear a neighbour: live tests run one after the other.
 run_target() {

@@ -135,6 +135,7 @@ struct bio {
 
 struct request {
 	struct request_queue *q;
+	unsigned int cmd_flags;
 	unsigned int __data_len;
 	struct bio *bio;
 };

@@ -14,9 +14,11 @@
 #define EMUD_MONITOR_DISK_H
 
 #include "alarm.h"
+#include "block.h"
 #include "group.h"
 
 #define EMUD_DISK_PROBES 8
+#define EMUD_DISK_UNUSED_NS 10000000000ULL
 
 static __always_inline void emud_learn_disk(struct emud_disk *d,
 					    const struct gendisk *disk)
@@ -34,14 +36,17 @@ static __always_inline void emud_learn_disk(struct emud_disk *d,
 	d->theta_ns = theta_ns ? *theta_ns : emud_config.disk_theta_ns;
 }
 
-/* Nothing pending, nothing told: the next device may have the slot. */
-static __always_inline int emud_disk_unused(const struct emud_disk *d)
+/* Nothing pending, nothing told, nothing asked for so long that no other CPU is
+ * about to: the next device may have the slot. */
+static __always_inline int emud_disk_unused(const struct emud_disk *d, __u64 now)
 {
-	return !d->disk || (d->inflight <= 0 && !d->since && !d->episode);
+	return !d->disk || (d->inflight <= 0 && !d->episode &&
+			    (__s64)(now - d->asked) > (__s64)EMUD_DISK_UNUSED_NS);
 }
 
-/* A device has its first request, or one again after others took its slot. */
-static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 address)
+/* A device has its first request, or one again after another took its slot. */
+static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 address,
+					   __u64 now)
 {
 	struct emud_counters *counters = emud_counts();
 
@@ -50,9 +55,10 @@ static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 add
 		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
 		__u64 was;
 
-		if (!d || !emud_disk_unused(d))
+		if (!d || !emud_disk_unused(d, now))
 			continue;
 		was = d->disk;
+		d->asked = now;
 		if (__sync_val_compare_and_swap(&d->disk, was, address) != was)
 			continue;
 		emud_learn_disk(d, disk);
@@ -167,18 +173,21 @@ static __always_inline void emud_disk_start(const struct gendisk *disk,
 
 	if (!tx)
 		return;
+	now = bpf_ktime_get_ns();
 	address = emud_scalar(&tx->scratch, disk);
 	index = emud_disk_index(disk, address);
 	if (unlikely(index < 0))
-		index = emud_new_disk(disk, address);
+		index = emud_new_disk(disk, address, now);
 	if (index < 0)
 		return;
 	i = index;
 	d = bpf_map_lookup_elem(&emud_disks, &i);
 	table = bpf_map_lookup_elem(&emud_disk_tables, &i);
-	if (!d || !table || !d->theta_ns)
+	if (!d || !table)
 		return;
-	now = bpf_ktime_get_ns();
+	d->asked = now;
+	if (!d->theta_ns)
+		return;
 	if (__sync_fetch_and_add(&d->inflight, 1) <= 0) {
 		d->since = now;
 		table->interval = ++d->interval;
@@ -221,12 +230,6 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 		emud_disk_clear(d, i, since, now, hook);
 	/* Unless another CPU has begun anew in between. */
 	__sync_val_compare_and_swap(&d->since, since, 0);
-}
-
-/* The driver takes bios: there are no requests to count. */
-static __always_inline int emud_bio_based(const struct gendisk *disk)
-{
-	return disk->fops->submit_bio != NULL;
 }
 
 static __always_inline void emud_disks_tick(__u64 now)

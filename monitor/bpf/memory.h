@@ -8,10 +8,9 @@
 #ifndef EMUD_MONITOR_MEMORY_H
 #define EMUD_MONITOR_MEMORY_H
 
+#include "block.h"
 #include "window.h"
 
-#define EMUD_REQ_OP_MASK 0xff
-#define EMUD_REQ_OP_READ 0
 #define EMUD_PAGE_SHIFT 12
 
 static __always_inline __u64 emud_folio_flags(const void *folio)

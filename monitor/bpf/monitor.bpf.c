@@ -164,22 +164,34 @@ int emud_page_in_fault(void *ctx)
 	return 0;
 }
 
+static __always_inline int emud_request_start(const struct request *rq)
+{
+	const struct gendisk *disk = emud_request_disk(rq);
+
+	if (disk)
+		emud_disk_start(disk, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
+	return 0;
+}
+
+static __always_inline int emud_request_end(const struct request *rq)
+{
+	const struct gendisk *disk = emud_request_disk(rq);
+
+	if (disk)
+		emud_disk_end(disk, EMUD_HOOK_DISK_END);
+	return 0;
+}
+
 SEC("tp_btf/block_io_start")
 int emud_io_start(emud_args *args)
 {
-	const struct request *rq = (void *)args[0];
-
-	emud_disk_start(rq->q->disk, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
-	return 0;
+	return emud_request_start((void *)args[0]);
 }
 
 SEC("tp_btf/block_io_done")
 int emud_io_done(emud_args *args)
 {
-	const struct request *rq = (void *)args[0];
-
-	emud_disk_end(rq->q->disk, EMUD_HOOK_DISK_END);
-	return 0;
+	return emud_request_end((void *)args[0]);
 }
 
 /* A request that became part of another one before it was issued: it has begun
@@ -187,29 +199,20 @@ int emud_io_done(emud_args *args)
 SEC("tp_btf/block_rq_merge")
 int emud_io_merge(emud_args *args)
 {
-	const struct request *rq = (void *)args[0];
-
-	emud_disk_end(rq->q->disk, EMUD_HOOK_DISK_END);
-	return 0;
+	return emud_request_end((void *)args[0]);
 }
 
 /* Until Linux 6.4. */
 SEC("tp_btf/block_rq_issue")
 int emud_rq_issue(emud_args *args)
 {
-	const struct request *rq = (void *)args[0];
-
-	emud_disk_start(rq->q->disk, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
-	return 0;
+	return emud_request_start((void *)args[0]);
 }
 
 SEC("tp_btf/block_rq_requeue")
 int emud_rq_requeue(emud_args *args)
 {
-	const struct request *rq = (void *)args[0];
-
-	emud_disk_end(rq->q->disk, EMUD_HOOK_DISK_END);
-	return 0;
+	return emud_request_end((void *)args[0]);
 }
 
 SEC("tp_btf/block_rq_complete")
@@ -218,18 +221,16 @@ int emud_rq_complete(emud_args *args)
 	const struct request *rq = (void *)args[0];
 
 	/* It may complete in parts. */
-	if ((__u32)args[2] >= rq->__data_len)
-		emud_disk_end(rq->q->disk, EMUD_HOOK_DISK_END);
-	return 0;
+	return (__u32)args[2] >= rq->__data_len ? emud_request_end(rq) : 0;
 }
 
 SEC("tp_btf/block_bio_queue")
 int emud_bio_queue(emud_args *args)
 {
 	const struct bio *bio = (void *)args[0];
-	const struct gendisk *disk = bio->bi_bdev->bd_disk;
+	const struct gendisk *disk = emud_bio_disk(bio);
 
-	if (emud_bio_based(disk))
+	if (disk)
 		emud_disk_start(disk, bio, bio->bi_iter.bi_size, EMUD_HOOK_BIO_START);
 	return 0;
 }
@@ -237,10 +238,9 @@ int emud_bio_queue(emud_args *args)
 SEC("tp_btf/block_bio_complete")
 int emud_bio_complete(emud_args *args)
 {
-	const struct bio *bio = (void *)args[1];
-	const struct gendisk *disk = bio->bi_bdev->bd_disk;
+	const struct gendisk *disk = emud_bio_disk((void *)args[1]);
 
-	if (emud_bio_based(disk))
+	if (disk)
 		emud_disk_end(disk, EMUD_HOOK_BIO_END);
 	return 0;
 }

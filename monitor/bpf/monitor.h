@@ -166,6 +166,7 @@ struct emud_disk {
 	__u64 disk; /* address of the gendisk; 0: free */
 	__s64 inflight;
 	__u64 since; /* never empty since; 0: empty */
+	__u64 asked; /* the last request */
 	__u64 theta_ns; /* 0: ignored */
 	__u64 episode;
 	__u32 interval;

@@ -19,6 +19,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "record.h"
+#include "block.h"
 #include "core.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -250,17 +251,11 @@ int BPF_PROG(emud_rec_swap_readpage)
 	return 0;
 }
 
-#define REQ_OP_MASK 0xff
-#define REQ_OP_READ 0
-#define REQ_OP_WRITE 1
-#define REQ_OP_DRV_IN 34
-#define REQ_OP_DRV_OUT 35
-
 static __always_inline void emud_rec_swap_bio(const struct bio *bio, __u32 op, __u8 kind)
 {
 	__u32 dev = bio->bi_bdev->bd_dev;
 
-	if ((bio->bi_opf & REQ_OP_MASK) != op ||
+	if ((bio->bi_opf & EMUD_REQ_OP_MASK) != op ||
 	    !bpf_map_lookup_elem(&emud_rec_swaps, &dev))
 		return;
 	emud_rec_pages(kind, bio->bi_iter.bi_size >> emud_rec_page_shift);
@@ -269,14 +264,14 @@ static __always_inline void emud_rec_swap_bio(const struct bio *bio, __u32 op, _
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(emud_rec_swap_in_bio, struct bio *bio)
 {
-	emud_rec_swap_bio(bio, REQ_OP_READ, EMUD_REC_PAGE_IN);
+	emud_rec_swap_bio(bio, EMUD_REQ_OP_READ, EMUD_REC_PAGE_IN);
 	return 0;
 }
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(emud_rec_swap_out_bio, struct bio *bio)
 {
-	emud_rec_swap_bio(bio, REQ_OP_WRITE, EMUD_REC_PAGE_OUT);
+	emud_rec_swap_bio(bio, EMUD_REQ_OP_WRITE, EMUD_REC_PAGE_OUT);
 	return 0;
 }
 
@@ -345,30 +340,15 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 	}
 }
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct request___op {
-	unsigned int cmd_flags;
-};
-#pragma clang attribute pop
-
-/* Commands of the driver's own (SMART, ioctl) start and are not told done. */
-static __always_inline const struct gendisk *emud_rec_request(const struct request *rq)
-{
-	const struct request___op *with_op = (const void *)rq;
-	__u32 op = with_op->cmd_flags & REQ_OP_MASK;
-
-	return op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT ? 0 : rq->q->disk;
-}
-
-#define EMUD_REC_REQUEST(hook, name, action)                       \
-	SEC("tp_btf/" #hook)                                       \
-	int BPF_PROG(name, struct request *rq)                     \
-	{                                                          \
-		const struct gendisk *disk = emud_rec_request(rq); \
-                                                                   \
-		if (disk)                                          \
-			action(disk);                              \
-		return 0;                                          \
+#define EMUD_REC_REQUEST(hook, name, action)                        \
+	SEC("tp_btf/" #hook)                                        \
+	int BPF_PROG(name, struct request *rq)                      \
+	{                                                           \
+		const struct gendisk *disk = emud_request_disk(rq); \
+                                                                    \
+		if (disk)                                           \
+			action(disk);                               \
+		return 0;                                           \
 	}
 
 /* Linux 6.5 and later: from queueing to completion. A request that is merged
@@ -384,25 +364,17 @@ EMUD_REC_REQUEST(block_rq_requeue, emud_rec_rq_requeue, emud_rec_disk_end)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(emud_rec_rq_complete, struct request *rq, int error, unsigned int bytes)
 {
-	const struct gendisk *disk = emud_rec_request(rq);
+	const struct gendisk *disk = emud_request_disk(rq);
 
 	if (disk && bytes >= rq->__data_len) /* not a part of it */
 		emud_rec_disk_end(disk);
 	return 0;
 }
 
-/* Devices without requests: zram, md, dm, ... */
-static __always_inline const struct gendisk *emud_rec_bio(const struct bio *bio)
-{
-	const struct gendisk *disk = bio->bi_bdev->bd_disk;
-
-	return disk->fops->submit_bio ? disk : 0;
-}
-
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(emud_rec_bio_queue, struct bio *bio)
 {
-	const struct gendisk *disk = emud_rec_bio(bio);
+	const struct gendisk *disk = emud_bio_disk(bio);
 
 	if (disk)
 		emud_rec_disk_start(disk);
@@ -412,7 +384,7 @@ int BPF_PROG(emud_rec_bio_queue, struct bio *bio)
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(emud_rec_bio_complete, void *queue, struct bio *bio)
 {
-	const struct gendisk *disk = emud_rec_bio(bio);
+	const struct gendisk *disk = emud_bio_disk(bio);
 
 	if (disk)
 		emud_rec_disk_end(disk);

@@ -6,6 +6,7 @@ use crate::abi;
 use crate::config::{Basis, GroupBy};
 use crate::hooks::Way::{Fentry, Kprobe, MajorFaults, Timer, Tracepoint};
 use crate::hooks::{Rung, part};
+use crate::host;
 
 /// What has no event of its own: a task that never yields, a stuck device, an end.
 pub fn tick() -> Vec<Rung> {
@@ -92,7 +93,8 @@ pub fn page_in(swap_file: Option<&str>) -> Vec<Rung> {
     ]
 }
 
-pub fn requests() -> Vec<Rung> {
+/// `without_statistics`: disks whose queue/iostats is 0.
+pub fn requests(without_statistics: &[String]) -> Vec<Rung> {
     let start = Some(abi::EMUD_HOOK_DISK_START);
     let end = Some(abi::EMUD_HOOK_DISK_END);
     vec![
@@ -100,7 +102,8 @@ pub fn requests() -> Vec<Rung> {
             part("emud_io_done", Tracepoint("block_io_done"), end),
             part("emud_io_merge", Tracepoint("block_rq_merge"), None),
             part("emud_io_start", Tracepoint("block_io_start"), start),
-        ]),
+        ])
+        .unless(host::endless_requests(without_statistics)),
         Rung::of([
             part("emud_rq_complete", Tracepoint("block_rq_complete"), end),
             part("emud_rq_requeue", Tracepoint("block_rq_requeue"), None),

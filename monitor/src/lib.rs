@@ -14,6 +14,7 @@ mod decode;
 pub mod empty;
 pub mod event;
 mod hooks;
+mod host;
 mod ladders;
 pub mod log;
 mod monitor;

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::decode::Decoder;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use crate::hooks::Hooks;
+use crate::host;
 use crate::names::Names;
 use crate::settings::{self, Settings};
 use crate::swaps::{self, Swaps};
@@ -351,7 +352,8 @@ fn attach(bpf: &mut Ebpf, hooks: &mut Hooks, config: &Config) -> [Watched; Resou
         set(Resource::Memory, ins && outs);
     }
     if config.disk.is_some() {
-        let requests = hooks.climb(bpf, "disk: requests", &ladders::requests());
+        let without = host::disks_without_statistics();
+        let requests = hooks.climb(bpf, "disk: requests", &ladders::requests(&without));
         let bios = hooks.climb(bpf, "disk: bios", &ladders::bios());
         set(Resource::Disk, requests && bios);
     }

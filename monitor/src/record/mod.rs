@@ -9,7 +9,6 @@ mod abi;
 mod error;
 mod event;
 mod header;
-mod host;
 mod programs;
 mod reader;
 mod recorder;

@@ -7,6 +7,7 @@ use super::RecordError;
 use super::header::{CpuBasis, WatchedKinds};
 use crate::event::{Hook, Watched};
 use crate::hooks::{Hooks, Rung, Way, part};
+use crate::host;
 
 /// What of the host decides between rungs.
 pub struct Circumstances {
@@ -115,10 +116,7 @@ fn disk_requests(without_statistics: &[String]) -> Vec<Rung> {
         ("emud_rec_rq_requeue", "block_rq_requeue"),
         ("emud_rec_rq_complete", "block_rq_complete"),
     ]);
-    let endless = (!without_statistics.is_empty()).then(|| {
-        let disks = without_statistics.join(", ");
-        format!("may tell no end of requests where queue/iostats is 0: {disks}")
-    });
+    let endless = host::endless_requests(without_statistics);
     vec![
         queued.unless(endless),
         issued.but("a request counts from when the driver takes it"),

@@ -14,9 +14,9 @@ use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::event::{self, Kind, Record};
-use super::host;
 use super::programs::{self, Attached, Circumstances};
 use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::host;
 use crate::log::{Clock, Host, mono_ns};
 use crate::swaps::{self, Swap};
 

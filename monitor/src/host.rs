@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Facts of this machine for the header.
+//! Facts of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -35,6 +35,14 @@ pub fn disks_without_statistics() -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Why block_io_done cannot be relied upon here, if it cannot.
+pub fn endless_requests(without_statistics: &[String]) -> Option<String> {
+    (!without_statistics.is_empty()).then(|| {
+        let disks = without_statistics.join(", ");
+        format!("may tell no end of requests where queue/iostats is 0: {disks}")
+    })
 }
 
 fn off(file: &Path) -> bool {

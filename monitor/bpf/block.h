@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * block: which requests and bios are of a device's queue.
+ */
+#ifndef EMUD_MONITOR_BLOCK_H
+#define EMUD_MONITOR_BLOCK_H
+
+#include "core.h"
+
+#define EMUD_REQ_OP_MASK 0xff
+#define EMUD_REQ_OP_READ 0
+#define EMUD_REQ_OP_WRITE 1
+#define EMUD_REQ_OP_DRV_IN 34
+#define EMUD_REQ_OP_DRV_OUT 35
+
+/* The disk of a request; NULL for commands of the driver's own (SMART, ioctl),
+ * which start and are not told done. */
+static __always_inline const struct gendisk *emud_request_disk(const struct request *rq)
+{
+	__u32 op = rq->cmd_flags & EMUD_REQ_OP_MASK;
+
+	return op == EMUD_REQ_OP_DRV_IN || op == EMUD_REQ_OP_DRV_OUT ? 0 : rq->q->disk;
+}
+
+/* The disk of a bio whose driver takes bios (zram, md, dm): there are no
+ * requests to count. NULL for all others. */
+static __always_inline const struct gendisk *emud_bio_disk(const struct bio *bio)
+{
+	const struct gendisk *disk = bio->bi_bdev->bd_disk;
+
+	return disk->fops->submit_bio ? disk : 0;
+}
+
+#endif
