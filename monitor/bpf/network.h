@@ -49,8 +49,13 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	d->dev = (__u64)dev;
 	d->net = (__u64)dev->nd_net.net;
 	d->ifindex = dev->ifindex;
+	d->group = 0;
+	d->uncharged = 0;
 	d->window =
 		rule && rule->window != EMUD_GUESS ? rule->window : emud_guess_class(dev);
+	/* Ignored, or nobody asked for the class. */
+	if (d->window > EMUD_WINDOW_INTERNAL || !emud_config.threshold[d->window])
+		d->window = EMUD_WINDOW_NONE;
 	d->own = rule ? rule->own : EMUD_WINDOW_NONE;
 	d->charge_bytes = emud_charge_bytes(d->window);
 	own = d->own;
