@@ -54,7 +54,8 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	d->window =
 		rule && rule->window != EMUD_GUESS ? rule->window : emud_guess_class(dev);
 	/* Ignored, or nobody asked for the class. */
-	if (d->window > EMUD_WINDOW_INTERNAL || !emud_config.threshold[d->window])
+	if (d->window > EMUD_WINDOW_INTERNAL ||
+	    !emud_config.threshold[emud_bound(d->window, EMUD_WINDOWS)])
 		d->window = EMUD_WINDOW_NONE;
 	d->own = rule ? rule->own : EMUD_WINDOW_NONE;
 	d->charge_bytes = emud_charge_bytes(d->window);
