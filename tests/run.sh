@@ -18,7 +18,14 @@ if [ "${1-}" = --full ]; then
 fi
 export CARGO_TERM_COLOR=never
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+jobs=$(mktemp -d)
+pool=
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+    [ -z "$pool" ] || pkill -TERM -P "$pool" 2>/dev/null
+    rm -rf "$log" "$jobs"
+}
+trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 passed=0
@@ -60,7 +67,7 @@ clang_format() { clang-format --dry-run -Werror bpf/*.[ch] monitor/bpf/*.[ch]; }
 # Timing does not bear a neighbour: live tests run one after the other.
 run_target() {
     local threads=()
-    [ "$1" != live ] || threads=(--test-threads=1)
+    case $1 in live | monitor) threads=(--test-threads=1) ;; esac
     cargo test --locked --test "$1" -- "${threads[@]}" "${extra[@]}"
 }
 
@@ -75,17 +82,47 @@ done
 if [ "${1-}" = --full ]; then
     stage timings cargo test --locked --release --lib -- --ignored --test-threads=1
 fi
-if [ -x tests/vm/live.sh ]; then
-    # The programs that were tested here are tested there, too; live.sh would build others.
+
+# The programs that were tested here are tested in guest kernels, too; the scripts would build others.
+program() {
+    cargo test --locked --test "$1" --no-run --message-format=json 2>/dev/null |
+        jq -r --arg name "$1" 'select(.target.name? == $name and .executable).executable'
+}
+
+# Guests are one CPU each, with clocks that count instructions: two at a time, in any order, do not
+# disturb one another.
+start_guests() {
+    local guest
     EMUD_BIN=$PWD/target/debug/emud
-    EMUD_LIVE=$(cargo test --locked --test live --no-run --message-format=json 2>/dev/null |
-        jq -r 'select(.target.name? == "live" and .executable).executable')
-    export EMUD_BIN EMUD_LIVE
-    stage kernels tests/vm/kernels.sh "${guests[@]}"
+    EMUD_LIVE=$(program live)
+    EMUD_MONITOR=$(program monitor)
+    export EMUD_BIN EMUD_LIVE EMUD_MONITOR jobs
     for guest in "${guests[@]}"; do
-        stage "guest $guest" tests/vm/live.sh "$guest"
+        printf '%s\n' "live.sh --engine hold $guest" "live.sh --engine fq $guest" "monitor.sh $guest"
+    done >"$jobs/list"
+    # shellcheck disable=SC2016 # for the shells that xargs starts
+    xargs -P 2 -a "$jobs/list" -d '\n' -I JOB sh -c '
+        status=0
+        tests/vm/JOB >"$jobs/JOB.log" 2>&1 </dev/null || status=$?
+        echo "$status" >"$jobs/JOB.new" && mv "$jobs/JOB.new" "$jobs/JOB.status"' &
+    pool=$!
+}
+
+# Waits for the end of a guest and says what it said.
+guest() {
+    while [ ! -e "$jobs/$1.status" ]; do
+        kill -0 "$pool" 2>/dev/null || [ -e "$jobs/$1.status" ] || return 70
+        sleep 1
     done
-fi
+    cat "$jobs/$1.log"
+    return "$(cat "$jobs/$1.status")"
+}
+
+stage kernels tests/vm/kernels.sh "${guests[@]}"
+start_guests
+while read -r job; do
+    stage "guest: $job" guest "$job"
+done <"$jobs/list"
 
 echo "total $((SECONDS / 60)) min $((SECONDS % 60)) s"
 [ ${#broken[@]} -eq 0 ] || printf 'failed: %s\n' "${broken[@]}"

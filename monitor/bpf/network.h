@@ -77,8 +77,7 @@ static __always_inline struct emud_dev *emud_dev_of(struct emud_tx *tx,
 	__u64 i = emud_bound(emud_hash(emud_scalar(&tx->scratch, dev)), EMUD_DEVS);
 	struct emud_dev *d = &tx->devs[i];
 
-	if (unlikely(d->dev != (__u64)dev || d->ifindex != (__u32)dev->ifindex ||
-		     d->net != (__u64)dev->nd_net.net))
+	if (unlikely(d->dev != (__u64)dev || d->net != (__u64)dev->nd_net.net))
 		emud_learn_dev(d, dev);
 	return d;
 }
@@ -102,10 +101,15 @@ static __always_inline struct emud_who emud_who_sends(const struct sk_buff *skb,
 	return emud_who_task(bpf_get_current_task_btf(), scratch);
 }
 
-/* Puts what a device sent into the part of the one who sends. */
-static __always_inline void emud_charge_dev(struct emud_dev *d, __u32 cpu,
+/* Puts what a device sent into the part of the one who sends. Whether it is still
+ * the device that was learnt, and not another at its address, is asked here only:
+ * the index is in a cache line that sending has no need of. */
+static __always_inline void emud_charge_dev(struct emud_dev *d,
+					    const struct net_device *dev, __u32 cpu,
 					    const struct emud_who *who)
 {
+	if (unlikely(d->ifindex != (__u32)dev->ifindex))
+		emud_learn_dev(d, dev);
 	if (d->window != EMUD_WINDOW_NONE)
 		emud_charge_window(d->window, cpu, who, d->uncharged);
 	if (unlikely(d->own != EMUD_WINDOW_NONE))
@@ -114,7 +118,8 @@ static __always_inline void emud_charge_dev(struct emud_dev *d, __u32 cpu,
 }
 
 /* Another one sends by the device than before. */
-static __always_inline void emud_dev_turn(struct emud_dev *d, __u32 cpu,
+static __always_inline void emud_dev_turn(struct emud_dev *d,
+					  const struct net_device *dev, __u32 cpu,
 					  const struct emud_who *who)
 {
 	if (d->uncharged && d->window != EMUD_WINDOW_NONE)
@@ -124,7 +129,7 @@ static __always_inline void emud_dev_turn(struct emud_dev *d, __u32 cpu,
 	d->uncharged = 0;
 	d->group = who->key;
 	/* A slot, while the group can be named. */
-	emud_charge_dev(d, cpu, who);
+	emud_charge_dev(d, dev, cpu, who);
 }
 
 static __always_inline void emud_sent(struct emud_tx *tx, struct emud_dev *d, __u32 cpu,
@@ -146,7 +151,7 @@ static __always_inline void emud_transmitted(struct emud_tx *tx, __u32 cpu,
 	if (unlikely(d->uncharged >= d->charge_bytes)) {
 		struct emud_who who = {.key = d->net, .net = d->net};
 
-		emud_charge_dev(d, cpu, &who);
+		emud_charge_dev(d, dev, cpu, &who);
 	}
 	emud_sent(tx, d, cpu, len);
 }
@@ -161,10 +166,10 @@ static __always_inline void emud_offered(struct emud_tx *tx, __u32 cpu,
 	__u32 len = skb->len;
 
 	if (unlikely(who.key != d->group))
-		emud_dev_turn(d, cpu, &who);
+		emud_dev_turn(d, dev, cpu, &who);
 	d->uncharged += len;
 	if (unlikely(d->uncharged >= d->charge_bytes))
-		emud_charge_dev(d, cpu, &who);
+		emud_charge_dev(d, dev, cpu, &who);
 	emud_sent(tx, d, cpu, len);
 }
 
