@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A contention episode has a beginning and an end: both are told, with the right times.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::lab::Verdict;
+use crate::load::{Load, numbers};
+use crate::place::{SlowDisk, Swap, Wires};
+use crate::stats::median;
+use crate::watch::{Ended, Line, Watch};
+use crate::{bandwidth, clock};
+
+const MS: u64 = 1_000_000;
+const PATIENCE: Duration = Duration::from_secs(3);
+const TRIALS: u32 = 7;
+
+/// How far the told times are from the planted ones, ms.
+#[derive(Default)]
+struct Errors {
+    since: Vec<f64>,
+    until: Vec<f64>,
+}
+
+impl Errors {
+    /// An alarm and its end against when contention began and ended.
+    fn add(
+        &mut self,
+        verdict: &mut Verdict,
+        watch: &Watch,
+        alarm: Option<Line>,
+        planted: (u64, u64),
+    ) {
+        let Some(alarm) = alarm else {
+            verdict.same("an alarm came", true, false);
+            return;
+        };
+        let Some(clear) = watch.clear(&alarm, PATIENCE) else {
+            verdict.same("its end came", true, false);
+            return;
+        };
+        let number = |name: &str| clear.number(name);
+        let (since, until) = (number("/since_mono_ns"), number("/until_mono_ns"));
+        let same = |a: &Line, b: &Line, name: &str| a.json[name] == b.json[name];
+        if !same(&alarm, &clear, "resource") || !same(&alarm, &clear, "scope") {
+            verdict.same("alarm and end are of one thing", true, false);
+        }
+        if number("/duration_ns") != until - since || clear.mono_ns() < until {
+            verdict.same("the times agree", true, false);
+        }
+        let error = |told: u64, planted: u64| (told as f64 - planted as f64) / MS as f64;
+        self.since.push(error(since, planted.0));
+        self.until.push(error(until, planted.1));
+    }
+
+    /// The median is not the load of this machine; what is told must be right to `within_ms`.
+    fn judge(&self, verdict: &mut Verdict, what: &str, within_ms: f64) {
+        println!("    {what}: since off by {:.3?} ms", self.since);
+        println!("    {what}: until off by {:.3?} ms", self.until);
+        if !self.since.is_empty() {
+            verdict.near(
+                &format!("{what}: since, ms off"),
+                0.0,
+                median(&self.since),
+                within_ms,
+            );
+            verdict.near(
+                &format!("{what}: until, ms off"),
+                0.0,
+                median(&self.until),
+                within_ms,
+            );
+        }
+    }
+}
+
+/// Alarms and ends pair up, one after the other.
+fn paired(verdict: &mut Verdict, ended: &Ended) {
+    let episodes = |kind| -> Vec<u64> {
+        let of = ended.of(kind);
+        of.iter().map(|line| line.number("/episode")).collect()
+    };
+    let (mut begun, mut over) = (episodes("alarm"), episodes("clear"));
+    begun.sort_unstable();
+    over.sort_unstable();
+    verdict.same("as many ends as alarms", &begun, &over);
+    begun.dedup();
+    verdict.same("each episode has its number", over.len(), begun.len());
+}
+
+pub fn cpu() {
+    let mut verdict = Verdict::default();
+    let mut errors = Errors::default();
+    let cpu = clock::spare_cpu();
+    let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", "60ms", "--limit", "1000"]);
+    let mut load = Load::start("cpu", &[("cpu", &cpu)]);
+    for trial in 0..TRIALS {
+        sleep(Duration::from_millis(50));
+        let mark = watch.mark();
+        let spun = load.ask(&format!("spin {}", u64::from(100 + 40 * trial) * MS));
+        let alarm = watch.next(mark, PATIENCE, |line| line.is_busy_cpu(&cpu));
+        errors.add(&mut verdict, &watch, alarm, (spun[0], spun[1]));
+    }
+    errors.judge(&mut verdict, "cpu", 1.0);
+    paired(&mut verdict, &watch.end());
+    verdict.end();
+}
+
+pub fn disk() {
+    let mut verdict = Verdict::default();
+    let mut errors = Errors::default();
+    let disk = SlowDisk::new(Duration::from_millis(150));
+    let watch = Watch::alone(&["--only", "disk", "--disk-theta", "60ms", "--limit", "1000"]);
+    let mut load = disk.load(&[("len", "4096")]);
+    for _ in 0..TRIALS {
+        sleep(Duration::from_millis(20));
+        let mark = watch.mark();
+        load.say("one");
+        let alarm = watch.alarm(mark, "disk", PATIENCE);
+        let read = numbers(&load.hear());
+        errors.add(&mut verdict, &watch, alarm, (read[0], read[1]));
+    }
+    errors.judge(&mut verdict, "disk", 1.0);
+    paired(&mut verdict, &watch.end());
+    verdict.end();
+}
+
+/// Above the threshold for a known time. The rate over a window falls below it when so much of the window is empty
+/// that the rest is less: by the shape of the load, (1 - threshold/rate) of a window after the last frame.
+pub fn network() {
+    let mut verdict = Verdict::default();
+    let mut errors = Errors::default();
+    let wires = Wires::external("mphys");
+    let window_ms = 20;
+    let (threshold, rate) = (bandwidth(40_000_000), bandwidth(80_000_000));
+    let watch = Watch::alone(&[
+        "--only",
+        "network",
+        "--class",
+        "mphys=external",
+        "--external",
+        &format!("{threshold}bit/s"),
+        "--network-window",
+        &format!("{window_ms}ms"),
+        "--limit",
+        "1000",
+    ]);
+    let mut load = wires.load(&[]);
+    for trial in 0..TRIALS {
+        sleep(Duration::from_millis(100));
+        let mark = watch.mark();
+        let begin = load.ask(&format!("rate {rate}"))[0];
+        sleep(Duration::from_millis(u64::from(100 + 20 * trial)));
+        let end = load.ask("rate 0")[0];
+        let alarm = watch.alarm(mark, "network", PATIENCE);
+        let half = window_ms * MS / 2;
+        // An episode begins with the window in which the threshold was reached, half of it silent.
+        errors.add(&mut verdict, &watch, alarm, (begin - half, end + half));
+    }
+    errors.judge(&mut verdict, "network", window_ms as f64 / 2.0);
+    paired(&mut verdict, &watch.end());
+    verdict.end();
+}
+
+/// Pages go out for a known time; contention is over one window after the last.
+pub fn memory() {
+    let mut verdict = Verdict::default();
+    let mut errors = Errors::default();
+    let _swap = Swap::new(64);
+    let window_ms = 20;
+    let watch = Watch::alone(&[
+        "--only",
+        "memory",
+        "--memory-window",
+        &format!("{window_ms}ms"),
+        "--limit",
+        "1000",
+    ]);
+    let mut load = Load::start("memory", &[]);
+    load.say("map 64");
+    load.hear();
+    for _ in 0..TRIALS {
+        sleep(Duration::from_millis(100));
+        let mark = watch.mark();
+        let paged = load.ask("out 64");
+        let alarm = watch.next(mark, PATIENCE, |line| {
+            line.is("alarm") && line.criterion() == "page-out"
+        });
+        load.ask("in 64");
+        let over = paged[2] + window_ms * MS;
+        // The window that holds the first page began up to its length before it.
+        errors.add(
+            &mut verdict,
+            &watch,
+            alarm,
+            (paged[0] - window_ms * MS / 2, over),
+        );
+    }
+    errors.judge(&mut verdict, "memory", window_ms as f64 / 2.0);
+    paired(&mut verdict, &watch.end());
+    verdict.end();
+}
