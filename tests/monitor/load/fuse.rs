@@ -35,6 +35,8 @@ const OPEN_DIRECT_IO: u32 = 1;
 const INIT_MAX_PAGES: u32 = 1 << 22;
 /// Of one read; M's are 256 KiB.
 const MAX_PAGES: u16 = 256;
+/// Of one write, of which there are none: a request must fit into what is read.
+const MOST_WRITTEN: u32 = 4096;
 /// How often to look for commands, ns.
 const GLANCE_NS: u64 = 1_000_000;
 
@@ -149,9 +151,14 @@ impl Server {
     }
 
     fn serve(&mut self) {
-        let mut request = vec![0u8; 1 << 20];
-        let Ok(len) = self.device.read(&mut request) else {
-            return;
+        let mut request = [0u8; MOST_WRITTEN as usize + 8192];
+        let len = match self.device.read(&mut request) {
+            Ok(len) => len,
+            // Who asked is gone.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EAGAIN)) => return,
+            // Unmounted.
+            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => std::process::exit(0),
+            Err(e) => panic!("/dev/fuse: {e}"),
         };
         let request = &request[..len];
         let (opcode, unique) = (word(request, 4), long(request, 8));
@@ -207,7 +214,7 @@ fn init() -> [u8; 64] {
     body[12..16].copy_from_slice(&INIT_MAX_PAGES.to_ne_bytes());
     body[16..18].copy_from_slice(&64u16.to_ne_bytes());
     body[18..20].copy_from_slice(&64u16.to_ne_bytes());
-    body[20..24].copy_from_slice(&(1u32 << 20).to_ne_bytes());
+    body[20..24].copy_from_slice(&MOST_WRITTEN.to_ne_bytes());
     body[24..28].copy_from_slice(&1u32.to_ne_bytes());
     body[28..30].copy_from_slice(&MAX_PAGES.to_ne_bytes());
     body
