@@ -18,6 +18,7 @@ mod latency;
 mod load;
 mod place;
 mod quiet;
+mod refusal;
 mod robust;
 mod shares;
 #[path = "../live/stats.rs"]

@@ -119,13 +119,15 @@ pub fn memory() {
         "--page-outs",
         "50",
     ]);
-    let mut load = Load::start("memory", &[]);
+    let mut load = Load::start("memory", &[("cpu", &clock::spare_cpu())]);
     load.say("map 40");
     load.hear();
     let until = clock::now() + dwell().as_nanos() as u64;
     while clock::now() < until {
-        verdict.same("pages out", 40, load.ask("out 40")[3]);
-        verdict.same("pages in", 40, load.ask("in 40")[3]);
+        let moved = ["out 40", "in 40"].map(|command| load.ask(command)[3]);
+        if moved != [40, 40] {
+            verdict.same("pages out and in", [40, 40], moved);
+        }
         sleep(WINDOW + Duration::from_millis(10));
     }
     clean(&mut verdict, "80 %", "memory", &watch.end());

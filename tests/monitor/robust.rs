@@ -70,14 +70,10 @@ pub fn killed() {
         let took = wait_until("all of it is gone", PATIENCE, || bpf().is_disjoint(&during));
         println!("    {case}: {} gone after {took:?}", during.len());
         // Another may follow on the same socket, whatever the dead one left there.
-        let again = Watch::spawn(
+        let again = Watch::spawn_at(
             std::process::Command::new(crate::lab::emud_path()),
-            &[
-                "--duration",
-                "100ms",
-                "--socket",
-                &socket.display().to_string(),
-            ],
+            socket,
+            &["--duration", "100ms"],
         );
         let ended = again.wait(PATIENCE);
         verdict.same(
@@ -145,7 +141,7 @@ pub fn cgroups_come_and_go() {
     const BURSTS: usize = 50;
     let mut verdict = Verdict::default();
     let wires = Wires::external("mphys");
-    let rate = bandwidth(40_000_000);
+    let rate = bandwidth(8_000_000);
     let watch = Watch::alone(&[
         "--only",
         "cpu,network",
@@ -155,13 +151,16 @@ pub fn cgroups_come_and_go() {
         "mphys=external",
         "--external",
         &format!("{rate}bit/s"),
+        "--network-window",
+        "50ms",
         "--group-by",
         "cgroup",
         "--limit",
         "1000",
     ]);
-    // Fills a window of 10 ms with frames of 1500 bytes, and half of it again.
-    let burst = format!("burst {} 1", rate * 15 / 1000 / 8 / 1500);
+    // Of 1500 bytes, so many fill a window.
+    let frames = (rate / 20 / 8).div_ceil(1500);
+    let burst = format!("burst {} 1", frames * 3 / 2);
     let (mut passing, mut load) = (wires.load(&[("len", "60")]), wires.load(&[]));
     let held = cgroups_held();
     let mut early = 0;
@@ -171,12 +170,12 @@ pub fn cgroups_come_and_go() {
             early = resident(watch.pid());
         }
         if number.is_multiple_of(COUNT / BURSTS) {
-            sleep(Duration::from_millis(30));
+            sleep(Duration::from_millis(120));
             load.ask(&burst);
         }
     }
     drop((passing, load));
-    sleep(Duration::from_millis(50));
+    sleep(Duration::from_millis(120));
     verdict.same("alarms", BURSTS, watch.alarms_since(0).len());
     // A name alone would be more than this for each of them.
     let grown = resident(watch.pid()).saturating_sub(early);
@@ -196,7 +195,6 @@ pub fn cgroups_come_and_go() {
         .iter()
         .map(|group| wires.load(&[("cgroups", &group.folders())]));
     let (mut seventy, mut thirty) = (loads.next().unwrap(), loads.next().unwrap());
-    let frames = (rate / 100 / 8).div_ceil(1500);
     thirty.ask(&format!("burst {} 1", frames * 3 / 10));
     seventy.ask(&format!("burst {} 1", frames - frames * 3 / 10));
     let alarm = watch.alarm(mark, "network", PATIENCE).expect("an alarm");

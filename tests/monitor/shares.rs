@@ -155,7 +155,9 @@ pub fn memory() {
         let mut loads: Vec<Load> = (0..2)
             .map(|i| {
                 let folders = groups[i].folders();
-                let mut load = Load::start("memory", &[("name", names[i]), ("cgroups", &folders)]);
+                let cpu = clock::spare_cpu();
+                let options = [("name", names[i]), ("cgroups", &*folders), ("cpu", &*cpu)];
+                let mut load = Load::start("memory", &options);
                 load.say("map 128");
                 load.hear();
                 load

@@ -129,8 +129,13 @@ impl Watch {
     }
 
     /// Starts one.
-    pub fn spawn(mut command: Command, options: &[&str]) -> Self {
+    pub fn spawn(command: Command, options: &[&str]) -> Self {
         let socket = std::env::temp_dir().join(place::unique("socket"));
+        Self::spawn_at(command, socket, options)
+    }
+
+    /// Starts one with this socket.
+    pub fn spawn_at(mut command: Command, socket: PathBuf, options: &[&str]) -> Self {
         let mut child = command
             .args(["monitor", "--json", "--socket"])
             .arg(&socket)

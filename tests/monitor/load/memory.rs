@@ -3,6 +3,7 @@
 //!
 //! `write MIB`: writes a region of that size over and over (M); says when it has begun.
 //! `map PAGES`: takes that many pages, none of them alike.
+//! On one CPU only (option `cpu`): a page that another CPU has just put into use is left out by the kernel.
 //! `out PAGES`: has the kernel write the first so many of them to swap; says when that was asked for, when the last
 //! one was, when it was done, and how many pages the kernel counted (of the whole machine).
 //! `in PAGES`: reads them again; says the same.
