@@ -8,7 +8,7 @@ use crate::lab::Verdict;
 use crate::load::{Load, numbers};
 use crate::place::{SlowDisk, Swap, Wires};
 use crate::stats::median;
-use crate::watch::{Ended, Line, Watch};
+use crate::watch::{Line, Watch};
 use crate::{bandwidth, clock};
 
 const MS: u64 = 1_000_000;
@@ -67,7 +67,10 @@ impl Errors {
 }
 
 /// Alarms and ends pair up, of those that the test is about.
-fn paired(verdict: &mut Verdict, ended: &Ended, about: impl Fn(&Line) -> bool) {
+fn paired(verdict: &mut Verdict, watch: Watch, about: impl Fn(&Line) -> bool) {
+    // Any window is over by then.
+    sleep(Duration::from_millis(100));
+    let ended = watch.end();
     let episodes = |kind| -> Vec<u64> {
         let of = ended.of(kind);
         let of = of.iter().filter(|line| about(line));
@@ -97,9 +100,8 @@ pub fn cpu() {
     errors.judge(&mut verdict, "cpu", 0.0);
     // Ends its last episode, whatever else runs there.
     drop(load);
-    sleep(Duration::from_millis(50));
     let here = |line: &Line| line.json["scope"]["cpu"].as_u64() == cpu.parse().ok();
-    paired(&mut verdict, &watch.end(), here);
+    paired(&mut verdict, watch, here);
     verdict.end();
 }
 
@@ -118,7 +120,7 @@ pub fn disk() {
         errors.add(&mut verdict, &watch, alarm, (read[0], read[1]));
     }
     errors.judge(&mut verdict, "disk", 0.0);
-    paired(&mut verdict, &watch.end(), |_| true);
+    paired(&mut verdict, watch, |_| true);
     verdict.end();
 }
 
@@ -159,7 +161,7 @@ pub fn network() {
         let longest_ms = window_ms as f64 / (2.0 - 0.2);
         errors.judge(&mut verdict, &format!("network, {name}"), longest_ms);
     }
-    paired(&mut verdict, &watch.end(), |_| true);
+    paired(&mut verdict, watch, |_| true);
     verdict.end();
 }
 
@@ -194,6 +196,6 @@ pub fn memory() {
     }
     // Of one page in a window: until it is a window old.
     errors.judge(&mut verdict, "memory", window_ms as f64);
-    paired(&mut verdict, &watch.end(), |_| true);
+    paired(&mut verdict, watch, |_| true);
     verdict.end();
 }
