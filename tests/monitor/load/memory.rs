@@ -6,7 +6,7 @@
 //! On one CPU only (option `cpu`): a page that another CPU has just put into use is left out by the kernel.
 //! `out PAGES`: has the kernel write the first so many of them to swap; says when that was asked for, when the last
 //! one was, when it was done, and how many pages the kernel counted (of the whole machine).
-//! `in PAGES`: reads them again; says the same.
+//! `in PAGES`: reads them again; says the same. Both wait for a moment without paging of others.
 //! `map-file PATH`: maps a file that is not in memory and reads all its pages; says how many major faults
 //! that were.
 
@@ -121,13 +121,29 @@ fn keep_writing(mib: usize) {
 
 /// All but the last page, then the last one: so its time is known.
 fn timed(counter: &str, count: usize, work: impl Fn(usize, usize)) -> String {
-    let counted = vmstat(counter);
+    let counted = when_quiet(counter);
     let first = now();
     work(0, count - 1);
     let last = now();
     work(count - 1, 1);
     let end = now();
     format!("paged {first} {last} {end} {}", vmstat(counter) - counted)
+}
+
+/// A machine may page of its own accord, in bursts. Waits until it has not done so for a while; the
+/// counter then.
+fn when_quiet(counter: &str) -> u64 {
+    const QUIET_NS: u64 = 60_000_000;
+    let both = || (vmstat("pswpin"), vmstat("pswpout"));
+    let (mut since, mut seen) = (now(), both());
+    while now() < since + QUIET_NS {
+        sleep_until(now() + QUIET_NS / 30);
+        let counted = both();
+        if counted != seen {
+            (since, seen) = (now(), counted);
+        }
+    }
+    vmstat(counter)
 }
 
 /// A counter of the kernel.
@@ -156,6 +172,8 @@ fn map_file(path: &str) {
             0,
         );
         assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        // Each page by itself: nothing is read ahead.
+        libc::madvise(at, len, libc::MADV_RANDOM);
         at as usize
     };
     let before = major_faults();

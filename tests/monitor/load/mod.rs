@@ -21,6 +21,9 @@ use crate::clock;
 /// Tells this program to be a load.
 pub const ARGUMENT: &str = "--load";
 
+/// The command of a load begins with this, unless it was given another name.
+pub const COMMAND: &str = "mon-";
+
 /// No load takes longer over a single command than this.
 const LONGEST: Duration = Duration::from_secs(120);
 
@@ -123,7 +126,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> ExitCode {
             })
             .collect(),
     );
-    enter(&options);
+    enter(&kind, &options);
     let commands = commands();
     settle(&options);
     match kind.as_str() {
@@ -138,18 +141,17 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 /// What holds for the whole process.
-fn enter(options: &Options) {
+fn enter(kind: &str, options: &Options) {
     // SAFETY: plain system calls.
     unsafe {
         // A test that dies takes its loads along.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
     }
-    if let Some(name) = options.text("name") {
-        let name = std::ffi::CString::new(name).expect("no NUL");
-        // SAFETY: the name outlives the call.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-    }
+    let name = (options.text("name")).map_or_else(|| format!("{COMMAND}{kind}"), str::to_owned);
+    let name = std::ffi::CString::new(name).expect("no NUL");
+    // SAFETY: the name outlives the call.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     for group in options
         .text("cgroups")
         .into_iter()
