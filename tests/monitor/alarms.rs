@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What happens with alarms: the limit, the exit code, and all that hangs on them.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -10,9 +11,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::clock;
 use crate::lab::{Verdict, emud_path, run, wait_until};
 use crate::load::Load;
-use crate::place::{Scratch, Wires};
+use crate::place::{Scratch, Swap, Wires};
 use crate::refusal::Refusal;
 use crate::watch::{Ended, Line, SEEN, Watch};
 
@@ -165,6 +167,30 @@ pub fn limit() {
     verdict.end();
 }
 
+/// Half a criterion can be off: it is silent, and the other half is not.
+pub fn off() {
+    let mut verdict = Verdict::default();
+    let (watch, _external, mut load) = burst_watch(&["--page-ins", "off"]);
+    let internal = Wires::new(&["mveth"]);
+    bursts(&mut internal.load(&[]), 5);
+    let _swap = Swap::new(64);
+    let mut memory = Load::start("memory", &[("cpu", &clock::spare_cpu())]);
+    memory.say("map 64");
+    memory.hear();
+    let moved = ["out 64", "in 64"].map(|command| memory.ask(command)[3]);
+    verdict.same("pages out and in", [64, 64], moved);
+    bursts(&mut load, 1);
+    let told = watch
+        .alarms_since(0)
+        .into_iter()
+        .map(|line| line.criterion());
+    let told: BTreeSet<String> = told.collect();
+    let wanted = BTreeSet::from(["network external", "page-out"].map(str::to_owned));
+    verdict.same("what alarmed", wanted, told);
+    watch.end();
+    verdict.end();
+}
+
 /// It ends by itself at the n-th alarm.
 pub fn stop_after() {
     let mut verdict = Verdict::default();
@@ -249,10 +275,10 @@ pub fn application() {
         "--threshold",
         "10ms",
     ]);
-    let before = crate::clock::now();
+    let before = clock::now();
     run(command.args(["--socket", &socket])).expect(0);
     let alarm = watch.alarm(0, "application", PATIENCE).expect("an alarm");
-    let after = crate::clock::now();
+    let after = clock::now();
     verdict.same("name", "receiver jitter", alarm.text("/scope/name"));
     verdict.same("value", 12_000_000, alarm.number("/value"));
     verdict.same("threshold", 10_000_000, alarm.number("/threshold"));

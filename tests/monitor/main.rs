@@ -34,6 +34,7 @@ const TESTS: &[(&str, fn())] = &[
     ("alarms::application", alarms::application),
     ("alarms::limit", alarms::limit),
     ("alarms::metrics", alarms::metrics),
+    ("alarms::off", alarms::off),
     ("alarms::on_alarm", alarms::on_alarm),
     ("alarms::stop_after", alarms::stop_after),
     ("alarms::unknown_is_not_clean", alarms::unknown_is_not_clean),
