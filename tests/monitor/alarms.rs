@@ -18,7 +18,8 @@ use crate::place::{Scratch, Swap, Wires};
 use crate::refusal::Refusal;
 use crate::watch::{Ended, Line, SEEN, Watch};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than a slow kernel takes to verify the programs.
+const PATIENCE: Duration = Duration::from_secs(20);
 const RESOURCES: [&str; 4] = ["cpu", "network", "memory", "disk"];
 
 /// A monitor that any burst alarms, and the load for bursts.

@@ -2,6 +2,7 @@
 //! Where loads run: namespaces with wires, cgroups, swap, slow disks. All of it goes when the
 //! value does.
 
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -299,8 +300,11 @@ pub struct Swap(MemoryDisk);
 impl Swap {
     pub fn new(mib: u64) -> Self {
         let swap = Self(MemoryDisk::new(mib));
-        let path = swap.0.path();
-        sh(&format!("mkswap {path} >/dev/null; swapon -p 1000 {path}"));
+        sh(&format!("mkswap {} >/dev/null", swap.0.path()));
+        let path = swap.c_path();
+        // SAFETY: the path outlives the call.
+        let done = unsafe { libc::swapon(path.as_ptr(), 0) };
+        assert_eq!(done, 0, "swapon: {}", std::io::Error::last_os_error());
         swap
     }
 
@@ -308,11 +312,17 @@ impl Swap {
     pub fn name(&self) -> String {
         self.0.name()
     }
+
+    fn c_path(&self) -> CString {
+        CString::new(self.0.path()).expect("no NUL")
+    }
 }
 
 impl Drop for Swap {
     fn drop(&mut self) {
-        let _ = Command::new("swapoff").arg(self.0.path()).status();
+        let path = self.c_path();
+        // SAFETY: the path outlives the call.
+        unsafe { libc::swapoff(path.as_ptr()) };
     }
 }
 

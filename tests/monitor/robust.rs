@@ -13,7 +13,8 @@ use crate::load::Load;
 use crate::place::{Group, Wires, hierarchies, unique};
 use crate::watch::{SEEN, Watch};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than a slow kernel takes to verify the programs.
+const PATIENCE: Duration = Duration::from_secs(20);
 const MS: u64 = 1_000_000;
 
 /// Commands of bpf(2) (linux/bpf.h) that tell the next number of a kind.
