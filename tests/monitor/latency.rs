@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How long after a threshold is crossed the line about it can be read on the monitor's standard output. The load
+//! knows when it crossed, so the monitor's own account is not what is measured; it is checked by the same clock.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::lab::Verdict;
+use crate::load::{Load, numbers};
+use crate::place::{MemoryDisk, SlowDisk, Swap, Wires};
+use crate::stats::quantile;
+use crate::watch::{Line, Watch};
+use crate::{bandwidth, clock, trials};
+
+const MS: u64 = 1_000_000;
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Times after the crossing, ms.
+#[derive(Default)]
+struct Times {
+    judged: Vec<f64>,
+    readable: Vec<f64>,
+    missed: usize,
+}
+
+impl Times {
+    fn add(&mut self, crossed_ns: u64, alarm: Option<Line>) {
+        let Some(alarm) = alarm else {
+            self.missed += 1;
+            return;
+        };
+        let after = |t: u64| (t as f64 - crossed_ns as f64) / MS as f64;
+        self.judged.push(after(alarm.mono_ns()));
+        self.readable.push(after(alarm.readable_ns));
+    }
+
+    /// The 99th percentile counts: of fewer than 100 the worst.
+    fn judge(&self, verdict: &mut Verdict, what: &str, bounds: &Bounds) {
+        verdict.same(&format!("{what}: alarms that did not come"), 0, self.missed);
+        if self.judged.is_empty() {
+            return;
+        }
+        let three = |times: &[f64]| {
+            let [least, median, most] = [0.0, 0.5, 0.99].map(|share| quantile(times, share));
+            format!("{least:.3} {median:.3} {most:.3}")
+        };
+        println!(
+            "    {what}: {} trials, ms after the crossing (least, median, 99th percentile): \
+             judged {}, readable {}",
+            self.judged.len(),
+            three(&self.judged),
+            three(&self.readable),
+        );
+        if let Some(least_ms) = bounds.least_ms {
+            let least = quantile(&self.judged, 0.0);
+            verdict.at_least(&format!("{what}: judged, ms"), least_ms, least);
+        }
+        for (name, times, bound_ms) in [
+            ("judged", &self.judged, bounds.judged_ms),
+            ("readable", &self.readable, bounds.readable_ms),
+        ] {
+            if let Some(bound_ms) = bound_ms {
+                let what = format!("{what}: {name}, 99th percentile, ms");
+                verdict.at_most(&what, bound_ms, quantile(times, 0.99));
+            }
+        }
+    }
+}
+
+/// What is asked of the times after a crossing.
+struct Bounds {
+    least_ms: Option<f64>,
+    judged_ms: Option<f64>,
+    readable_ms: Option<f64>,
+}
+
+impl Bounds {
+    /// What happens at an event of the load, which looked at the clock before.
+    const EVENT: Self = Self {
+        least_ms: Some(0.0),
+        judged_ms: None,
+        readable_ms: Some(2.0),
+    };
+
+    /// A CPU is busy a little before its load can look at the clock.
+    fn cpu(watch: &Watch) -> Self {
+        let tick_ms = watch.tick_ns() as f64 / 1e6;
+        Self {
+            least_ms: None,
+            judged_ms: Some(tick_ms + 1.0),
+            // With the only CPU taken nobody can read.
+            readable_ms: (clock::cpus() > 1).then_some(tick_ms + 2.0),
+        }
+    }
+}
+
+/// By its own account, too, the monitor has waited until theta was over.
+fn not_early(verdict: &mut Verdict, alarm: Option<&Line>) {
+    let Some(alarm) = alarm else { return };
+    let waited = alarm.mono_ns() - alarm.number("/since_mono_ns");
+    if alarm.number("/value") != waited || waited < alarm.number("/threshold") {
+        verdict.same("busy for theta", true, false);
+        println!("    {}", alarm.json);
+    }
+}
+
+fn ms(n: u64) -> String {
+    format!("{n}ms")
+}
+
+/// A spinner, whose CPU is idle before.
+pub fn cpu() {
+    let mut verdict = Verdict::default();
+    let cpu = clock::spare_cpu();
+    for policy in ["other", "fifo"] {
+        let mut times = Times::default();
+        let mut bounds = None;
+        for theta in [50, 100, 200] {
+            let watch = Watch::alone(&[
+                "--only",
+                "cpu",
+                "--cpu-theta",
+                &ms(theta),
+                "--limit",
+                "1000",
+            ]);
+            bounds = Some(Bounds::cpu(&watch));
+            let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", policy)]);
+            for _ in 0..trials(30) / 6 {
+                sleep(Duration::from_millis(30));
+                let mark = watch.mark();
+                load.say(&format!("spin {}", (theta + 40) * MS));
+                let on_cpu = |line: &Line| line.is_busy_cpu(&cpu);
+                let alarm = watch.next(mark, PATIENCE, on_cpu);
+                let spun = numbers(&load.hear());
+                not_early(&mut verdict, alarm.as_ref());
+                times.add(spun[0] + theta * MS, alarm);
+            }
+            watch.end();
+        }
+        let bounds = bounds.expect("a monitor");
+        times.judge(&mut verdict, &format!("cpu, {policy}"), &bounds);
+    }
+    verdict.end();
+}
+
+/// A task that never yields: no switch tells of it.
+pub fn cpu_never_yields() {
+    let mut verdict = Verdict::default();
+    let cpu = clock::spare_cpu();
+    for policy in ["other", "fifo"] {
+        let mut times = Times::default();
+        let mut bounds = None;
+        for theta in [20, 100, 300] {
+            let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", &ms(theta)]);
+            bounds = Some(Bounds::cpu(&watch));
+            let mark = watch.mark();
+            let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", policy)]);
+            sleep(Duration::from_millis(30));
+            let at = load.ask("shell")[0];
+            let alarm = watch.next(mark, PATIENCE, |line| line.is_busy_cpu(&cpu));
+            drop(load);
+            not_early(&mut verdict, alarm.as_ref());
+            times.add(at + theta * MS, alarm);
+            watch.end();
+        }
+        let what = format!("cpu, while :; do :; done, {policy}");
+        times.judge(&mut verdict, &what, &bounds.expect("a monitor"));
+    }
+    verdict.end();
+}
+
+/// Bursts after silence: the frame that fills the window is known.
+pub fn network() {
+    const LEN: u64 = 1500;
+    let mut verdict = Verdict::default();
+    let mut times = Times::default();
+    let wires = Wires::external("mphys");
+    let mut load = wires.load(&[("len", &LEN.to_string())]);
+    let cases = [(20, 10), (50, 10), (100, 5), (20, 40), (200, 2)];
+    for (mbit_s, window_ms) in cases {
+        let rate = bandwidth(mbit_s * 1_000_000);
+        let watch = Watch::alone(&[
+            "--only",
+            "network",
+            "--class",
+            "mphys=external",
+            "--external",
+            &format!("{rate}bit/s"),
+            "--network-window",
+            &ms(window_ms),
+            "--limit",
+            "1000",
+        ]);
+        let nth = (rate * window_ms).div_ceil(1000 * 8 * LEN);
+        for _ in 0..trials(30) / cases.len() as u32 {
+            sleep(Duration::from_millis(3 * window_ms));
+            let mark = watch.mark();
+            let burst = load.ask(&format!("burst {} {nth}", nth + 10));
+            if burst[1] - burst[0] >= window_ms * MS {
+                verdict.same("the burst fits into the window", true, false);
+            }
+            times.add(burst[1], watch.alarm(mark, "network", PATIENCE));
+        }
+        watch.end();
+    }
+    times.judge(&mut verdict, "network", &Bounds::EVENT);
+    verdict.end();
+}
+
+/// Pages sent to swap and fetched again at known times.
+pub fn memory() {
+    let mut verdict = Verdict::default();
+    let (mut outs, mut ins) = (Times::default(), Times::default());
+    let swap = Swap::new(64);
+    let ignored = format!("{}=ignored", swap.name());
+    let mut load = Load::start("memory", &[("cpu", &clock::spare_cpu())]);
+    load.say("map 256");
+    assert_eq!(load.hear(), "mapped");
+    for threshold in [1, 8, 32] {
+        let pages = threshold.to_string();
+        let watch = Watch::alone(&[
+            "--only",
+            "memory",
+            "--page-ins",
+            &pages,
+            "--page-outs",
+            &pages,
+            "--disk",
+            &ignored,
+            "--limit",
+            "1000",
+        ]);
+        for _ in 0..trials(30) / 3 {
+            for (command, times) in [("out", &mut outs), ("in", &mut ins)] {
+                sleep(Duration::from_millis(30));
+                let mark = watch.mark();
+                let paged = load.ask(&format!("{command} {threshold}"));
+                verdict_on_pages(&mut verdict, command, threshold, paged[3]);
+                let page = format!("page-{command}");
+                let alarm = watch.next(mark, PATIENCE, |line| {
+                    line.is("alarm") && line.criterion() == page
+                });
+                times.add(paged[1], alarm);
+            }
+        }
+        watch.end();
+    }
+    outs.judge(&mut verdict, "memory, page-out", &Bounds::EVENT);
+    ins.judge(&mut verdict, "memory, page-in", &Bounds::EVENT);
+    verdict.end();
+}
+
+/// The load is what it is meant to be only if the kernel has moved these pages.
+fn verdict_on_pages(verdict: &mut Verdict, command: &str, asked: u64, counted: u64) {
+    if asked != counted {
+        verdict.same(&format!("pages {command}"), asked, counted);
+    }
+}
+
+/// A single read that takes longer than allowed: no further event comes.
+pub fn disk() {
+    let mut verdict = Verdict::default();
+    let mut times = Times::default();
+    for theta in [20, 50, 100] {
+        let disk = SlowDisk::new(Duration::from_millis(theta + 60));
+        let watch = Watch::alone(&[
+            "--only",
+            "disk",
+            "--disk-theta",
+            &ms(theta),
+            "--limit",
+            "1000",
+        ]);
+        let mut load = disk.load(&[("len", "4096")]);
+        for _ in 0..trials(30) / 3 {
+            sleep(Duration::from_millis(20));
+            let mark = watch.mark();
+            load.say("one");
+            let alarm = watch.next(mark, PATIENCE, |line| {
+                line.is("alarm") && line.json["scope"]["name"] == disk.name()
+            });
+            let read = numbers(&load.hear());
+            times.add(read[0] + theta * MS, alarm);
+        }
+        // Not one more, as of an episode that has just ended.
+        let told = watch.end().of("alarm").len();
+        verdict.same("alarms", trials(30) as usize / 3, told);
+    }
+    times.judge(&mut verdict, "disk", &Bounds::EVENT);
+    verdict.end();
+}
+
+/// A disk that never answers.
+pub fn disk_stuck() {
+    let mut verdict = Verdict::default();
+    let mut times = Times::default();
+    let disk = SlowDisk::new(Duration::from_millis(1500));
+    for theta in [30, 100, 400] {
+        let watch = Watch::alone(&["--only", "disk", "--disk-theta", &ms(theta)]);
+        let mut load = disk.load(&[("len", "4096")]);
+        let asked = clock::now();
+        load.say("one");
+        let alarm = watch.alarm(0, "disk", PATIENCE);
+        times.add(asked + theta * MS, alarm);
+        let ended = watch.end();
+        verdict.same("no end of the episode was told", 0, ended.of("clear").len());
+        load.hear();
+    }
+    // From before the command on: the load's own way to its read is in it.
+    times.judge(&mut verdict, "disk, stuck", &Bounds::EVENT);
+    verdict.end();
+}
+
+/// A device without a request queue: one write to a compressed memory disk, so large that it takes longer than allowed.
+pub fn disk_of_bios() {
+    let mut verdict = Verdict::default();
+    let mut times = Times::default();
+    let disk = MemoryDisk::new(256);
+    let watch = Watch::alone(&["--only", "disk", "--disk-theta", "5ms", "--limit", "1000"]);
+    let mut load = Load::start("disk", &[("file", &disk.path())]);
+    for _ in 0..trials(30) / 3 {
+        sleep(Duration::from_millis(20));
+        let mark = watch.mark();
+        let wrote = load.ask(&format!("write {}", 64 << 20));
+        if wrote[1] - wrote[0] < 10 * MS {
+            verdict.same("the write takes longer than theta", true, false);
+        }
+        let alarm = watch.next(mark, PATIENCE, |line| {
+            line.is("alarm") && line.json["scope"]["name"] == disk.name()
+        });
+        times.add(wrote[0] + 5 * MS, alarm);
+    }
+    watch.end();
+    // While it writes, the kernel lets nobody else run on that CPU, who might have to tell.
+    let bounds = Bounds {
+        judged_ms: Some(2.0),
+        readable_ms: None,
+        ..Bounds::EVENT
+    };
+    times.judge(&mut verdict, "disk, bios", &bounds);
+    verdict.end();
+}

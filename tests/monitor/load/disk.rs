@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Direct reads from a block device.
+//!
+//! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts).
+//! `one`: a single read; says when it was asked for and when it was there.
+//! `run`: all threads read on and on, 1 us between two reads (M).
+//! `duty COUNT PAUSE_NS`: so many single reads with pauses.
+//! `write BYTES`: one direct write of that size; says when.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::mpsc::Receiver;
+
+use super::{Options, parsed, tell};
+use crate::clock::{now, sleep_until};
+
+/// Between two reads, ns.
+const PAUSE_NS: u64 = 1_000;
+
+/// Where the regions of two threads begin apart, bytes.
+const REGION: u64 = 1 << 20;
+
+/// Memory of its own, aligned for direct input and output, in huge pages where they exist.
+struct Buffer {
+    at: *mut libc::c_void,
+    len: usize,
+}
+
+impl Buffer {
+    fn new(len: usize) -> Self {
+        // SAFETY: a new mapping, which is never undone before the process ends.
+        let at = unsafe {
+            let at = libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+            libc::madvise(at, len, libc::MADV_HUGEPAGE);
+            at
+        };
+        Self { at, len }
+    }
+
+    /// Fills it with what does not compress.
+    fn fill(&mut self) {
+        let mut state = now() | 1;
+        for at in (0..self.len).step_by(8) {
+            // xorshift64 of G. Marsaglia (2003)
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            // SAFETY: within the mapping, whose length is a multiple of the page size.
+            unsafe { self.at.cast::<u8>().add(at).cast::<u64>().write(state) };
+        }
+    }
+
+    fn read(&mut self, file: &File, offset: u64) {
+        // SAFETY: the mapping outlives the call.
+        let got = unsafe { libc::pread(file.as_raw_fd(), self.at, self.len, offset as i64) };
+        // An error is what a device gives that the test has taken away: then the load is over.
+        if got != self.len as isize {
+            eprintln!("read: {got}, {}", std::io::Error::last_os_error());
+            std::process::exit(1);
+        }
+    }
+}
+
+pub fn run(options: &Options, commands: &Receiver<String>) {
+    let path = options.text("file").expect("file=").to_owned();
+    let len: usize = options.number("len", 256 << 10);
+    let threads: u64 = options.number("threads", 1);
+    let stagger_ns: u64 = options.number("stagger", 0);
+    let region: u64 = options.number("region", 0);
+    let file = open(&path, false);
+    let mut buffer = Buffer::new(len);
+    buffer.fill();
+    tell("ready");
+    for command in commands {
+        match parsed(&command) {
+            ("one", _) => {
+                let begin = now();
+                buffer.read(&file, 0);
+                tell(&format!("read {begin} {}", now()));
+            }
+            ("duty", n) => {
+                for _ in 0..n[0] {
+                    buffer.read(&file, 0);
+                    sleep_until(now() + n[1]);
+                }
+                tell("done");
+            }
+            ("run", _) => {
+                let begin = now();
+                for thread in 0..threads {
+                    let path = path.clone();
+                    std::thread::spawn(move || {
+                        sleep_until(begin + thread * stagger_ns);
+                        keep_reading(&path, len, (region + thread) * REGION);
+                    });
+                }
+                tell(&format!("running {begin}"));
+            }
+            ("write", n) => write(&path, n[0] as usize),
+            _ => panic!("{command}"),
+        }
+    }
+}
+
+fn open(path: &str, write: bool) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(write)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn keep_reading(path: &str, len: usize, offset: u64) {
+    let file = open(path, false);
+    let mut buffer = Buffer::new(len);
+    loop {
+        buffer.read(&file, offset);
+        sleep_until(now() + PAUSE_NS);
+    }
+}
+
+fn write(path: &str, len: usize) {
+    let file = open(path, true);
+    let mut buffer = Buffer::new(len);
+    buffer.fill();
+    let begin = now();
+    // SAFETY: the mapping outlives the call.
+    let wrote = unsafe { libc::pwrite(file.as_raw_fd(), buffer.at, len, 0) };
+    assert_eq!(wrote, len as isize, "{}", std::io::Error::last_os_error());
+    tell(&format!("wrote {begin} {}", now()));
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What must not happen: anything left attached, alarms lost in silence, leaks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::bandwidth;
+use crate::lab::{Verdict, wait_until};
+use crate::load::Load;
+use crate::place::{Group, Wires, hierarchies, unique};
+use crate::watch::{SEEN, Watch};
+
+/// Longer than a slow kernel takes to verify the programs.
+const PATIENCE: Duration = Duration::from_secs(20);
+const MS: u64 = 1_000_000;
+
+/// Commands of bpf(2) (linux/bpf.h) that tell the next number of a kind.
+const KINDS: [(&str, libc::c_long); 3] = [("program", 11), ("map", 12), ("link", 31)];
+
+/// What BPF there is in the kernel, of everybody.
+fn bpf() -> BTreeSet<(&'static str, u32)> {
+    let mut all = BTreeSet::new();
+    for (kind, command) in KINDS {
+        let mut number = 0;
+        loop {
+            // start_id, next_id, open_flags
+            let mut ids = [number, 0u32, 0];
+            // SAFETY: the attribute outlives the call.
+            let done = unsafe {
+                libc::syscall(libc::SYS_bpf, command, ids.as_mut_ptr(), size_of_val(&ids))
+            };
+            if done != 0 {
+                let error = std::io::Error::last_os_error();
+                assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{kind}: {error}");
+                break;
+            }
+            number = ids[1];
+            all.insert((kind, number));
+        }
+    }
+    all
+}
+
+/// kill -9, idle and in the middle of alarms, leaves nothing in the kernel.
+pub fn killed() {
+    let mut verdict = Verdict::default();
+    let wires = Wires::external("mphys");
+    let mut load = wires.load(&[]);
+    for case in ["idle", "at once", "in alarms"] {
+        let before = bpf();
+        let watch = Watch::start(&["--class", "mphys=external", "--external", "1Mbit/s"]);
+        match case {
+            "idle" => sleep(Duration::from_millis(300)),
+            "in alarms" => {
+                load.ask("bursts 20 200 2000000");
+            }
+            _ => {}
+        }
+        let during: BTreeSet<_> = bpf().difference(&before).copied().collect();
+        verdict.same(
+            &format!("{case}: programs and maps are there"),
+            [true, true],
+            ["program", "map"].map(|kind| during.iter().any(|(k, _)| *k == kind)),
+        );
+        let socket = watch.socket.clone();
+        watch.kill();
+        // The kernel frees after a grace period.
+        let took = wait_until("all of it is gone", PATIENCE, || bpf().is_disjoint(&during));
+        println!("    {case}: {} gone after {took:?}", during.len());
+        // Another may follow on the same socket, whatever the dead one left there.
+        let again = Watch::spawn_at(
+            std::process::Command::new(crate::lab::emud_path()),
+            socket,
+            &["--duration", "100ms"],
+        );
+        let ended = again.wait(PATIENCE);
+        verdict.same(
+            &format!("{case}: another starts"),
+            1,
+            ended.of("start").len(),
+        );
+    }
+    verdict.end();
+}
+
+/// Cgroups that exist or that something in the kernel still holds.
+fn cgroups_held() -> u64 {
+    let v1 = fs::read_to_string("/proc/cgroups").expect("/proc/cgroups");
+    let v1: u64 = v1
+        .lines()
+        .filter_map(|line| line.split('\t').nth(2)?.parse::<u64>().ok())
+        .sum();
+    let v2 = hierarchies()
+        .iter()
+        .filter_map(|root| fs::read_to_string(root.join("cgroup.stat")).ok())
+        .flat_map(|text| {
+            let numbers = text.lines().filter_map(|line| line.split(' ').nth(1));
+            numbers.filter_map(|n| n.parse().ok()).collect::<Vec<u64>>()
+        })
+        .sum::<u64>();
+    v1 + v2
+}
+
+/// Resident memory of a process, bytes.
+fn resident(pid: u32) -> u64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).expect("its memory");
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+/// Makes and removes a cgroup in every hierarchy; every hundredth has a process for a while.
+fn come_and_go(number: usize, sender: &mut Load) {
+    let name = unique(&format!("passing-{number}"));
+    let folders: Vec<PathBuf> = hierarchies().iter().map(|root| root.join(&name)).collect();
+    for folder in &folders {
+        fs::create_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    }
+    let enter = |folder: &PathBuf, pid: u32| {
+        fs::write(folder.join("cgroup.procs"), pid.to_string()).expect("enter a cgroup");
+    };
+    if number.is_multiple_of(100) {
+        folders
+            .iter()
+            .for_each(|folder| enter(folder, sender.pid()));
+        sender.ask("burst 2 1");
+        hierarchies()
+            .iter()
+            .for_each(|root| enter(root, sender.pid()));
+    }
+    for folder in &folders {
+        fs::remove_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    }
+}
+
+/// Ten thousand cgroups pass by; no alarm is lost, none of them stays, and two new ones still get
+/// their shares.
+pub fn cgroups_come_and_go() {
+    const COUNT: usize = 10_000;
+    const BURSTS: usize = 50;
+    let mut verdict = Verdict::default();
+    let wires = Wires::external("mphys");
+    let rate = bandwidth(8_000_000);
+    let watch = Watch::alone(&[
+        "--only",
+        "cpu,network",
+        "--cpu-theta",
+        "10s",
+        "--class",
+        "mphys=external",
+        "--external",
+        &format!("{rate}bit/s"),
+        "--network-window",
+        "50ms",
+        "--group-by",
+        "cgroup",
+        "--limit",
+        "1000",
+    ]);
+    // Of 1500 bytes, so many fill a window.
+    let frames = (rate / 20 / 8).div_ceil(1500);
+    let burst = format!("burst {} 1", frames * 3 / 2);
+    let (mut passing, mut load) = (wires.load(&[("len", "60")]), wires.load(&[]));
+    let held = cgroups_held();
+    let mut early = 0;
+    for number in 0..COUNT {
+        come_and_go(number, &mut passing);
+        if number == COUNT / 10 {
+            early = resident(watch.pid());
+        }
+        if number.is_multiple_of(COUNT / BURSTS) {
+            sleep(Duration::from_millis(120));
+            load.ask(&burst);
+        }
+    }
+    drop((passing, load));
+    sleep(Duration::from_millis(120));
+    verdict.same("alarms", BURSTS, watch.alarms_since(0).len());
+    // A name alone would be more than this for each of them.
+    let grown = resident(watch.pid()).saturating_sub(early);
+    verdict.at_most(
+        "resident memory more after 9,000 cgroups, bytes a cgroup",
+        29.0,
+        grown as f64 / 9000.0,
+    );
+    wait_until(
+        "the kernel holds no more cgroups than before",
+        PATIENCE,
+        || cgroups_held() <= held,
+    );
+    let groups = [Group::new("seventy"), Group::new("thirty")];
+    let mark = watch.mark();
+    let mut loads = groups
+        .iter()
+        .map(|group| wires.load(&[("cgroups", &group.folders())]));
+    let (mut seventy, mut thirty) = (loads.next().unwrap(), loads.next().unwrap());
+    thirty.ask(&format!("burst {} 1", frames * 3 / 10));
+    seventy.ask(&format!("burst {} 1", frames - frames * 3 / 10));
+    let alarm = watch.alarm(mark, "network", PATIENCE).expect("an alarm");
+    println!("    {}", alarm.json["shares"]);
+    verdict.near(
+        "share after all that",
+        0.7,
+        alarm.share_of(&groups[0].name),
+        0.05,
+    );
+    let ended = watch.end();
+    verdict.same("ring full", 0, ended.end().number("/ring_full"));
+    verdict.same("suppressed", 0, ended.end().number("/suppressed/network"));
+    verdict.end();
+}
+
+/// A monitor that cannot read for a while: what found no room is counted.
+pub fn ring_full() {
+    const DEVICES: usize = 8;
+    let mut verdict = Verdict::default();
+    let names: Vec<String> = (0..DEVICES).map(|i| format!("mveth{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wires = Wires::new(&names);
+    let mut options: Vec<String> = [
+        "--only",
+        "network",
+        "--limit",
+        "1000000",
+        "--network-window",
+        "1ms",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    options.extend(["--internal".into(), "1Mbit/s".into()]);
+    for name in &names {
+        options.extend(["--device".into(), format!("{name}=1Mbit/s")]);
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let watch = Watch::alone(&options);
+    let mut load = wires.load(&[("len", "1500")]);
+    let mut bursts = 0;
+    watch.signal(libc::SIGSTOP);
+    // A frame on each device is 12 Mbit/s in a window of 1 ms.
+    while bursts < 4000 {
+        load.ask(&format!("bursts 1000 {DEVICES} {}", 3 * MS));
+        bursts += 1000;
+    }
+    watch.signal(libc::SIGCONT);
+    sleep(Duration::from_secs(2));
+    let ended = watch.end();
+    let full = ended.end().number("/ring_full");
+    let read = (ended.of("alarm").len() + ended.of("clear").len()) as u64;
+    // Each device and their class began and ended an episode at each burst.
+    let planted = 2 * bursts * (DEVICES as u64 + 1);
+    println!("    {planted} records planted, {read} read, {full} found the ring full");
+    verdict.same("the ring was full", true, full > 0);
+    verdict.at_least(
+        "records read or counted",
+        planted as f64,
+        (read + full) as f64,
+    );
+    let drops = ended.of("drops");
+    verdict.same(
+        "a drops line said so",
+        Some(full),
+        drops.last().map(|line| line.number("/ring_full")),
+    );
+    verdict.same("exit code", SEEN, ended.code);
+    verdict.end();
+}

@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# The tests of the monitor in guest kernels, where null_blk, dummy and cgroup v2 are there and the
+# clock is exact.
+#
+# usage: monitor.sh [SERIES]... [-- ARGUMENT]...     (default: all kernels, all tests)
+#
+# EMUD_BIN and EMUD_MONITOR name the programs to run, else cargo builds them.
+# exit status: 0 when all tests passed on all kernels, 1 otherwise.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+. "$here/common.sh"
+
+# A packet costs a guest about 10 times what it costs this machine.
+rate=${EMUD_MONITOR_RATE:-0.1}
+trials=${EMUD_MONITOR_TRIALS:-30}
+timeout_s=${EMUD_MONITOR_TIMEOUT:-900}
+
+series=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    series="$series $1"
+    shift
+done
+[ $# -eq 0 ] || shift
+
+need cargo
+root=$here/../..
+# Tells the path of the test program, which has a hash in its name.
+built() {
+    cargo test --manifest-path "$root/Cargo.toml" --test monitor --no-run --message-format=json |
+        sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+tests=${EMUD_MONITOR:-$(built monitor)}
+emud=${EMUD_BIN:-$(built emud)}
+for program in "$tests" "$emud"; do
+    [ -x "$program" ] || die 70 "no test program was built"
+done
+
+# One CPU, whose clock counts instructions: what the load of this machine does to a timing is nothing.
+failed=0
+for kernel in ${series:-$all_series}; do
+    "$here/kernels.sh" "$kernel"
+    status=0
+    "$here/run.sh" --icount --memory 1536 --timeout "$timeout_s" \
+        --file "$emud:/usr/bin/emud" --file "$tests:/root/monitor" "$kernel" -- \
+        env EMUD_BIN=/usr/bin/emud EMUD_MONITOR_GUEST=1 EMUD_MONITOR_RATE="$rate" \
+        EMUD_MONITOR_TRIALS="$trials" ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} RUST_BACKTRACE=0 \
+        ./monitor "$@" || status=$?
+    [ "$status" -eq 0 ] || { note "$kernel: FAILED ($status)"; failed=1; }
+done
+exit "$failed"
