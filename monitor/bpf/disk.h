@@ -55,11 +55,18 @@ static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 add
 		struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
 		__u64 was;
 
-		if (!d || !emud_disk_unused(d, now))
+		if (!d)
 			continue;
 		was = d->disk;
-		d->asked = now;
-		if (__sync_val_compare_and_swap(&d->disk, was, address) != was)
+		if (was != address && emud_disk_unused(d, now)) {
+			d->asked = now;
+			was = __sync_val_compare_and_swap(&d->disk, was, address);
+		}
+		/* Another CPU has the device's first request, too: two slots for one
+		 * device would never agree. */
+		if (was == address)
+			return i;
+		if (d->disk != address)
 			continue;
 		emud_learn_disk(d, disk);
 		if (!was)
