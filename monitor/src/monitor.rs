@@ -33,6 +33,8 @@ pub enum MonitorError {
     Btf(#[from] aya::BtfError),
     #[error("cannot load the monitor into the kernel: {0}")]
     Load(#[from] aya::EbpfError),
+    #[error("no permission to load BPF programs; run as root ({0})")]
+    Permission(aya::EbpfError),
     #[error("map {name}: {source}")]
     Map {
         name: &'static str,
@@ -54,11 +56,8 @@ impl MonitorError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) => 64,
-            Self::Load(_) | Self::Map { .. } | Self::Blind(_)
-                if !rustix::process::geteuid().is_root() =>
-            {
-                77
-            }
+            Self::Permission(_) => 77,
+            Self::Map { .. } | Self::Blind(_) if !rustix::process::geteuid().is_root() => 77,
             Self::Btf(_) | Self::Load(_) | Self::Blind(_) => 69,
             Self::Missing(_) => 70,
             Self::Map { .. } | Self::System { .. } => 71,
@@ -296,14 +295,18 @@ fn watch(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
 
 fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
     let cpus = settings.config.cpus;
-    Ok(EbpfLoader::new()
+    EbpfLoader::new()
         .btf(Some(btf))
         .override_global("emud_config", &settings.config, true)
         .map_max_entries("emud_cpus", cpus)
         .map_max_entries("emud_txs", cpus)
         .map_max_entries("emud_cpu_tables", cpus)
         .map_max_entries("emud_window_tables", cpus * settings.windows())
-        .load(abi::MONITOR_OBJECT)?)
+        .load(abi::MONITOR_OBJECT)
+        .map_err(|e| match rustix::process::geteuid().is_root() {
+            true => MonitorError::Load(e),
+            false => MonitorError::Permission(e),
+        })
 }
 
 fn tell_rules(bpf: &mut Ebpf, settings: &Settings) -> Result<(), MonitorError> {

@@ -316,10 +316,28 @@ impl<S: Source> Observation<S> {
             Resource::Application if self.setup.socket.is_some() => Watched::Yes,
             Resource::Application => Watched::Unknown,
             Resource::Emulator if self.links_unknown => Watched::Unknown,
-            resource => self.source.watched(resource),
+            resource => match self.source.watched(resource) {
+                Watched::No => self.watched_by_pressure(resource),
+                watched => watched,
+            },
         };
         let pair = |resource| (resource, watched(resource));
         Resource::ALL.into_iter().map(pair).collect()
+    }
+
+    fn watched_by_pressure(&self, resource: Resource) -> Watched {
+        let criterion = match resource {
+            Resource::Cpu => "cpu",
+            Resource::Memory => "memory",
+            Resource::Disk => "disk",
+            _ => return Watched::No,
+        };
+        let mut hooks = self.setup.psi.iter().flat_map(|(_, hooks)| hooks);
+        match hooks.find(|hook| hook.criterion == criterion) {
+            Some(hook) if hook.refused.is_some() => Watched::Unknown,
+            Some(_) => Watched::Yes,
+            None => Watched::No,
+        }
     }
 }
 

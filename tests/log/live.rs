@@ -100,6 +100,29 @@ fn a_time_ends_the_run_and_the_file_is_as_the_output() {
     assert_seen(out.status.code(), lines.last().unwrap());
 }
 
+/// A window of 2 s needs no capability beside.
+#[test]
+fn pressure_alone_is_watched_or_refused() {
+    let socket = socket("psi");
+    let mut command = emud(&["monitor", "--only", "psi", "--psi", "1s/2s"]);
+    command.args(["--duration", "100ms", "--json", "--socket", &socket]);
+    let out = command.output().unwrap();
+    let code = out.status.code();
+    if !std::path::Path::new("/proc/pressure/cpu").exists() {
+        assert_eq!(code, Some(69), "{out:?}");
+        return;
+    }
+    let lines: Vec<Value> = (out.stdout.split(|byte| *byte == b'\n'))
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_valid(&lines);
+    for resource in ["cpu", "memory", "disk"] {
+        assert_eq!(lines[0]["watched"][resource], "yes", "{resource}");
+    }
+    assert_seen(code, lines.last().unwrap());
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_run() {
     let socket = socket("head");

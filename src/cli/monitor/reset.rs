@@ -9,7 +9,10 @@ use crate::cli::Failure;
 
 /// Let a running monitor raise the alarms anew that have reached their limit
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  emud monitor reset")]
+#[command(after_long_help = "Example:
+  emud monitor reset
+
+Exit codes: 0 done, 64 usage, 66 no monitor runs, 77 only root may.")]
 pub struct Args {
     /// The monitor's socket [default: all monitors that run]
     #[arg(long, value_name = "PATH")]

@@ -16,7 +16,7 @@ use emud::text::Time;
 use emud_monitor::event::Hook;
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
 use emud_monitor::psi::Psi;
-use emud_monitor::{Config, Monitor};
+use emud_monitor::{Config, Monitor, MonitorError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
@@ -112,6 +112,9 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     // Not before: the kernel's verifier works in this thread, too.
     notes.extend(punctual());
     let psi = config.psi.map(Psi::open);
+    if let Some((_, hooks)) = &psi {
+        blind(&config, hooks)?;
+    }
     notes.extend(psi.iter().flat_map(|(_, hooks)| hooks).filter_map(refusal));
     let setup = Setup {
         log: Log::new(Clock::now(), format, stdout, beside),
@@ -142,6 +145,20 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
 fn refusal(hook: &Hook) -> Option<String> {
     let refused = hook.refused.as_ref()?;
     Some(format!("{} was refused: {refused}", hook.hook))
+}
+
+/// As the monitor, if pressure stall information is all that was asked for.
+fn blind(config: &Config, hooks: &[Hook]) -> Result<(), MonitorError> {
+    let other = config.cpu.is_some()
+        || config.network.is_some()
+        || config.memory.is_some()
+        || config.disk.is_some()
+        || config.emulator.is_some();
+    if other || hooks.iter().any(|hook| hook.refused.is_none()) {
+        return Ok(());
+    }
+    let refused: Vec<String> = hooks.iter().filter_map(refusal).collect();
+    Err(MonitorError::Blind(refused.join("\n")))
 }
 
 fn format(args: &Args) -> Format {

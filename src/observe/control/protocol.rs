@@ -56,6 +56,13 @@ struct Emulator {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reset {
+    #[expect(dead_code, reason = "it was looked at before")]
+    r#type: String,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Failure {
     Late,
@@ -88,7 +95,10 @@ pub fn parse(line: &[u8], now_mono_ns: u64, trusted: bool) -> Result<Message, Re
             let report = serde_json::from_value(value).map_err(malformed)?;
             application(report, now_mono_ns)
         }
-        "reset" if trusted => Ok(Message::Reset),
+        "reset" if trusted => {
+            let Reset { .. } = serde_json::from_value(value).map_err(malformed)?;
+            Ok(Message::Reset)
+        }
         "reset" => Err(Refusal::NotAllowed("only root may reset the limits")),
         "emulator" if trusted => {
             let report = serde_json::from_value(value).map_err(malformed)?;
@@ -305,6 +315,8 @@ mod tests {
     #[test]
     fn only_root_resets_and_speaks_for_the_emulator() {
         assert_eq!(read(r#"{"type":"reset"}"#), Ok(Message::Reset));
+        let more = read(r#"{"type":"reset","resource":"cpu"}"#);
+        assert!(matches!(more, Err(Refusal::Malformed(_))), "{more:?}");
         for line in [r#"{"type":"reset"}"#, r#"{"type":"emulator"}"#] {
             let result = parse(line.as_bytes(), 1000, false);
             assert!(matches!(result, Err(Refusal::NotAllowed(_))), "{result:?}");
