@@ -239,6 +239,16 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 	__sync_val_compare_and_swap(&d->since, since, 0);
 }
 
+/* A function of its own, verified once and not for each disk. */
+__noinline int emud_disk_tick(__u32 i, __u64 now)
+{
+	struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
+
+	if (d && d->since && d->theta_ns)
+		emud_disk_judge(d, i, d->since, now, EMUD_HOOK_TICK);
+	return 0;
+}
+
 static __always_inline void emud_disks_tick(__u64 now)
 {
 	struct emud_counters *counters = emud_counts();
@@ -247,16 +257,9 @@ static __always_inline void emud_disks_tick(__u64 now)
 	if (!emud_config.disk_theta_ns || !counters)
 		return;
 	used = counters->disks;
-	for (__u32 n = 0; n < EMUD_DISKS && used; n++, used >>= 1) {
-		struct emud_disk *d;
-		__u32 i = n;
-
-		if (!(used & 1))
-			continue;
-		d = bpf_map_lookup_elem(&emud_disks, &i);
-		if (d && d->since && d->theta_ns)
-			emud_disk_judge(d, i, d->since, now, EMUD_HOOK_TICK);
-	}
+	for (__u32 n = 0; n < EMUD_DISKS && used; n++, used >>= 1)
+		if (used & 1)
+			emud_disk_tick(n, now);
 }
 
 #endif

@@ -145,26 +145,34 @@ static __always_inline void emud_judge(struct emud_window *window, __u32 w, __u3
 	emud_window_alarm(window, w, now, sum, hook);
 }
 
-static __always_inline void emud_tell_window(struct emud_tx *tx, __u32 w, __u32 cpu,
-					     __u64 amount, enum emud_hook hook)
+/*
+ * A CPU tells a window what it has pending; `amount` is the last of it.
+ *
+ * A function of its own, verified once: with it in every place that counts, the
+ * verifier went through 68,000 instructions for a packet's program.
+ */
+__noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 {
 	__u64 i = emud_bound(w, EMUD_WINDOWS);
 	struct emud_window *window = bpf_map_lookup_elem(&emud_windows, &w);
-	__u64 now, edge;
+	struct emud_tx *tx = emud_this_tx(cpu);
+	__u64 now, since, edge;
 
-	if (!window || !emud_take(window))
-		return;
+	if (!window || !tx || !emud_take(window))
+		return 0;
 	now = bpf_ktime_get_ns();
 	edge = now - emud_config.window_ns[i];
 	emud_expire(window, edge);
 	/* Nothing was pending before this one: it is of now. */
-	emud_push(window, tx->pending[i] == amount ? now : tx->since[i], tx->pending[i]);
+	since = tx->pending[i] == amount ? now : tx->since[i];
+	/* Else it was sent over so long a time that it is out of the window already. */
+	if (since >= edge)
+		emud_push(window, since, tx->pending[i]);
 	tx->pending[i] = 0;
 	tx->since[i] = now;
-	/* An amount that was sent over a long time is out of the window already. */
-	emud_expire(window, edge);
 	emud_judge(window, w, cpu, now, edge, hook);
 	emud_give(window);
+	return 0;
 }
 
 /* The table at its current interval; the clock is read once a jiffy. */
@@ -209,7 +217,7 @@ static __always_inline void emud_count(struct emud_tx *tx, __u32 w, __u32 cpu,
 
 	tx->pending[i] += amount;
 	if (unlikely(tx->pending[i] >= emud_config.quantum[i]))
-		emud_tell_window(tx, w, cpu, amount, hook);
+		emud_tell_window(w, cpu, amount, hook);
 }
 
 /* Signed: another CPU may have reached the threshold after this one read the clock. */
