@@ -216,11 +216,16 @@ static __always_inline void emud_cpu_idle_state(__u32 state)
 
 static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 {
+	__u32 zero = 0;
+	const __u64 *armed = bpf_map_lookup_elem(&emud_armed, &zero);
 	const struct task_struct *current = bpf_get_current_task_btf();
 	struct emud_cpu *c = emud_this_cpu(cpu);
 
-	if (!emud_config.cpu_theta_ns || !c)
+	if (!emud_config.cpu_theta_ns || !c || !armed || !*armed)
 		return;
+	/* Loading the monitor took up to 0.4 s of a slow CPU: that is not the host's. */
+	if (c->since && c->since < *armed)
+		c->since = *armed;
 	if (!c->since) {
 		/* Busy since before the monitor was there: known from now on. */
 		if (!emud_is_idle(current)) {

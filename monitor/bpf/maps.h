@@ -50,6 +50,7 @@ EMUD_ARRAY(emud_windows, EMUD_WINDOWS, struct emud_window);
 EMUD_ARRAY(emud_disks, EMUD_DISKS, struct emud_disk);
 EMUD_ARRAY(emud_faults, EMUD_FAILURES, struct emud_fault);
 EMUD_ARRAY(emud_counters, 1, struct emud_counters);
+EMUD_ARRAY(emud_armed, 1, __u64); /* when the loader was done; 0: not yet */
 EMUD_ARRAY(emud_raised, 8, __u64); /* by resource; set to 0 from outside */
 
 /* Shares: by CPU; by window and CPU; by disk. */

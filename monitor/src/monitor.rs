@@ -121,6 +121,8 @@ impl Monitor {
         let mut hooks = Hooks::new(btf, online);
         let watched = attach(&mut bpf, &mut hooks, config);
         blind(&watched, &hooks)?;
+        let started_mono_ns = mono_ns();
+        arm(&mut bpf, started_mono_ns)?;
         let swaps = match hooks.has("emud_page_in_bio") {
             true => {
                 let list = HashMap::try_from(list).map_err(at("emud_swaps"))?;
@@ -143,7 +145,7 @@ impl Monitor {
             emulated: HashMap::try_from(emulated).map_err(at("emud_emulated"))?,
             known: HashSet::new(),
             swaps,
-            started_mono_ns: mono_ns(),
+            started_mono_ns,
             empty_probe_ns,
             bpf,
             _stats: stats,
@@ -324,6 +326,14 @@ fn write_all<K: Pod, V: Pod>(
     entries
         .iter()
         .try_for_each(|(key, value)| map.insert(key, value, 0).map_err(at(name)))
+}
+
+/// Lets CPUs be judged, from now on.
+fn arm(bpf: &mut Ebpf, now_ns: u64) -> Result<(), MonitorError> {
+    let name = "emud_armed";
+    let map = bpf.map_mut(name).ok_or(MonitorError::Missing(name))?;
+    let mut armed = Array::<_, u64>::try_from(map).map_err(at(name))?;
+    armed.set(0, now_ns, 0).map_err(at(name))
 }
 
 /// What came of each criterion that was asked for.
