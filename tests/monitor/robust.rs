@@ -198,8 +198,9 @@ pub fn cgroups_come_and_go() {
         .iter()
         .map(|group| wires.load(&[len[0], ("cgroups", &group.folders())]));
     let (mut seventy, mut thirty) = (loads.next().unwrap(), loads.next().unwrap());
+    // A tenth more than the threshold, which is met at seventy.
     thirty.ask(&format!("burst {} 1", frames * 3 / 10));
-    seventy.ask(&format!("burst {} 1", frames - frames * 3 / 10));
+    seventy.ask(&format!("burst {} 1", frames * 8 / 10));
     let alarm = watch.alarm(mark, "network", PATIENCE).expect("an alarm");
     println!("    {}", alarm.json["shares"]);
     verdict.near(
