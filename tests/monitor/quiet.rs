@@ -8,7 +8,7 @@ use crate::lab::Verdict;
 use crate::load::{COMMAND, Load};
 use crate::place::{Scratch, SlowDisk, Swap, Wires};
 use crate::watch::{Ended, Watch};
-use crate::{bandwidth, clock, full, guest};
+use crate::{bandwidth, cases, clock, full, guest};
 
 const MS: u64 = 1_000_000;
 
@@ -67,10 +67,12 @@ pub fn idle() {
 pub fn cpu() {
     let mut verdict = Verdict::default();
     let cpu = clock::spare_cpu();
-    for (theta_ms, policy) in [(200, "other"), (50, "fifo")] {
+    for &(theta_ms, policy) in cases(&[(200, "other"), (50, "fifo")]) {
         let theta = format!("{theta_ms}ms");
         let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", &theta]);
         let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", policy)]);
+        // To start a process is work, too.
+        sleep(Duration::from_millis(100));
         let until = clock::now() + dwell().as_nanos() as u64;
         while clock::now() < until {
             load.ask(&format!("spin {}", theta_ms * MS * 8 / 10));
@@ -184,7 +186,7 @@ pub fn demand_paging() {
 /// Single reads of 80 % of theta.
 pub fn disk() {
     let mut verdict = Verdict::default();
-    for theta_ms in [100, 40] {
+    for &theta_ms in cases(&[100, 40]) {
         let disk = SlowDisk::new(Duration::from_millis(theta_ms * 8 / 10));
         let watch = Watch::alone(&["--only", "disk", "--disk-theta", &format!("{theta_ms}ms")]);
         let mut load = disk.load(&[("len", "4096")]);

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::bandwidth;
 use crate::lab::{Verdict, wait_until};
 use crate::load::Load;
 use crate::place::{Group, Wires, hierarchies, unique};
 use crate::watch::{SEEN, Watch};
+use crate::{bandwidth, cases};
 
 /// Longer than a slow kernel takes to verify the programs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +49,7 @@ pub fn killed() {
     let mut verdict = Verdict::default();
     let wires = Wires::external("mphys");
     let mut load = wires.load(&[]);
-    for case in ["idle", "at once", "in alarms"] {
+    for &case in cases(&["in alarms", "idle", "at once"]) {
         let before = bpf();
         let watch = Watch::start(&["--class", "mphys=external", "--external", "1Mbit/s"]);
         match case {
@@ -159,10 +159,12 @@ pub fn cgroups_come_and_go() {
         "--limit",
         "1000",
     ]);
-    // Of 1500 bytes, so many fill a window.
-    let frames = (rate / 20 / 8).div_ceil(1500);
+    // So many fill a window.
+    const LEN: u64 = 150;
+    let frames = (rate / 20 / 8).div_ceil(LEN);
     let burst = format!("burst {} 1", frames * 3 / 2);
-    let (mut passing, mut load) = (wires.load(&[("len", "60")]), wires.load(&[]));
+    let len = [("len", &*LEN.to_string())];
+    let (mut passing, mut load) = (wires.load(&[("len", "60")]), wires.load(&len));
     let held = cgroups_held();
     let mut early = 0;
     for number in 0..COUNT {
@@ -194,10 +196,11 @@ pub fn cgroups_come_and_go() {
     let mark = watch.mark();
     let mut loads = groups
         .iter()
-        .map(|group| wires.load(&[("cgroups", &group.folders())]));
+        .map(|group| wires.load(&[len[0], ("cgroups", &group.folders())]));
     let (mut seventy, mut thirty) = (loads.next().unwrap(), loads.next().unwrap());
+    // A tenth more than the threshold, which is met at seventy.
     thirty.ask(&format!("burst {} 1", frames * 3 / 10));
-    seventy.ask(&format!("burst {} 1", frames - frames * 3 / 10));
+    seventy.ask(&format!("burst {} 1", frames * 8 / 10));
     let alarm = watch.alarm(mark, "network", PATIENCE).expect("an alarm");
     println!("    {}", alarm.json["shares"]);
     verdict.near(
@@ -214,7 +217,8 @@ pub fn cgroups_come_and_go() {
 
 /// A monitor that cannot read for a while: what found no room is counted.
 pub fn ring_full() {
-    const DEVICES: usize = 8;
+    const DEVICES: u64 = 8;
+    const BURSTS: u64 = 400;
     let mut verdict = Verdict::default();
     let names: Vec<String> = (0..DEVICES).map(|i| format!("mveth{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -236,20 +240,17 @@ pub fn ring_full() {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let watch = Watch::alone(&options);
     let mut load = wires.load(&[("len", "1500")]);
-    let mut bursts = 0;
     watch.signal(libc::SIGSTOP);
-    // A frame on each device is 12 Mbit/s in a window of 1 ms.
-    while bursts < 4000 {
-        load.ask(&format!("bursts 1000 {DEVICES} {}", 3 * MS));
-        bursts += 1000;
-    }
+    // A frame on each device is 12 Mbit/s in a window of 1 ms. An episode ends at the second tick after at the latest.
+    let pause_ns = MS + 2 * watch.tick_ns() + MS;
+    load.ask(&format!("bursts {BURSTS} {DEVICES} {pause_ns}"));
     watch.signal(libc::SIGCONT);
     sleep(Duration::from_secs(2));
     let ended = watch.end();
     let full = ended.end().number("/ring_full");
     let read = (ended.of("alarm").len() + ended.of("clear").len()) as u64;
     // Each device and their class began and ended an episode at each burst.
-    let planted = 2 * bursts * (DEVICES as u64 + 1);
+    let planted = 2 * BURSTS * (DEVICES + 1);
     println!("    {planted} records planted, {read} read, {full} found the ring full");
     verdict.same("the ring was full", true, full > 0);
     verdict.at_least(

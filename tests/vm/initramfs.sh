@@ -91,10 +91,13 @@ add_programs() {
     done
 }
 
-# Every scheduler, classifier and action plus $modules, with what they depend on; the kernel then
-# loads what is used by itself, as on a real machine.
+# Every scheduler, classifier and action plus $modules, with what they depend on, and what zram
+# compresses with where that is a module; the kernel then loads what is used by itself, as on a real
+# machine.
 add_modules() {
-    wanted="$modules $(find "$kernel/lib/modules/$release/kernel/net/sched" -name '*.ko' -exec basename {} .ko \;)"
+    tree=$kernel/lib/modules/$release/kernel
+    wanted="$modules $(find "$tree/net/sched" -name '*.ko' -exec basename {} .ko \;)"
+    wanted="$wanted $(find "$tree/crypto" -name lzo-rle.ko -exec basename {} .ko \;)"
     mkdir -p "$1/usr/lib/modules/$release"
     # shellcheck disable=SC2086 # a list of names
     modprobe -d "$kernel" -S "$release" --show-depends -a $wanted |

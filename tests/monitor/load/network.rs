@@ -3,7 +3,8 @@
 //!
 //! Options: `devices` (names with commas between; the frames go to each in turn), `len` (bytes of a frame with its
 //! Ethernet header, which is what the kernel counts), `window` (ns, of `most`), `pace`: `spin` never sends faster
-//! than asked for, not even after having been late, and needs a CPU; `sleep` keeps the mean rate.
+//! than asked for, not even after having been late, and needs a CPU; `sleep` makes up for having been late by one
+//! frame at most.
 //! `rate BIT_S`: from now on; 0 stops.
 //! `burst COUNT NTH`: at once; says when it began, when the NTH went out, and when it ended.
 //! `bursts TIMES COUNT PAUSE_NS`: bursts with pauses; says when they began and ended.
@@ -145,8 +146,8 @@ pub fn run(options: &Options, commands: &Receiver<String>) {
                 *due = sender.send() + *step;
             } else {
                 sleep_until(*due);
-                sender.send();
-                *due += *step;
+                let at = sender.send();
+                *due = at.max(*due + *step);
             }
         }
     }
