@@ -232,11 +232,12 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 	if (pending > 1)
 		return;
 	now = bpf_ktime_get_ns();
+	/* Before the episode ends, or the tick would take the same interval for a new
+	 * one; and unless another CPU has begun anew in between. */
+	__sync_val_compare_and_swap(&d->since, since, 0);
 	emud_disk_judge(d, i, since, now, hook);
 	if (d->episode)
 		emud_disk_clear(d, i, since, now, hook);
-	/* Unless another CPU has begun anew in between. */
-	__sync_val_compare_and_swap(&d->since, since, 0);
 }
 
 /* A function of its own, verified once and not for each disk. */
