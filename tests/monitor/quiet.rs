@@ -54,7 +54,7 @@ pub fn idle() {
         (true, true) => "1min",
         _ => "20s",
     };
-    let watch = Watch::start(&["--duration", duration]);
+    let watch = Watch::start(&["--duration", duration, "--group-by", "command"]);
     let ended = watch.wait(Duration::from_secs(700));
     for resource in ["cpu", "network", "memory", "disk"] {
         clean(&mut verdict, duration, resource, &ended);
