@@ -65,10 +65,13 @@ fn detached_from_its_starter() {
     // Left open by whoever called emud: not close-on-exec.
     let (_foreign, foreign) = rustix::pipe::pipe().unwrap();
     let out = write.as_raw_fd();
+    // For a redirected group of commands a shell keeps its old output under a number of its own choice, which
+    // may be that of the foreign one.
     let script = format!(
-        r#"{{ pwd; cut -d' ' -f6 /proc/$$/stat; echo $$; readlink /proc/$$/fd/0 /proc/$$/fd/2
+        r#"exec > /proc/$$/fd/{out}
+        pwd; cut -d' ' -f6 /proc/$$/stat; echo $$; readlink /proc/$$/fd/0 /proc/$$/fd/2
         for fd in {out} {}; do [ -e /proc/$$/fd/$fd ] && echo open || echo closed; done
-        }} > /proc/$$/fd/{out}; printf '\000' > PIPE"#,
+        printf '\000' > PIPE"#,
         foreign.as_raw_fd()
     );
     let mut child = spawn(shell(&script), &[write.as_fd()], TIMEOUT).unwrap();

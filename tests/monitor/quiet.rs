@@ -33,15 +33,26 @@ fn clean(verdict: &mut Verdict, what: &str, resource: &str, ended: &Ended) {
 
 /// A machine that does more than the load (pages of its own accord when it has swap, has other tasks for the CPU) is
 /// rightly told of; an alarm in which nobody but the load has a part is a false one.
-fn no_fault_of_ours(verdict: &mut Verdict, what: &str, resource: &str, ended: &Ended) {
+///
+/// `overran`: how often the load by its own account took more than it was to.
+fn no_fault_of_ours(
+    verdict: &mut Verdict,
+    what: &str,
+    resource: &str,
+    overran: u64,
+    ended: &Ended,
+) {
     let (ours, others): (Vec<_>, Vec<_>) =
         (ended.of("alarm").into_iter()).partition(|alarm| alarm.share_of(COMMAND) > 0.999);
     for alarm in &others {
         println!("    of others: {}", alarm.json["shares"]);
     }
-    let told: Vec<_> = ours.iter().map(|alarm| alarm.json.to_string()).collect();
-    verdict.same(&format!("{what}: alarms of the load"), vec![], told);
-    if others.is_empty() {
+    for alarm in &ours {
+        println!("    {}", alarm.json);
+    }
+    let (told, most) = (ours.len() as f64, overran as f64);
+    verdict.at_most(&format!("{what}: alarms of the load"), most, told);
+    if others.is_empty() && overran == 0 {
         clean(verdict, what, resource, ended);
     }
 }
@@ -82,12 +93,15 @@ pub fn cpu() {
         // To start a process is work, too.
         sleep(Duration::from_millis(100));
         let until = clock::now() + dwell().as_nanos() as u64;
+        let mut overran = 0;
         while clock::now() < until {
-            load.ask(&format!("spin {}", theta_ms * MS * 8 / 10));
+            let spun = load.ask(&format!("spin {}", theta_ms * MS * 8 / 10));
+            // A machine of which others take a part may not let it stop in time.
+            overran += u64::from(spun[1] - spun[0] > theta_ms * MS * 9 / 10);
             sleep(Duration::from_millis(theta_ms / 5));
         }
         let what = format!("{theta}, {policy}");
-        no_fault_of_ours(&mut verdict, &what, "cpu", &watch.end());
+        no_fault_of_ours(&mut verdict, &what, "cpu", overran, &watch.end());
     }
     verdict.end();
 }
@@ -151,12 +165,12 @@ pub fn memory() {
     let until = clock::now() + dwell().as_nanos() as u64;
     while clock::now() < until {
         let moved = ["out 40", "in 40"].map(|command| load.ask(command)[3]);
-        if moved != [40, 40] {
+        if moved.iter().any(|&pages| pages < 40) {
             verdict.same("pages out and in", [40, 40], moved);
         }
         sleep(WINDOW + Duration::from_millis(10));
     }
-    no_fault_of_ours(&mut verdict, "80 %", "memory", &watch.end());
+    no_fault_of_ours(&mut verdict, "80 %", "memory", 0, &watch.end());
     verdict.end();
 }
 
@@ -183,7 +197,7 @@ pub fn demand_paging() {
     if !guest() {
         verdict.same("files were paged in", true, faults > 0);
     }
-    no_fault_of_ours(&mut verdict, "demand paging", "memory", &watch.end());
+    no_fault_of_ours(&mut verdict, "demand paging", "memory", 0, &watch.end());
     verdict.end();
 }
 
@@ -192,16 +206,14 @@ pub fn disk() {
     let mut verdict = Verdict::default();
     for &theta_ms in cases(&[100, 40]) {
         let disk = SlowDisk::new(Duration::from_millis(theta_ms * 8 / 10));
-        let watch = Watch::alone(&["--only", "disk", "--disk-theta", &format!("{theta_ms}ms")]);
+        let theta = format!("{theta_ms}ms");
+        let options = ["--only", "disk", "--disk-theta", &theta];
+        let watch = Watch::alone(&[&options[..], &["--group-by", "command"]].concat());
         let mut load = disk.load(&[("len", "4096")]);
         let count = dwell().as_millis() as u64 / theta_ms;
-        load.ask(&format!("duty {count} {}", theta_ms * MS / 5));
-        clean(
-            &mut verdict,
-            &format!("{theta_ms} ms"),
-            "disk",
-            &watch.end(),
-        );
+        let theta_ns = theta_ms * MS;
+        let long = load.ask(&format!("duty {count} {} {theta_ns}", theta_ns / 5))[0];
+        no_fault_of_ours(&mut verdict, &theta, "disk", long, &watch.end());
     }
     verdict.end();
 }

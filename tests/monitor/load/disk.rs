@@ -4,7 +4,7 @@
 //! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts).
 //! `one`: a single read; says when it was asked for and when it was there.
 //! `run`: all threads read on and on, 1 us between two reads (M).
-//! `duty COUNT PAUSE_NS`: so many single reads with pauses.
+//! `duty COUNT PAUSE_NS THETA_NS`: so many single reads with pauses; says how many took theta or longer.
 //! `write BYTES`: one direct write of that size; says when.
 
 use std::fs::{File, OpenOptions};
@@ -88,11 +88,14 @@ pub fn run(options: &Options, commands: &Receiver<String>) {
                 tell(&format!("read {begin} {}", now()));
             }
             ("duty", n) => {
+                let mut long = 0;
                 for _ in 0..n[0] {
+                    let begin = now();
                     buffer.read(&file, 0);
+                    long += u64::from(now() - begin >= n[2]);
                     sleep_until(now() + n[1]);
                 }
-                tell("done");
+                tell(&format!("long {long}"));
             }
             ("run", _) => {
                 let begin = now();

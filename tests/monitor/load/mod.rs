@@ -171,7 +171,7 @@ fn settle(options: &Options) {
         clock::pin(cpu.parse().expect("a number of a CPU"));
     }
     if options.text("policy") == Some("fifo") {
-        clock::real_time(1);
+        clock::real_time(options.number("priority", 1));
     }
 }
 
