@@ -25,6 +25,7 @@ mod shares;
 #[allow(dead_code)]
 mod stats;
 mod watch;
+mod witness;
 
 use std::process::ExitCode;
 

@@ -166,7 +166,7 @@ pub fn cgroups_come_and_go() {
     let len = [("len", &*LEN.to_string())];
     let (mut passing, mut load) = (wires.load(&[("len", "60")]), wires.load(&len));
     let held = cgroups_held();
-    let mut early = 0;
+    let (mut early, mut drawn_out) = (0, 0);
     for number in 0..COUNT {
         come_and_go(number, &mut passing);
         if number == COUNT / 10 {
@@ -174,12 +174,18 @@ pub fn cgroups_come_and_go() {
         }
         if number.is_multiple_of(COUNT / BURSTS) {
             sleep(Duration::from_millis(120));
-            load.ask(&burst);
+            let sent = load.ask(&burst);
+            // One that a busy machine has drawn out need not fill a window.
+            drawn_out += usize::from(sent[2] - sent[0] > 50 * MS / 2);
         }
     }
     drop((passing, load));
     sleep(Duration::from_millis(120));
-    verdict.same("alarms", BURSTS, watch.alarms_since(0).len());
+    let alarms = watch.alarms_since(0).len();
+    let sure = BURSTS - drawn_out;
+    println!("    {alarms} alarms of {BURSTS} bursts, {drawn_out} of them drawn out");
+    verdict.same("alarms", true, (sure..=BURSTS).contains(&alarms));
+    verdict.at_least("bursts at once", BURSTS as f64 / 2.0, sure as f64);
     // A name alone would be more than this for each of them.
     let grown = resident(watch.pid()).saturating_sub(early);
     verdict.at_most(
