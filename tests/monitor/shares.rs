@@ -67,7 +67,7 @@ pub fn cpu() {
         for load in &mut loads {
             load.say(&format!("spin {}", 1700 * MS));
         }
-        let alarm = watch.alarm(0, "cpu", PATIENCE);
+        let alarm = watch.next(0, PATIENCE, |line| line.is_busy_cpu(&cpu));
         let used: Vec<f64> = loads.iter().map(|l| numbers(&l.hear())[2] as f64).collect();
         // What the scheduler gave is the truth; that it is what was asked for makes the case.
         let truth = used[0] / (used[0] + used[1]);
