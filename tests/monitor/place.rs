@@ -344,20 +344,10 @@ impl SlowDisk {
         Self::with_two(delay, delay)
     }
 
-    /// Serves a single request at a time, as a disk of one head.
-    pub fn one_by_one(delay: Duration) -> Self {
-        if Self::is_null() {
-            Self::null(delay, 1)
-        } else {
-            Self::slow_loop(delay, delay)
-        }
-    }
-
     /// Where it can, the second half of the disk takes another time.
     pub fn with_two(delay: Duration, second: Duration) -> Self {
         if Self::is_null() {
-            // More requests at once than there are readers.
-            Self::null(delay, 64)
+            Self::null(delay)
         } else {
             Self::slow_loop(delay, second)
         }
@@ -371,17 +361,17 @@ impl SlowDisk {
         run(Command::new("sh").args(["-c", load])).code == 0
     }
 
-    fn null(delay: Duration, depth: u32) -> Self {
+    fn null(delay: Duration) -> Self {
         let name = unique("null");
         let folder = Path::new("/sys/kernel/config/nullb").join(&name);
         fs::create_dir(&folder).expect("a null_blk device");
         let before = names("/sys/block");
-        // Ended by a timer, no memory behind.
+        // Ended by a timer, more requests than there are readers, no memory behind.
         for (setting, value) in [
             ("size", "64".to_owned()),
             ("irqmode", "2".to_owned()),
             ("queue_mode", "2".to_owned()),
-            ("hw_queue_depth", depth.to_string()),
+            ("hw_queue_depth", "64".to_owned()),
             ("memory_backed", "0".to_owned()),
             ("completion_nsec", delay.as_nanos().to_string()),
             ("power", "1".to_owned()),

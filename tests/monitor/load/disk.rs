@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Direct reads from a block device.
 //!
-//! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts).
+//! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts), `grid` and `phase` (ns).
 //! `one`: a single read; says when it was asked for and when it was there.
-//! `run`: all threads read on and on, 1 us between two reads (M).
+//! `run`: all threads read on and on, 1 us between two reads (M), or each read at the next point of the grid.
 //! `duty COUNT PAUSE_NS THETA_NS`: so many single reads with pauses; says how many took theta or longer.
 //! `write BYTES`: one direct write of that size; says when.
 
@@ -76,6 +76,7 @@ pub fn run(options: &Options, commands: &Receiver<String>) {
     let threads: u64 = options.number("threads", 1);
     let stagger_ns: u64 = options.number("stagger", 0);
     let region: u64 = options.number("region", 0);
+    let grid: Grid = (options.number("grid", 0), options.number("phase", 0));
     let file = open(&path, false);
     let mut buffer = Buffer::new(len);
     buffer.fill();
@@ -103,7 +104,7 @@ pub fn run(options: &Options, commands: &Receiver<String>) {
                     let path = path.clone();
                     std::thread::spawn(move || {
                         sleep_until(begin + thread * stagger_ns);
-                        keep_reading(&path, len, (region + thread) * REGION);
+                        keep_reading(&path, len, (region + thread) * REGION, grid);
                     });
                 }
                 tell(&format!("running {begin}"));
@@ -123,12 +124,19 @@ fn open(path: &str, write: bool) -> File {
         .unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn keep_reading(path: &str, len: usize, offset: u64) {
+/// Distance of its points, or 0, and the first one; ns.
+type Grid = (u64, u64);
+
+fn keep_reading(path: &str, len: usize, offset: u64, (step, phase): Grid) {
     let file = open(path, false);
     let mut buffer = Buffer::new(len);
     loop {
         buffer.read(&file, offset);
-        sleep_until(now() + PAUSE_NS);
+        let now = now();
+        sleep_until(match step {
+            0 => now + PAUSE_NS,
+            _ => now - (now - phase) % step + step,
+        });
     }
 }
 
