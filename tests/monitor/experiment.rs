@@ -219,7 +219,10 @@ fn quarters(verdict: &mut Verdict) -> Row {
     rise.run(
         verdict,
         |_| {
-            let mut load = Load::start("cpu", &[("cpu", &cpu)]);
+            // An episode that others had a part in has no end with four, so there is no second alarm: where a CPU is left
+            // for the rest of the machine, the load goes before them.
+            let policy = if clock::cpus() > 1 { "fifo" } else { "other" };
+            let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", policy)]);
             load.say("quarter");
             loads.push(load);
         },

@@ -14,8 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const WITHIN: f64 = 0.05;
 const MS: u64 = 1_000_000;
 
-/// The part of the first group, and of both together.
-fn judge(verdict: &mut Verdict, what: &str, alarm: Option<Line>, names: [&str; 2], planted: f64) {
+/// The part of the first group in that of both together.
+fn judge(
+    verdict: &mut Verdict,
+    what: &str,
+    alarm: Option<Line>,
+    names: [&str; 2],
+    (planted, both): (f64, f64),
+) {
     let Some(alarm) = alarm else {
         verdict.same(&format!("{what}: an alarm came"), true, false);
         return;
@@ -25,6 +31,7 @@ fn judge(verdict: &mut Verdict, what: &str, alarm: Option<Line>, names: [&str; 2
         alarm.json["shares"], alarm.json["rest"]
     );
     let [first, second] = names.map(|name| alarm.share_of(name));
+    let (first, second) = (first / both, second / both);
     verdict.near(&format!("{what}: first"), planted, first, WITHIN);
     verdict.near(&format!("{what}: second"), 1.0 - planted, second, WITHIN);
     let shares = alarm.json["shares"].as_array().expect("shares");
@@ -83,7 +90,17 @@ pub fn cpu() {
         } else {
             ["mon-seventy", "mon-thirty"]
         };
-        judge(&mut verdict, &format!("cpu, {by}"), alarm, names, 0.7);
+        // What others ran there is theirs.
+        let ours = alarm.as_ref().map(|a| names.map(|name| a.share_of(name)));
+        let ours: f64 = ours.into_iter().flatten().sum();
+        verdict.at_least(&format!("cpu, {by}: both"), 0.5, ours);
+        judge(
+            &mut verdict,
+            &format!("cpu, {by}"),
+            alarm,
+            names,
+            (0.7, ours),
+        );
         watch.end();
     }
     verdict.end();
@@ -124,7 +141,13 @@ pub fn network() {
             "cgroup" => [groups[0].name.as_str(), groups[1].name.as_str()],
             _ => names,
         };
-        judge(&mut verdict, &format!("network, {by}"), alarm, names, 0.7);
+        judge(
+            &mut verdict,
+            &format!("network, {by}"),
+            alarm,
+            names,
+            (0.7, 1.0),
+        );
         drop(loads);
         watch.end();
     }
@@ -175,7 +198,7 @@ pub fn memory() {
                 &format!("page-{command}, {by}"),
                 alarm,
                 names,
-                0.7,
+                (0.7, 1.0),
             );
         }
         drop(loads);
@@ -220,7 +243,13 @@ pub fn disk() {
         let alarm = watch.alarm(0, "disk", PATIENCE);
         let groups = [groups[0].name.as_str(), groups[1].name.as_str()];
         let names = if by == "cgroup" { groups } else { names };
-        judge(&mut verdict, &format!("disk, {by}"), alarm, names, 0.7);
+        judge(
+            &mut verdict,
+            &format!("disk, {by}"),
+            alarm,
+            names,
+            (0.7, 1.0),
+        );
         sleep(Duration::from_millis(10));
         drop(loads);
         watch.end();
