@@ -22,7 +22,7 @@ jobs=$(mktemp -d)
 pool=
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
-    [ -z "$pool" ] || pkill -TERM -P "$pool" 2>/dev/null
+    [ -z "$pool" ] || kill -TERM -- "-$pool" 2>/dev/null
     rm -rf "$log" "$jobs"
 }
 trap cleanup EXIT
@@ -100,8 +100,9 @@ start_guests() {
     for guest in "${guests[@]}"; do
         printf '%s\n' "live.sh --engine hold $guest" "live.sh --engine fq $guest" "monitor.sh $guest"
     done >"$jobs/list"
+    # A group of its own, so that what they started ends with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
-    xargs -P 2 -a "$jobs/list" -d '\n' -I JOB sh -c '
+    setsid xargs -P 2 -a "$jobs/list" -d '\n' -I JOB sh -c '
         status=0
         tests/vm/JOB >"$jobs/JOB.log" 2>&1 </dev/null || status=$?
         echo "$status" >"$jobs/JOB.new" && mv "$jobs/JOB.new" "$jobs/JOB.status"' &
