@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::profile::{Delay, Jitter, Reorder, Word};
+use crate::profile::{Delay, Jitter, Word};
 
 const ALL: [Distribution; 4] = [
     Distribution::Uniform,
@@ -16,13 +16,13 @@ const ALL: [Distribution; 4] = [
 fn delay(distribution: Distribution, mean_ns: u64, sd_ns: f64) -> Delay {
     let jitter = Jitter {
         sd_ns,
-        distribution,
-        reorder: Reorder::Never,
-        coherence_ns: None,
+        distribution: distribution.into(),
+        ..Jitter::default()
     };
     Delay {
         mean_ns,
         jitter: Some(jitter),
+        share: None,
     }
 }
 
@@ -222,7 +222,7 @@ fn samples_have_the_asked_mean_and_sd() {
 fn without_jitter_the_table_is_flat() {
     let constant = Delay {
         mean_ns: 50_000_000,
-        jitter: None,
+        ..Delay::default()
     };
     assert_eq!(delay_table(&constant).unwrap(), vec![50_000_000; TABLE_LEN]);
     assert_eq!(
