@@ -197,10 +197,14 @@ fn too_wide(at: &At, spread: Spread, distribution: &Shape, mean_ns: u64, largest
         Shape::Table(_) => "with this file and mean".to_owned(),
         shape => format!("with distribution = \"{}\" and this mean", shape.word()),
     };
+    let why = match distribution {
+        Shape::LogNormal => "is too skewed",
+        _ => "would need delays below zero",
+    };
     Mistake::new(
         at,
         format!(
-            "`{name}` of {} about a mean of {mean} would need delays below zero",
+            "`{name}` of {} about a mean of {mean} {why}",
             Nanoseconds(written)
         ),
         format!(

@@ -329,7 +329,8 @@ fn correlation(v: &[f64]) -> f64 {
 
 #[test]
 fn correlation_is_as_asked_and_leaves_the_distribution() {
-    for t in theories().iter().filter(|t| t.light) {
+    let some = ["uniform", "lognormal", "samples"];
+    for t in theories().iter().filter(|t| some.contains(&t.name)) {
         for r in [0.25, 0.5, 0.9] {
             let sd = 10e6;
             let mut profile = delayed(t.mean * sd, sd, &t.shape, Reorder::Jitter);
@@ -666,11 +667,11 @@ fn two_levels_are_seldom_held_back() {
     let profile = delayed(samples.mean * sd, sd, &samples.shape, Reorder::Never);
     let b = Bench::new(&profile);
     let coherence = b.maps.link(abi::EMUD_UP).unwrap().coherence_ns;
-    delays(&b, N, coherence / 20);
-    // Twice the fall in excess of time, 0.003, where it falls smoothly; once where it jumps.
-    // 5000 coherence times have some 1250 falls: 4.5 errors are 13 %.
+    delays(&b, N, coherence / 300);
+    // It jumps by a 70th of that: 5 packets. 333 coherence times have some 80 falls: 4.5 errors
+    // are half of the 0.003, which a smooth fall may double.
     let held = b.counters().clamped as f64 / N as f64;
-    assert!((0.002..0.0068).contains(&held), "{held}");
+    assert!((0.0015..0.0068).contains(&held), "{held}");
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn what_is_wrong_with_the_keys() {
         ("delay = { samples = { file = \"x\", unit = \"ms\", half = 1 } }".into(), "1", "true or false", "half = true"),
         ("delay = { samples = { file = \"x\", unit = \"ms\", rows = 1 } }".into(), "rows", "no key `rows`", "column"),
         ("delay = { samples = { file = \"x\", unit = \"ms\" }, distribution = \"normal\" }".into(), "distribution", "both", "keep one"),
-        ("delay = { mean = \"1ms\", sd = \"4ms\", distribution = \"lognormal\" }".into(), "\"4ms\"", "below zero", "at most \"3ms\""),
+        ("delay = { mean = \"1ms\", sd = \"4ms\", distribution = \"lognormal\" }".into(), "\"4ms\"", "too skewed", "at most \"3ms\""),
         ("reorder = \"jitter\"".into(), "\"jitter\"", "cannot be `jitter`", "inside `delay`"),
         ("reorder = { gap = 5 }".into(), "{ gap = 5 }", "without `probability`", "100%"),
         ("reorder = { probability = \"1%\", gap = 0 }".into(), "0", "not a gap", "from 1"),

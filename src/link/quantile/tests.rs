@@ -342,7 +342,7 @@ fn normal_values_are_more_correlated_than_delays() {
         assert_near(normal_correlation(&normal, r), r, 1e-5, "normal");
         // exp(s x) with s^2 = ln(1 + c^2): ln(1 + r c^2) / s^2.
         let log_normal = delay_table(&shaped(Shape::LogNormal, 20_000_000, 10e6)).unwrap();
-        let of_log_normal = r.mul_add(0.25f64.ln_1p(), 0.0).exp_m1() / 0.25;
+        let of_log_normal = (r * 0.25f64.ln_1p()).exp_m1() / 0.25;
         assert_near(
             normal_correlation(&log_normal, of_log_normal),
             r,
@@ -358,16 +358,13 @@ fn a_steeper_table_needs_a_longer_coherence() {
     let coherence = coherence_ns(&normal) / 5e6;
     assert!((3.0..4.0).contains(&coherence), "{coherence}");
     // Two levels 20 ms apart, one at each half: z falls below 0 in a quarter of all coherence
-    // times, and 20 ms are then 0.3 % of the time.
+    // times, and is held back for 20 ms less the time in which z crosses a step of the table:
+    // 0.3 % of the time are 0.25 * 20 ms less 0.3989 / 2 / 256 of it.
     let levels: Vec<u64> = (0..TABLE_LEN)
         .map(|i| if i < 2048 { 10_000_000 } else { 30_000_000 })
         .collect();
-    assert_near(
-        coherence_ns(&levels) / (20e6 * 0.25 / 0.003),
-        1.0,
-        0.02,
-        "two levels",
-    );
+    let expected = 20e6 * 0.25 / (0.003 + 0.398_942 / 512.0);
+    assert_near(coherence_ns(&levels) / expected, 1.0, 0.02, "two levels");
 }
 
 #[test]
