@@ -44,19 +44,19 @@ fn links() -> Vec<(&'static str, Link)> {
     };
     let rate = Some(10_000_000_000);
     vec![
-        ("delay", with(delay)),
+        ("delay", with(delay.clone())),
         (
             "delay, loss",
             Link {
                 loss: 0.01,
-                ..with(delay)
+                ..with(delay.clone())
             },
         ),
         (
             "delay, rate",
             Link {
                 rate,
-                ..with(delay)
+                ..with(delay.clone())
             },
         ),
         ("jitter in order", with(jittered(Reorder::Never))),
