@@ -136,6 +136,18 @@ out:
 	return f;
 }
 
+/* The same flow, at an offset that the verifier does not know: it would look at
+ * all that follows once for each way (68,000 instructions, 49,000 like this). */
+static __always_inline struct emud_flow *
+emud_one_flow(const struct emud_packet *p, struct emud_flow *set, struct emud_flow *f)
+{
+	__u64 any = p->flow;
+	__u64 way = (((__u64)f - (__u64)set) / sizeof(*f)) ^ any;
+
+	asm volatile("" : "+r"(way));
+	return &set[(way ^ any) & (EMUD_FLOW_WAYS - 1)];
+}
+
 /* Number the packet within its flow; every draw on it starts from there. */
 static __always_inline void emud_number(struct emud_packet *p)
 {
@@ -145,6 +157,7 @@ static __always_inline void emud_number(struct emud_packet *p)
 
 	if (unlikely(!f))
 		f = emud_new_flow(p, set);
+	f = emud_one_flow(p, set, f);
 	f->seen = p->arrival;
 	p->known = f;
 	p->draw = f->id + __sync_fetch_and_add(&f->packets, 1) * EMUD_GOLDEN;
