@@ -582,6 +582,28 @@ fn a_share_is_delayed_and_the_rest_is_not() {
     }
 }
 
+#[test]
+fn a_share_in_order_keeps_its_own_order() {
+    let mut profile = jitter(50 * MS, 5e6, Distribution::Normal, Reorder::Never);
+    profile.delay.share = Some(0.5);
+    let b = Bench::new(&profile);
+    let delays = delays(&b, 20_000, GAP);
+    let mut last = 0.0f64;
+    let mut at_once = 0;
+    for (at, delay) in (0..).map(|i: u32| f64::from(i) * GAP as f64).zip(delays) {
+        if delay == 0.0 {
+            at_once += 1;
+            continue;
+        }
+        assert!(at + delay >= last, "{at}");
+        last = at + delay;
+    }
+    let c = b.counters();
+    // All that are not delayed overtake, but the first few with nothing ahead of them.
+    assert_eq!(c.undelayed, at_once);
+    assert!(at_once - c.reordered < 20, "{at_once} {}", c.reordered);
+}
+
 /// Which of `n` packets are sent at once.
 fn reordered(r: Reordering, n: u64) -> Vec<u64> {
     let profile = link(|l| {
