@@ -27,6 +27,7 @@ macro_rules! shipped {
 pub const SHIPPED: &[Shipped] = shipped![
     "adsl24",
     "adsl24-2m",
+    "badnet-latency",
     "badnet-loss",
     "hsdpa",
     "pinger-eu-na",
