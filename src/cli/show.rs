@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use emud::link::attachment;
 use emud::link::report::{Counters, Direction, Queue, Report};
+use emud::link::report_loss;
 use emud::profile::{Rate, Time};
 use serde_json::json;
 
@@ -74,7 +75,15 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         ));
     }
     link.push(delay(d));
-    link.push(format!("loss {}%", (d.loss * 1e8).round() / 1e6));
+    link.extend(report_loss::text(
+        d.loss,
+        d.loss_model.as_ref(),
+        d.duplicate.as_ref(),
+        d.corrupt.as_ref(),
+    ));
+    if d.state == "down" {
+        link.push("state down".into());
+    }
     if d.neighbours == "emulate" {
         link.push("neighbours emulate".into());
     }
@@ -134,6 +143,13 @@ fn write_counters(out: &mut String, c: &Counters) {
         "    {} packets, {} bytes; lost {}, dropped by the queue {}, reordered {}, clamped {}",
         c.packets, c.bytes, c.lost, c.queue_dropped, c.reordered, c.clamped
     );
+    if c.down + c.duplicated + c.corrupted + c.unaltered > 0 {
+        let _ = writeln!(
+            out,
+            "    lost while down {}, copies {}, corrupted {}, to be altered but could not be {}",
+            c.down, c.duplicated, c.corrupted, c.unaltered
+        );
+    }
     let p = &c.passed;
     let others = [
         ("neighbour discovery", p.neighbour),

@@ -4,9 +4,12 @@
 //! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by
 //! key. Whether the values go together is judged at the end, in `check`.
 
+use super::alter;
+use super::keyed::Keyed;
 use super::keys;
+use super::loss::LinkState;
 use super::{Distribution, Neighbours, Queue, Reorder};
-use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Rate, Reader, Value};
+use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Rate, Reader, Value};
 use crate::text::{duration, quantity, word};
 
 /// Takes a value away again.
@@ -18,8 +21,11 @@ pub(super) struct LinkDraft {
     pub overhead: Option<Located<i32>>,
     pub queue: Option<Located<Queue>>,
     pub delay: DelayDraft,
-    pub loss: Option<Located<f64>>,
+    pub loss: Keyed,
     pub neighbours: Option<Located<Neighbours>>,
+    pub duplicate: Keyed,
+    pub corrupt: Keyed,
+    pub state: Option<Located<LinkState>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -75,10 +81,11 @@ impl Reader {
                 quantity(v, "queue", "\"1000p\", \"256KiB\" or \"200ms\"")
             }),
             "delay" => self.delay(&mut draft.delay, value),
-            "loss" => self.put_or_remove(&mut draft.loss, value, |v| {
-                quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
-            }),
+            "loss" => self.loss(&mut draft.loss, value),
             "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
+            "duplicate" => self.keyed(&mut draft.duplicate, &alter::DUPLICATE, value),
+            "corrupt" => self.keyed(&mut draft.corrupt, &alter::CORRUPT, value),
+            "state" => self.put(&mut draft.state, value, |v| word(v, "state")),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }
@@ -152,7 +159,7 @@ impl Reader {
     }
 }
 
-fn is_none(value: &Located<Value>) -> bool {
+pub(super) fn is_none(value: &Located<Value>) -> bool {
     matches!(&value.value, Value::Text(text) if text == NONE)
 }
 

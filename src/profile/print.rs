@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile};
-use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
+use super::{LinkState, Loss, alter, loss};
+use crate::text::{Nanoseconds, Rate, Time, Word};
 
 impl Profile {
     /// TOML that parses to this profile; keys at their defaults are left out.
@@ -58,11 +59,20 @@ fn section(out: &mut String, header: &str, link: &Link) {
     if link.delay != Delay::default() {
         line(out, "delay", delay(&link.delay));
     }
-    if link.loss != 0.0 {
-        line(out, "loss", quoted(Percent(link.loss)));
+    if link.loss != Loss::default() {
+        line(out, "loss", loss::text(&link.loss));
     }
     if link.neighbours != Neighbours::default() {
         line(out, "neighbours", quoted(link.neighbours.word()));
+    }
+    if link.duplicate.probability != 0.0 {
+        line(out, "duplicate", alter::duplicate_text(&link.duplicate));
+    }
+    if link.corrupt.probability != 0.0 {
+        line(out, "corrupt", alter::corrupt_text(&link.corrupt));
+    }
+    if link.state != LinkState::default() {
+        line(out, "state", quoted(link.state.word()));
     }
 }
 

@@ -9,6 +9,8 @@ use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub mistakes: Vec<Mistake>,
+    /// Where files that are named begin; `None`: where the process is.
+    pub folder: Option<std::path::PathBuf>,
 }
 
 impl Reader {

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod alter;
 mod files;
+mod loss;
 mod malformed;
 mod meaning;
 mod mistakes;
