@@ -2,9 +2,12 @@
 //! Loss, duplication and corruption of a profile to the classifier's figures.
 
 use crate::abi;
+use crate::link::DIRECTIONS;
 use crate::link::compile::{mix, probability};
 use crate::link::quantile::normal_quantile;
-use crate::profile::{self, ChecksumAfter, LinkState, Loss, LossModel, Pattern, Stage};
+use crate::link::saved::{Engine, Saved};
+use crate::netlink::Link;
+use crate::profile::{self, ChecksumAfter, LinkState, Loss, LossModel, Pattern, Profile, Stage};
 
 /// Fills in what loses, copies and damages packets; the bits of a recorded pattern.
 pub(super) fn compile(
@@ -128,6 +131,22 @@ fn bits(pattern: &Pattern) -> Box<abi::emud_pattern> {
         bits.bits[*i as usize / 64] |= 1 << (i % 64);
     }
     bits
+}
+
+/// What the user should know about damage on this device.
+pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
+    let kept = |direction: u32| {
+        let corrupt = &profile.direction(direction).corrupt;
+        let damages = corrupt.probability > 0.0 && corrupt.checksum == ChecksumAfter::Keep;
+        saved.directions[direction as usize] && damages
+    };
+    let trusting = link.kind.as_deref() == Some("veth") && saved.engine == Engine::Fq;
+    (trusting && DIRECTIONS.into_iter().any(kept)).then(|| {
+        "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
+         computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \
+         -K DEVICE tx off"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -94,8 +94,8 @@ fn ip_is_right(frame: &[u8]) -> bool {
 /// `frame` with payload, and with checksums as they should be.
 fn summed(mut frame: Vec<u8>) -> Vec<u8> {
     let l4 = l4_of(&frame).2;
-    for i in l4 + 20..frame.len() {
-        frame[i] = (i * 37) as u8;
+    for (i, byte) in frame.iter_mut().enumerate().skip(l4 + 20) {
+        *byte = (i * 37) as u8;
     }
     if l4_of(&frame).1 == 17 {
         let len = (frame.len() - l4) as u16;
