@@ -162,22 +162,31 @@ static __always_inline __u64 emud_mul_high(__u64 a, __u64 b)
 	return ah * bh + (mid >> 32) + (mid2 >> 32);
 }
 
-/* That a byte survives, to the power of the bytes, by squares: 1 - (1-ber)^bits
- * of one packet and 1 - (1-p)^n of a train of n come out of the same product. */
+/* That a byte survives, to the power of the bytes, by squares. A global function:
+ * the verifier looks at the loop once, and not on every way that leads here. */
+__noinline __u64 emud_survival(__u64 byte, __u64 bytes)
+{
+	__u64 all = ~0ULL;
+	int i;
+
+	for (i = 0; i < EMUD_LENGTH_BITS && bytes; i++) {
+		if (bytes & 1)
+			all = emud_mul_high(all, byte) + 1;
+		byte = emud_mul_high(byte, byte) + 1;
+		bytes >>= 1;
+	}
+	return all;
+}
+
+/* 1 - (1-ber)^bits of one packet and 1 - (1-p)^n of a train of n come out of the
+ * same product. */
 static __always_inline int emud_bit_error(struct emud_packet *p)
 {
 	const struct emud_link *l = p->link;
 	__s64 len = (__s64)p->wire_len + (__s64)p->segments * l->overhead;
-	__u64 all = ~0ULL, byte = l->loss_param[0];
-	int i;
 
-	for (i = 0; i < EMUD_LENGTH_BITS && len > 0; i++) {
-		if (len & 1)
-			all = emud_mul_high(all, byte) + 1;
-		byte = emud_mul_high(byte, byte) + 1;
-		len >>= 1;
-	}
-	return emud_draw(p, EMUD_FOR_LOSS) >= all;
+	return emud_draw(p, EMUD_FOR_LOSS) >=
+	       emud_survival(l->loss_param[0], len > 0 ? len : 0);
 }
 
 static __always_inline int emud_lost(struct emud_packet *p)
