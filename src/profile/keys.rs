@@ -45,7 +45,7 @@ pub(super) const DELAY: Section = Section {
     place: "of a delay",
     belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
 };
-/// In the order of `loss::TABLE`.
+/// In the order of `loss_read::TABLE`.
 pub(super) const LOSS: Section = Section {
     keys: &[
         "model",

@@ -12,6 +12,7 @@ mod error;
 mod keyed;
 mod keys;
 mod loss;
+mod loss_read;
 mod model;
 mod pattern;
 mod print;
