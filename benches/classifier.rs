@@ -48,7 +48,7 @@ fn links() -> Vec<(&'static str, Link)> {
         (
             "delay, loss",
             Link {
-                loss: 0.01,
+                loss: 0.01.into(),
                 ..with(delay.clone())
             },
         ),
@@ -64,7 +64,7 @@ fn links() -> Vec<(&'static str, Link)> {
         (
             "all",
             Link {
-                loss: 0.01,
+                loss: 0.01.into(),
                 rate,
                 ..with(jittered(Reorder::Jitter))
             },

@@ -74,6 +74,10 @@ enum emud_flags {
 	EMUD_F_SHARE = 1 << 8, /* only a share of the packets is delayed */
 	EMUD_F_REORDER = 1 << 9, /* some packets are sent without delay */
 	EMUD_F_CORRELATED = 1 << 10, /* per packet, and like the one before */
+
+	EMUD_F_DOWN = 1 << 16, /* the link is down */
+	EMUD_F_LOSS_BEFORE = 1 << 17, /* loss before the queue */
+	EMUD_F_MEND = 1 << 18, /* corrupt: make the checksums right again */
 };
 
 /* Why a packet passed untouched. */
@@ -86,10 +90,45 @@ enum emud_pass {
 	EMUD_PASS_REASONS,
 };
 
+/* What loses packets; the figures are emud_link.loss_param, in this order.
+ * Probabilities are the bound of a random u64. */
+enum emud_loss {
+	EMUD_LOSS_NONE,
+	EMUD_LOSS_BERNOULLI, /* emud_link.loss */
+	EMUD_LOSS_GILBERT_ELLIOTT, /* p, r, loss in the bad, in the good state */
+	EMUD_LOSS_FOUR_STATE, /* p13, p31, p32, p23, p14 */
+	EMUD_LOSS_BIT_ERROR, /* that a byte survives, less 1 of 2^64 */
+	EMUD_LOSS_EVERY, /* n, how far the count is at the start */
+	EMUD_LOSS_PATTERN, /* packets, 1: over and over */
+	EMUD_LOSS_BURST, /* that one begins, packets */
+};
+#define EMUD_LOSS_PARAMS 5
+
+/* A recorded pattern: a bit a packet, 1 is lost. */
+#define EMUD_PATTERN_LEN 262144
+struct emud_pattern {
+	__u64 bits[EMUD_PATTERN_LEN / 64];
+};
+
+/* Correlations are fractions of 2^30. */
+#define EMUD_CORRELATION_SHIFT 30
+
+/* An event of one probability, packets on their own or correlated: then it
+ * happens where a standard normal AR(1) process is below the probability's
+ * quantile, so correlation leaves the probability as it is. */
+struct emud_chance {
+	__u64 probability; /* bound of a random u64; 0: never */
+	__s64 below; /* quantile of the probability, Q8.24 */
+	__u32 correlation; /* of the normal values; 0: none */
+	__u32 innovation; /* sqrt(1 - correlation^2) */
+};
+
+/* The most bits of a packet that corrupt turns over. */
+#define EMUD_CORRUPT_BITS 32
+
 /* One direction of the link, as the classifier runs it. */
 struct emud_link {
 	__u64 seed; /* seed, link and direction, already mixed */
-	__u64 loss; /* lost if a random u64 is below */
 	__u64 rate_mult; /* ns per byte, times 2^rate_shift; 0: no rate */
 	__u64 queue_wait_ns; /* longest wait before serialisation; ~0: any */
 	__u64 queue_busy_ns; /* longest backlog with the packet; ~0: any */
@@ -110,8 +149,18 @@ struct emud_link {
 	__u64 reorder_gap; /* at least gap - 1 delayed ones in between */
 	__u32 correlation; /* of a flow's successive normal values, Q2.30 */
 	__u32 innovation; /* sqrt(1 - correlation^2), Q2.30 */
+
+	struct emud_chance loss; /* EMUD_LOSS_BERNOULLI */
+	__u64 loss_param[EMUD_LOSS_PARAMS]; /* of the other models */
+	__u64 loss_id; /* another one: the model starts anew */
+	struct emud_chance duplicate;
+	struct emud_chance corrupt;
+	__u32 loss_model; /* enum emud_loss */
+	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
+	__u32 corrupt_from; /* bytes behind the start of the IP header, */
+	__u32 corrupt_to; /* up to but not with that one */
 };
-_Static_assert(sizeof(struct emud_link) == 128, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 256, "shared with Rust");
 
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {
@@ -129,8 +178,14 @@ struct emud_state {
 	__u64 busy_until; /* the wire is busy until, ns */
 	__u64 busy_frac; /* and a fraction of a ns, times 2^rate_shift */
 	__u64 last_departure; /* the latest departure so far, ns */
+
+	__u64 loss_id; /* of the model that loss_state is of */
+	__u64 loss_state; /* state of its chain, or a count */
+	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
+	__s64 duplicate_normal;
+	__s64 corrupt_normal;
 };
-_Static_assert(sizeof(struct emud_state) == 32, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 72, "shared with Rust");
 
 /* Which generation is in force, for both directions at once. */
 struct emud_control {
@@ -154,6 +209,10 @@ struct emud_counters {
 	__u64 passed[EMUD_PASS_REASONS];
 	__u64 delay_hist
 		[EMUD_HIST_LEN]; /* [i]: 2^i <= departure - arrival in ns < 2^(i+1) */
+	__u64 down; /* lost because the link was down */
+	__u64 duplicated; /* copies made */
+	__u64 corrupted;
+	__u64 unaltered; /* to be copied or corrupted, and could not be */
 };
 
 /* The holder's side of a direction: written by the holder alone. */
@@ -182,11 +241,14 @@ enum emud_tuning {
  * because tun_put_user() would insert it at byte 12, inside this header. */
 struct emud_hold_hdr {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
-	__u32 magic; /* EMUD_HOLD_MAGIC */
+	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM */
 	__u16 vlan_tci;
 	__be16 vlan_proto; /* 0: no tag */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
+/* Corrupted: a checksum that is left to the device must be computed, or a
+ * receiver on this host would take it for right. */
+#define EMUD_HOLD_MAGIC_SUM 0x656d7573
 _Static_assert(sizeof(struct emud_hold_hdr) == 16, "on the wire to the holder");
 
 /* What detach must put back, and the profile: opaque bytes, written by attach. */

@@ -8,7 +8,7 @@
  * so that the device behaves like the link described in struct emud_link. A
  * packet goes one way through the stages, one header each:
  *
- *	parse -> queue -> loss -> delay -> release
+ *	parse -> queue -> loss -> alter -> delay -> release
  *
  * Nothing waits in here: release hands the packet, with its departure time, to
  * sch_fq or to the holder behind a TAP.
@@ -29,6 +29,7 @@
 #include "queue.h"
 #include "loss.h"
 #include "delay.h"
+#include "alter.h"
 #include "release.h"
 
 static __always_inline int emud_holder_gone(const struct emud_packet *p, __u64 now)
@@ -50,6 +51,20 @@ static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now
 	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : now;
 }
 
+/* A link that decides on each packet has to number them. */
+static __always_inline int emud_draws(const struct emud_link *l)
+{
+	return l->loss_model || l->duplicate.probability || l->corrupt.probability ||
+	       (l->flags & EMUD_F_DRAWN);
+}
+
+/* The wire ate it: nobody is told. */
+static __always_inline int emud_gone(struct emud_packet *p, __u64 *count)
+{
+	*count += p->segments;
+	return TC_ACT_STOLEN;
+}
+
 static __always_inline int emud_stages(struct emud_packet *p)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -64,23 +79,25 @@ static __always_inline int emud_stages(struct emud_packet *p)
 		return emud_passed(p, EMUD_PASS_INACTIVE);
 	if (p->is_neighbour && !(p->link->flags & EMUD_F_NEIGHBOURS))
 		return emud_passed(p, EMUD_PASS_NEIGHBOUR);
+	if (unlikely(p->link->flags & EMUD_F_DOWN))
+		return emud_gone(p, &p->count->down);
 	if (emud_ip_only(p) && !p->is_ip)
 		return emud_passed(p, EMUD_PASS_NOT_IP);
 	if (emud_holder_gone(p, now))
 		return emud_passed(p, EMUD_PASS_NO_HOLDER);
 
 	p->arrival = emud_arrival(p->skb, now);
-	if (p->link->loss || (p->link->flags & EMUD_F_DRAWN))
+	if (emud_draws(p->link))
 		emud_number(p);
-	if (!emud_queue(p)) {
-		p->count->queue_dropped += p->segments;
-		return TC_ACT_STOLEN;
-	}
-	if (emud_lost(p)) {
-		p->count->lost += p->segments;
-		return TC_ACT_STOLEN;
-	}
+	if (unlikely(p->link->flags & EMUD_F_LOSS_BEFORE) && emud_lost(p))
+		return emud_gone(p, &p->count->lost);
+	if (!emud_queue(p))
+		return emud_gone(p, &p->count->queue_dropped);
+	if (likely(!(p->link->flags & EMUD_F_LOSS_BEFORE)) && emud_lost(p))
+		return emud_gone(p, &p->count->lost);
+	emud_alter(p);
 	emud_delay(p);
+	emud_delay_copy(p);
 	verdict = emud_release(p);
 	if (!p->passed)
 		emud_count_delay(p);

@@ -1,17 +1,207 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * loss: on the wire, after the queue, so that a lost packet costs bandwidth.
+ * loss: on the wire, after the queue, so that a lost packet costs bandwidth; or
+ * before it, where it costs none.
+ *
+ * Gilbert-Elliott and the four states are those of tc-netem: S. Salsano,
+ * F. Ludovici, A. Ordine, D. Giannuzzi: "Definition of a general and intuitive
+ * loss model for packet networks and its implementation in the Netem module in
+ * the Linux kernel", 2012. Their state is the link's, and all flows move it: so
+ * it is under the lock, and the draw that moves it is the packet's own.
  */
 #ifndef EMUD_LOSS_H
 #define EMUD_LOSS_H
 
+#include "chance.h"
 #include "maps.h"
 #include "rng.h"
 
-/* Each packet on its own (Bernoulli). */
-static __always_inline int emud_lost(const struct emud_packet *p)
+/* A super-packet has at most 2^19 bytes (BIG TCP), and its headers. */
+#define EMUD_LENGTH_BITS 20
+
+/* Good in both: 0, so that a chain begins there. */
+enum emud_gilbert_state {
+	EMUD_GILBERT_GOOD,
+	EMUD_GILBERT_BAD,
+};
+
+enum emud_four_state {
+	EMUD_FOUR_SENT, /* state 1 of the paper: sent within a gap */
+	EMUD_FOUR_SENT_IN_BURST, /* 2 */
+	EMUD_FOUR_LOST_IN_BURST, /* 3 */
+	EMUD_FOUR_LOST, /* 4: alone, within a gap */
+};
+
+/* The state decides on the packet and then moves, as netem's. */
+static __always_inline int emud_gilbert_elliott(const struct emud_link *l, __u64 *state,
+						__u64 move, __u64 draw)
 {
-	return p->link->loss && emud_draw(p, EMUD_FOR_LOSS) < p->link->loss;
+	if (*state == EMUD_GILBERT_BAD) {
+		if (move < l->loss_param[1])
+			*state = EMUD_GILBERT_GOOD;
+		return draw < l->loss_param[2];
+	}
+	if (move < l->loss_param[0])
+		*state = EMUD_GILBERT_BAD;
+	return draw < l->loss_param[3];
+}
+
+/* The state moves and then is the packet's fate. */
+static __always_inline int emud_four_state(const struct emud_link *l, __u64 *state,
+					   __u64 move)
+{
+	const __u64 *q = l->loss_param; /* p13, p31, p32, p23, p14 */
+
+	switch (*state) {
+	case EMUD_FOUR_SENT:
+		if (move < q[4])
+			*state = EMUD_FOUR_LOST;
+		else if (move - q[4] < q[0])
+			*state = EMUD_FOUR_LOST_IN_BURST;
+		break;
+	case EMUD_FOUR_SENT_IN_BURST:
+		if (move < q[3])
+			*state = EMUD_FOUR_LOST_IN_BURST;
+		break;
+	case EMUD_FOUR_LOST_IN_BURST:
+		if (move < q[2])
+			*state = EMUD_FOUR_SENT_IN_BURST;
+		else if (move - q[2] < q[1])
+			*state = EMUD_FOUR_SENT;
+		break;
+	default:
+		*state = EMUD_FOUR_SENT;
+	}
+	return *state >= EMUD_FOUR_LOST_IN_BURST;
+}
+
+static __always_inline int emud_every(const struct emud_link *l, __u64 *count)
+{
+	/* 0 is a model that has just begun: a count is one more than it says. */
+	if (!*count)
+		*count = l->loss_param[1] + 1;
+	if (*count < l->loss_param[0]) {
+		++*count;
+		return 0;
+	}
+	*count = 1;
+	return 1;
+}
+
+static __always_inline int emud_burst(const struct emud_link *l, __u64 *left, __u64 draw)
+{
+	if (*left) {
+		--*left;
+		return 1;
+	}
+	if (draw >= l->loss_param[0])
+		return 0;
+	*left = l->loss_param[1] - 1;
+	return 1;
+}
+
+static __always_inline int emud_pattern_bit(const struct emud_link *l,
+					    const struct emud_pattern *bits, __u64 *pos)
+{
+	__u64 at = *pos;
+
+	if (at >= l->loss_param[0]) {
+		if (!l->loss_param[1])
+			return 0;
+		at = 0;
+	}
+	*pos = at + 1;
+	return (bits->bits[emud_bound(at >> 6, EMUD_PATTERN_LEN / 64)] >> (at & 63)) & 1;
+}
+
+/* The models that remember. */
+static __always_inline int emud_lost_by_state(struct emud_packet *p)
+{
+	__u64 move = emud_draw(p, EMUD_FOR_LOSS_STATE);
+	__u64 draw = emud_draw(p, EMUD_FOR_LOSS);
+	const struct emud_link *l = p->link;
+	const struct emud_pattern *bits;
+	struct emud_state *s = p->state;
+	int lost = 0;
+
+	bits = bpf_map_lookup_elem(&emud_patterns, &p->slot);
+	if (!bits)
+		return 0;
+	bpf_spin_lock(&s->lock);
+	if (s->loss_id != l->loss_id) {
+		s->loss_id = l->loss_id;
+		s->loss_state = 0;
+	}
+	switch (l->loss_model) {
+	case EMUD_LOSS_GILBERT_ELLIOTT:
+		lost = emud_gilbert_elliott(l, &s->loss_state, move, draw);
+		break;
+	case EMUD_LOSS_FOUR_STATE:
+		lost = emud_four_state(l, &s->loss_state, move);
+		break;
+	case EMUD_LOSS_EVERY:
+		lost = emud_every(l, &s->loss_state);
+		break;
+	case EMUD_LOSS_PATTERN:
+		lost = emud_pattern_bit(l, bits, &s->loss_state);
+		break;
+	case EMUD_LOSS_BURST:
+		lost = emud_burst(l, &s->loss_state, draw);
+		break;
+	}
+	bpf_spin_unlock(&s->lock);
+	return lost;
+}
+
+/* The upper half of a product: BPF has no such instruction. */
+static __always_inline __u64 emud_mul_high(__u64 a, __u64 b)
+{
+	__u64 al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
+	__u64 mid = ah * bl + ((al * bl) >> 32), mid2 = al * bh + (mid & 0xffffffff);
+
+	return ah * bh + (mid >> 32) + (mid2 >> 32);
+}
+
+/* That a byte survives, to the power of the bytes, by squares. A global function:
+ * the verifier looks at the loop once, and not on every way that leads here. */
+__noinline __u64 emud_survival(__u64 byte, __u64 bytes)
+{
+	__u64 all = ~0ULL;
+	int i;
+
+	for (i = 0; i < EMUD_LENGTH_BITS && bytes; i++) {
+		if (bytes & 1)
+			all = emud_mul_high(all, byte) + 1;
+		byte = emud_mul_high(byte, byte) + 1;
+		bytes >>= 1;
+	}
+	return all;
+}
+
+/* 1 - (1-ber)^bits of one packet and 1 - (1-p)^n of a train of n come out of the
+ * same product. */
+static __always_inline int emud_bit_error(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+	__s64 len = (__s64)p->wire_len + (__s64)p->segments * l->overhead;
+
+	return emud_draw(p, EMUD_FOR_LOSS) >=
+	       emud_survival(l->loss_param[0], len > 0 ? len : 0);
+}
+
+static __always_inline int emud_lost(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+
+	switch (l->loss_model) {
+	case EMUD_LOSS_NONE:
+		return 0;
+	case EMUD_LOSS_BERNOULLI:
+		return emud_chance(p, &l->loss, &p->state->loss_normal, EMUD_FOR_LOSS);
+	case EMUD_LOSS_BIT_ERROR:
+		return emud_bit_error(p);
+	}
+	return emud_lost_by_state(p);
 }
 
 #endif

@@ -45,6 +45,7 @@ EMUD_MAP(emud_states, ARRAY, EMUD_DIRECTIONS, struct emud_state);
 EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
+EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 
 struct emud_flow;
 
@@ -65,6 +66,9 @@ struct emud_packet {
 	__u8 is_ip;
 	__u8 is_neighbour;
 	__u8 passed; /* untouched, for one of enum emud_pass */
+	__u8 l4_proto;
+	__u32 l3_off;
+	__u32 l4_off; /* 0: none, or in another fragment */
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */
@@ -74,6 +78,11 @@ struct emud_packet {
 	__u64 arrival; /* ns, CLOCK_MONOTONIC, as every time here */
 	__u64 sent; /* the last bit is on the wire */
 	__u64 departure;
+
+	/* alter */
+	__u64 copy_departure;
+	__u8 copied; /* there is to be a copy */
+	__u8 sum_due; /* corrupted, and the device would make its checksum right */
 };
 
 #endif

@@ -89,6 +89,8 @@ static __always_inline void emud_parse_l4(struct emud_packet *p, struct emud_cur
 		if (tcp)
 			header_len = c->off + tcp->doff * 4;
 	}
+	p->l4_off = c->off;
+	p->l4_proto = proto;
 	emud_train(p, header_len);
 	p->flow = emud_absorb(addresses, ((__u64)proto << 32) | ports) | 1;
 	p->service =
@@ -191,6 +193,7 @@ static __always_inline void emud_parse(struct emud_packet *p)
 	if (skb->vlan_present)
 		p->wire_len += sizeof(struct emud_vlan);
 	p->flow = p->service = emud_absorb(c.proto, 0) | 1;
+	p->l3_off = c.off;
 
 	if (likely(c.proto == bpf_htons(ETH_P_IP)))
 		emud_parse_ip4(p, &c);

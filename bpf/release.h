@@ -15,6 +15,9 @@
  *
  * hold: 16 bytes in front of the frame say when, and a TAP takes it to the
  * holder.
+ *
+ * A copy (duplicate) leaves first, by bpf_clone_redirect() of the packet with
+ * the copy's departure time; then the packet gets its own.
  */
 #ifndef EMUD_RELEASE_H
 #define EMUD_RELEASE_H
@@ -41,6 +44,30 @@ static __always_inline int emud_by_clone(struct emud_packet *p, __u32 ifindex)
 	return TC_ACT_STOLEN;
 }
 
+static __always_inline void emud_send_copy(struct emud_packet *p, __u32 ifindex,
+					   __u64 flags)
+{
+	if (bpf_clone_redirect(p->skb, ifindex, flags) < 0)
+		p->count->unaltered += p->segments;
+	else
+		p->count->duplicated += p->segments;
+}
+
+/* Where the stamp says when: known by its tc_index if it comes by again. */
+static __always_inline void emud_copy_by_stamp(struct emud_packet *p, __u32 ifindex,
+					       __u64 flags)
+{
+	struct __sk_buff *skb = p->skb;
+
+	if (likely(!p->copied))
+		return;
+	bpf_skb_set_tstamp(skb, p->copy_departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	skb->tc_index = EMUD_TC_INDEX;
+	emud_send_copy(p, ifindex, flags);
+	skb->tc_index = 0;
+	bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+}
+
 static __always_inline int emud_release_stamp(struct emud_packet *p)
 {
 	struct __sk_buff *skb = p->skb;
@@ -48,9 +75,12 @@ static __always_inline int emud_release_stamp(struct emud_packet *p)
 	/* fq would dissect the packet for a hash: 968 instructions a packet. */
 	bpf_set_hash(skb, p->flow);
 	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
+		/* The redirect of a copy would clear such a stamp. */
+		p->count->unaltered += p->copied ? p->segments : 0;
 		skb->tstamp = p->departure;
 		return TC_ACT_UNSPEC;
 	}
+	emud_copy_by_stamp(p, skb->ifindex, 0);
 	if (!skb->sk || !(p->link->flags & EMUD_F_CLONE))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
@@ -83,6 +113,7 @@ static __always_inline int emud_release_ifb(struct emud_packet *p)
 
 	if (why != EMUD_PASS_REASONS)
 		return emud_passed(p, why);
+	emud_copy_by_stamp(p, p->link->ifindex, 0);
 	if (p->skb->sk)
 		return emud_by_clone(p, p->link->ifindex);
 	return bpf_redirect(p->link->ifindex, 0);
@@ -92,13 +123,21 @@ static __always_inline int emud_release_ifb(struct emud_packet *p)
  * Before Linux 6.12 (found on 6.1) an ifb drops what bpf_redirect() sends it:
  * skb->redirected is not set. A mirred filter behind the classifier sets it, so
  * there the classifier stamps and goes on. mirred keeps the socket, which
- * emud_orphan has taken off before.
+ * emud_orphan has taken off before. A copy can reach the ifb by that filter
+ * only: it comes in at the device once more, with its stamp.
  */
 static __always_inline int emud_release_mirred(struct emud_packet *p)
 {
 	enum emud_pass why = emud_stamp_for_ifb(p);
 
-	return why == EMUD_PASS_REASONS ? TC_ACT_UNSPEC : emud_passed(p, why);
+	if (why != EMUD_PASS_REASONS)
+		return emud_passed(p, why);
+	/* Such a device would take the MAC header off again. */
+	if (p->link->flags & EMUD_F_L3)
+		p->count->unaltered += p->copied ? p->segments : 0;
+	else
+		emud_copy_by_stamp(p, p->skb->ifindex, BPF_F_INGRESS);
+	return TC_ACT_UNSPEC;
 }
 
 /* These leave by an IP-only stamp. */
@@ -108,12 +147,27 @@ static __always_inline int emud_ip_only(const struct emud_packet *p)
 	       p->link->release == EMUD_RELEASE_MIRRED;
 }
 
+/* The header is in front already. */
+static __always_inline void emud_copy_by_header(struct emud_packet *p)
+{
+	const __u32 at = offsetof(struct emud_hold_hdr, departure_ns);
+	__u64 departure;
+
+	if (likely(!p->copied))
+		return;
+	departure = p->copy_departure;
+	bpf_skb_store_bytes(p->skb, at, &departure, sizeof(departure), 0);
+	emud_send_copy(p, p->link->ifindex, 0);
+	departure = p->departure;
+	bpf_skb_store_bytes(p->skb, at, &departure, sizeof(departure), 0);
+}
+
 static __always_inline int emud_release_hold(struct emud_packet *p)
 {
 	struct __sk_buff *skb = p->skb;
 	struct emud_hold_hdr hdr = {
 		.departure_ns = p->departure,
-		.magic = EMUD_HOLD_MAGIC,
+		.magic = p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
 	};
 
 	if (skb->vlan_present) {
@@ -127,6 +181,7 @@ static __always_inline int emud_release_hold(struct emud_packet *p)
 	if (bpf_skb_change_head(skb, sizeof(hdr), 0) ||
 	    bpf_skb_store_bytes(skb, 0, &hdr, sizeof(hdr), 0))
 		return emud_passed(p, EMUD_PASS_FAILED);
+	emud_copy_by_header(p);
 	return bpf_redirect(p->link->ifindex, 0);
 }
 

@@ -27,6 +27,7 @@ pod!(
     emud_counters,
     emud_holder,
     emud_link,
+    emud_pattern,
     emud_state,
     emud_table
 );

@@ -215,6 +215,61 @@ fn every_kind_of_link_is_as_described() {
     );
 }
 
+/// Read back from the kernel: what was asked for, in figures a part in 10^9 off at most.
+#[test]
+fn what_loses_copies_and_damages_is_as_described() {
+    let space = Space::new();
+    space.emud("attach v0 --profile hsdpa --direction down");
+    let down = |changes: &str| space.show_with(changes)["down"].clone();
+    #[rustfmt::skip]
+    let models = [
+        ("bernoulli", r#"probability="1%",correlation="25%""#, 0.01, "correlation", 0.25),
+        ("gilbert-elliott", r#"p="1%",r="9%""#, 0.1, "r", 0.09),
+        ("four-state", r#"p13="10%""#, 0.1, "p23", 1.0),
+        ("every", "n=8,offset=3", 0.125, "offset", 3.0),
+        ("pattern", r#"pattern="0001",loop=true"#, 0.25, "length", 4.0),
+        ("burst", r#"probability="50%",length=3"#, 0.75, "length", 3.0),
+    ];
+    for (model, keys, share, key, value) in models {
+        let shown = down(&format!(
+            r#"loss={{model="{model}",{keys},stage="before-queue"}}"#
+        ));
+        assert!(
+            (shown["loss"].as_f64().unwrap() - share).abs() < 1e-9,
+            "{shown:#}"
+        );
+        let loss = &shown["loss_model"];
+        assert_eq!(
+            (&loss["model"], &loss["stage"]),
+            (&json!(model), &json!("before-queue"))
+        );
+        let got = loss["parameters"][key].as_f64().unwrap();
+        assert!((got - value).abs() < 1e-9, "{loss:#}");
+    }
+    let errors = down(r#"loss={model="bit-error",ber=1e-6}"#);
+    assert_eq!(errors["loss"], Value::Null);
+    let ber = errors["loss_model"]["parameters"]["ber"].as_f64().unwrap();
+    assert!((ber / 1e-6 - 1.0).abs() < 1e-9, "{ber}");
+
+    let altered = down(
+        r#"loss=none duplicate=1% corrupt={probability="2%",bits=3,from=20,to=60,checksum="mend"} state=down"#,
+    );
+    assert_eq!(
+        (&altered["loss"], &altered["loss_model"]),
+        (&json!(0.0), &Value::Null)
+    );
+    assert!((altered["duplicate"]["probability"].as_f64().unwrap() - 0.01).abs() < 1e-9);
+    let corrupt = &altered["corrupt"];
+    assert_eq!(
+        (&corrupt["bits"], &corrupt["to_bytes"]),
+        (&json!(3), &json!(60))
+    );
+    assert_eq!(
+        (&corrupt["checksum"], &altered["state"]),
+        (&json!("mend"), &json!("down"))
+    );
+}
+
 /// A schema that accepts anything would pass all of the above.
 #[test]
 fn the_schemas_refuse_what_is_not_described() {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use emud::link::attachment;
 use emud::link::report::{Counters, Direction, Queue, Reordering, Report};
+use emud::link::report_loss;
 use emud::profile::{Percent, Rate, Time};
 use serde_json::json;
 
@@ -75,7 +76,15 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
     }
     link.push(delay(d));
     link.extend(d.reorder.as_ref().map(reorder));
-    link.push(format!("loss {}%", rounded(d.loss)));
+    link.extend(report_loss::text(
+        d.loss,
+        d.loss_model.as_ref(),
+        d.duplicate.as_ref(),
+        d.corrupt.as_ref(),
+    ));
+    if d.state == "down" {
+        link.push("state down".into());
+    }
     if d.neighbours == "emulate" {
         link.push("neighbours emulate".into());
     }
@@ -159,6 +168,13 @@ fn write_counters(out: &mut String, c: &Counters) {
     );
     if c.undelayed > 0 {
         let _ = writeln!(out, "    {} packets sent without delay", c.undelayed);
+    }
+    if c.down + c.duplicated + c.corrupted + c.unaltered > 0 {
+        let _ = writeln!(
+            out,
+            "    lost while down {}, copies {}, corrupted {}, to be altered but could not be {}",
+            c.down, c.duplicated, c.corrupted, c.unaltered
+        );
     }
     let p = &c.passed;
     let others = [

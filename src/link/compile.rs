@@ -2,7 +2,7 @@
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
 use crate::abi;
-use crate::link::quantile;
+use crate::link::{loss, quantile};
 use crate::profile::{self, Neighbours, Queue, Reorder, Reordering, Shape};
 
 /// Packets in front of the link where the profile does not say: tc-netem's limit.
@@ -34,6 +34,8 @@ pub struct Place {
 pub struct Compiled {
     pub link: abi::emud_link,
     pub table: Box<abi::emud_table>,
+    /// Of a recorded loss pattern.
+    pub pattern: Option<Box<abi::emud_pattern>>,
 }
 
 /// Compiles one direction (`EMUD_UP` or `EMUD_DOWN`).
@@ -51,7 +53,6 @@ pub fn compile(
 ) -> Result<Compiled, quantile::SpreadError> {
     let mut out = abi::emud_link {
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
-        loss: probability(link.loss),
         delay_ns: link.delay.mean_ns,
         epoch_ns,
         overhead: link.overhead,
@@ -80,6 +81,7 @@ pub fn compile(
             rate,
         );
     }
+    let pattern = loss::compile(&mut out, link);
     let mut table = Box::<abi::emud_table>::default();
     if let Some(jitter) = &link.delay.jitter {
         table
@@ -105,18 +107,22 @@ pub fn compile(
     if let Some(reordering) = &link.reorder {
         reorder(&mut out, reordering);
     }
-    Ok(Compiled { link: out, table })
+    Ok(Compiled {
+        link: out,
+        table,
+        pattern,
+    })
 }
 
 /// The finaliser of bpf/rng.h.
-fn mix(x: u64) -> u64 {
+pub(super) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
 /// A probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
-fn probability(p: f64) -> u64 {
+pub(super) fn probability(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64
 }
 

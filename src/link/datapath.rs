@@ -173,6 +173,7 @@ pub struct Maps {
     holders: Array<MapData, abi::emud_holder>,
     counts: PerCpuArray<MapData, abi::emud_counters>,
     saved: Record,
+    patterns: Array<MapData, abi::emud_pattern>,
 }
 
 impl Maps {
@@ -216,6 +217,7 @@ impl Maps {
             holders: map!("emud_holders"),
             counts: map!("emud_counts"),
             saved: Record::new(take("emud_saved")?)?,
+            patterns: map!("emud_patterns"),
         })
     }
 
@@ -276,6 +278,11 @@ impl Maps {
             self.tables
                 .set(slot, *compiled.table, 0)
                 .map_err(at("emud_tables"))?;
+            if let Some(pattern) = &compiled.pattern {
+                self.patterns
+                    .set(slot, **pattern, 0)
+                    .map_err(at("emud_patterns"))?;
+            }
         }
         self.apply_links([both[0].link, both[1].link])
     }
@@ -464,5 +471,9 @@ impl abi::emud_counters {
         for (a, b) in self.delay_hist.iter_mut().zip(other.delay_hist) {
             *a += b;
         }
+        self.down += other.down;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
+        self.unaltered += other.unaltered;
     }
 }

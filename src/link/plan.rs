@@ -5,7 +5,7 @@
 use crate::engine::{self, Chosen, fq};
 use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, LinkError, direction_name, hook, now_ns, segments, sweep};
+use crate::link::{DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 
 /// First on the way: the others see each packet once, after the link. With fq
@@ -81,6 +81,9 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     saved
         .notes
         .extend(segments::note(link, &request.profile, &saved));
+    saved
+        .notes
+        .extend(loss::note(link, &request.profile, &saved));
     Ok(saved)
 }
 

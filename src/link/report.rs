@@ -4,9 +4,9 @@
 
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
-use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
 use crate::link::saved::{Engine, Saved};
+use crate::link::{direction_name, report_loss};
 use crate::profile::{Link, Profile};
 use serde::Serialize;
 
@@ -43,8 +43,8 @@ pub struct Direction {
     pub backlog_ns: u64,
     pub delay: Delay,
     pub reorder: Option<Reordering>,
-    /// Probability.
-    pub loss: f64,
+    /// Share of the packets in the long run; absent where it depends on their length.
+    pub loss: Option<f64>,
     /// ARP and neighbour discovery: `pass` or `emulate`.
     pub neighbours: &'static str,
     pub counters: Counters,
@@ -52,6 +52,12 @@ pub struct Direction {
     /// Packets that the engine's own queue dropped (fq, or the TAP): each is a
     /// failure of the emulator, not of the link.
     pub engine_dropped: u64,
+    /// `up`, or `down`: everything is lost.
+    pub state: &'static str,
+    /// Absent: nothing is lost.
+    pub loss_model: Option<report_loss::LossReport>,
+    pub duplicate: Option<report_loss::DuplicateReport>,
+    pub corrupt: Option<report_loss::CorruptReport>,
 }
 
 /// The limit in force, in the unit it is judged in.
@@ -104,6 +110,13 @@ pub struct Counters {
     pub undelayed: u64,
     pub passed: Passed,
     pub delay_histogram: Vec<Bucket>,
+    /// Lost because the link was down.
+    pub down: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    pub corrupted: u64,
+    /// To be copied or corrupted, and could not be.
+    pub unaltered: u64,
 }
 
 /// Packets passed untouched, by reason.
@@ -242,7 +255,7 @@ fn direction(
         },
         delay: delay(maps, direction, &link, wanted)?,
         reorder: reordering(&link),
-        loss: link.loss as f64 / 2f64.powi(64),
+        loss: report_loss::expected(&link, wanted),
         neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 {
             "emulate"
         } else {
@@ -251,6 +264,10 @@ fn direction(
         counters: counters(&*maps.counters(direction)?),
         holder,
         engine_dropped: 0,
+        state: report_loss::state(&link),
+        loss_model: report_loss::loss(&link),
+        duplicate: report_loss::duplicate(&link),
+        corrupt: report_loss::corrupt(&link),
     })
 }
 
@@ -363,6 +380,10 @@ fn counters(c: &abi::emud_counters) -> Counters {
                 packets: *n,
             })
             .collect(),
+        down: c.down,
+        duplicated: c.duplicated,
+        corrupted: c.corrupted,
+        unaltered: c.unaltered,
     }
 }
 

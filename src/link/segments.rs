@@ -21,7 +21,8 @@ fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
         || link.reorder.is_some()
         || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
     // The TAP cuts super-packets up in any case, after the classifier.
-    engine == Engine::Hold || link.rate.is_some() || link.loss > 0.0 || per_packet
+    let alters = link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0;
+    engine == Engine::Hold || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }
 
 /// Records in `saved` what has to be capped for `profile` and is not yet; true

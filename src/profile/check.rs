@@ -18,9 +18,12 @@ impl Reader {
             overhead: value(&draft.overhead).unwrap_or_default(),
             queue: value(&draft.queue),
             delay: self.finish_delay(&draft.delay),
-            loss: value(&draft.loss).unwrap_or_default(),
+            loss: self.finish_loss(&draft.loss),
             neighbours: value(&draft.neighbours).unwrap_or_default(),
             reorder: self.finish_reorder(draft.reorder.as_ref()),
+            duplicate: self.finish_duplicate(&draft.duplicate),
+            corrupt: self.finish_corrupt(&draft.corrupt),
+            state: value(&draft.state).unwrap_or_default(),
         }
     }
 

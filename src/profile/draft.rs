@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
+use super::alter;
+use super::keyed::Keyed;
 use super::keys;
+use super::loss::LinkState;
 use super::reordering::ReorderDraft;
 use super::words::ShapeWord;
 use super::{Neighbours, Queue, Reorder, Shape, file};
@@ -22,9 +25,12 @@ pub(super) struct LinkDraft {
     pub overhead: Option<Located<i32>>,
     pub queue: Option<Located<Queue>>,
     pub delay: DelayDraft,
-    pub loss: Option<Located<f64>>,
+    pub loss: Keyed,
     pub neighbours: Option<Located<Neighbours>>,
     pub reorder: Option<ReorderDraft>,
+    pub duplicate: Keyed,
+    pub corrupt: Keyed,
+    pub state: Option<Located<LinkState>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -84,11 +90,12 @@ impl Reader {
                 quantity(v, "queue", "\"1000p\", \"256KiB\" or \"200ms\"")
             }),
             "delay" => self.delay(&mut draft.delay, value),
-            "loss" => self.put_or_remove(&mut draft.loss, value, |v| {
-                quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
-            }),
+            "loss" => self.loss(&mut draft.loss, value),
             "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
             "reorder" => self.reorder(&mut draft.reorder, value),
+            "duplicate" => self.keyed(&mut draft.duplicate, &alter::DUPLICATE, value),
+            "corrupt" => self.keyed(&mut draft.corrupt, &alter::CORRUPT, value),
+            "state" => self.put(&mut draft.state, value, |v| word(v, "state")),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }

@@ -189,7 +189,7 @@ fn column_key(value: &Located<Value>) -> Result<Column, Mistake> {
 
 fn flag(value: &Located<Value>) -> Result<bool, Mistake> {
     match value.value {
-        Value::Bool(flag) => Ok(flag),
+        Value::Flag(flag) => Ok(flag),
         _ => Err(Mistake::new(
             &value.at,
             "`half` is true or false",

@@ -27,6 +27,9 @@ pub(super) const LINK: Section = Section {
         "loss",
         "neighbours",
         "reorder",
+        "duplicate",
+        "corrupt",
+        "state",
     ],
     place: "of a link",
     belongs: "under [link], [up] or [down]",
@@ -46,6 +49,55 @@ pub(super) const DELAY: Section = Section {
     place: "of a delay",
     belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
 };
+/// In the order of `loss_read::TABLE`.
+pub(super) const LOSS: Section = Section {
+    keys: &[
+        "model",
+        "stage",
+        "probability",
+        "correlation",
+        "p",
+        "r",
+        "bad",
+        "good",
+        "p13",
+        "p31",
+        "p32",
+        "p23",
+        "p14",
+        "ber",
+        "n",
+        "offset",
+        "length",
+        "pattern",
+        "file",
+        "lost",
+        "loop",
+    ],
+    place: "of a loss",
+    belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",
+};
+/// In the order of `alter::DUPLICATE`.
+pub(super) const DUPLICATE: Section = Section {
+    keys: &["probability", "correlation"],
+    place: "of a duplicate",
+    belongs: "inside `duplicate`, as in duplicate = { probability = \"1%\", correlation = \"25%\" }",
+};
+/// In the order of `alter::CORRUPT`.
+pub(super) const CORRUPT: Section = Section {
+    keys: &[
+        "probability",
+        "correlation",
+        "bits",
+        "from",
+        "to",
+        "checksum",
+    ],
+    place: "of a corrupt",
+    belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
+};
+/// Keys of a link that are tables, so that a key of one may be set.
+pub(super) const TABLES: &[&str] = &["delay", "loss", "duplicate", "corrupt", "reorder"];
 
 pub(super) const REORDER: Section = Section {
     keys: &["probability", "correlation", "gap"],
@@ -54,7 +106,7 @@ pub(super) const REORDER: Section = Section {
 };
 
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, LINK, DELAY, REORDER],
+    sections: &[TOP, LINK, DELAY, LOSS, DUPLICATE, CORRUPT, REORDER],
     aliases: &[
         ("bandwidth", "rate"),
         ("buffer", "queue"),

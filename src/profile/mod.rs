@@ -4,13 +4,18 @@
 //! One way only: text -> [`crate::text`] (TOML with places) -> `draft` (what was said about each direction,
 //! later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
 
+mod alter;
 mod change;
 mod check;
 mod draft;
 mod error;
 mod file;
+mod keyed;
 mod keys;
+mod loss;
+mod loss_read;
 mod model;
+mod pattern;
 mod print;
 mod queue;
 mod read;
@@ -20,5 +25,8 @@ mod words;
 
 pub use crate::text::{MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time};
 pub use crate::text::{UnitError, Word};
+pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use error::ProfileError;
+pub use loss::{LinkState, Loss, LossModel, Stage};
 pub use model::*;
+pub use pattern::{MAX_PATTERN, Pattern, PatternError};

@@ -51,11 +51,13 @@ pub struct Link {
     /// Limit of the backlog in front of the link; `None`: the default, 1000 packets.
     pub queue: Option<Queue>,
     pub delay: Delay,
-    /// Probability that a packet is lost, 0.0..=1.0.
-    pub loss: f64,
+    pub loss: super::Loss,
     pub neighbours: Neighbours,
     /// Packets that are sent without delay, to overtake.
     pub reorder: Option<Reordering>,
+    pub duplicate: super::Duplicate,
+    pub corrupt: super::Corrupt,
+    pub state: super::LinkState,
 }
 
 /// Limit of the backlog.

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Reordering, Shape};
+use super::{LinkState, Loss, alter, loss};
 use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 
 impl Profile {
@@ -58,14 +59,23 @@ fn section(out: &mut String, header: &str, link: &Link) {
     if link.delay != Delay::default() {
         line(out, "delay", delay(&link.delay));
     }
-    if link.loss != 0.0 {
-        line(out, "loss", quoted(Percent(link.loss)));
+    if link.loss != Loss::default() {
+        line(out, "loss", loss::text(&link.loss));
     }
     if link.neighbours != Neighbours::default() {
         line(out, "neighbours", quoted(link.neighbours.word()));
     }
     if let Some(reordering) = &link.reorder {
         line(out, "reorder", reorder(reordering));
+    }
+    if link.duplicate.probability != 0.0 {
+        line(out, "duplicate", alter::duplicate_text(&link.duplicate));
+    }
+    if link.corrupt.probability != 0.0 {
+        line(out, "corrupt", alter::corrupt_text(&link.corrupt));
+    }
+    if link.state != LinkState::default() {
+        line(out, "state", quoted(link.state.word()));
     }
 }
 

@@ -13,7 +13,8 @@ pub(crate) enum Value {
     /// In decimal, as written.
     Number(String),
     Table(Vec<Entry>),
-    Bool(bool),
+    Flag(bool),
+    List(Vec<Located<Value>>),
     /// What no key takes: its kind.
     Other(&'static str),
 }
@@ -25,7 +26,8 @@ impl Value {
             Self::Text(_) => "text",
             Self::Number(_) => "a number",
             Self::Table(_) => "a table",
-            Self::Bool(_) => "true or false",
+            Self::Flag(_) => "true or false",
+            Self::List(_) => "an array",
             Self::Other(kind) => kind,
         }
     }
@@ -127,9 +129,11 @@ impl Origin {
             }
             DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
             DeValue::Table(table) => Value::Table(self.entries(table)),
-            DeValue::Boolean(bool) => Value::Bool(*bool),
+            DeValue::Boolean(flag) => Value::Flag(*flag),
             DeValue::Datetime(_) => Value::Other("a date or time"),
-            DeValue::Array(_) => Value::Other("an array"),
+            DeValue::Array(array) => {
+                Value::List(array.iter().map(|item| self.value(item)).collect())
+            }
         };
         Located {
             value: kind,

@@ -6,7 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod alter;
+mod chain;
 mod delay;
+mod loss;
 mod theory;
 
 use aya::programs::{TestRun, TestRunOptions};
@@ -276,7 +279,7 @@ fn losses(b: &Bench, source: u16, n: u64) -> Vec<u64> {
 
 #[test]
 fn the_same_seed_loses_the_same_packets() {
-    let lossy = link(|l| l.loss = 0.02);
+    let lossy = link(|l| l.loss = 0.02.into());
     let b = Bench::new(&lossy);
     let first = losses(&b, 1000, 10_000);
     assert_eq!(b.counters().lost, first.len() as u64);
@@ -303,7 +306,7 @@ fn the_same_seed_loses_the_same_packets() {
 
 #[test]
 fn an_ephemeral_port_does_not_change_the_fate() {
-    let lossy = link(|l| l.loss = 0.02);
+    let lossy = link(|l| l.loss = 0.02.into());
     let one = losses(&Bench::new(&lossy), 40_001, 5_000);
     let b = Bench::new(&lossy);
     assert_eq!(one, losses(&b, 51_999, 5_000));
@@ -318,7 +321,7 @@ fn an_ephemeral_port_does_not_change_the_fate() {
 fn losses_are_as_many_as_asked_and_independent() {
     let n = 100_000u64;
     for p in [0.001f64, 0.01, 0.1, 0.5] {
-        let lost = losses(&Bench::new(&link(|l| l.loss = p)), 1000, n);
+        let lost = losses(&Bench::new(&link(|l| l.loss = p.into())), 1000, n);
         let sd = (n as f64 * p * (1.0 - p)).sqrt();
         let off = (lost.len() as f64 - n as f64 * p).abs();
         assert!(
@@ -340,9 +343,9 @@ fn losses_are_as_many_as_asked_and_independent() {
 
 #[test]
 fn no_loss_and_full_loss_have_no_exception() {
-    assert!(losses(&Bench::new(&link(|l| l.loss = 0.0)), 1, 2000).is_empty());
+    assert!(losses(&Bench::new(&link(|l| l.loss = 0.0.into())), 1, 2000).is_empty());
     assert_eq!(
-        losses(&Bench::new(&link(|l| l.loss = 1.0)), 1, 2000).len(),
+        losses(&Bench::new(&link(|l| l.loss = 1.0.into())), 1, 2000).len(),
         2000
     );
 }
@@ -487,7 +490,7 @@ fn neighbour_discovery_passes_untouched() {
     let slow = |neighbours| {
         link(|l| {
             l.delay.mean_ns = 50 * MS;
-            l.loss = 0.0;
+            l.loss = 0.0.into();
             l.neighbours = neighbours;
         })
     };
@@ -525,7 +528,7 @@ fn vlan_tags_and_other_protocols_are_delayed_too() {
 
 #[test]
 fn a_tag_does_not_make_another_flow() {
-    let lossy = link(|l| l.loss = 0.1);
+    let lossy = link(|l| l.loss = 0.1.into());
     let plain = losses(&Bench::new(&lossy), 1000, 500);
     let frame = udp4(100, 1000);
     let mut tagged = frame[..12].to_vec();
@@ -583,7 +586,7 @@ fn an_inactive_link_passes_everything() {
         ifindex: 0,
         l3: false,
     };
-    let b = Bench::with(&link(|l| l.loss = 1.0), 42, place);
+    let b = Bench::with(&link(|l| l.loss = 1.0.into()), 42, place);
     assert_eq!(
         b.send(&udp4(100, 1), 0),
         Fate {

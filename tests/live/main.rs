@@ -8,6 +8,7 @@
 //! emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod alter;
 mod bulk;
 mod change;
 mod emulated;
@@ -30,6 +31,8 @@ type Test = fn(Engine);
 
 /// For each engine.
 const OF_ENGINE: &[(&str, Test)] = &[
+    ("alter::corrupt", alter::corrupt),
+    ("alter::duplicate", alter::duplicate),
     ("change::directions", change::directions),
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),

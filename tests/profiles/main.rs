@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod alter;
 mod delays;
 mod files;
+mod loss;
 mod malformed;
 mod meaning;
 mod mistakes;

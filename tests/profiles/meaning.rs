@@ -51,9 +51,9 @@ fn every_key_arrives_where_it_belongs() {
             jitter: Some(jitter),
             share: None,
         },
-        loss: 0.005,
+        loss: 0.005.into(),
         neighbours: Neighbours::Emulate,
-        reorder: None,
+        ..Link::default()
     };
     let expected = Profile {
         name: "all".into(),
@@ -121,7 +121,7 @@ fn units() {
     ] {
         assert_eq!(
             parse(&format!("[up]\nloss = {text}")).up.loss,
-            loss,
+            loss.into(),
             "{text}"
         );
     }
@@ -199,7 +199,10 @@ fn directions_override_key_by_key() {
         (profile.up.queue, profile.down.queue),
         (Some(Queue::Packets(50)), None)
     );
-    assert_eq!((profile.up.loss, profile.down.loss), (0.01, 0.0));
+    assert_eq!(
+        (profile.up.loss, profile.down.loss),
+        (0.01.into(), 0.0.into())
+    );
     assert_eq!(profile.up.neighbours, Neighbours::Pass);
     assert_eq!(profile.down.neighbours, Neighbours::Emulate);
     // sd replaces jitter, mean and reorder stay; a plain delay replaces all of it.
@@ -266,7 +269,10 @@ fn changes() {
             share: None,
         }
     );
-    assert_eq!((changed.up.loss, changed.down.loss), (0.01, 0.01));
+    assert_eq!(
+        (changed.up.loss.clone(), changed.down.loss.clone()),
+        (0.01.into(), 0.01.into())
+    );
     assert_eq!((changed.up.rate, changed.down.rate), (Some(384_000), None));
     assert_eq!(
         (changed.up.overhead, changed.up.queue),
@@ -280,7 +286,7 @@ fn changes() {
     )
     .unwrap();
     assert_eq!(quoted.up.delay.mean_ns, 9 * MS);
-    assert_eq!(quoted.up.loss, 0.02);
+    assert_eq!(quoted.up.loss, 0.02.into());
     let constant = set(&hsdpa, &["delay.jitter=none"]).unwrap();
     assert_eq!(
         constant.up.delay,

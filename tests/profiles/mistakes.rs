@@ -73,7 +73,7 @@ const MISTAKES: &[Case] = &[
     Case("[up]\noffload = \"keep\"", 2, "offload", "no key", "at the top"),
     Case("[link.delay]\nmean = \"5ms\"\njiter = \"1ms\"", 3, "jiter", "no key", "did you mean `jitter`?"),
     Case("[uplink]\nrate = \"5Mbit\"", 1, "uplink", "no key", "did you mean `up`?"),
-    Case("[link]\nloss = { p = 1 }", 2, "{ p = 1 }", "`loss` cannot be a table", "\"0.5%\""),
+    Case("[link]\nloss = [1]", 2, "[1]", "`loss` cannot be an array", "\"0.5%\""),
     Case("link = 5", 1, "5", "`link` cannot be a number", "[link]"),
     Case("[[up]]\nrate = \"5Mbit\"", 1, "[[up]]", "`up` cannot be an array", "[up]"),
     // Syntax

@@ -204,12 +204,12 @@ fn links() -> impl Strategy<Value = Link> {
             prop::option::of(1..=1_000_000_000_000u64),
             prop::option::of(queues(overhead)),
             prop_oneof![Just(Delay::default()), delays()],
-            prop_oneof![Just(0.0), Just(1.0), Just(0.005), 0.0..=1.0f64],
+            crate::loss::losses(),
             neighbours.clone(),
-            prop::option::of(reorderings()),
+            (prop::option::of(reorderings()), crate::alter::alterations()),
         )
             .prop_map(
-                move |(rate, queue, delay, loss, neighbours, reorder)| Link {
+                move |(rate, queue, delay, loss, neighbours, (reorder, altered))| Link {
                     rate,
                     overhead,
                     queue,
@@ -217,6 +217,9 @@ fn links() -> impl Strategy<Value = Link> {
                     loss,
                     neighbours,
                     reorder,
+                    duplicate: altered.0,
+                    corrupt: altered.1,
+                    state: altered.2,
                 },
             )
     })

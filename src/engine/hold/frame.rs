@@ -8,7 +8,7 @@
 
 use std::mem::offset_of;
 
-use crate::abi::{EMUD_HOLD_MAGIC, emud_hold_hdr};
+use crate::abi::{EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, emud_hold_hdr};
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
 pub const VNET_LEN: usize = 10;
@@ -26,6 +26,7 @@ const TAG_LEN: usize = 4;
 
 const VNET_GSO_TYPE: usize = 1;
 const VNET_CSUM_START: usize = 6;
+const VNET_CSUM_OFFSET: usize = 8;
 const VNET_F_NEEDS_CSUM: u8 = 1;
 
 /// Why a frame cannot be sent back.
@@ -70,7 +71,7 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
         .map(u16::from_ne_bytes)
         .ok_or(Malformed::Short)?;
     let proto: [u8; 2] = array(read, VLAN_PROTO).ok_or(Malformed::Short)?;
-    if magic != EMUD_HOLD_MAGIC {
+    if magic != EMUD_HOLD_MAGIC && magic != EMUD_HOLD_MAGIC_SUM {
         return Err(Malformed::Magic);
     }
     let tagged = proto != [0, 0];
@@ -99,10 +100,43 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
         read[tag + 2..tag + 4].copy_from_slice(&tci.to_be_bytes());
     }
     read[start..start + VNET_LEN].copy_from_slice(&vnet);
+    if magic == EMUD_HOLD_MAGIC_SUM && vnet[0] & VNET_F_NEEDS_CSUM != 0 {
+        complete_checksum(&mut read[start..])?;
+    }
     Ok(Rewritten {
         departure_ns,
         start,
     })
+}
+
+/// Computes the checksum that was left to the device: a receiver on this host would
+/// take one that is still to be computed for right, whatever has become of the data.
+fn complete_checksum(frame: &mut [u8]) -> Result<(), Malformed> {
+    let field = |at: usize| {
+        let bytes = array(frame, at).map(u16::from_ne_bytes);
+        bytes.map(usize::from).ok_or(Malformed::Short)
+    };
+    let start = VNET_LEN + field(VNET_CSUM_START)?;
+    let at = start + field(VNET_CSUM_OFFSET)?;
+    let summed = frame.get(start..).ok_or(Malformed::Checksum)?;
+    let words = summed.chunks(2).map(|pair| match *pair {
+        [high, low] => u64::from(u16::from_be_bytes([high, low])),
+        [high] => u64::from(high) << 8,
+        _ => 0,
+    });
+    let mut sum: u64 = words.sum();
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    // 0 would say that there is none (UDP); the two are the same in one's complement.
+    let checksum = match !(sum as u16) {
+        0 => 0xffff,
+        checksum => checksum,
+    };
+    let place = frame.get_mut(at..at + 2).ok_or(Malformed::Checksum)?;
+    place.copy_from_slice(&checksum.to_be_bytes());
+    frame[0] &= !VNET_F_NEEDS_CSUM;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -172,6 +206,34 @@ mod tests {
         assert_eq!(
             rewrite(&mut wire(Some(u16::MAX), 1, tag)).map(|_| ()),
             Ok(())
+        );
+    }
+
+    /// UDP over IPv4 from RFC 1071's arithmetic: the sum over all of it is then 0xffff.
+    #[test]
+    fn computes_the_checksum_of_what_was_corrupted() {
+        let mut bytes = wire(Some(16 + 14), 1, None);
+        bytes[26 + 10..26 + 14].fill(0);
+        bytes.splice(26 + 14.., [0x12, 0x34, 0x56, 0x78, 0, 9, 0xab, 0xcd, 0xff]);
+        bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC_SUM.to_ne_bytes());
+        let done = rewrite(&mut bytes).unwrap();
+        let out = &bytes[done.start..];
+        assert_eq!(out[0] & VNET_F_NEEDS_CSUM, 0);
+        let sum: u32 = out[VNET_LEN + 14..]
+            .chunks(2)
+            .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
+            .sum();
+        // The field held 0xabcd, the pseudo-header's share: it is in the sum and then replaced.
+        let without = 0x1234 + 0x5678 + 9 + 0xff00;
+        let whole = without + 0xabcd;
+        let folded = (whole & 0xffff) + (whole >> 16);
+        assert_eq!(sum, without + (0xffff - folded));
+        bytes = wire(Some(16 + 18), 1, None);
+        bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC_SUM.to_ne_bytes());
+        assert_eq!(
+            rewrite(&mut bytes),
+            Err(Malformed::Checksum),
+            "behind the end"
         );
     }
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * alter: bits that turn over, and packets that come twice.
+ *
+ * The copy is made by release, at its own departure time: of the packet as it
+ * then is, corrupted or not.
+ *
+ * What a wrong bit means depends on who made the checksum. A sender here may
+ * have left it to the device (CHECKSUM_PARTIAL): the field holds the sum of the
+ * pseudo-header, and all that comes after a change is summed up with it. Then
+ * nothing has to be mended; and to keep the checksum wrong, the sum in the field
+ * moves the other way. A receiver that trusts its NIC (UNNECESSARY, COMPLETE)
+ * has to be told to look.
+ */
+#ifndef EMUD_ALTER_H
+#define EMUD_ALTER_H
+
+#include <linux/udp.h>
+#include "chance.h"
+#include "core.h"
+#include "maps.h"
+#include "rng.h"
+
+/* <linux/icmp.h> wants all of libc. */
+#define EMUD_ICMP_CHECKSUM 2
+
+/* A packet that is to be corrupted. Offsets are in the frame; 0: there is none. */
+struct emud_damage {
+	__u64 draw;
+	__u32 from; /* bytes behind the start of the IP header that may be hit, */
+	__u32 to; /* up to but not with that one */
+	__u32 bits; /* how many bits are hit */
+	__u32 l3; /* start of the IP header */
+	__u32 l4; /* end of it and of its extensions */
+	__u32 l4_proto;
+	__u32 is_ip;
+	__u32 ip_sum;
+	__u32 l4_sum;
+	__u32 addresses; /* of the IP header, in the pseudo-header too */
+	__u32 addresses_end;
+	__u32 address_flags; /* for bpf_l4_csum_replace() of those */
+	__u32 l4_flags;
+	__u32 partial; /* the L4 checksum is left to the device */
+	__u32 mend;
+};
+
+static __always_inline __u32 emud_l4_sum(const struct emud_damage *d)
+{
+	if (!d->l4)
+		return 0;
+	switch (d->l4_proto) {
+	case IPPROTO_TCP:
+		return d->l4 + offsetof(struct tcphdr, check);
+	case IPPROTO_UDP:
+		return d->l4 + offsetof(struct udphdr, check);
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return d->l4 + EMUD_ICMP_CHECKSUM;
+	}
+	return 0;
+}
+
+/* The helper leaves a partial checksum alone, and another one not. */
+static __always_inline int emud_is_partial(struct __sk_buff *skb, __u32 at)
+{
+	__u16 before = 0, after = 0;
+
+	if (bpf_skb_load_bytes(skb, at, &before, sizeof(before)) ||
+	    bpf_l4_csum_replace(skb, at, 0, 1, sizeof(before)) ||
+	    bpf_skb_load_bytes(skb, at, &after, sizeof(after)))
+		return 0;
+	if (before == after)
+		return 1;
+	bpf_skb_store_bytes(skb, at, &before, sizeof(before), 0);
+	return 0;
+}
+
+static __always_inline void emud_find_sums(struct __sk_buff *skb, struct emud_damage *d,
+					   int version)
+{
+	d->l4_sum = emud_l4_sum(d);
+	d->partial = d->l4_sum && emud_is_partial(skb, d->l4_sum);
+	d->l4_flags = sizeof(__u16);
+	if (d->l4_proto == IPPROTO_UDP)
+		d->l4_flags |= BPF_F_MARK_MANGLED_0;
+	d->address_flags = d->l4_flags | BPF_F_PSEUDO_HDR;
+	if (version == 4) {
+		d->ip_sum = d->l3 + offsetof(struct iphdr, check);
+		d->addresses = d->l3 + offsetof(struct iphdr, saddr);
+		d->addresses_end = d->l3 + sizeof(struct iphdr);
+	} else {
+		d->addresses = d->l3 + offsetof(struct ipv6hdr, saddr);
+		d->addresses_end = d->l3 + sizeof(struct ipv6hdr);
+		/* No checksum of its own: COMPLETE has both changes in it. */
+		if (!d->partial)
+			d->address_flags = d->l4_flags;
+	}
+	if (d->l4_proto == IPPROTO_ICMP) /* has no pseudo-header */
+		d->addresses_end = 0;
+}
+
+static __always_inline int emud_within(__u32 at, __u32 field)
+{
+	return field && at - field < sizeof(__u16);
+}
+
+/* The byte at `at` changes from `old` to `new`, which stand in their half of a
+ * 16-bit word. */
+static __always_inline void emud_mend(struct __sk_buff *skb, const struct emud_damage *d,
+				      __u32 at, __u16 old, __u16 new)
+{
+	if (d->ip_sum && at < d->l4)
+		bpf_l3_csum_replace(skb, d->ip_sum, old, new, sizeof(old));
+	if (!d->l4_sum)
+		return;
+	if (at >= d->l4)
+		bpf_l4_csum_replace(skb, d->l4_sum, old, new, d->l4_flags);
+	else if (at >= d->addresses && at < d->addresses_end)
+		bpf_l4_csum_replace(skb, d->l4_sum, old, new, d->address_flags);
+}
+
+static __always_inline int emud_flip(struct __sk_buff *skb, const struct emud_damage *d,
+				     __u32 at, __u32 bit)
+{
+	__u16 old, new;
+	__u8 byte;
+
+	if (bpf_skb_load_bytes(skb, at, &byte, sizeof(byte)))
+		return 0;
+	old = byte;
+	byte ^= 1 << (bit & 7);
+	new = byte;
+	if (bpf_skb_store_bytes(skb, at, &byte, sizeof(byte),
+				d->mend ? 0 : BPF_F_RECOMPUTE_CSUM))
+		return 0;
+	/* Checksums are of words from the start of the IP header. */
+	if (((at - d->l3) & 1) == 0) {
+		old <<= 8;
+		new <<= 8;
+	}
+	old = bpf_htons(old);
+	new = bpf_htons(new);
+	if (d->mend)
+		emud_mend(skb, d, at, old, new);
+	else if (d->partial && at >= d->l4 && !emud_within(at, d->l4_sum))
+		bpf_l4_csum_replace(skb, d->l4_sum, new, old,
+				    d->l4_flags | BPF_F_PSEUDO_HDR);
+	return 1;
+}
+
+/* Bit `i` of those to be turned over, each in its own part of the range, so that
+ * no two are the same. A global function, as emud_corrupt(): the verifier looks
+ * at it once, and not at each turn of the loop. */
+__noinline int emud_flip_one(struct __sk_buff *skb, struct emud_damage *d, __u32 i)
+{
+	__u64 first, last, bit;
+	__u32 at;
+
+	if (!d || !d->bits)
+		return 0;
+	first = (__u64)(d->to - d->from) * 8 * i / d->bits;
+	last = (__u64)(d->to - d->from) * 8 * (i + 1) / d->bits;
+	if (first == last)
+		return 0;
+	bit = emud_mix(d->draw + i * EMUD_GOLDEN) >> 32;
+	bit = first + ((bit * (last - first)) >> 32);
+	at = d->l3 + d->from + (bit >> 3);
+	/* A checksum that is mended cannot be what is wrong: a bit next to it. */
+	if (d->mend && (emud_within(at, d->ip_sum) || emud_within(at, d->l4_sum))) {
+		if (bit >= first + 16)
+			at -= sizeof(__u16);
+		else if (bit + 16 < last)
+			at += sizeof(__u16);
+		else
+			return 0;
+	}
+	return emud_flip(skb, d, at, bit);
+}
+
+/* Length of the IP packet, without what Ethernet pads. */
+static __always_inline __u32 emud_l3_len(struct __sk_buff *skb, __u32 l3, int version)
+{
+	__u32 most = skb->len - l3, at = l3 + offsetof(struct iphdr, tot_len), len,
+	      add = 0;
+	__be16 field = 0;
+
+	if (!version)
+		return most;
+	if (version == 6) {
+		at = l3 + offsetof(struct ipv6hdr, payload_len);
+		add = sizeof(struct ipv6hdr);
+	}
+	if (bpf_skb_load_bytes(skb, at, &field, sizeof(field)) || !field)
+		return most; /* 0: a super-packet of more than 64 KiB */
+	len = bpf_ntohs(field) + add;
+	return len < most ? len : most;
+}
+
+/* How many bits were turned over. */
+__noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
+{
+	int version = 0, flipped = 0;
+	__u8 first = 0;
+	__u32 i, len;
+
+	if (!d)
+		return 0;
+	if (d->is_ip && !bpf_skb_load_bytes(skb, d->l3, &first, sizeof(first)))
+		version = first >> 4;
+	/* A fragment has no checksum of its own to mend. */
+	if (version && !d->l4 && d->mend)
+		return 0;
+	len = emud_l3_len(skb, d->l3, version);
+	if (d->to > len)
+		d->to = len;
+	if (d->to <= d->from)
+		return 0;
+	if (version)
+		emud_find_sums(skb, d, version);
+	if (!d->mend)
+		bpf_csum_level(skb, BPF_CSUM_LEVEL_RESET);
+	for (i = 0; i < EMUD_CORRUPT_BITS; i++) {
+		if (i >= d->bits)
+			break;
+		flipped += emud_flip_one(skb, d, i);
+	}
+	return flipped;
+}
+
+static __always_inline int emud_damage(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+	struct emud_damage d = {
+		.draw = emud_draw(p, EMUD_FOR_BIT),
+		.from = l->corrupt_from,
+		.to = l->corrupt_to,
+		.bits = l->corrupt_bits,
+		.l3 = p->l3_off,
+		.l4 = p->l4_off,
+		.l4_proto = p->l4_proto,
+		.is_ip = p->is_ip,
+		.mend = !!(l->flags & EMUD_F_MEND),
+	};
+
+	if (!emud_alone(p->skb) || !emud_corrupt(p->skb, &d))
+		return 0;
+	p->sum_due = d.partial && !d.mend;
+	return 1;
+}
+
+static __always_inline void emud_alter(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+
+	if (likely(!l->corrupt.probability && !l->duplicate.probability))
+		return;
+	if (emud_chance(p, &l->corrupt, &p->state->corrupt_normal, EMUD_FOR_CORRUPT)) {
+		if (emud_damage(p))
+			p->count->corrupted += p->segments;
+		else
+			p->count->unaltered += p->segments;
+	}
+	if (emud_chance(p, &l->duplicate, &p->state->duplicate_normal,
+			EMUD_FOR_DUPLICATE)) {
+		p->copied = emud_alone(p->skb);
+		if (!p->copied)
+			p->count->unaltered += p->segments;
+	}
+}
+
+/* The copy is a packet of its own on its way: it draws again. */
+static __always_inline void emud_delay_copy(struct emud_packet *p)
+{
+	__u64 departure = p->departure, draw = p->draw;
+
+	if (likely(!p->copied))
+		return;
+	p->draw = emud_draw(p, EMUD_FOR_COPY);
+	emud_delay(p);
+	p->copy_departure = p->departure;
+	p->departure = departure;
+	p->draw = draw;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * chance: does an event of one probability happen to this packet.
+ *
+ * Correlated as netem's it would happen at another rate: its filter mixes
+ * uniform values, and the mixture is not uniform. Here normal values are mixed,
+ *	z' = r z + sqrt(1 - r^2) e
+ * which is standard normal if z and e are, and the event is z' below the
+ * quantile of its probability.
+ */
+#ifndef EMUD_CHANCE_H
+#define EMUD_CHANCE_H
+
+#include "maps.h"
+#include "rng.h"
+
+/* So that 0 stands for a process that has not begun; far beyond any value. */
+#define EMUD_NORMAL_BIAS (1LL << 40)
+
+/* The process is the link's, of all flows together: it lives in `normal`. */
+static __always_inline int emud_chance(struct emud_packet *p, const struct emud_chance *c,
+				       __s64 *normal, __u64 purpose)
+{
+	__u64 draw;
+	__s64 z;
+
+	if (!c->probability)
+		return 0;
+	draw = emud_draw(p, purpose);
+	if (likely(!c->correlation))
+		return draw < c->probability;
+	z = emud_normal(draw);
+	bpf_spin_lock(&p->state->lock);
+	/* |z| < 2^28, the factors are at most 2^30 */
+	if (*normal)
+		z = ((*normal - EMUD_NORMAL_BIAS) * c->correlation + z * c->innovation) >>
+		    EMUD_CORRELATION_SHIFT;
+	*normal = z + EMUD_NORMAL_BIAS;
+	bpf_spin_unlock(&p->state->lock);
+	return z < c->below;
+}
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Copies and damage as a receiver sees them.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use super::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled};
+use super::probe::{monotonic_ns, precise_timers, sleep_until};
+use super::stats::share_error;
+
+/// Number, time of sending, and zeros that corruption may hit.
+const PAYLOAD: usize = 200;
+const CLEAN: usize = 12;
+/// Behind the IP and UDP headers and what must stay readable.
+const FROM: usize = 20 + 8 + CLEAN;
+
+/// What came: number, delay in ms, and how many bits are wrong.
+struct Came {
+    number: u32,
+    delay_ms: f64,
+    wrong_bits: u32,
+}
+
+/// Sends `count` datagrams from a to b; what comes, however often.
+fn send(lab: &Lab, count: u32) -> Vec<Came> {
+    let gap_ns = 1_000_000_000 / u64::from(packets_per_s(2000));
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let receiver = inside(&lab.b, move || {
+        let socket = UdpSocket::bind((Lab::B4, 7002)).expect("bind");
+        let patience = Some(Duration::from_secs(2));
+        socket.set_read_timeout(patience).expect("time-out");
+        ready.send(()).expect("the test waits");
+        let mut came = Vec::new();
+        let mut payload = [0u8; 2048];
+        while let Ok(len) = socket.recv(&mut payload) {
+            let now = monotonic_ns();
+            assert_eq!(len, PAYLOAD);
+            let sent = u64::from_ne_bytes(payload[4..CLEAN].try_into().expect("8 bytes"));
+            let wrong = payload[CLEAN..len].iter().map(|byte| byte.count_ones());
+            came.push(Came {
+                number: u32::from_ne_bytes(payload[..4].try_into().expect("4 bytes")),
+                delay_ms: (now as f64 - sent as f64) / 1e6,
+                wrong_bits: wrong.sum(),
+            });
+        }
+        came
+    });
+    is_ready.recv().expect("the receiver's socket");
+    let sender = inside(&lab.a, move || {
+        precise_timers();
+        let socket = UdpSocket::bind((Lab::A4, 7001)).expect("bind");
+        socket.connect((Lab::B4, 7002)).expect("connect");
+        let mut payload = [0u8; PAYLOAD];
+        let start = monotonic_ns();
+        for number in 0..count {
+            sleep_until(start + u64::from(number) * gap_ns);
+            payload[..4].copy_from_slice(&number.to_ne_bytes());
+            payload[4..CLEAN].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            socket.send(&payload).expect("send");
+        }
+    });
+    sender.join().expect("the sender");
+    receiver.join().expect("the receiver")
+}
+
+/// As many copies as asked and counted, each with a delay of its own.
+pub fn duplicate(engine: Engine) {
+    const SHARE: f64 = 0.1;
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let profile = "seed = 1\n[up]\nduplicate = \"10%\"\n\
+        delay = { mean = \"20ms\", jitter = \"10ms\", reorder = \"jitter\" }";
+    lab.attach(engine, profile, &["--direction", "up"]);
+    let count = scaled(5000);
+    let came = send(&lab, count);
+    let mut delays = vec![vec![]; count as usize];
+    for packet in &came {
+        delays[packet.number as usize].push(packet.delay_ms);
+    }
+    let twice: Vec<_> = delays.iter().filter(|d| d.len() == 2).collect();
+    let once = delays.iter().filter(|d| d.len() == 1).count();
+    verdict.same("came once or twice", count as usize, once + twice.len());
+    let n = f64::from(count);
+    let share = twice.len() as f64 / n;
+    verdict.near("share copied", SHARE, share, 3.0 * share_error(SHARE, n));
+    let counted = lab.shown("/up/counters/duplicated");
+    verdict.same("copied by emud's own count", counted, twice.len() as u64);
+    verdict.same("not copied", 0, lab.shown("/up/counters/unaltered"));
+    // Two uniform values within +-10 ms are a third of 20 ms apart, give or take 20/sqrt(18).
+    let apart: f64 = twice.iter().map(|d| (d[0] - d[1]).abs()).sum();
+    let k = twice.len() as f64;
+    let error = 20.0 / 18f64.sqrt() / k.sqrt();
+    // What the machine adds to a delay is below a millisecond, and to most alike.
+    verdict.near(
+        "ms between the two",
+        20.0 / 3.0,
+        apart / k,
+        3.0 * error + 0.5,
+    );
+    verdict.end();
+}
+
+/// `name` of /proc/net/snmp's UDP line in namespace b.
+fn udp_count(lab: &Lab, name: &str) -> u64 {
+    let text = lab.in_b("grep ^Udp: /proc/net/snmp");
+    let mut lines = text.lines().map(str::split_whitespace);
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut both = names.zip(values);
+    let (_, value) = both.find(|(n, _)| *n == name).expect("the counter");
+    value.parse().expect("a number")
+}
+
+/// A checksum that is kept makes the receiver drop the packet, one that is mended
+/// brings the damage to the application.
+pub fn corrupt(engine: Engine) {
+    const SHARE: f64 = 0.05;
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let keys = format!("probability = \"5%\", bits = 3, from = {FROM}");
+    let profile = format!("seed = 1\n[up]\ncorrupt = {{ {keys} }}\ndelay = \"3ms\"");
+    lab.attach(engine, &profile, &["--direction", "up"]);
+    let count = scaled(5000);
+    let (n, allowed) = (f64::from(count), 3.0 * share_error(SHARE, f64::from(count)));
+    let came = send(&lab, count);
+    let kept = lab.shown("/up/counters/corrupted");
+    verdict.near("share corrupted", SHARE, kept as f64 / n, allowed);
+    let wrong = came.iter().filter(|packet| packet.wrong_bits > 0).count();
+    verdict.same("kept: damaged ones that came", 0, wrong);
+    verdict.same("kept: came", u64::from(count) - kept, came.len() as u64);
+    let errors = udp_count(&lab, "InCsumErrors");
+    verdict.same("kept: checksum errors of the receiver", kept, errors);
+
+    lab.emud(&["set", "va", "up.corrupt.checksum=mend"])
+        .expect(0);
+    let came = send(&lab, count);
+    let mended = lab.shown("/up/counters/corrupted") - kept;
+    verdict.near("share mended", SHARE, mended as f64 / n, allowed);
+    let three = came.iter().filter(|packet| packet.wrong_bits == 3).count();
+    verdict.same("mended: came", count as usize, came.len());
+    verdict.same("mended: with three bits wrong", mended, three as u64);
+    let whole = came.iter().filter(|packet| packet.wrong_bits == 0).count();
+    verdict.same("mended: whole", count as usize - three, whole);
+    let more = udp_count(&lab, "InCsumErrors") - errors;
+    verdict.same("mended: checksum errors of the receiver", 0, more);
+    verdict.end();
+}
