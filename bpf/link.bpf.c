@@ -8,7 +8,7 @@
  * so that the device behaves like the link described in struct emud_link. A
  * packet goes one way through the stages, one header each:
  *
- *	parse -> queue -> loss -> delay -> release
+ *	parse -> queue (aqm, ecn) -> loss -> delay -> release
  *
  * Nothing waits in here: release hands the packet, with its departure time, to
  * sch_fq or to the holder behind a TAP.
@@ -70,12 +70,13 @@ static __always_inline int emud_stages(struct emud_packet *p)
 		return emud_passed(p, EMUD_PASS_NO_HOLDER);
 
 	p->arrival = emud_arrival(p->skb, now);
-	if (p->link->loss || (p->link->flags & EMUD_F_PER_PACKET))
+	if (p->link->loss || (p->link->flags & EMUD_F_PER_PACKET) ||
+	    emud_aqm_draws(p->link))
 		emud_number(p);
-	if (!emud_queue(p)) {
-		p->count->queue_dropped += p->segments;
+	if (!emud_queue(p))
 		return TC_ACT_STOLEN;
-	}
+	if (p->mark && !emud_ecn_mark(p))
+		return emud_passed(p, EMUD_PASS_FAILED);
 	if (emud_lost(p)) {
 		p->count->lost += p->segments;
 		return TC_ACT_STOLEN;

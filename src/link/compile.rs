@@ -2,11 +2,8 @@
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
 use crate::abi;
-use crate::link::quantile;
-use crate::profile::{self, Neighbours, Queue, Reorder};
-
-/// Packets in front of the link where the profile does not say: tc-netem's limit.
-pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
+use crate::link::{quantile, queueing};
+use crate::profile::{self, Neighbours, Reorder};
 
 /// The in-order jitter's coherence time by default, over the span of delays
 /// between -3 and +3 standard deviations: 4 standard deviations for a normal
@@ -74,11 +71,7 @@ pub fn compile(
     };
     if let Some(rate) = link.rate {
         (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
-        queue(
-            &mut out,
-            link.queue.unwrap_or(Queue::Packets(DEFAULT_QUEUE_PACKETS)),
-            rate,
-        );
+        queueing::compile(&mut out, link, rate);
     }
     let mut table = Box::<abi::emud_table>::default();
     if let Some(jitter) = &link.delay.jitter {
@@ -119,17 +112,6 @@ fn ns_per_byte(rate: u64) -> (u64, u32) {
         .find(|s| (ns << s) / rate < MULT_MAX)
         .unwrap_or(0);
     ((((ns << shift) + rate / 2) / rate) as u64, shift)
-}
-
-fn queue(out: &mut abi::emud_link, queue: Queue, rate: u64) {
-    match queue {
-        Queue::Packets(n) => out.queue_packets = n.min(abi::EMUD_RING_LEN),
-        Queue::Bytes(bytes) => {
-            let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
-            out.queue_busy_ns = u64::try_from(ns).unwrap_or(u64::MAX);
-        }
-        Queue::Time(ns) => out.queue_wait_ns = ns,
-    }
 }
 
 /// From the spread of the table between -3 and +3 standard deviations.

@@ -6,6 +6,9 @@ use super::read::Draft;
 use super::{Profile, ProfileError};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
+/// The keys of a link that may be tables.
+const TABLES: &[&str] = &["delay", "queue", "rate"];
+
 /// Which directions an assignment is for.
 #[derive(Clone, Copy)]
 struct Directions {
@@ -140,7 +143,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
         let help = "no key is more than one level below a link, as `delay.jitter` is";
         return Err(Mistake::new(&deeper.at, "this key is too deep", help));
     }
-    if key.value != "delay" {
+    if !TABLES.contains(&key.value.as_str()) {
         return Err(match keys::LINK.has(&key.value) {
             true => {
                 let help = format!("write {}=...", key.value);

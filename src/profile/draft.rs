@@ -5,8 +5,10 @@
 //! key. Whether the values go together is judged at the end, in `check`.
 
 use super::keys;
-use super::{Distribution, Neighbours, Queue, Reorder};
-use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Rate, Reader, Value};
+use super::queueing::QueueDraft;
+use super::wire::WireDraft;
+use super::{Distribution, Neighbours, Reorder};
+use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Reader, Value};
 use crate::text::{duration, quantity, word};
 
 /// Takes a value away again.
@@ -16,7 +18,8 @@ const NONE: &str = "none";
 pub(super) struct LinkDraft {
     pub rate: Option<Located<u64>>,
     pub overhead: Option<Located<i32>>,
-    pub queue: Option<Located<Queue>>,
+    pub wire: WireDraft,
+    pub queue: QueueDraft,
     pub delay: DelayDraft,
     pub loss: Option<Located<f64>>,
     pub neighbours: Option<Located<Neighbours>>,
@@ -44,7 +47,7 @@ pub(super) enum Spread {
 
 impl Reader {
     /// [`Reader::put`], where `none` empties the slot.
-    fn put_or_remove<T>(
+    pub(super) fn put_or_remove<T>(
         &mut self,
         slot: &mut Option<Located<T>>,
         value: &Located<Value>,
@@ -67,13 +70,9 @@ impl Reader {
     pub(super) fn link_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
         let value = &entry.value;
         match entry.key.value.as_str() {
-            "rate" => self.put_or_remove(&mut draft.rate, value, |v| {
-                quantity(v, "rate", "\"1.5Mbit\"").map(|Rate(bits)| bits)
-            }),
+            "rate" => self.rate(draft, value),
             "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
-            "queue" => self.put_or_remove(&mut draft.queue, value, |v| {
-                quantity(v, "queue", "\"1000p\", \"256KiB\" or \"200ms\"")
-            }),
+            "queue" => self.queue(&mut draft.queue, value),
             "delay" => self.delay(&mut draft.delay, value),
             "loss" => self.put_or_remove(&mut draft.loss, value, |v| {
                 quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
@@ -152,11 +151,11 @@ impl Reader {
     }
 }
 
-fn is_none(value: &Located<Value>) -> bool {
+pub(super) fn is_none(value: &Located<Value>) -> bool {
     matches!(&value.value, Value::Text(text) if text == NONE)
 }
 
-fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
+pub(super) fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
     const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
         let title = format!("`overhead` cannot be {}", value.value.kind());

@@ -36,8 +36,39 @@ pub(super) const DELAY: Section = Section {
     belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
 };
 
+pub(super) const RATE: Section = Section {
+    keys: &["rate", "burst", "overhead", "mpu", "cell"],
+    place: "of a rate",
+    belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
+};
+pub(super) const CELL: Section = Section {
+    keys: &["size", "overhead"],
+    place: "of a cell",
+    belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
+};
+pub(super) const QUEUE: Section = Section {
+    keys: &[
+        "limit",
+        "bytes",
+        "time",
+        "ecn",
+        "aqm",
+        "min",
+        "max",
+        "probability",
+        "weight",
+        "target",
+        "interval",
+        "tupdate",
+        "alpha",
+        "beta",
+    ],
+    place: "of a queue",
+    belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
+};
+
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, LINK, DELAY],
+    sections: &[TOP, LINK, DELAY, RATE, CELL, QUEUE],
     aliases: &[
         ("bandwidth", "rate"),
         ("buffer", "queue"),

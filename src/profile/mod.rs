@@ -4,6 +4,7 @@
 //! One way only: text -> [`crate::text`] (TOML with places) -> `draft` (what was said about each direction,
 //! later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
 
+mod aqm;
 mod change;
 mod check;
 mod draft;
@@ -12,11 +13,16 @@ mod keys;
 mod model;
 mod print;
 mod queue;
+mod queueing;
 mod read;
 pub mod shipped;
+mod wire;
 mod words;
 
 pub use crate::text::{MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time};
 pub use crate::text::{UnitError, Word};
+pub use aqm::{Aqm, CoDel, Length, Pie, Red};
 pub use error::ProfileError;
 pub use model::*;
+pub use queueing::Queue;
+pub use wire::{Cells, PACKET_BYTES, Wire};

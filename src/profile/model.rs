@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the user wrote, validated, in units that carry their name.
 
+use super::{Queue, Wire};
+
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
@@ -44,8 +46,10 @@ pub struct Link {
     pub rate: Option<u64>,
     /// Bytes added to every packet on the wire, -64..=4096.
     pub overhead: i32,
-    /// Limit of the backlog in front of the link; `None`: the default, 1000 packets.
-    pub queue: Option<Queue>,
+    /// What else the wire does to a packet's length and time.
+    pub wire: Wire,
+    /// The backlog in front of the link.
+    pub queue: Queue,
     pub delay: Delay,
     /// Probability that a packet is lost, 0.0..=1.0.
     pub loss: f64,
@@ -54,7 +58,7 @@ pub struct Link {
 
 /// Limit of the backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queue {
+pub enum Limit {
     /// Packets, the one on the wire included; 1..=65536.
     Packets(u32),
     /// Bytes on the wire not yet serialised, the arriving packet included.

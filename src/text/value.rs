@@ -12,6 +12,7 @@ pub(crate) enum Value {
     Text(String),
     /// In decimal, as written.
     Number(String),
+    Bool(bool),
     Table(Vec<Entry>),
     /// What no key takes: its kind.
     Other(&'static str),
@@ -23,6 +24,7 @@ impl Value {
         match self {
             Self::Text(_) => "text",
             Self::Number(_) => "a number",
+            Self::Bool(_) => "true or false",
             Self::Table(_) => "a table",
             Self::Other(kind) => kind,
         }
@@ -125,7 +127,7 @@ impl Origin {
             }
             DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
             DeValue::Table(table) => Value::Table(self.entries(table)),
-            DeValue::Boolean(_) => Value::Other("true or false"),
+            DeValue::Boolean(value) => Value::Bool(*value),
             DeValue::Datetime(_) => Value::Other("a date or time"),
             DeValue::Array(_) => Value::Other("an array"),
         };

@@ -2,7 +2,7 @@
 //! The profile reader against whatever chance may write.
 
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Reorder};
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -130,20 +130,20 @@ proptest! {
     }
 
     #[test]
-    fn queues_read_back(queue in queues(0)) {
+    fn queues_read_back(queue in limits(0)) {
         prop_assert_eq!(queue.to_string().parse(), Ok(queue));
     }
 }
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-fn queues(overhead: i32) -> impl Strategy<Value = Queue> {
+fn limits(overhead: i32) -> impl Strategy<Value = Limit> {
     let packet = u64::try_from(1514 + overhead).unwrap();
     prop_oneof![
-        (1..=65536u32).prop_map(Queue::Packets),
-        (packet..=u64::from(u32::MAX)).prop_map(Queue::Bytes),
-        (2..=4000u64).prop_map(|kib| Queue::Bytes(kib * 1024 + 4096)),
-        (1..=HOUR_NS).prop_map(Queue::Time),
+        (1..=65536u32).prop_map(Limit::Packets),
+        (packet..=u64::from(u32::MAX)).prop_map(Limit::Bytes),
+        (2..=4000u64).prop_map(|kib| Limit::Bytes(kib * 1024 + 4096)),
+        (1..=HOUR_NS).prop_map(Limit::Time),
     ]
 }
 
