@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod aqm;
+mod queue;
+
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::link::compile::{Compiled, Place, compile};
@@ -59,7 +62,8 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut loaded = Loaded::load().expect("load the classifier (root?)");
+        let mut loaded =
+            Loaded::load_only(&[Program::Egress]).expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
