@@ -219,7 +219,10 @@ impl Reader {
             let help = "say from which average backlog packets are dropped, and from which all: \
                         min = \"30kB\", max = \"90kB\"";
             let title = "aqm = \"red\" without `min` and `max`";
-            self.mistakes.push(Mistake::new(at, title, help));
+            // One that could not be read has been answered.
+            if self.mistakes.is_empty() {
+                self.mistakes.push(Mistake::new(at, title, help));
+            }
             return None;
         };
         let above = match (min.value, max.value) {

@@ -7,6 +7,7 @@ mod files;
 mod malformed;
 mod meaning;
 mod mistakes;
+mod queue;
 mod random;
 
 use emud::profile::{Profile, ProfileError};

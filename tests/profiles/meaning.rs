@@ -2,6 +2,7 @@
 //! What the keys mean.
 
 use emud::profile::Profile;
+use emud::profile::Wire;
 use emud::profile::shipped;
 use emud::profile::{
     Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Queue, Reorder,
@@ -47,6 +48,7 @@ fn every_key_arrives_where_it_belongs() {
     let link = Link {
         rate: Some(1_500_000),
         overhead: -4,
+        wire: Wire::default(),
         queue: Limit::Bytes(256 * 1024).into(),
         delay: Delay {
             mean_ns: 50 * MS,

@@ -2,12 +2,13 @@
 //! The profile reader against whatever chance may write.
 
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Reorder};
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Reorder, Wire};
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::malformed::{Malformed, malformed};
+use crate::queue::{queues, wires};
 
 #[test]
 fn a_thousand_malformed_profiles_are_refused() {
@@ -174,10 +175,14 @@ fn delays() -> impl Strategy<Value = Delay> {
 
 fn links() -> impl Strategy<Value = Link> {
     let neighbours = prop::sample::select(vec![Neighbours::Pass, Neighbours::Emulate]);
-    (-64..=4096i32).prop_flat_map(move |overhead| {
+    (-64..=4096i32, wires()).prop_flat_map(move |(overhead, wire)| {
         (
             prop::option::of(1..=1_000_000_000_000u64),
-            prop::option::of(queues(overhead)),
+            // The link may come out without its rate, and so without framing.
+            queues(
+                wire.bytes(1514, overhead)
+                    .max(Wire::default().bytes(1514, overhead)),
+            ),
             prop_oneof![Just(Delay::default()), delays()],
             prop_oneof![Just(0.0), Just(1.0), Just(0.005), 0.0..=1.0f64],
             neighbours.clone(),
@@ -185,6 +190,7 @@ fn links() -> impl Strategy<Value = Link> {
             .prop_map(move |(rate, queue, delay, loss, neighbours)| Link {
                 rate,
                 overhead,
+                wire: rate.map(|_| wire).unwrap_or_default(),
                 queue,
                 delay,
                 loss,
