@@ -355,7 +355,7 @@ fn codel_drops_by_the_square_root() {
     for _ in 0..1000 {
         b.send(&udp4(1000, 1), 0);
     }
-    let (mut last, mut next) = (0, None);
+    let (mut last, mut next) = (0, None::<u64>);
     for n in 0..5_000u64 {
         send_and_see(&b, &udp4_ecn(1000, 1), n * MS);
         let a = b.aqm();
@@ -363,11 +363,7 @@ fn codel_drops_by_the_square_root() {
             let at = a.codel_drop_next;
             if let Some(next) = next {
                 let want = (INTERVAL as f64 / f64::from(a.codel_count).sqrt()).round() as u64;
-                assert!(
-                    (at - next as u64).abs_diff(want) <= 1,
-                    "count {}",
-                    a.codel_count
-                );
+                assert!((at - next).abs_diff(want) <= 1, "count {}", a.codel_count);
             }
             (last, next) = (a.codel_count, Some(at));
         }
