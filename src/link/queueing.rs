@@ -93,6 +93,20 @@ fn pie_gain(per_s: f64) -> u64 {
     (per_s / 1e9 * 2f64.powi(shift as i32)).round() as u64
 }
 
+/// What a frame of `len` bytes takes on a link's wire at most.
+pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
+    let q = &link.queueing;
+    let len = (len + f64::from(link.overhead)).max(f64::from(q.mpu));
+    if q.cell_size == 0 {
+        return len;
+    }
+    let (cells, size) = (
+        (len / f64::from(q.cell_size)).ceil(),
+        f64::from(q.cell_size),
+    );
+    cells * (size + f64::from(q.cell_overhead))
+}
+
 /// The limits in force, each in the unit it is judged in.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -246,5 +260,69 @@ pub(super) fn manager(link: &abi::emud_link) -> Option<Manager> {
             ecn,
         }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Cells, Link, Queue as Asked, Red, Wire as AskedWire};
+
+    fn compiled(link: &Link) -> abi::emud_link {
+        let mut out = abi::emud_link::default();
+        compile(&mut out, link, 8_000_000);
+        out
+    }
+
+    #[test]
+    fn without_a_limit_it_is_a_thousand_packets() {
+        let none = compiled(&Link::default());
+        assert_eq!((none.queue_packets, none.queue_busy_ns), (1000, u64::MAX));
+        let bytes = compiled(&Link {
+            queue: Asked {
+                bytes: Some(5_000),
+                ..Asked::default()
+            },
+            ..Link::default()
+        });
+        assert_eq!((bytes.queue_packets, bytes.queue_busy_ns), (0, 5_000_000));
+    }
+
+    #[test]
+    fn a_managers_packets_are_framed() {
+        let link = Link {
+            overhead: 8,
+            wire: AskedWire {
+                cells: Some(Cells::Atm),
+                ..AskedWire::default()
+            },
+            queue: Asked {
+                aqm: Some(Aqm::Red(Red {
+                    min: Length::Bytes(1_000),
+                    max: Length::Time(9_000_000),
+                    probability: 1.0,
+                    weight: 1.0,
+                    ecn: true,
+                })),
+                ..Asked::default()
+            },
+            ..Link::default()
+        };
+        let out = compiled(&link);
+        let red = out.queueing.red;
+        // 1008 bytes are 21 cells.
+        assert_eq!(red.packet_ns, 21 * 53 * 1000);
+        assert_eq!((red.min_ns, red.max_ns), (1_000_000, 9_000_000));
+        assert_eq!((red.probability, red.weight), (1 << 32, 1 << 32));
+        assert_eq!((out.queueing.ecn, out.queueing.mark_ns), (1, u64::MAX));
+        assert_eq!(wire_bytes(&out, 1000.0), 21.0 * 53.0);
+    }
+
+    #[test]
+    fn pies_gains_come_back() {
+        for gain in [0.0, 0.125, 1.25, 10.0] {
+            let back = pie_gain(gain) as f64 * 1e9 / 2f64.powi(54);
+            assert!((back - gain).abs() <= 1e-6 * gain, "{back} for {gain}");
+        }
     }
 }
