@@ -135,6 +135,27 @@ fn red_lets_all_in_below_min_and_none_above_max() {
 }
 
 #[test]
+fn red_begins_to_count_with_the_second_packet() {
+    let b = filled(&red(1.0, 1.0, false), 500);
+    let frame = udp4(1000, 1000);
+    let mut busy = 500_000;
+    let mut admitted = 0;
+    for _ in 0..60 {
+        // 50 us are below min; at 200 us p_b is 1/2, as p_a is of the first packet there. Of
+        // the second it is 1.
+        assert_eq!(b.send(&frame, busy - 50_000).verdict, TC_ACT_UNSPEC);
+        busy += 1000;
+        if b.send(&frame, busy - 200_000).verdict == TC_ACT_UNSPEC {
+            busy += 1000;
+            admitted += 1;
+            assert_eq!(b.send(&frame, busy - 200_000).verdict, TC_ACT_STOLEN);
+        }
+    }
+    // 3 standard deviations.
+    assert!((18..=42).contains(&admitted), "{admitted}");
+}
+
+#[test]
 fn red_marks_what_understands_it() {
     let b = filled(&red(0.5, 1.0, true), 300);
     let (ect, not_ect) = (udp4_ecn(1000, 2), udp4_ecn(1000, 0));
@@ -382,13 +403,17 @@ fn codel_leaves_a_packet_or_two_alone() {
             ecn: false,
         }),
     ));
+    let frame = udp4(1514, 1);
+    b.send(&frame, 0);
+    // Each finds one that has just begun.
     for n in 0..200u64 {
-        assert_eq!(
-            b.send(&udp4(1514, 1), n * 31_541_667).verdict,
-            TC_ACT_UNSPEC
-        );
+        assert_eq!(b.send(&frame, n * 31_541_667).verdict, TC_ACT_UNSPEC);
     }
     assert_eq!(b.dropped(), [0; 3]);
+    // And now two.
+    b.send(&frame, 200 * 31_541_667);
+    let drops = (200..206u64).filter(|n| b.send(&frame, n * 31_541_667).verdict == TC_ACT_STOLEN);
+    assert_eq!(drops.count(), 1);
 }
 
 // PIE
@@ -475,7 +500,10 @@ fn pie_follows_its_rfc() {
     let gaps = |from: u64, n: u64, gap: u64| (0..n).map(move |i| from + i * gap);
     let arrivals = gaps(0, 3_000, 800_000)
         .chain(gaps(2_400 * MS, 1_000, MS))
-        .chain(gaps(5_200 * MS, 1_500, 750_000));
+        .chain(gaps(5_200 * MS, 1_500, 750_000))
+        // A step of the delay, of which a high probability takes no more than 2 %.
+        .chain(gaps(6_330 * MS, 300, 0))
+        .chain(gaps(6_331 * MS, 100, MS));
     for (n, at) in arrivals.enumerate() {
         while r.next <= at {
             r.update(busy);

@@ -16,7 +16,7 @@ const QUEUES: &[(&str, &str)] = &[
     // With the usual gains the probability takes seconds to rise.
     (
         "pie",
-        "aqm = \"pie\", target = \"5ms\", alpha = 1, beta = 1, ecn = true",
+        "aqm = \"pie\", target = \"2ms\", alpha = 5, beta = 5, ecn = true",
     ),
 ];
 
