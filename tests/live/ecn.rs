@@ -16,7 +16,7 @@ const QUEUES: &[(&str, &str)] = &[
     // With the usual gains the probability takes seconds to rise.
     (
         "pie",
-        "aqm = \"pie\", target = \"2ms\", alpha = 5, beta = 5, ecn = true",
+        "aqm = \"pie\", target = \"5ms\", alpha = 1, beta = 1, ecn = true",
     ),
 ];
 
@@ -39,7 +39,7 @@ pub fn marks(engine: Engine) {
             &[],
         );
         for (family, address) in [("IPv4", Lab::B4), ("IPv6", Lab::B6)] {
-            let before = (marked(&lab), came_marked(&lab));
+            let before = (marked(&lab), came_marked(&lab), dropped_by_pie(&lab));
             let flow = Bulk {
                 from: lab.a.clone(),
                 to: lab.b.clone(),
@@ -55,8 +55,10 @@ pub fn marks(engine: Engine) {
             // What is on its way when the flow ends: at most the queue's second.
             std::thread::sleep(Duration::from_millis(1_200));
             let marked = marked(&lab) - before.0;
+            // Above 10 % PIE drops what it could mark.
+            let signals = marked + dropped_by_pie(&lab) - before.2;
             let name = format!("{name}, {family}");
-            verdict.at_least(&format!("{name}: marked"), 1.0, marked as f64);
+            verdict.at_least(&format!("{name}: signals"), 1.0, signals as f64);
             verdict.same(
                 &format!("{name}: came marked"),
                 marked,
@@ -75,6 +77,10 @@ pub fn marks(engine: Engine) {
 
 fn marked(lab: &Lab) -> u64 {
     lab.shown("/up/counters/marked")
+}
+
+fn dropped_by_pie(lab: &Lab) -> u64 {
+    lab.shown("/up/counters/aqm_dropped/pie")
 }
 
 /// Packets with CE that b has received since it is there, by its kernel's own count.
