@@ -126,6 +126,64 @@ struct emud_chance {
 /* The most bits of a packet that corrupt turns over. */
 #define EMUD_CORRUPT_BITS 32
 
+/* Who drops or marks before the queue is full. */
+enum emud_aqm {
+	EMUD_AQM_NONE,
+	EMUD_AQM_RED,
+	EMUD_AQM_CODEL,
+	EMUD_AQM_PIE,
+	EMUD_AQMS,
+};
+
+/* Floyd, Jacobson: "Random early detection gateways for congestion avoidance",
+ * IEEE/ACM Transactions on Networking 1(4), 1993. Queue lengths in ns of the wire. */
+struct emud_red {
+	__u64 min_ns;
+	__u64 max_ns;
+	__u64 packet_ns; /* the wire time of a small packet */
+	__u64 probability; /* at max_ns, times 2^32 */
+	__u64 weight; /* of the newest length in the average, times 2^32 */
+};
+
+/* RFC 8289. */
+struct emud_codel {
+	__u64 target_ns;
+	__u64 interval_ns;
+	__u64 packet_ns; /* the wire time of a full packet */
+};
+
+/* Drop probabilities are times 2^EMUD_PIE_SHIFT, the two gains a further
+ * 2^EMUD_PIE_GAIN_SHIFT and per ns, delays below 2^EMUD_PIE_DELAY_SHIFT ns: so
+ * gains up to 10/s fit. */
+#define EMUD_PIE_SHIFT 48
+#define EMUD_PIE_GAIN_SHIFT 6
+#define EMUD_PIE_DELAY_SHIFT 33
+
+/* RFC 8033. */
+struct emud_pie {
+	__u64 target_ns;
+	__u64 tupdate_ns;
+	__u64 alpha;
+	__u64 beta;
+	__u64 packets_ns; /* the wire time of two packets of mean size */
+};
+
+/* What a queue may have beside a rate and limits. */
+struct emud_queueing {
+	__u64 burst_ns; /* the wire's clock may lag behind by this */
+	__u64 mark_ns; /* CE above this sojourn time; ~0: none */
+	__u32 mpu; /* least length of a packet, overhead included */
+	__u32 cell_size; /* payload of a cell; 0: no cells */
+	__s32 cell_overhead; /* bytes of a cell beside that */
+	__u32 cell_pad; /* the last cell is sent full */
+	__u32 ecn; /* there is something to mark for */
+	__u32 aqm; /* enum emud_aqm */
+	struct emud_red red;
+	struct emud_codel codel;
+	struct emud_pie pie;
+};
+_Static_assert(sizeof(struct emud_queueing) == 144, "shared with Rust");
+
 /* One direction of the link, as the classifier runs it. */
 struct emud_link {
 	__u64 seed; /* seed, link and direction, already mixed */
@@ -159,13 +217,34 @@ struct emud_link {
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
 	__u32 corrupt_from; /* bytes behind the start of the IP header, */
 	__u32 corrupt_to; /* up to but not with that one */
+
+	struct emud_queueing queueing;
 };
-_Static_assert(sizeof(struct emud_link) == 256, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 400, "shared with Rust");
 
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {
 	__u64 delay_ns[EMUD_TABLE_LEN];
 };
+
+/* What the queue's manager remembers; times in ns. */
+struct emud_aqm_state {
+	__u32 aqm; /* whose memory this is: another starts afresh */
+	__s32 red_count; /* packets since the last drop, from -1 */
+	__u64 red_average; /* length of the queue, times 2^16 */
+	__u64 codel_first_above; /* 0: below the target */
+	__u64 codel_drop_next;
+	__u32 codel_count;
+	__u32 codel_last_count;
+	__u32 codel_dropping;
+	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
+	__u64 pie_next; /* update of the probability */
+	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
+	__u64 pie_accumulated;
+	__u64 pie_delay_old;
+	__u64 pie_burst; /* so long no drop */
+};
+_Static_assert(sizeof(struct emud_aqm_state) == 88, "shared with Rust");
 
 /* The queue and the order of one direction: lives on through `emud set`. */
 struct emud_state {
@@ -184,8 +263,10 @@ struct emud_state {
 	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
 	__s64 duplicate_normal;
 	__s64 corrupt_normal;
+
+	struct emud_aqm_state aqm;
 };
-_Static_assert(sizeof(struct emud_state) == 72, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 160, "shared with Rust");
 
 /* Which generation is in force, for both directions at once. */
 struct emud_control {
@@ -213,6 +294,8 @@ struct emud_counters {
 	__u64 duplicated; /* copies made */
 	__u64 corrupted;
 	__u64 unaltered; /* to be copied or corrupted, and could not be */
+	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
+	__u64 marked; /* CE for the queue's sake, those that had it included */
 };
 
 /* The holder's side of a direction: written by the holder alone. */

@@ -8,7 +8,7 @@
  * so that the device behaves like the link described in struct emud_link. A
  * packet goes one way through the stages, one header each:
  *
- *	parse -> queue -> loss -> alter -> delay -> release
+ *	parse -> queue (aqm, ecn) -> loss -> alter -> delay -> release
  *
  * Nothing waits in here: release hands the packet, with its departure time, to
  * sch_fq or to the holder behind a TAP.
@@ -55,7 +55,7 @@ static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now
 static __always_inline int emud_draws(const struct emud_link *l)
 {
 	return l->loss_model || l->duplicate.probability || l->corrupt.probability ||
-	       (l->flags & EMUD_F_DRAWN);
+	       (l->flags & EMUD_F_DRAWN) || emud_aqm_draws(l);
 }
 
 /* The wire ate it: nobody is told. */
@@ -92,7 +92,9 @@ static __always_inline int emud_stages(struct emud_packet *p)
 	if (unlikely(p->link->flags & EMUD_F_LOSS_BEFORE) && emud_lost(p))
 		return emud_gone(p, &p->count->lost);
 	if (!emud_queue(p))
-		return emud_gone(p, &p->count->queue_dropped);
+		return TC_ACT_STOLEN;
+	if (p->mark && !emud_ecn_mark(p))
+		return emud_passed(p, EMUD_PASS_FAILED);
 	if (likely(!(p->link->flags & EMUD_F_LOSS_BEFORE)) && emud_lost(p))
 		return emud_gone(p, &p->count->lost);
 	emud_alter(p);

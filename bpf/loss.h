@@ -14,6 +14,7 @@
 
 #include "chance.h"
 #include "maps.h"
+#include "queue.h"
 #include "rng.h"
 
 /* A super-packet has at most 2^19 bytes (BIG TCP), and its headers. */
@@ -182,11 +183,8 @@ __noinline __u64 emud_survival(__u64 byte, __u64 bytes)
  * same product. */
 static __always_inline int emud_bit_error(struct emud_packet *p)
 {
-	const struct emud_link *l = p->link;
-	__s64 len = (__s64)p->wire_len + (__s64)p->segments * l->overhead;
-
 	return emud_draw(p, EMUD_FOR_LOSS) >=
-	       emud_survival(l->loss_param[0], len > 0 ? len : 0);
+	       emud_survival(p->link->loss_param[0], emud_on_wire(p));
 }
 
 static __always_inline int emud_lost(struct emud_packet *p)

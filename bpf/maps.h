@@ -67,8 +67,11 @@ struct emud_packet {
 	__u8 is_neighbour;
 	__u8 passed; /* untouched, for one of enum emud_pass */
 	__u8 l4_proto;
+	__u8 mark; /* the queue wants CE on it */
 	__u32 l3_off;
 	__u32 l4_off; /* 0: none, or in another fragment */
+	__u32 full_len; /* of each wire packet but the last, without overhead */
+	__u32 last_len; /* of the last or only one */
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */

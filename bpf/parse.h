@@ -63,7 +63,10 @@ static __always_inline void emud_train(struct emud_packet *p, __u32 header_len)
 	if (likely(!size) || len <= header_len)
 		return;
 	p->segments = (len - header_len + size - 1) / size;
+	header_len += p->wire_len - len; /* a tag beside the data is on all of them */
 	p->wire_len += (p->segments - 1) * header_len;
+	p->full_len = header_len + size;
+	p->last_len = p->wire_len - (p->segments - 1) * p->full_len;
 }
 
 static __always_inline void emud_parse_l4(struct emud_packet *p, struct emud_cursor *c,
@@ -192,6 +195,7 @@ static __always_inline void emud_parse(struct emud_packet *p)
 		emud_parse_l2(&c);
 	if (skb->vlan_present)
 		p->wire_len += sizeof(struct emud_vlan);
+	p->last_len = p->wire_len;
 	p->flow = p->service = emud_absorb(c.proto, 0) | 1;
 	p->l3_off = c.off;
 

@@ -7,13 +7,19 @@
  * but the clock. It carries fractions of a ns, so no rate drifts. A limit in
  * packets is exact too: of the last N admitted packets the first must have
  * left, which is one look at a ring of their times.
+ *
+ * A burst is the same clock, allowed to lag behind: a bucket of tokens without
+ * tokens to round.
  */
 #ifndef EMUD_QUEUE_H
 #define EMUD_QUEUE_H
 
 #include "maps.h"
+#include "aqm.h"
+#include "ecn.h"
 
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
+#define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
 /* When each admitted packet has left the wire, ns. */
 __u64 emud_ring[EMUD_DIRECTIONS * EMUD_RING_LEN];
@@ -38,45 +44,119 @@ static __always_inline void emud_ring_push(struct emud_state *s, __u32 direction
 	s->ring_pos += n;
 }
 
-/* False: the queue is full. */
-static __always_inline int emud_queue(struct emud_packet *p)
+/* One wire packet with all that it takes on the wire (tc-stab(8), tc-netem(8)). */
+static __always_inline __u64 emud_framed(const struct emud_link *l, __u32 bytes)
+{
+	const struct emud_queueing *q = &l->queueing;
+	__s64 len = (__s64)bytes + l->overhead;
+	__u64 cells;
+
+	if (len < (__s64)q->mpu)
+		len = q->mpu;
+	if (likely(!q->cell_size))
+		return len;
+	cells = ((__u64)len + q->cell_size - 1) / q->cell_size;
+	if (q->cell_pad)
+		len = cells * q->cell_size;
+	return len + (__s64)cells * q->cell_overhead;
+}
+
+/* All wire packets of it. */
+static __always_inline __u64 emud_on_wire(const struct emud_packet *p)
+{
+	__u64 len = emud_framed(p->link, p->last_len);
+
+	if (unlikely(p->segments > 1))
+		len += (p->segments - 1) * emud_framed(p->link, p->full_len);
+	return len < EMUD_WIRE_MAX ? len : EMUD_WIRE_MAX;
+}
+
+/* The wire's clock after this packet, and whether its time fits the limits. */
+struct emud_turn {
+	__u64 wait; /* the sojourn time: until its own bits begin */
+	__u64 busy_until;
+	__u64 busy_frac;
+	__u64 sent;
+	int full;
+};
+
+/* After idleness the clock lags behind by up to the burst: what fits in between
+ * is sent at once. */
+static __always_inline struct emud_turn emud_turn(const struct emud_packet *p, __u64 len)
+{
+	const struct emud_link *l = p->link;
+	const struct emud_state *s = p->state;
+	struct emud_turn t = {};
+	__u64 work, start = 0;
+
+	if (p->arrival > l->queueing.burst_ns)
+		start = p->arrival - l->queueing.burst_ns;
+	work = len * l->rate_mult;
+	if (s->busy_until >= start) {
+		start = s->busy_until;
+		/* a fraction of another rate's is less than a ns, too */
+		work += s->busy_frac & ((1ULL << (l->rate_shift & 63)) - 1);
+	}
+	t.busy_until = start + (work >> (l->rate_shift & 63));
+	t.busy_frac = work & ((1ULL << (l->rate_shift & 63)) - 1);
+	t.wait = start > p->arrival ? start - p->arrival : 0;
+	t.sent = t.busy_until > p->arrival ? t.busy_until : p->arrival;
+	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > l->queue_busy_ns;
+	return t;
+}
+
+/* Under the lock. */
+static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p, __u64 len,
+						      int capable)
 {
 	const struct emud_link *l = p->link;
 	struct emud_state *s = p->state;
-	__u64 start, sent, work, frac = 0;
 	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
-	__s64 len = (__s64)p->wire_len + (__s64)p->segments * l->overhead;
-	int full;
+	enum emud_verdict verdict = EMUD_ADMIT;
+	struct emud_turn t = emud_turn(p, len);
 
-	p->sent = p->arrival;
-	if (!l->rate_mult)
-		return 1;
-	if (len < 0)
-		len = 0;
-
-	bpf_spin_lock(&s->lock);
-	start = p->arrival;
-	if (s->busy_until >= start) {
-		start = s->busy_until;
-		frac = s->busy_frac;
-	}
-	work = len * l->rate_mult + frac;
-	sent = start + (work >> (l->rate_shift & 63));
-	full = start - p->arrival > l->queue_wait_ns ||
-	       sent - p->arrival > l->queue_busy_ns;
 	if (l->queue_packets &&
 	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
 		    p->arrival)
-		full = 1;
-	if (!full) {
-		s->busy_until = sent;
-		s->busy_frac = work & ((1ULL << (l->rate_shift & 63)) - 1);
-		emud_ring_push(s, p->direction, n, sent);
-	}
-	bpf_spin_unlock(&s->lock);
+		t.full = 1;
+	if (l->queueing.aqm)
+		verdict = emud_aqm(p, s, t.wait, t.full, capable);
+	if (verdict == EMUD_DROP)
+		return verdict;
+	if (t.full)
+		return EMUD_FULL;
+	s->busy_until = t.busy_until;
+	s->busy_frac = t.busy_frac;
+	emud_ring_push(s, p->direction, n, t.sent);
+	p->sent = t.sent;
+	return capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
+}
 
-	p->sent = sent;
-	return !full;
+/* False: dropped, and counted. */
+static __always_inline int emud_queue(struct emud_packet *p)
+{
+	enum emud_verdict verdict;
+	int capable;
+	__u64 len;
+
+	p->sent = p->arrival;
+	if (!p->link->rate_mult)
+		return 1;
+	len = emud_on_wire(p);
+	capable = emud_ecn_capable(p);
+	emud_pie_catch_up(p);
+
+	bpf_spin_lock(&p->state->lock);
+	verdict = emud_enqueue(p, len, capable);
+	bpf_spin_unlock(&p->state->lock);
+
+	if (verdict == EMUD_FULL)
+		p->count->queue_dropped += p->segments;
+	if (verdict == EMUD_DROP)
+		p->count->aqm_dropped[p->link->queueing.aqm & (EMUD_AQMS - 1)] +=
+			p->segments;
+	p->mark = verdict == EMUD_MARK;
+	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
 }
 
 #endif

@@ -270,6 +270,50 @@ fn what_loses_copies_and_damages_is_as_described() {
     );
 }
 
+#[test]
+fn every_kind_of_queue_is_as_described() {
+    let space = Space::new();
+    space.emud("attach v0 --profile hsdpa");
+    let down = |changes: &str| space.show_with(changes)["down"].clone();
+    let wire = down(r#"rate={rate="8Mbit",burst="32kB",mpu=64,cell={size=100,overhead=-3}}"#);
+    assert_eq!(
+        wire["wire"],
+        json!({"burst_bytes": 32_000, "mpu_bytes": 64,
+               "cell": {"size_bytes": 100, "overhead_bytes": -3, "padded": true}})
+    );
+    assert_eq!(
+        down("rate.cell=ptm")["wire"]["cell"]["padded"],
+        json!(false)
+    );
+    let limits = down(r#"queue={limit="9p",bytes="64KiB",time="5ms",ecn="20ms"}"#);
+    assert_eq!(
+        (&limits["queue"], &limits["ecn_above_ns"], &limits["aqm"]),
+        (
+            &json!({"packets": 9, "bytes": 65_536, "time_ns": 5_000_000}),
+            &json!(20_000_000),
+            &Value::Null
+        )
+    );
+    let codel = down(r#"queue={aqm="codel",ecn=true}"#)["aqm"].clone();
+    assert_eq!(
+        codel,
+        json!({"name": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": true})
+    );
+    // 30 kB take 30 ms.
+    let red = down(r#"queue={aqm="red",min="30kB",max="90kB",weight=0.5}"#)["aqm"].clone();
+    assert_eq!(
+        (&red["name"], &red["min_ns"]),
+        (&json!("red"), &json!(30_000_000))
+    );
+    assert_eq!((&red["weight"], &red["ecn"]), (&json!(0.5), &json!(false)));
+    let pie = down(r#"queue={aqm="pie",target="20ms"}"#)["aqm"].clone();
+    assert_eq!(
+        (&pie["name"], &pie["target_ns"]),
+        (&json!("pie"), &json!(20_000_000))
+    );
+    assert!((pie["alpha"].as_f64().unwrap() - 0.125).abs() < 1e-6);
+}
+
 /// A schema that accepts anything would pass all of the above.
 #[test]
 fn the_schemas_refuse_what_is_not_described() {

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use emud::link::attachment;
-use emud::link::report::{Counters, Direction, Queue, Reordering, Report};
+use emud::link::queueing::{Manager, Queue, Wire};
+use emud::link::report::{Counters, Direction, Reordering, Report};
 use emud::link::report_loss;
 use emud::profile::{Percent, Rate, Time};
 use serde_json::json;
@@ -68,11 +69,14 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         if d.overhead_bytes != 0 {
             link.push(format!("overhead {}", d.overhead_bytes));
         }
+        link.extend(wire(&d.wire));
         link.push(format!(
             "queue {} (backlog {})",
             queue(&d.queue),
             ns(d.backlog_ns as f64)
         ));
+        link.extend(d.ecn_above_ns.map(|t| format!("ecn above {}", Time(t))));
+        link.extend(d.aqm.as_ref().map(manager));
     }
     link.push(delay(d));
     link.extend(d.reorder.as_ref().map(reorder));
@@ -107,12 +111,79 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
 }
 
 fn queue(q: &Queue) -> String {
-    match q {
-        Queue::None => "none".into(),
-        Queue::Packets(n) => format!("{n}p"),
-        Queue::Bytes(n) => format!("{n}B"),
-        Queue::TimeNs(n) => ns(*n as f64),
+    let Queue::Limits(limits) = q else {
+        return "none".into();
+    };
+    let limits = [
+        limits.packets.map(|n| format!("{n}p")),
+        limits.bytes.map(|n| format!("{n}B")),
+        limits.time_ns.map(|n| ns(n as f64)),
+    ];
+    limits.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn wire(w: &Wire) -> Vec<String> {
+    let mut out = Vec::new();
+    if w.burst_bytes != 0 {
+        out.push(format!("burst {}B", w.burst_bytes));
     }
+    if w.mpu_bytes != 0 {
+        out.push(format!("mpu {}", w.mpu_bytes));
+    }
+    if let Some(cell) = &w.cell {
+        let padded = if cell.padded { " padded" } else { "" };
+        out.push(format!(
+            "cells {}+{}{padded}",
+            cell.size_bytes, cell.overhead_bytes
+        ));
+    }
+    out
+}
+
+fn manager(m: &Manager) -> String {
+    let (text, ecn) = match *m {
+        Manager::Red {
+            min_ns,
+            max_ns,
+            probability,
+            weight,
+            ecn,
+        } => (
+            format!(
+                "red from {} to {}, {}, weight {}",
+                ns(min_ns as f64),
+                ns(max_ns as f64),
+                Percent((probability * 1e8).round() / 1e8),
+                (weight * 1e8).round() / 1e8
+            ),
+            ecn,
+        ),
+        Manager::Codel {
+            target_ns,
+            interval_ns,
+            ecn,
+        } => (
+            format!("codel {} in {}", Time(target_ns), Time(interval_ns)),
+            ecn,
+        ),
+        Manager::Pie {
+            target_ns,
+            tupdate_ns,
+            alpha,
+            beta,
+            ecn,
+        } => (
+            format!(
+                "pie {} every {}, alpha {:.6}, beta {:.6}",
+                Time(target_ns),
+                Time(tupdate_ns),
+                alpha,
+                beta
+            ),
+            ecn,
+        ),
+    };
+    if ecn { text + " ecn" } else { text }
 }
 
 fn delay(d: &Direction) -> String {
@@ -174,6 +245,14 @@ fn write_counters(out: &mut String, c: &Counters) {
             out,
             "    lost while down {}, copies {}, corrupted {}, to be altered but could not be {}",
             c.down, c.duplicated, c.corrupted, c.unaltered
+        );
+    }
+    if c.aqm_dropped.all() + c.marked > 0 {
+        let d = &c.aqm_dropped;
+        let _ = writeln!(
+            out,
+            "    marked CE {}, dropped early: red {}, codel {}, pie {}",
+            c.marked, d.red, d.codel, d.pie
         );
     }
     let p = &c.passed;

@@ -10,6 +10,7 @@ use crate::abi;
 use crate::doctor::in_namespace;
 use crate::link::compile::{Compiled, Place, compile};
 use crate::link::datapath::{Loaded, Program};
+use crate::link::queueing::wire_bytes;
 use crate::netlink::{
     BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
 };
@@ -71,11 +72,11 @@ fn byte_s(link: &abi::emud_link) -> Option<f64> {
 }
 
 fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
-    if link.queue_packets != 0 {
-        f64::from(link.queue_packets) * FRAME_MAX * byte_s
-    } else {
-        link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9
-    }
+    let packets_s = match link.queue_packets {
+        0 => f64::INFINITY,
+        n => f64::from(n) * wire_bytes(link, FRAME_MAX) * byte_s,
+    };
+    packets_s.min(link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9)
 }
 
 /// Puts fq at the root of a device whose root is the kernel's default; under

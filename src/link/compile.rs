@@ -2,11 +2,8 @@
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
 use crate::abi;
-use crate::link::{loss, quantile};
-use crate::profile::{self, Neighbours, Queue, Reorder, Reordering, Shape};
-
-/// Packets in front of the link where the profile does not say: tc-netem's limit.
-pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
+use crate::link::{loss, quantile, queueing};
+use crate::profile::{self, Neighbours, Reorder, Reordering, Shape};
 
 /// The in-order jitter's coherence time by default, over the span of delays
 /// between -3 and +3 standard deviations: 4 standard deviations for a normal
@@ -75,11 +72,7 @@ pub fn compile(
     };
     if let Some(rate) = link.rate {
         (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
-        queue(
-            &mut out,
-            link.queue.unwrap_or(Queue::Packets(DEFAULT_QUEUE_PACKETS)),
-            rate,
-        );
+        queueing::compile(&mut out, link, rate);
     }
     let pattern = loss::compile(&mut out, link);
     let mut table = Box::<abi::emud_table>::default();
@@ -157,17 +150,6 @@ fn reorder(out: &mut abi::emud_link, reordering: &Reordering) {
     out.reorder_repeat = probability(reordering.correlation);
     out.reorder_gap = u64::from(reordering.gap);
     out.flags |= abi::EMUD_F_REORDER;
-}
-
-fn queue(out: &mut abi::emud_link, queue: Queue, rate: u64) {
-    match queue {
-        Queue::Packets(n) => out.queue_packets = n.min(abi::EMUD_RING_LEN),
-        Queue::Bytes(bytes) => {
-            let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
-            out.queue_busy_ns = u64::try_from(ns).unwrap_or(u64::MAX);
-        }
-        Queue::Time(ns) => out.queue_wait_ns = ns,
-    }
 }
 
 /// From the spread of the table between -3 and +3 standard deviations.

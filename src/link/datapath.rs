@@ -465,6 +465,10 @@ impl abi::emud_counters {
         self.super_packets += other.super_packets;
         self.flows_forgotten += other.flows_forgotten;
         self.undelayed += other.undelayed;
+        self.marked += other.marked;
+        for (a, b) in self.aqm_dropped.iter_mut().zip(other.aqm_dropped) {
+            *a += b;
+        }
         for (a, b) in self.passed.iter_mut().zip(other.passed) {
             *a += b;
         }

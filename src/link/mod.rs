@@ -13,6 +13,7 @@ mod error;
 mod loss;
 mod plan;
 pub mod quantile;
+pub mod queueing;
 mod record;
 pub mod report;
 pub mod report_loss;

@@ -5,6 +5,7 @@
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::quantile::{density, table_x};
+use crate::link::queueing::{self, AqmDropped, Manager, Queue, Wire};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{direction_name, report_loss};
 use crate::profile::{Link, Profile};
@@ -38,7 +39,11 @@ pub struct Direction {
     /// bit/s; absent: no limit.
     pub rate_bit_s: Option<f64>,
     pub overhead_bytes: i32,
+    pub wire: Wire,
     pub queue: Queue,
+    /// Packets that wait for longer are marked; absent: none for that.
+    pub ecn_above_ns: Option<u64>,
+    pub aqm: Option<Manager>,
     /// Time until the last admitted packet has left the wire.
     pub backlog_ns: u64,
     pub delay: Delay,
@@ -58,17 +63,6 @@ pub struct Direction {
     pub loss_model: Option<report_loss::LossReport>,
     pub duplicate: Option<report_loss::DuplicateReport>,
     pub corrupt: Option<report_loss::CorruptReport>,
-}
-
-/// The limit in force, in the unit it is judged in.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Queue {
-    /// No rate, so nothing ever waits.
-    None,
-    Packets(u32),
-    Bytes(u64),
-    TimeNs(u64),
 }
 
 /// Mean and deviation of the table in force.
@@ -102,6 +96,9 @@ pub struct Counters {
     pub bytes: u64,
     pub lost: u64,
     pub queue_dropped: u64,
+    pub aqm_dropped: AqmDropped,
+    /// Congestion experienced, set by the queue.
+    pub marked: u64,
     pub reordered: u64,
     pub clamped: u64,
     pub super_packets: u64,
@@ -247,7 +244,10 @@ fn direction(
     Ok(Direction {
         rate_bit_s: rate,
         overhead_bytes: link.overhead,
-        queue: queue(&link, rate),
+        wire: queueing::wire(&link, rate),
+        queue: queueing::queue(&link, rate),
+        ecn_above_ns: queueing::ecn_above_ns(&link),
+        aqm: queueing::manager(&link),
         backlog_ns: if rate.is_some() {
             state.busy_until.saturating_sub(now_ns)
         } else {
@@ -269,17 +269,6 @@ fn direction(
         duplicate: report_loss::duplicate(&link),
         corrupt: report_loss::corrupt(&link),
     })
-}
-
-fn queue(link: &abi::emud_link, rate: Option<f64>) -> Queue {
-    match rate {
-        None => Queue::None,
-        Some(_) if link.queue_packets != 0 => Queue::Packets(link.queue_packets),
-        Some(rate) if link.queue_busy_ns != u64::MAX => {
-            Queue::Bytes((link.queue_busy_ns as f64 * rate / 8e9).round() as u64)
-        }
-        Some(_) => Queue::TimeNs(link.queue_wait_ns),
-    }
 }
 
 fn delay(
@@ -356,6 +345,8 @@ fn counters(c: &abi::emud_counters) -> Counters {
         bytes: c.bytes,
         lost: c.lost,
         queue_dropped: c.queue_dropped,
+        aqm_dropped: AqmDropped::of(c),
+        marked: c.marked,
         reordered: c.reordered,
         clamped: c.clamped,
         super_packets: c.super_packets,

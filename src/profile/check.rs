@@ -2,21 +2,19 @@
 //! Whether the values of a link go together.
 
 use super::draft::{DelayDraft, LinkDraft, Spread};
-use super::{Delay, Distribution, Jitter, Link, Queue, Reorder, Shape};
+use super::{Delay, Distribution, Jitter, Link, Reorder, Shape};
 use crate::link::quantile::largest_sd_ns;
 use crate::text::{At, Located, Mistake, Nanoseconds, Reader, Time};
-
-/// Payload of 1500 bytes behind an Ethernet header.
-const PACKET_BYTES: i64 = 1514;
 
 impl Reader {
     /// The finished link; meaningless if that adds a mistake.
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
-        self.queue_holds_a_packet(draft);
+        let wire = self.finish_wire(draft);
         Link {
             rate: value(&draft.rate),
             overhead: value(&draft.overhead).unwrap_or_default(),
-            queue: value(&draft.queue),
+            queue: self.finish_queue(draft, &wire),
+            wire,
             delay: self.finish_delay(&draft.delay),
             loss: self.finish_loss(&draft.loss),
             neighbours: value(&draft.neighbours).unwrap_or_default(),
@@ -24,28 +22,6 @@ impl Reader {
             duplicate: self.finish_duplicate(&draft.duplicate),
             corrupt: self.finish_corrupt(&draft.corrupt),
             state: value(&draft.state).unwrap_or_default(),
-        }
-    }
-
-    fn queue_holds_a_packet(&mut self, draft: &LinkDraft) {
-        let Some(Located {
-            value: Queue::Bytes(bytes),
-            at,
-        }) = &draft.queue
-        else {
-            return;
-        };
-        let overhead = value(&draft.overhead).unwrap_or_default();
-        let packet = PACKET_BYTES + i64::from(overhead);
-        if i64::try_from(*bytes).is_ok_and(|bytes| bytes < packet) {
-            self.mistakes.push(Mistake::new(
-                latest(at, [draft.overhead.as_ref().map(|o| &o.at)]),
-                format!("a queue of {bytes} bytes is smaller than one packet"),
-                format!(
-                    "a packet of 1500 bytes takes {packet} on the wire (Ethernet header and \
-                     overhead of {overhead}): write at least \"{packet}B\", or count packets: \"1p\""
-                ),
-            ));
         }
     }
 
@@ -217,12 +193,12 @@ fn too_wide(at: &At, spread: Spread, distribution: &Shape, mean_ns: u64, largest
     )
 }
 
-fn value<T: Copy>(slot: &Option<Located<T>>) -> Option<T> {
+pub(super) fn value<T: Copy>(slot: &Option<Located<T>>) -> Option<T> {
     slot.as_ref().map(|located| located.value)
 }
 
 /// Of the places that do not go together, the one written last: it was the one to change.
-fn latest<'a, const N: usize>(first: &'a At, others: [Option<&'a At>; N]) -> &'a At {
+pub(super) fn latest<'a, const N: usize>(first: &'a At, others: [Option<&'a At>; N]) -> &'a At {
     others
         .into_iter()
         .flatten()

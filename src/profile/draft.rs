@@ -10,10 +10,12 @@ use super::alter;
 use super::keyed::Keyed;
 use super::keys;
 use super::loss::LinkState;
+use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
+use super::wire::WireDraft;
 use super::words::ShapeWord;
-use super::{Neighbours, Queue, Reorder, Shape, file};
-use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Rate, Reader, Value};
+use super::{Neighbours, Reorder, Shape, file};
+use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Reader, Value};
 use crate::text::{duration, quantity, word};
 
 /// Takes a value away again.
@@ -23,7 +25,8 @@ const NONE: &str = "none";
 pub(super) struct LinkDraft {
     pub rate: Option<Located<u64>>,
     pub overhead: Option<Located<i32>>,
-    pub queue: Option<Located<Queue>>,
+    pub wire: WireDraft,
+    pub queue: QueueDraft,
     pub delay: DelayDraft,
     pub loss: Keyed,
     pub neighbours: Option<Located<Neighbours>>,
@@ -82,13 +85,9 @@ impl Reader {
     pub(super) fn link_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
         let value = &entry.value;
         match entry.key.value.as_str() {
-            "rate" => self.put_or_remove(&mut draft.rate, value, |v| {
-                quantity(v, "rate", "\"1.5Mbit\"").map(|Rate(bits)| bits)
-            }),
+            "rate" => self.rate(draft, value),
             "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
-            "queue" => self.put_or_remove(&mut draft.queue, value, |v| {
-                quantity(v, "queue", "\"1000p\", \"256KiB\" or \"200ms\"")
-            }),
+            "queue" => self.queue(&mut draft.queue, value),
             "delay" => self.delay(&mut draft.delay, value),
             "loss" => self.loss(&mut draft.loss, value),
             "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
@@ -239,7 +238,7 @@ pub(super) fn correlation(value: &Located<Value>) -> Result<f64, Mistake> {
     Err(Mistake::new(&value.at, "a correlation of 100 %", help))
 }
 
-fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
+pub(super) fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {
     const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
         let title = format!("`overhead` cannot be {}", value.value.kind());

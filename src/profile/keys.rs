@@ -97,7 +97,15 @@ pub(super) const CORRUPT: Section = Section {
     belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
 };
 /// Keys of a link that are tables, so that a key of one may be set.
-pub(super) const TABLES: &[&str] = &["delay", "loss", "duplicate", "corrupt", "reorder"];
+pub(super) const TABLES: &[&str] = &[
+    "delay",
+    "rate",
+    "queue",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "reorder",
+];
 
 pub(super) const REORDER: Section = Section {
     keys: &["probability", "correlation", "gap"],
@@ -105,8 +113,41 @@ pub(super) const REORDER: Section = Section {
     belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
 };
 
+pub(super) const RATE: Section = Section {
+    keys: &["rate", "burst", "overhead", "mpu", "cell"],
+    place: "of a rate",
+    belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
+};
+pub(super) const CELL: Section = Section {
+    keys: &["size", "overhead"],
+    place: "of a cell",
+    belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
+};
+pub(super) const QUEUE: Section = Section {
+    keys: &[
+        "limit",
+        "bytes",
+        "time",
+        "ecn",
+        "aqm",
+        "min",
+        "max",
+        "probability",
+        "weight",
+        "target",
+        "interval",
+        "tupdate",
+        "alpha",
+        "beta",
+    ],
+    place: "of a queue",
+    belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
+};
+
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, LINK, DELAY, LOSS, DUPLICATE, CORRUPT, REORDER],
+    sections: &[
+        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER,
+    ],
     aliases: &[
         ("bandwidth", "rate"),
         ("buffer", "queue"),

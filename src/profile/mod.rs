@@ -5,6 +5,7 @@
 //! later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
 
 mod alter;
+mod aqm;
 mod change;
 mod check;
 mod draft;
@@ -18,15 +19,20 @@ mod model;
 mod pattern;
 mod print;
 mod queue;
+mod queueing;
 mod read;
 mod reordering;
 pub mod shipped;
+mod wire;
 mod words;
 
 pub use crate::text::{MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time};
 pub use crate::text::{UnitError, Word};
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
+pub use aqm::{Aqm, CoDel, Length, Pie, Red};
 pub use error::ProfileError;
 pub use loss::{LinkState, Loss, LossModel, Stage};
 pub use model::*;
 pub use pattern::{MAX_PATTERN, Pattern, PatternError};
+pub use queueing::Queue;
+pub use wire::{Cells, PACKET_BYTES, Wire};

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::{Queue, Wire};
 use crate::link::quantile::Table;
 
 /// A described link, both directions.
@@ -48,8 +49,10 @@ pub struct Link {
     pub rate: Option<u64>,
     /// Bytes added to every packet on the wire, -64..=4096.
     pub overhead: i32,
-    /// Limit of the backlog in front of the link; `None`: the default, 1000 packets.
-    pub queue: Option<Queue>,
+    /// What else the wire does to a packet's length and time.
+    pub wire: Wire,
+    /// The backlog in front of the link.
+    pub queue: Queue,
     pub delay: Delay,
     pub loss: super::Loss,
     pub neighbours: Neighbours,
@@ -62,7 +65,7 @@ pub struct Link {
 
 /// Limit of the backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queue {
+pub enum Limit {
     /// Packets, the one on the wire included; 1..=65536.
     Packets(u32),
     /// Bytes on the wire not yet serialised, the arriving packet included.

@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Reordering, Shape};
+use super::{
+    Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Queue, Reordering, Shape,
+};
 use super::{LinkState, Loss, alter, loss};
 use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 
@@ -48,13 +50,13 @@ fn quoted(value: impl std::fmt::Display) -> String {
 fn section(out: &mut String, header: &str, link: &Link) {
     let _ = writeln!(out, "\n[{header}]");
     if let Some(bits) = link.rate {
-        line(out, "rate", quoted(Rate(bits)));
+        line(out, "rate", link.wire.with_rate(Rate(bits)));
     }
     if link.overhead != 0 {
         line(out, "overhead", link.overhead);
     }
-    if let Some(queue) = link.queue {
-        line(out, "queue", quoted(queue));
+    if link.queue != Queue::default() {
+        line(out, "queue", link.queue);
     }
     if link.delay != Delay::default() {
         line(out, "delay", delay(&link.delay));

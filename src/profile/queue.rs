@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::Queue;
+use super::{Length, Limit};
 use crate::text::units::{Kind, Unit, shifted};
 use crate::text::{Time, UnitError};
 
@@ -39,7 +39,7 @@ const KIND: Kind = Kind {
     usual: "p",
 };
 
-impl FromStr for Queue {
+impl FromStr for Limit {
     type Err = UnitError;
 
     /// Refuses what holds no packet at all; how many bytes a packet has is the link's affair.
@@ -53,7 +53,7 @@ impl FromStr for Queue {
     }
 }
 
-fn packets(text: &str, value: f64) -> Result<Queue, UnitError> {
+fn packets(text: &str, value: f64) -> Result<Limit, UnitError> {
     if value.fract() != 0.0 {
         let help = format!("did you mean \"{}p\"?", value.ceil());
         return Err(UnitError::new(
@@ -70,10 +70,10 @@ fn packets(text: &str, value: f64) -> Result<Queue, UnitError> {
             "the limit is \"65536p\"",
         ));
     }
-    Ok(Queue::Packets(value as u32))
+    Ok(Limit::Packets(value as u32))
 }
 
-fn bytes(text: &str, value: f64) -> Result<Queue, UnitError> {
+fn bytes(text: &str, value: f64) -> Result<Limit, UnitError> {
     if value < 1.0 {
         return Err(too_small(
             text,
@@ -86,16 +86,16 @@ fn bytes(text: &str, value: f64) -> Result<Queue, UnitError> {
             "the limit is 4 GiB less 1",
         ));
     }
-    Ok(Queue::Bytes(value.round() as u64))
+    Ok(Limit::Bytes(value.round() as u64))
 }
 
-fn time(text: &str) -> Result<Queue, UnitError> {
+fn time(text: &str) -> Result<Limit, UnitError> {
     match text.parse()? {
         Time(0) => Err(too_small(
             text,
             "a queue in packets can be as short as \"1p\"",
         )),
-        Time(ns) => Ok(Queue::Time(ns)),
+        Time(ns) => Ok(Limit::Time(ns)),
     }
 }
 
@@ -106,7 +106,7 @@ fn too_small(text: &str, help: &str) -> UnitError {
     )
 }
 
-impl fmt::Display for Queue {
+impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Packets(packets) => write!(f, "{packets}p"),
@@ -117,6 +117,80 @@ impl fmt::Display for Queue {
                 b if b >= 1000 && b % 100 == 0 => write!(f, "{}kB", shifted(b, 3)),
                 b => write!(f, "{b}B"),
             },
+        }
+    }
+}
+
+/// Bytes, 1..=4 GiB less 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.parse()? {
+            Limit::Bytes(bytes) => Ok(Self(bytes)),
+            Limit::Packets(_) | Limit::Time(_) => Err(UnitError::new(
+                format!("`{text}` is not a number of bytes"),
+                "write bytes, such as \"32kB\", \"256KiB\"",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Limit::Bytes(self.0).fmt(f)
+    }
+}
+
+/// Packets, 1..=65536.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Packets(pub u32);
+
+impl FromStr for Packets {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.parse()? {
+            Limit::Packets(packets) => Ok(Self(packets)),
+            Limit::Bytes(_) => Err(UnitError::new(
+                format!("`{text}` is not a number of packets"),
+                format!("`limit` counts packets: write bytes = \"{text}\""),
+            )),
+            Limit::Time(_) => Err(UnitError::new(
+                format!("`{text}` is not a number of packets"),
+                format!("`limit` counts packets: write time = \"{text}\""),
+            )),
+        }
+    }
+}
+
+impl FromStr for Length {
+    type Err = UnitError;
+
+    /// Packets are not taken: the average is one of the backlog's bytes, which is what is known.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.parse()? {
+            Limit::Bytes(bytes) => Ok(Self::Bytes(bytes)),
+            Limit::Time(ns) => Ok(Self::Time(ns)),
+            Limit::Packets(packets) => Err(UnitError::new(
+                format!("`{text}` counts packets"),
+                format!(
+                    "the average is of bytes: for packets of 1500 bytes write \"{}B\", or a time",
+                    u64::from(packets) * 1514
+                ),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Bytes(bytes) => Limit::Bytes(bytes).fmt(f),
+            Self::Time(ns) => Limit::Time(ns).fmt(f),
         }
     }
 }

@@ -18,6 +18,6 @@ pub use word::Word;
 pub(crate) use error::{read_file, read_up_to, utf8};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source};
-pub(crate) use reader::{Reader, duration, quantity, word};
+pub(crate) use reader::{Reader, duration, number, quantity, word};
 pub(crate) use units::closest;
 pub(crate) use value::{Entry, Value, document, toml_value};

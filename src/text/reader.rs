@@ -69,6 +69,30 @@ pub(crate) fn duration(value: &Located<Value>, key: &str) -> Result<u64, Mistake
     quantity(value, key, "\"50ms\"").map(|Time(ns)| ns)
 }
 
+/// A plain number within bounds; `help` says what it is and between which.
+pub(crate) fn number(
+    value: &Located<Value>,
+    key: &str,
+    range: std::ops::RangeInclusive<f64>,
+    help: &str,
+) -> Result<f64, Mistake> {
+    let (Value::Number(text) | Value::Text(text)) = &value.value else {
+        let title = format!("`{key}` cannot be {}", value.value.kind());
+        return Err(Mistake::new(&value.at, title, help));
+    };
+    match text.parse::<f64>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        Ok(_) => {
+            let title = format!("`{key}` of {text} is out of range");
+            Err(Mistake::new(&value.at, title, help))
+        }
+        Err(_) => {
+            let title = format!("`{text}` is not a plain number");
+            Err(Mistake::new(&value.at, title, help))
+        }
+    }
+}
+
 /// One word of a few.
 pub(crate) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
     let quoted: Vec<_> = T::WORDS

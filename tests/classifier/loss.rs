@@ -282,7 +282,7 @@ fn before_and_after_a_full_queue() {
     for (stage, lost, dropped) in [(Stage::AfterQueue, 2, 6), (Stage::BeforeQueue, 5, 1)] {
         let b = Bench::new(&link(|l| {
             l.rate = Some(8_000_000);
-            l.queue = Some(Queue::Packets(4));
+            l.queue = Limit::Packets(4).into();
             l.loss = Loss {
                 model: LossModel::Every { n: 2, offset: 0 },
                 stage,

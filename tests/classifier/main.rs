@@ -7,16 +7,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod alter;
+mod aqm;
 mod chain;
 mod delay;
 mod loss;
+mod queue;
 mod theory;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::link::compile::{Compiled, Place, compile};
 use emud::link::datapath::{Loaded, Maps, Program};
-use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Queue, Reorder};
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
 
 const TC_ACT_UNSPEC: i32 = -1;
 const TC_ACT_STOLEN: i32 = 4;
@@ -65,7 +67,8 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut loaded = Loaded::load().expect("load the classifier (root?)");
+        let mut loaded =
+            Loaded::load_only(&[Program::Egress]).expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
@@ -202,7 +205,7 @@ fn serialisation_is_exact_and_does_not_drift() {
     let b = Bench::new(&link(|l| {
         l.rate = Some(384_000);
         l.overhead = 24;
-        l.queue = Some(Queue::Packets(65_536));
+        l.queue = Limit::Packets(65_536).into();
     }));
     for n in 1..=3_000u64 {
         let fate = b.send(&udp4(1000, 1000), 0);
@@ -235,7 +238,7 @@ fn a_queue_of_n_packets_holds_n() {
     for n in [1u32, 2, 7, 100, 65_536] {
         let b = Bench::new(&link(|l| {
             l.rate = Some(8_000_000);
-            l.queue = Some(Queue::Packets(n));
+            l.queue = Limit::Packets(n).into();
         }));
         let burst = u64::from(n) + 5;
         let admitted = (0..burst)
@@ -253,7 +256,7 @@ fn a_queue_of_n_packets_holds_n() {
 fn a_queue_in_bytes_and_in_time_holds_that_much() {
     let bytes = Bench::new(&link(|l| {
         l.rate = Some(8_000_000);
-        l.queue = Some(Queue::Bytes(10_000));
+        l.queue = Limit::Bytes(10_000).into();
     }));
     let sent = (0..20)
         .filter(|_| bytes.send(&udp4(1000, 1), 0).verdict == TC_ACT_UNSPEC)
@@ -261,7 +264,7 @@ fn a_queue_in_bytes_and_in_time_holds_that_much() {
     assert_eq!(sent, 10);
     let time = Bench::new(&link(|l| {
         l.rate = Some(8_000_000);
-        l.queue = Some(Queue::Time(5 * MS));
+        l.queue = Limit::Time(5 * MS).into();
     }));
     let sent = (0..20)
         .filter(|_| time.send(&udp4(1000, 1), 0).verdict == TC_ACT_UNSPEC)

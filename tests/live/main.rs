@@ -11,6 +11,7 @@
 mod alter;
 mod bulk;
 mod change;
+mod ecn;
 mod emulated;
 mod frames;
 mod lab;
@@ -37,6 +38,7 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("change::queue_lives_on", change::queue_lives_on),
     ("change::set", change::set),
     ("change::set_is_atomic", change::set_is_atomic),
+    ("ecn::marks", ecn::marks),
     ("emulated::found", emulated::found),
     ("frames::ipv6", frames::ipv6),
     ("frames::neighbours", frames::neighbours),

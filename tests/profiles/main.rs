@@ -10,6 +10,7 @@ mod loss;
 mod malformed;
 mod meaning;
 mod mistakes;
+mod queue;
 mod random;
 
 use emud::profile::{Profile, ProfileError};

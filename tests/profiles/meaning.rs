@@ -2,8 +2,11 @@
 //! What the keys mean.
 
 use emud::profile::Profile;
+use emud::profile::Wire;
 use emud::profile::shipped;
-use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
+use emud::profile::{
+    Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Queue, Reorder,
+};
 
 use crate::{parse, set};
 
@@ -45,7 +48,8 @@ fn every_key_arrives_where_it_belongs() {
     let link = Link {
         rate: Some(1_500_000),
         overhead: -4,
-        queue: Some(Queue::Bytes(256 * 1024)),
+        wire: Wire::default(),
+        queue: Limit::Bytes(256 * 1024).into(),
         delay: Delay {
             mean_ns: 50 * MS,
             jitter: Some(jitter),
@@ -101,14 +105,14 @@ fn units() {
     }
     #[rustfmt::skip]
     let queues = [
-        ("1000p", Queue::Packets(1000)), ("1 packet", Queue::Packets(1)), ("65536 packets", Queue::Packets(65536)),
-        ("1514B", Queue::Bytes(1514)), ("64kB", Queue::Bytes(64_000)), ("1MB", Queue::Bytes(1_000_000)),
-        ("2MiB", Queue::Bytes(2 << 20)), ("200ms", Queue::Time(200 * MS)),
+        ("1000p", Limit::Packets(1000)), ("1 packet", Limit::Packets(1)), ("65536 packets", Limit::Packets(65536)),
+        ("1514B", Limit::Bytes(1514)), ("64kB", Limit::Bytes(64_000)), ("1MB", Limit::Bytes(1_000_000)),
+        ("2MiB", Limit::Bytes(2 << 20)), ("200ms", Limit::Time(200 * MS)),
     ];
     for (text, queue) in queues {
         assert_eq!(
             parse(&format!("[up]\nqueue = \"{text}\"")).up.queue,
-            Some(queue),
+            queue.into(),
             "{text}"
         );
     }
@@ -197,7 +201,7 @@ fn directions_override_key_by_key() {
     );
     assert_eq!(
         (profile.up.queue, profile.down.queue),
-        (Some(Queue::Packets(50)), None)
+        (Queue::from(Limit::Packets(50)), Queue::default())
     );
     assert_eq!(
         (profile.up.loss, profile.down.loss),
@@ -276,7 +280,7 @@ fn changes() {
     assert_eq!((changed.up.rate, changed.down.rate), (Some(384_000), None));
     assert_eq!(
         (changed.up.overhead, changed.up.queue),
-        (18, Some(Queue::Packets(100)))
+        (18, Limit::Packets(100).into())
     );
     assert_eq!(changed.name, "hsdpa");
 

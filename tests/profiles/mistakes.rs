@@ -189,7 +189,7 @@ fn wrong_changes() {
         Case("upp.delay=5ms", 1, "upp", "no key `upp`", "did you mean `up`?"),
         Case("delay.jiter=5ms", 1, "jiter", "no key `jiter`", "did you mean `jitter`?"),
         Case("delay.mean.x=5ms", 1, "x", "too deep", "`delay.jitter`"),
-        Case("rate.x=5Mbit", 1, "x", "no keys in it", "rate=..."),
+        Case("neighbours.x=pass", 1, "x", "no keys in it", "neighbours=..."),
         Case("seed=5", 1, "seed", "cannot be set", "--seed"),
         Case("name=x", 1, "name", "cannot be set", "came from"),
         Case("up.offload=keep", 1, "offload", "cannot be set", "detach"),

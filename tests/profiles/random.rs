@@ -3,13 +3,14 @@
 
 use emud::link::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Reorder, Wire};
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use emud::profile::{Reordering, Shape};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::malformed::{Malformed, malformed};
+use crate::queue::{queues, wires};
 
 #[test]
 fn a_thousand_malformed_profiles_are_refused() {
@@ -132,20 +133,20 @@ proptest! {
     }
 
     #[test]
-    fn queues_read_back(queue in queues(0)) {
+    fn queues_read_back(queue in limits(0)) {
         prop_assert_eq!(queue.to_string().parse(), Ok(queue));
     }
 }
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-fn queues(overhead: i32) -> impl Strategy<Value = Queue> {
+fn limits(overhead: i32) -> impl Strategy<Value = Limit> {
     let packet = u64::try_from(1514 + overhead).unwrap();
     prop_oneof![
-        (1..=65536u32).prop_map(Queue::Packets),
-        (packet..=u64::from(u32::MAX)).prop_map(Queue::Bytes),
-        (2..=4000u64).prop_map(|kib| Queue::Bytes(kib * 1024 + 4096)),
-        (1..=HOUR_NS).prop_map(Queue::Time),
+        (1..=65536u32).prop_map(Limit::Packets),
+        (packet..=u64::from(u32::MAX)).prop_map(Limit::Bytes),
+        (2..=4000u64).prop_map(|kib| Limit::Bytes(kib * 1024 + 4096)),
+        (1..=HOUR_NS).prop_map(Limit::Time),
     ]
 }
 
@@ -199,10 +200,14 @@ fn reorderings() -> impl Strategy<Value = Reordering> {
 
 fn links() -> impl Strategy<Value = Link> {
     let neighbours = prop::sample::select(vec![Neighbours::Pass, Neighbours::Emulate]);
-    (-64..=4096i32).prop_flat_map(move |overhead| {
+    (-64..=4096i32, wires()).prop_flat_map(move |(overhead, wire)| {
         (
             prop::option::of(1..=1_000_000_000_000u64),
-            prop::option::of(queues(overhead)),
+            // The link may come out without its rate, and so without framing.
+            queues(
+                wire.bytes(1514, overhead)
+                    .max(Wire::default().bytes(1514, overhead)),
+            ),
             prop_oneof![Just(Delay::default()), delays()],
             crate::loss::losses(),
             neighbours.clone(),
@@ -212,6 +217,7 @@ fn links() -> impl Strategy<Value = Link> {
                 move |(rate, queue, delay, loss, neighbours, (reorder, altered))| Link {
                     rate,
                     overhead,
+                    wire: rate.map(|_| wire).unwrap_or_default(),
                     queue,
                     delay,
                     loss,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ecn: congestion experienced, said instead of a drop (RFC 3168).
+ *
+ * bpf_skb_ecn_set_ce() goes by the kernel's idea of where the network header
+ * is, which a VLAN tag inside the data or a frame from a packet socket makes
+ * wrong: the parser's own offset is used instead.
+ */
+#ifndef EMUD_ECN_H
+#define EMUD_ECN_H
+
+#include "maps.h"
+
+#define EMUD_ECN_CE 3
+
+#define EMUD_IP4_CHECKSUM 10 /* offset in the header */
+
+/* The first two bytes of an IP header: version, and the DS field with the ECN bits
+ * at the low end of the second byte (IPv4) or in the middle of it (IPv6). */
+struct emud_ds {
+	__u8 byte[2];
+};
+
+static __always_inline int emud_ds_of_ip4(const struct emud_ds *ds)
+{
+	return ds->byte[0] >> 4 == 4;
+}
+
+/* Whether its sender understands CE: ECT(0), ECT(1), or CE already. */
+static __always_inline int emud_ecn_capable(const struct emud_packet *p)
+{
+	struct emud_ds ds = {};
+
+	if (!p->link->queueing.ecn || !p->is_ip)
+		return 0;
+	if (bpf_skb_load_bytes(p->skb, p->l3_off, &ds, sizeof(ds)))
+		return 0;
+	return (ds.byte[1] >> (emud_ds_of_ip4(&ds) ? 0 : 4)) & EMUD_ECN_CE;
+}
+
+/* IPv4: the header's checksum changes by as much as the header, so that a sum
+ * over all of the packet (CHECKSUM_COMPLETE) stays right. */
+static __always_inline int emud_ecn_mark_ip4(struct emud_packet *p, struct emud_ds ds)
+{
+	__be16 old = bpf_htons(ds.byte[0] << 8 | ds.byte[1]);
+	__be16 new = old | bpf_htons(EMUD_ECN_CE);
+
+	if (old == new)
+		return 1;
+	ds.byte[1] |= EMUD_ECN_CE;
+	return !bpf_l3_csum_replace(p->skb, p->l3_off + EMUD_IP4_CHECKSUM, old, new,
+				    sizeof(new)) &&
+	       !bpf_skb_store_bytes(p->skb, p->l3_off, &ds, sizeof(ds), 0);
+}
+
+/* Sets CE. False: the kernel has no memory to make the packet writable. */
+static __always_inline int emud_ecn_mark(struct emud_packet *p)
+{
+	struct emud_ds ds = {};
+	int done;
+
+	if (bpf_skb_load_bytes(p->skb, p->l3_off, &ds, sizeof(ds)))
+		return 0;
+	if (emud_ds_of_ip4(&ds)) {
+		done = emud_ecn_mark_ip4(p, ds);
+	} else {
+		ds.byte[1] |= EMUD_ECN_CE << 4;
+		done = !bpf_skb_store_bytes(p->skb, p->l3_off, &ds, sizeof(ds),
+					    BPF_F_RECOMPUTE_CSUM);
+	}
+	if (done)
+		p->count->marked += p->segments;
+	return done;
+}
+
+#endif

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `rate` as a table: what the wire does to a packet's length and time.
+
+use super::check::{latest, value};
+use super::draft::{LinkDraft, is_none, overhead};
+use super::keys;
+use super::queue::Bytes;
+use crate::text::{Entry, Located, Mistake, Rate, Reader, Value, number, quantity};
+
+/// A packet of 1500 bytes behind an Ethernet header.
+pub const PACKET_BYTES: u32 = 1514;
+
+const MPU_MAX: f64 = 4096.0;
+const CELL_SIZE_MAX: f64 = 65535.0;
+const CELL_OVERHEAD_MAX: f64 = 255.0;
+
+/// Burst and framing; without effect where there is no rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wire {
+    /// Bytes that pass at once after idleness, 1..=4 GiB less 1.
+    pub burst: Option<u64>,
+    /// Least bytes of a packet on the wire, overhead included, 0..=4096.
+    pub mpu: u32,
+    pub cells: Option<Cells>,
+}
+
+/// How packets are cut up on the wire (tc-stab(8), tc-netem(8), tc-cake(8)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cells {
+    /// 48 bytes of payload in cells of 53, the last one padded.
+    Atm,
+    /// A byte for every 64 bytes or part of them.
+    Ptm,
+    Of {
+        /// Payload of a cell in bytes, 1..=65535; the last one is padded.
+        size: u32,
+        /// Bytes of a cell beside it, above -size, at most 255.
+        overhead: i32,
+    },
+}
+
+impl Cells {
+    pub fn size(self) -> u32 {
+        match self {
+            Self::Atm => 48,
+            Self::Ptm => 64,
+            Self::Of { size, .. } => size,
+        }
+    }
+
+    pub fn overhead(self) -> i32 {
+        match self {
+            Self::Atm => 5,
+            Self::Ptm => 1,
+            Self::Of { overhead, .. } => overhead,
+        }
+    }
+
+    /// Whether the last cell is filled up.
+    pub fn padded(self) -> bool {
+        self != Self::Ptm
+    }
+}
+
+impl Wire {
+    /// Bytes on the wire of a packet of `len` with so much `overhead` of its own.
+    pub fn bytes(&self, len: u32, overhead: i32) -> u64 {
+        let len = (i64::from(len) + i64::from(overhead)).max(i64::from(self.mpu));
+        let Some(cells) = self.cells else {
+            return len.unsigned_abs();
+        };
+        let size = i64::from(cells.size());
+        let count = (len + size - 1) / size;
+        let payload = if cells.padded() { count * size } else { len };
+        (payload + count * i64::from(cells.overhead())).unsigned_abs()
+    }
+
+    /// As the value of the key `rate`.
+    pub(super) fn with_rate(&self, rate: Rate) -> String {
+        if *self == Self::default() {
+            return format!("\"{rate}\"");
+        }
+        let mut out = format!("{{ rate = \"{rate}\"");
+        if let Some(burst) = self.burst {
+            out += &format!(", burst = \"{}\"", Bytes(burst));
+        }
+        if self.mpu != 0 {
+            out += &format!(", mpu = {}", self.mpu);
+        }
+        match self.cells {
+            None => {}
+            Some(Cells::Atm) => out += ", cell = \"atm\"",
+            Some(Cells::Ptm) => out += ", cell = \"ptm\"",
+            Some(Cells::Of { size, overhead }) => {
+                out += &format!(", cell = {{ size = {size}, overhead = {overhead} }}");
+            }
+        }
+        out + " }"
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct WireDraft {
+    pub burst: Option<Located<u64>>,
+    pub mpu: Option<Located<u32>>,
+    pub cells: Option<Located<Cells>>,
+}
+
+impl Reader {
+    /// A plain rate leaves the wire as it was, as it always left the overhead.
+    pub(super) fn rate(&mut self, draft: &mut LinkDraft, value: &Located<Value>) {
+        if is_none(value) {
+            draft.rate = None;
+            draft.wire = WireDraft::default();
+            return;
+        }
+        let Value::Table(entries) = &value.value else {
+            self.put(&mut draft.rate, value, bits);
+            return;
+        };
+        for entry in entries {
+            self.rate_key(draft, entry);
+        }
+    }
+
+    fn rate_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
+        let value = &entry.value;
+        let wire = &mut draft.wire;
+        match entry.key.value.as_str() {
+            "rate" => self.put(&mut draft.rate, value, bits),
+            "burst" => self.put_or_remove(&mut wire.burst, value, |v| {
+                quantity(v, "burst", "\"32kB\"").map(|Bytes(bytes)| bytes)
+            }),
+            "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
+            "mpu" => self.put_or_remove(&mut wire.mpu, value, |v| {
+                let help = "write whole bytes from 0 to 4096 without a unit, such as mpu = 64";
+                whole(v, "mpu", 0.0..=MPU_MAX, help).map(|bytes| bytes as u32)
+            }),
+            "cell" => self.cells(&mut wire.cells, value),
+            _ => self.mistakes.push(keys::unknown(&entry.key, &keys::RATE)),
+        }
+    }
+
+    fn cells(&mut self, slot: &mut Option<Located<Cells>>, value: &Located<Value>) {
+        let Value::Table(entries) = &value.value else {
+            self.put_or_remove(slot, value, cell_word);
+            return;
+        };
+        for entry in entries {
+            if !keys::CELL.has(&entry.key.value) {
+                self.mistakes.push(keys::unknown(&entry.key, &keys::CELL));
+            }
+        }
+        self.put(slot, value, |v| cell_table(v, entries));
+    }
+
+    /// The finished wire; meaningless if that adds a mistake.
+    pub(super) fn finish_wire(&mut self, draft: &LinkDraft) -> Wire {
+        let WireDraft { burst, mpu, cells } = &draft.wire;
+        if draft.rate.is_none() {
+            let given = [
+                ("burst", burst.as_ref().map(|burst| &burst.at)),
+                ("mpu", mpu.as_ref().map(|mpu| &mpu.at)),
+                ("cell", cells.as_ref().map(|cells| &cells.at)),
+            ];
+            for (key, at) in given {
+                let Some(at) = at else { continue };
+                let help = "without a rate packets take no time on the wire: give `rate` too, or \
+                            leave it out";
+                let title = format!("`{key}` without `rate`");
+                self.mistakes.push(Mistake::new(at, title, help));
+            }
+        }
+        Wire {
+            burst: value(burst),
+            mpu: value(mpu).unwrap_or_default(),
+            cells: value(cells),
+        }
+    }
+
+    /// A limit in bytes must let a packet in.
+    pub(super) fn holds_a_packet(&mut self, draft: &LinkDraft, wire: &Wire) {
+        let Some(Located { value: bytes, at }) = &draft.queue.bytes else {
+            return;
+        };
+        let overhead = value(&draft.overhead).unwrap_or_default();
+        let packet = wire.bytes(PACKET_BYTES, overhead);
+        if *bytes >= packet {
+            return;
+        }
+        let places = [
+            draft.overhead.as_ref().map(|o| &o.at),
+            draft.wire.mpu.as_ref().map(|m| &m.at),
+            draft.wire.cells.as_ref().map(|c| &c.at),
+        ];
+        let cells = if wire.cells.is_some() { ", cells" } else { "" };
+        self.mistakes.push(Mistake::new(
+            latest(at, places),
+            format!("a queue of {bytes} bytes is smaller than one packet"),
+            format!(
+                "a packet of 1500 bytes takes {packet} on the wire (Ethernet header and \
+                 overhead of {overhead}{cells}): write at least \"{packet}B\", or count packets: \
+                 \"1p\""
+            ),
+        ));
+    }
+}
+
+fn bits(value: &Located<Value>) -> Result<u64, Mistake> {
+    quantity(value, "rate", "\"1.5Mbit\"").map(|Rate(bits)| bits)
+}
+
+/// A plain number without a fraction.
+fn whole(
+    value: &Located<Value>,
+    key: &str,
+    range: std::ops::RangeInclusive<f64>,
+    help: &str,
+) -> Result<f64, Mistake> {
+    match number(value, key, range, help)? {
+        n if n.fract() == 0.0 => Ok(n),
+        n => Err(Mistake::new(
+            &value.at,
+            format!("`{n}` is not a whole number of bytes"),
+            help,
+        )),
+    }
+}
+
+const CELL_HELP: &str =
+    "write cell = \"atm\", cell = \"ptm\" or cell = { size = 48, overhead = 5 }";
+
+fn cell_word(value: &Located<Value>) -> Result<Cells, Mistake> {
+    let Value::Text(text) = &value.value else {
+        let title = format!("`cell` cannot be {}", value.value.kind());
+        return Err(Mistake::new(&value.at, title, CELL_HELP));
+    };
+    match text.as_str() {
+        "atm" => Ok(Cells::Atm),
+        "ptm" => Ok(Cells::Ptm),
+        _ => {
+            let title = format!("`cell` cannot be `{text}`");
+            Err(Mistake::new(&value.at, title, CELL_HELP))
+        }
+    }
+}
+
+fn cell_table(value: &Located<Value>, entries: &[Entry]) -> Result<Cells, Mistake> {
+    let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+    let Some(size) = find("size") else {
+        return Err(Mistake::new(&value.at, "a cell without `size`", CELL_HELP));
+    };
+    let help = "write whole bytes from 1 to 65535, such as size = 48";
+    let size = whole(&size.value, "size", 1.0..=CELL_SIZE_MAX, help)?;
+    let overhead = match find("overhead") {
+        None => 0.0,
+        Some(overhead) => {
+            let least = 1.0 - size;
+            let help = format!("with this size, whole bytes from {least} to 255 a cell");
+            whole(
+                &overhead.value,
+                "overhead",
+                least..=CELL_OVERHEAD_MAX,
+                &help,
+            )?
+        }
+    };
+    Ok(match (size as u32, overhead as i32) {
+        (48, 5) => Cells::Atm,
+        (size, overhead) => Cells::Of { size, overhead },
+    })
+}
