@@ -128,8 +128,8 @@ impl Netem {
             return None;
         }
         out.note(
-            "netem folds its correlated numbers into the jitter's width by a remainder, which \
-             leaves next to none of the correlation. emud's is one, and keeps the distribution.",
+            "netem folds its correlated numbers into the jitter's width by a remainder, which, below \
+             a second of jitter, leaves next to none of the correlation. emud's is one, and keeps the distribution.",
         );
         if has_rate {
             let text = format!(

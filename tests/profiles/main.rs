@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod export_netem;
 mod files;
+mod import_netem;
+mod import_ping;
 mod malformed;
 mod meaning;
 mod mistakes;
