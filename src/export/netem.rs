@@ -70,13 +70,14 @@ pub(super) fn options(link: &Table, seed: Option<String>) -> Result<Exported, Ex
     // The rate first: what jitter and loss mean depends on it.
     rate(&mut options, link);
     options.delay(link.get("delay"));
-    if link.get("state").and_then(Value::as_str) == Some("down") {
-        options.add("loss random 100%");
-    } else {
-        options.loss(link.get("loss"));
-    }
+    let is_down = link.get("state").and_then(Value::as_str) == Some("down");
+    options.loss(link.get("loss"));
     options.alter(link);
-    limit(&mut options, link.get("queue"));
+    match is_down {
+        // A netem that may hold nothing.
+        true => options.add("limit 0"),
+        false => limit(&mut options, link.get("queue")),
+    }
     if let Some(seed) = seed {
         options.note("the same seed repeats netem's own decisions, not emud's");
         options.add(format!("seed {seed}"));

@@ -308,7 +308,7 @@ fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
         option.cell_size = whole(&word, 0..=65535)? as u32;
     }
     if let Some(word) = words.signed_number() {
-        option.cell_overhead = whole(&word, BYTES)? as i32;
+        option.cell_overhead = whole(&word, -65535..=255)? as i32;
     }
     Ok(option)
 }

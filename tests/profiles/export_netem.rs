@@ -41,7 +41,7 @@ fn what_netem_can_do() {
             "netem duplicate 1% corrupt 2%"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }\nrate = \"1Mbit\"",
             "netem rate 1000000bit loss random 1%"),
-        ("state = \"down\"", "netem loss random 100%"),
+        ("state = \"down\"\ndelay = \"5ms\"", "netem delay 5ms limit 0"),
     ] {
         let got = export(link).unwrap_or_else(|error| panic!("{link}\n{error}"));
         assert_eq!(got, want, "{link}");

@@ -78,10 +78,10 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("netem delay 20msec", &["delay = \"20ms\""]),
     ("netem delay 50", &["delay = \"50ns\""]),
     ("netem rate 1000", &["rate = \"1kbit\""]),
-    ("netem rate 1Kibit", &["rate = \"1024bit\""]),
-    ("netem rate 2mibit", &["rate = \"2097152bit\""]),
+    ("netem rate 1Kibit", &["rate = \"1.024kbit\""]),
+    ("netem rate 2mibit", &["rate = \"2.097152Mbit\""]),
     ("netem rate 125kbps", &["rate = \"1Mbit\""]),
-    ("netem rate 1KiBps", &["rate = \"8192bit\""]),
+    ("netem rate 1KiBps", &["rate = \"8.192kbit\""]),
     ("netem rate 1.5gbit", &["rate = \"1.5Gbit\""]),
     // Whole bytes a second: 12 bit/s are 1, 7 are none.
     ("netem rate 12bit", &["rate = \"8bit\""]),
