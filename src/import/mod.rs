@@ -16,8 +16,8 @@ mod writer;
 
 use std::path::PathBuf;
 
-pub use netem::{Chance, LossOption, Netem, RateOption, SlotOption};
-pub use ping::PingLog;
+use netem::Netem;
+use ping::PingLog;
 
 use crate::text::{Mistake, Mistakes, Source, TextError};
 

@@ -7,7 +7,7 @@ use crate::text::{At, Located, Mistake};
 
 /// A netem command; what was not given is `None` or netem's default.
 #[derive(Debug, Default)]
-pub struct Netem {
+pub(super) struct Netem {
     pub(super) place: Place,
     pub(super) text: String,
     /// Packets in netem, those on their way included; 1000 if not given.
@@ -32,14 +32,14 @@ pub struct Netem {
 
 /// A probability and its correlation, 0.0..=1.0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chance {
+pub(super) struct Chance {
     pub probability: f64,
     pub correlation: f64,
 }
 
 /// Probabilities of netem's loss models, 0.0..=1.0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LossOption {
+pub(super) enum LossOption {
     Random(Chance),
     /// The four-state chain: 1 good, 2 good in a burst, 3 lost in a burst, 4 lost alone.
     State {
@@ -59,7 +59,7 @@ pub enum LossOption {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct RateOption {
+pub(super) struct RateOption {
     /// Before netem rounds it to whole bytes.
     pub bits: f64,
     pub packet_overhead: i32,
@@ -71,7 +71,7 @@ pub struct RateOption {
 
 /// As it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlotOption(pub String);
+pub(super) struct SlotOption(pub String);
 
 /// In the order in which tc compares: the first that begins with a word is meant by it.
 const OPTIONS: [&str; 14] = [

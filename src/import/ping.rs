@@ -10,7 +10,7 @@ const SEQUENCES: i64 = 1 << 16;
 
 /// The replies of a log and what it says of the rest.
 #[derive(Debug, Default, PartialEq)]
-pub struct PingLog {
+pub(super) struct PingLog {
     /// Whom ping asked; empty where the log has no first line.
     pub destination: String,
     /// Round-trip times of first replies in ns, in the order of the log.

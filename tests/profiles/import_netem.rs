@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use emud::import::{Header, Imported, netem};
 use emud::profile::{Profile, TextError};
+use proptest::prelude::*;
 
 use crate::parse;
 
@@ -345,4 +346,30 @@ fn mistakes_are_shown_where_they_are() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+proptest! {
+    /// Whatever is typed: a profile or a mistake, never a panic, and TOML if it is one.
+    #[test]
+    fn any_command(words in proptest::collection::vec(
+        prop_oneof![
+            proptest::sample::select(vec![
+                "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "loss", "state",
+                "gemodel", "random", "limit", "ecn", "corrupt", "duplicate", "reorder", "gap",
+                "distribution", "normal", "pareto", "mine", "rate", "slot", "packets", "bytes",
+                "seed", "10ms", "1%", "25%", "5", "0", "-14", "1mbit", "2k", "100ms", "0x10",
+            ]).prop_map(str::to_owned),
+            "\\PC{0,6}",
+        ],
+        0..14,
+    )) {
+        let command = words.join(" ");
+        match netem(&command, Header::Up, &table) {
+            Ok(imported) => {
+                let read: Result<toml::Table, _> = imported.toml.parse();
+                prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", imported.toml);
+            }
+            Err(error) => prop_assert!(error.to_string().contains("command:")),
+        }
+    }
 }
