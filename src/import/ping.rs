@@ -57,7 +57,9 @@ impl PingLog {
                     let help = "import one run of ping at a time";
                     return Err(Mistake::new(&at, "a second ping begins here", help));
                 }
-                log.destination = rest.split_whitespace().next().unwrap_or("").to_owned();
+                // "::1(::1)" of IPv6, "example.org (192.0.2.1)" of IPv4.
+                let name = rest.split([' ', '(']).next();
+                log.destination = name.unwrap_or_default().to_owned();
             } else if let Some(counts) = counts(line) {
                 summary = Some(counts);
             } else if let Some(reply) = reply(line, &at)? {

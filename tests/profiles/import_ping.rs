@@ -74,6 +74,13 @@ fn the_round_trip_is_halved() {
         // 1 - sqrt(1 - 8/20) = 0.2254033
         assert_eq!(line(&toml, "loss"), Some("\"22.5403%\""), "{name}");
         assert_eq!(line(&toml, "duplicate"), None);
+        let whom = if name == "IPv6" {
+            "2001:db8::1"
+        } else {
+            "example.org"
+        };
+        let source = format!("\"measured: ping of {whom}, 20 echoes (ping.log)\"");
+        assert_eq!(line(&toml, "source"), Some(source.as_str()));
         assert!(toml.contains("\n[link]\n"), "{toml}");
     }
 }
