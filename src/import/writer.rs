@@ -86,7 +86,7 @@ pub(super) fn inline_samples(delays_ns: &[f64], half: bool) -> String {
         .collect();
     let half = half.then(|| "true".to_owned());
     table(&[
-        ("values", Some(format!("[{}]", values.join(", ")))),
+        ("values", Some(quoted(values.join(" ")))),
         ("unit", Some(quoted("ms"))),
         ("half", half),
     ])

@@ -65,7 +65,7 @@ fn what_netem_cannot_do_is_listed() {
         ("delay = { mean = \"50ms\", sd = \"20ms\", distribution = \"lognormal\", reorder = \"jitter\" }", "lognormal"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\", correlation = \"25%\" }", "`delay.correlation`"),
         ("delay = { mean = \"50ms\", share = \"5%\" }", "`delay.share`"),
-        ("delay = { mean = \"50ms\", sd = \"5ms\", samples = { values = [1] } }", "`delay.samples`"),
+        ("delay = { mean = \"50ms\", sd = \"5ms\", samples = { values = \"1\" } }", "`delay.samples`"),
         ("delay = { mean = \"50ms\", sd = \"5ms\", distribution = { table = \"\" }, reorder = \"jitter\" }", "from a file"),
         ("delay = { mean = \"9s\", jitter = \"3s\", reorder = \"jitter\" }", "2.147483647 s"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", correlation = \"25%\" }", "`loss.correlation`"),

@@ -264,10 +264,10 @@ fn what_is_not_imported_is_said() {
 fn a_jitter_wider_than_the_delay_is_written_out() {
     let imported = import("tc qdisc add dev eth0 root handle 1: netem delay 10ms 100ms");
     let delay = keys(&imported)[0].to_owned();
-    let (_, values) = delay.split_once("values = [").unwrap();
-    let (values, rest) = values.split_once(']').unwrap();
+    let (_, values) = delay.split_once("values = \"").unwrap();
+    let (values, rest) = values.split_once('"').unwrap();
     assert_eq!(rest, ", unit = \"ms\" }, reorder = \"jitter\" }");
-    let values: Vec<f64> = values.split(", ").map(|v| v.parse().unwrap()).collect();
+    let values: Vec<f64> = values.split(' ').map(|v| v.parse().unwrap()).collect();
     let zeros = values.iter().filter(|v| **v == 0.0).count();
     assert_eq!(zeros as f64 / values.len() as f64, 0.45);
     let mean = values.iter().sum::<f64>() / values.len() as f64;
