@@ -27,16 +27,16 @@ fn frame() -> Vec<u8> {
 fn links() -> Vec<(&'static str, Link)> {
     let delay = Delay {
         mean_ns: 50_000_000,
-        jitter: None,
+        ..Delay::default()
     };
     let jittered = |reorder| Delay {
         jitter: Some(Jitter {
             sd_ns: 5e6,
-            distribution: Distribution::Normal,
+            distribution: Distribution::Normal.into(),
             reorder,
-            coherence_ns: None,
+            ..Jitter::default()
         }),
-        ..delay
+        ..delay.clone()
     };
     let with = |delay| Link {
         delay,
@@ -44,19 +44,19 @@ fn links() -> Vec<(&'static str, Link)> {
     };
     let rate = Some(10_000_000_000);
     vec![
-        ("delay", with(delay)),
+        ("delay", with(delay.clone())),
         (
             "delay, loss",
             Link {
                 loss: 0.01,
-                ..with(delay)
+                ..with(delay.clone())
             },
         ),
         (
             "delay, rate",
             Link {
                 rate,
-                ..with(delay)
+                ..with(delay.clone())
             },
         ),
         ("jitter in order", with(jittered(Reorder::Never))),

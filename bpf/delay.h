@@ -6,7 +6,9 @@
  * there is one path for all of them. Where the normal value comes from makes
  * the difference:
  *
- * per packet: an independent draw each; packets overtake.
+ * per packet: a draw each; packets overtake. The draws of a flow may be
+ * correlated: z' = r z + sqrt(1 - r^2) e is standard normal if z and e are, so
+ * the distribution stays (tc-netem's filter, on the uniform value, changes it).
  *
  * in order: a process in time. Independent normal values stand at knots one
  * coherence time apart; between two knots a and b, at fraction w,
@@ -17,6 +19,9 @@
  * instants at which the delay falls faster than time passes (1 to 3 % of the
  * time with the default coherence time, 0.001 to 0.003 in Kolmogorov-Smirnov
  * distance) and for a delay made shorter while packets are on their way.
+ *
+ * Some packets may go without delay: all but a share of them, or those that are
+ * to be reordered. They overtake whatever the order of the others.
  */
 #ifndef EMUD_DELAY_H
 #define EMUD_DELAY_H
@@ -25,6 +30,9 @@
 #include "rng.h"
 
 #define EMUD_CLAMP_TRIES 4
+
+/* The delay stage draws for each packet, so packets have to be numbered. */
+#define EMUD_F_DRAWN (EMUD_F_PER_PACKET | EMUD_F_SHARE | EMUD_F_REORDER)
 
 /* 1/sqrt(w^2 + (1-w)^2), Q2.30, filled by the loader. */
 const volatile __u32 emud_blend[EMUD_BLEND_LEN];
@@ -52,12 +60,34 @@ static __always_inline __s64 emud_process(const struct emud_link *l, __u64 now)
 
 static __always_inline __u64 emud_table_at(const struct emud_table *t, __s64 z)
 {
-	__u64 pos = z + EMUD_TABLE_ORIGIN; /* |z| < 6.4 always, the table ends at 8 */
+	__u64 pos = z + EMUD_TABLE_ORIGIN; /* |z| <= 8, where the table ends */
 	__u32 i = emud_bound(pos >> EMUD_TABLE_SHIFT, EMUD_TABLE_STEPS);
 	__s64 a = t->delay_ns[i], b = t->delay_ns[i + 1];
 
 	return a + (((b - a) * (__s64)(pos & ((1 << EMUD_TABLE_SHIFT) - 1))) >>
 		    EMUD_TABLE_SHIFT);
+}
+
+/* A packet's own normal value. */
+static __always_inline __s64 emud_own_normal(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+	struct emud_flow *f = p->known;
+	__s64 z = emud_normal(emud_draw(p, EMUD_FOR_DELAY)), before;
+
+	if (!(l->flags & EMUD_F_CORRELATED) || !f)
+		return z;
+	before = f->normal;
+	/* |z| <= 2^27, r < 2^30 */
+	if (before)
+		z = (before * l->correlation + z * l->innovation) >> 30;
+	/* A draw ends at 6.4, a sum of them does not. */
+	if (z >= EMUD_TABLE_ORIGIN)
+		z = EMUD_TABLE_ORIGIN - 1;
+	if (z < -EMUD_TABLE_ORIGIN)
+		z = -EMUD_TABLE_ORIGIN;
+	f->normal = z ? z : 1;
+	return z;
 }
 
 static __always_inline __u64 emud_delay_ns(struct emud_packet *p)
@@ -71,16 +101,15 @@ static __always_inline __u64 emud_delay_ns(struct emud_packet *p)
 	if (!t)
 		return l->delay_ns;
 	if (l->flags & EMUD_F_PER_PACKET)
-		return emud_table_at(t, emud_normal(emud_draw(p, EMUD_FOR_DELAY)));
+		return emud_table_at(t, emud_own_normal(p));
 	return emud_table_at(t, emud_process(l, p->sent));
 }
 
 /* Compare and exchange in place of the lock: a link without a rate takes no
  * lock at all. Two packets that meet here on two CPUs have no order yet, so
  * that after a few lost races the older value may stand. */
-static __always_inline void emud_order(struct emud_packet *p)
+static __always_inline void emud_order(struct emud_packet *p, int may_overtake)
 {
-	int may_overtake = p->link->flags & EMUD_F_PER_PACKET;
 	int i;
 
 	for (i = 0; i < EMUD_CLAMP_TRIES; i++) {
@@ -101,10 +130,48 @@ static __always_inline void emud_order(struct emud_packet *p)
 	}
 }
 
+/* tc-netem's reorder: behind gap - 1 delayed packets each one is sent without
+ * delay with this probability, until one is. Repeating the last decision with
+ * probability c correlates them by c and keeps their share. */
+static __always_inline int emud_reordered(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+	struct emud_flow *f = p->known;
+
+	if (!(l->flags & EMUD_F_REORDER) || !f)
+		return 0;
+	if ((__u64)f->delayed + 1 < l->reorder_gap) {
+		f->delayed++;
+		return 0;
+	}
+	if (!l->reorder_repeat || !f->reordered ||
+	    emud_draw(p, EMUD_FOR_REORDER_REPEAT) >= l->reorder_repeat)
+		f->reordered = emud_draw(p, EMUD_FOR_REORDER) < l->reorder ? 2 : 1;
+	if (f->reordered != 2)
+		return 0;
+	f->delayed = 0;
+	return 1;
+}
+
+static __always_inline int emud_without_delay(struct emud_packet *p)
+{
+	const struct emud_link *l = p->link;
+
+	if (!(l->flags & (EMUD_F_SHARE | EMUD_F_REORDER)))
+		return 0;
+	if (!emud_reordered(p) &&
+	    (!(l->flags & EMUD_F_SHARE) || emud_draw(p, EMUD_FOR_SHARE) < l->share))
+		return 0;
+	p->count->undelayed += p->segments;
+	return 1;
+}
+
 static __always_inline void emud_delay(struct emud_packet *p)
 {
-	p->departure = p->sent + emud_delay_ns(p);
-	emud_order(p);
+	int at_once = emud_without_delay(p);
+
+	p->departure = p->sent + (at_once ? 0 : emud_delay_ns(p));
+	emud_order(p, at_once || (p->link->flags & EMUD_F_PER_PACKET));
 }
 
 static __always_inline void emud_count_delay(struct emud_packet *p)

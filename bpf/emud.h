@@ -71,6 +71,9 @@ enum emud_flags {
 	EMUD_F_PER_PACKET = 1 << 2, /* jitter drawn per packet: reorders */
 	EMUD_F_JITTER = 1 << 3, /* the delay table is in use */
 	EMUD_F_CLONE = 1 << 4, /* packets with a socket go by clone */
+	EMUD_F_SHARE = 1 << 8, /* only a share of the packets is delayed */
+	EMUD_F_REORDER = 1 << 9, /* some packets are sent without delay */
+	EMUD_F_CORRELATED = 1 << 10, /* per packet, and like the one before */
 };
 
 /* Why a packet passed untouched. */
@@ -99,8 +102,16 @@ struct emud_link {
 	__u32 flags; /* enum emud_flags */
 	__u32 release; /* enum emud_release */
 	__u32 ifindex; /* where to redirect to: ifb or TAP; else 0 */
+
+	/* delay */
+	__u64 share; /* delayed if a random u64 is below */
+	__u64 reorder; /* sent without delay if a random u64 is below */
+	__u64 reorder_repeat; /* as the one before if a random u64 is below */
+	__u64 reorder_gap; /* at least gap - 1 delayed ones in between */
+	__u32 correlation; /* of a flow's successive normal values, Q2.30 */
+	__u32 innovation; /* sqrt(1 - correlation^2), Q2.30 */
 };
-_Static_assert(sizeof(struct emud_link) == 88, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 128, "shared with Rust");
 
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {
@@ -139,6 +150,7 @@ struct emud_counters {
 	__u64 clamped; /* held back to keep the order */
 	__u64 super_packets; /* GSO or GRO packets, which met one fate each */
 	__u64 flows_forgotten; /* a flow's number of packets was given up */
+	__u64 undelayed; /* not in the delayed share, or reordered on purpose */
 	__u64 passed[EMUD_PASS_REASONS];
 	__u64 delay_hist
 		[EMUD_HIST_LEN]; /* [i]: 2^i <= departure - arrival in ns < 2^(i+1) */
@@ -178,7 +190,8 @@ struct emud_hold_hdr {
 _Static_assert(sizeof(struct emud_hold_hdr) == 16, "on the wire to the holder");
 
 /* What detach must put back, and the profile: opaque bytes, written by attach. */
-#define EMUD_RESTORE_LEN 65536
+/* 1 MiB: a profile carries its tables of measured delays in its text. */
+#define EMUD_RESTORE_LEN 1048576
 struct emud_restore {
 	__u32 len;
 	__u8 bytes[EMUD_RESTORE_LEN - 4];

@@ -70,7 +70,7 @@ static __always_inline int emud_stages(struct emud_packet *p)
 		return emud_passed(p, EMUD_PASS_NO_HOLDER);
 
 	p->arrival = emud_arrival(p->skb, now);
-	if (p->link->loss || (p->link->flags & EMUD_F_PER_PACKET))
+	if (p->link->loss || (p->link->flags & EMUD_F_DRAWN))
 		emud_number(p);
 	if (!emud_queue(p)) {
 		p->count->queue_dropped += p->segments;

@@ -46,6 +46,8 @@ EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
 
+struct emud_flow;
+
 /* A packet on its way through the stages. */
 struct emud_packet {
 	struct __sk_buff *skb;
@@ -66,6 +68,7 @@ struct emud_packet {
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */
+	struct emud_flow *known; /* its flow, if it was numbered */
 
 	/* queue and delay */
 	__u64 arrival; /* ns, CLOCK_MONOTONIC, as every time here */

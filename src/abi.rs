@@ -27,7 +27,6 @@ pod!(
     emud_counters,
     emud_holder,
     emud_link,
-    emud_restore,
     emud_state,
     emud_table
 );

@@ -185,7 +185,7 @@ fn every_kind_of_link_is_as_described() {
     let constant = down("delay=20ms loss=100%");
     assert_eq!(constant["delay"]["mean_ns"], json!(2e7));
     assert_eq!(constant["delay"]["distribution"], Value::Null);
-    for distribution in ["uniform", "normal", "pareto", "paretonormal"] {
+    for distribution in ["uniform", "normal", "pareto", "paretonormal", "lognormal"] {
         let delay = format!(r#"delay={{mean="20ms",jitter="5ms",distribution="{distribution}"}}"#);
         assert_eq!(down(&delay)["delay"]["distribution"], distribution);
         assert_eq!(
@@ -193,6 +193,26 @@ fn every_kind_of_link_is_as_described() {
             Value::Null
         );
     }
+    let table = format!(
+        "{}/dist-{}",
+        std::env::temp_dir().display(),
+        std::process::id()
+    );
+    std::fs::write(&table, "-8000 -5000 -3000 -1000 0 1000 2000 3000 5000 6000").unwrap();
+    let delay = format!(r#"delay={{mean="20ms",sd="5ms",distribution={{file="{table}"}}}}"#);
+    assert_eq!(down(&delay)["delay"]["distribution"], "table");
+    // The profile in force does without the file.
+    std::fs::remove_file(&table).unwrap();
+    let some = down("delay.reorder=jitter delay.correlation=25% delay.share=50% reorder=25%");
+    assert_eq!(some["delay"]["correlation"], 0.25);
+    assert_eq!(some["delay"]["share"], 0.5);
+    assert_eq!(some["delay"]["distribution"], "table");
+    let sd = some["delay"]["sd_ns"].as_f64().unwrap();
+    assert!((sd / 5e6 - 1.0).abs() < 0.001, "{sd}");
+    assert_eq!(
+        some["reorder"],
+        json!({"probability": 0.25, "correlation": 0.0, "gap": 1})
+    );
 }
 
 /// A schema that accepts anything would pass all of the above.

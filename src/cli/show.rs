@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use emud::link::attachment;
-use emud::link::report::{Counters, Direction, Queue, Report};
-use emud::profile::{Rate, Time};
+use emud::link::report::{Counters, Direction, Queue, Reordering, Report};
+use emud::profile::{Percent, Rate, Time};
 use serde_json::json;
 
 use super::Failure;
@@ -74,7 +74,8 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         ));
     }
     link.push(delay(d));
-    link.push(format!("loss {}%", (d.loss * 1e8).round() / 1e6));
+    link.extend(d.reorder.as_ref().map(reorder));
+    link.push(format!("loss {}%", rounded(d.loss)));
     if d.neighbours == "emulate" {
         link.push("neighbours emulate".into());
     }
@@ -107,19 +108,41 @@ fn queue(q: &Queue) -> String {
 
 fn delay(d: &Direction) -> String {
     let mean = ns(d.delay.mean_ns);
+    let share = d.delay.share.map_or(String::new(), |share| {
+        format!(" for {}% of the packets", rounded(share))
+    });
     match d.delay.distribution {
-        None => format!("delay {mean}"),
+        None => format!("delay {mean}{share}"),
         Some(distribution) => {
             let order = match d.delay.coherence_ns {
                 Some(c) => format!("in order, coherence {}", ns(c as f64)),
+                None if d.delay.correlation > 0.0 => {
+                    format!("per packet, correlation {}", Percent(d.delay.correlation))
+                }
                 None => "per packet".into(),
             };
             format!(
-                "delay {mean} sd {} {distribution} ({order})",
+                "delay {mean} sd {} {distribution} ({order}){share}",
                 ns(d.delay.sd_ns)
             )
         }
     }
+}
+
+fn reorder(r: &Reordering) -> String {
+    let mut text = format!("reorder {}%", rounded(r.probability));
+    if r.correlation > 0.0 {
+        let _ = write!(text, " correlation {}%", rounded(r.correlation));
+    }
+    if r.gap > 1 {
+        let _ = write!(text, " gap {}", r.gap);
+    }
+    text
+}
+
+/// A probability in percent, without the 2^-64 that it is off.
+fn rounded(probability: f64) -> f64 {
+    (probability * 1e8).round() / 1e6
 }
 
 /// A time, rounded to what a reader wants to see.
@@ -134,6 +157,9 @@ fn write_counters(out: &mut String, c: &Counters) {
         "    {} packets, {} bytes; lost {}, dropped by the queue {}, reordered {}, clamped {}",
         c.packets, c.bytes, c.lost, c.queue_dropped, c.reordered, c.clamped
     );
+    if c.undelayed > 0 {
+        let _ = writeln!(out, "    {} packets sent without delay", c.undelayed);
+    }
     let p = &c.passed;
     let others = [
         ("neighbour discovery", p.neighbour),

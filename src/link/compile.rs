@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::link::quantile;
-use crate::profile::{self, Neighbours, Queue, Reorder};
+use crate::profile::{self, Neighbours, Queue, Reorder, Reordering, Shape};
 
 /// Packets in front of the link where the profile does not say: tc-netem's limit.
 pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
@@ -88,11 +88,22 @@ pub fn compile(
         out.flags |= abi::EMUD_F_JITTER;
         if jitter.reorder == Reorder::Jitter {
             out.flags |= abi::EMUD_F_PER_PACKET;
+            correlation(&mut out, &table, jitter.correlation);
         }
         out.coherence_ns = jitter
             .coherence_ns
-            .unwrap_or_else(|| default_coherence_ns(&table.delay_ns))
+            .unwrap_or_else(|| match jitter.distribution {
+                Shape::Named(_) => default_coherence_ns(&table.delay_ns),
+                _ => quantile::coherence_ns(&table.delay_ns) as u64,
+            })
             .clamp(1, COHERENCE_MAX_NS);
+    }
+    if let Some(share) = link.delay.share {
+        out.share = probability(share);
+        out.flags |= abi::EMUD_F_SHARE;
+    }
+    if let Some(reordering) = &link.reorder {
+        reorder(&mut out, reordering);
     }
     Ok(Compiled { link: out, table })
 }
@@ -119,6 +130,27 @@ fn ns_per_byte(rate: u64) -> (u64, u32) {
         .find(|s| (ns << s) / rate < MULT_MAX)
         .unwrap_or(0);
     ((((ns << shift) + rate / 2) / rate) as u64, shift)
+}
+
+/// What the classifier multiplies with, so that delays are correlated by `of_delays`.
+fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64) {
+    const ONE: f64 = (1u32 << 30) as f64;
+    if of_delays <= 0.0 {
+        return;
+    }
+    let r = quantile::normal_correlation(&table.delay_ns, of_delays);
+    out.correlation = ((r * ONE) as u32).min((1 << 30) - 1);
+    // Of the rounded one: together they keep a variance of 1.
+    let r = f64::from(out.correlation) / ONE;
+    out.innovation = ((1.0 - r * r).sqrt() * ONE).round() as u32;
+    out.flags |= abi::EMUD_F_CORRELATED;
+}
+
+fn reorder(out: &mut abi::emud_link, reordering: &Reordering) {
+    out.reorder = probability(reordering.probability);
+    out.reorder_repeat = probability(reordering.correlation);
+    out.reorder_gap = u64::from(reordering.gap);
+    out.flags |= abi::EMUD_F_REORDER;
 }
 
 fn queue(out: &mut abi::emud_link, queue: Queue, rate: u64) {

@@ -10,6 +10,7 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 
 use crate::abi;
 use crate::link::compile::Compiled;
+use crate::link::record::Record;
 use crate::link::shapes;
 
 /// Why the classifier could not be loaded, found, read or written.
@@ -171,7 +172,7 @@ pub struct Maps {
     states: Array<MapData, abi::emud_state>,
     holders: Array<MapData, abi::emud_holder>,
     counts: PerCpuArray<MapData, abi::emud_counters>,
-    saved: Array<MapData, abi::emud_restore>,
+    saved: Record,
 }
 
 impl Maps {
@@ -214,7 +215,7 @@ impl Maps {
             states: map!("emud_states"),
             holders: map!("emud_holders"),
             counts: map!("emud_counts"),
-            saved: map!("emud_saved"),
+            saved: Record::new(take("emud_saved")?)?,
         })
     }
 
@@ -347,9 +348,7 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn saved(&self) -> Result<Vec<u8>, DatapathError> {
-        let saved = self.saved.get(&0, 0).map_err(at("emud_saved"))?;
-        let len = (saved.len as usize).min(saved.bytes.len());
-        Ok(saved.bytes[..len].to_vec())
+        self.saved.read()
     }
 
     /// Leaves bytes for detach.
@@ -357,14 +356,7 @@ impl Maps {
     /// # Errors
     /// They are too many, or the map cannot be written.
     pub fn save(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
-        let mut saved = Box::<abi::emud_restore>::default();
-        saved
-            .bytes
-            .get_mut(..bytes.len())
-            .ok_or(DatapathError::TooLong(bytes.len()))?
-            .copy_from_slice(bytes);
-        saved.len = bytes.len() as u32;
-        self.saved.set(0, *saved, 0).map_err(at("emud_saved"))
+        self.saved.write(bytes)
     }
 }
 
@@ -465,6 +457,7 @@ impl abi::emud_counters {
         self.clamped += other.clamped;
         self.super_packets += other.super_packets;
         self.flows_forgotten += other.flows_forgotten;
+        self.undelayed += other.undelayed;
         for (a, b) in self.passed.iter_mut().zip(other.passed) {
             *a += b;
         }

@@ -12,6 +12,7 @@ pub mod emulated;
 mod error;
 mod plan;
 pub mod quantile;
+mod record;
 pub mod report;
 pub mod saved;
 mod segments;

@@ -7,7 +7,7 @@ use crate::link::datapath::{DatapathError, Maps};
 use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
 use crate::link::saved::{Engine, Saved};
-use crate::profile::{Distribution, Link, Profile};
+use crate::profile::{Link, Profile};
 use serde::Serialize;
 
 /// One interface with an emulated link.
@@ -42,6 +42,7 @@ pub struct Direction {
     /// Time until the last admitted packet has left the wire.
     pub backlog_ns: u64,
     pub delay: Delay,
+    pub reorder: Option<Reordering>,
     /// Probability.
     pub loss: f64,
     /// ARP and neighbour discovery: `pass` or `emulate`.
@@ -74,6 +75,18 @@ pub struct Delay {
     pub reorder: &'static str,
     /// Only in order.
     pub coherence_ns: Option<u64>,
+    /// Of the delays of a flow's successive packets; only per packet.
+    pub correlation: f64,
+    /// Of the packets that are delayed; absent: all.
+    pub share: Option<f64>,
+}
+
+/// Packets that are sent without delay, to overtake.
+#[derive(Debug, Serialize)]
+pub struct Reordering {
+    pub probability: f64,
+    pub correlation: f64,
+    pub gap: u64,
 }
 
 /// Packets are wire packets: a super-packet counts for those in it.
@@ -87,6 +100,8 @@ pub struct Counters {
     pub clamped: u64,
     pub super_packets: u64,
     pub flows_forgotten: u64,
+    /// Sent without delay: not in the delayed share, or reordered on purpose.
+    pub undelayed: u64,
     pub passed: Passed,
     pub delay_histogram: Vec<Bucket>,
 }
@@ -226,6 +241,7 @@ fn direction(
             0
         },
         delay: delay(maps, direction, &link, wanted)?,
+        reorder: reordering(&link),
         loss: link.loss as f64 / 2f64.powi(64),
         neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 {
             "emulate"
@@ -262,24 +278,39 @@ fn delay(
             distribution: None,
             reorder: "never",
             coherence_ns: None,
+            correlation: 0.0,
+            share: share(link),
         });
     }
     let (mean_ns, sd_ns) = moments(&maps.table(direction)?.delay_ns);
     let per_packet = link.flags & abi::EMUD_F_PER_PACKET != 0;
+    let jitter = wanted.and_then(|l| l.delay.jitter.as_ref());
     Ok(Delay {
         mean_ns,
         sd_ns,
-        distribution: wanted
-            .and_then(|l| l.delay.jitter)
-            .map(|j| match j.distribution {
-                Distribution::Uniform => "uniform",
-                Distribution::Normal => "normal",
-                Distribution::Pareto => "pareto",
-                Distribution::ParetoNormal => "paretonormal",
-            }),
+        distribution: jitter.map(|j| j.distribution.word()),
         reorder: if per_packet { "jitter" } else { "never" },
         coherence_ns: (!per_packet).then_some(link.coherence_ns),
+        correlation: jitter.map_or(0.0, |j| j.correlation),
+        share: share(link),
     })
+}
+
+fn share(link: &abi::emud_link) -> Option<f64> {
+    (link.flags & abi::EMUD_F_SHARE != 0).then(|| chance(link.share))
+}
+
+fn reordering(link: &abi::emud_link) -> Option<Reordering> {
+    (link.flags & abi::EMUD_F_REORDER != 0).then(|| Reordering {
+        probability: chance(link.reorder),
+        correlation: chance(link.reorder_repeat),
+        gap: link.reorder_gap,
+    })
+}
+
+/// The probability that a random u64 is below `bound`.
+fn chance(bound: u64) -> f64 {
+    bound as f64 / 2f64.powi(64)
 }
 
 /// Mean and standard deviation of a delay table under a standard normal index.
@@ -312,6 +343,7 @@ fn counters(c: &abi::emud_counters) -> Counters {
         clamped: c.clamped,
         super_packets: c.super_packets,
         flows_forgotten: c.flows_forgotten,
+        undelayed: c.undelayed,
         passed: Passed {
             neighbour: passed(abi::EMUD_PASS_NEIGHBOUR),
             not_ip: passed(abi::EMUD_PASS_NOT_IP),

@@ -16,10 +16,10 @@ use crate::profile::{self, Offload, Profile, Reorder};
 
 /// Whether the link decides on each packet by itself.
 fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
-    let per_packet = link
-        .delay
-        .jitter
-        .is_some_and(|j| j.reorder == Reorder::Jitter);
+    let delay = &link.delay;
+    let per_packet = delay.share.is_some()
+        || link.reorder.is_some()
+        || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
     // The TAP cuts super-packets up in any case, after the classifier.
     engine == Engine::Hold || link.rate.is_some() || link.loss > 0.0 || per_packet
 }

@@ -140,7 +140,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
         let help = "no key is more than one level below a link, as `delay.jitter` is";
         return Err(Mistake::new(&deeper.at, "this key is too deep", help));
     }
-    if key.value != "delay" {
+    if !matches!(key.value.as_str(), "delay" | "reorder") {
         return Err(match keys::LINK.has(&key.value) {
             true => {
                 let help = format!("write {}=...", key.value);

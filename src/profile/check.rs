@@ -2,9 +2,9 @@
 //! Whether the values of a link go together.
 
 use super::draft::{DelayDraft, LinkDraft, Spread};
-use super::{Delay, Distribution, Jitter, Link, Queue};
+use super::{Delay, Distribution, Jitter, Link, Queue, Reorder, Shape};
 use crate::link::quantile::largest_sd_ns;
-use crate::text::{At, Located, Mistake, Nanoseconds, Reader, Time, Word};
+use crate::text::{At, Located, Mistake, Nanoseconds, Reader, Time};
 
 /// Payload of 1500 bytes behind an Ethernet header.
 const PACKET_BYTES: i64 = 1514;
@@ -20,6 +20,7 @@ impl Reader {
             delay: self.finish_delay(&draft.delay),
             loss: value(&draft.loss).unwrap_or_default(),
             neighbours: value(&draft.neighbours).unwrap_or_default(),
+            reorder: self.finish_reorder(draft.reorder.as_ref()),
         }
     }
 
@@ -46,16 +47,24 @@ impl Reader {
     }
 
     fn finish_delay(&mut self, draft: &DelayDraft) -> Delay {
-        let mean_ns = value(&draft.mean).unwrap_or_default();
+        let samples = draft.samples.as_ref();
+        let mean_ns = value(&draft.mean)
+            .or_else(|| samples.map(|s| s.value.mean_ns.round() as u64))
+            .unwrap_or_default();
         let constant = Delay {
             mean_ns,
             jitter: None,
+            share: value(&draft.share).filter(|share| *share < 1.0),
         };
-        let Some(spread) = &draft.spread else {
+        let measured = samples.map(|samples| Located {
+            value: Spread::Sd(samples.value.sd_ns),
+            at: samples.at.clone(),
+        });
+        let Some(spread) = draft.spread.as_ref().or(measured.as_ref()) else {
             self.nothing_without_jitter(draft);
             return constant;
         };
-        if draft.mean.is_none() {
+        if draft.mean.is_none() && samples.is_none() {
             let key = match spread.value {
                 Spread::Jitter(_) => "jitter",
                 Spread::Sd(_) => "sd",
@@ -69,29 +78,28 @@ impl Reader {
             return constant;
         }
         self.coherence_is_not_zero(draft);
+        self.correlation_is_of_packets(draft);
         match self.jitter(draft, spread, mean_ns) {
             jitter if jitter.sd_ns > 0.0 => Delay {
-                mean_ns,
                 jitter: Some(jitter),
+                ..constant
             },
             _ => constant,
         }
     }
 
     fn jitter(&mut self, draft: &DelayDraft, spread: &Located<Spread>, mean_ns: u64) -> Jitter {
-        let usual = match spread.value {
-            Spread::Jitter(_) => Distribution::Uniform,
-            Spread::Sd(_) => Distribution::Normal,
-        };
-        let distribution = value(&draft.distribution).unwrap_or(usual);
-        // The half-width of a uniform distribution has bounds in the user's own terms.
-        let (sd_ns, written, largest) = match (spread.value, distribution) {
-            (Spread::Jitter(half), Distribution::Uniform) => {
-                (half / 3f64.sqrt(), half, mean_ns as f64)
+        let distribution = shape(draft, spread.value);
+        let largest = largest_sd_ns(distribution.clone(), mean_ns);
+        // Bounds are in the user's own terms.
+        let (written, sd_ns, largest) = match (spread.value, &distribution) {
+            (Spread::Jitter(half), Shape::Named(Distribution::Uniform)) => {
+                (half, half / 3f64.sqrt(), mean_ns as f64)
             }
-            (Spread::Jitter(sd) | Spread::Sd(sd), _) => {
-                (sd, sd, largest_sd_ns(distribution, mean_ns))
+            (Spread::Jitter(jitter), Shape::Table(table)) => {
+                (jitter, jitter * table.sd(), largest / table.sd())
             }
+            (Spread::Jitter(sd) | Spread::Sd(sd), _) => (sd, sd, largest),
         };
         if written > largest {
             let places = [
@@ -104,7 +112,7 @@ impl Reader {
             self.mistakes.push(too_wide(
                 latest(&spread.at, places),
                 spread.value,
-                distribution,
+                &distribution,
                 mean_ns,
                 largest,
             ));
@@ -114,6 +122,7 @@ impl Reader {
             distribution,
             reorder: value(&draft.reorder).unwrap_or_default(),
             coherence_ns: value(&draft.coherence),
+            correlation: value(&draft.correlation).unwrap_or_default(),
         }
     }
 
@@ -126,11 +135,25 @@ impl Reader {
         }
     }
 
+    fn correlation_is_of_packets(&mut self, draft: &DelayDraft) {
+        let reorder = value(&draft.reorder).unwrap_or_default();
+        let Some(Located { value, at }) = &draft.correlation else {
+            return;
+        };
+        if reorder == Reorder::Never && *value > 0.0 {
+            let help = "add reorder = \"jitter\", so that each packet draws its own; in order, \
+                        `coherence` says how long the delay stays like it was";
+            let title = "`correlation` of a delay that keeps the order";
+            self.mistakes.push(Mistake::new(at, title, help));
+        }
+    }
+
     fn nothing_without_jitter(&mut self, draft: &DelayDraft) {
         let shaping = [
             ("distribution", draft.distribution.as_ref().map(|d| &d.at)),
             ("reorder", draft.reorder.as_ref().map(|r| &r.at)),
             ("coherence", draft.coherence.as_ref().map(|c| &c.at)),
+            ("correlation", draft.correlation.as_ref().map(|c| &c.at)),
         ];
         let before = self.mistakes.len();
         for (key, at) in shaping {
@@ -149,31 +172,43 @@ impl Reader {
     }
 }
 
-fn too_wide(
-    at: &At,
-    spread: Spread,
-    distribution: Distribution,
-    mean_ns: u64,
-    largest: f64,
-) -> Mistake {
+/// The distribution as asked for or measured, else the usual one.
+fn shape(draft: &DelayDraft, spread: Spread) -> Shape {
+    let measured = draft.samples.as_ref().and_then(|s| s.value.table.as_ref());
+    match (&draft.distribution, measured, spread) {
+        (Some(asked), _, _) => asked.value.clone(),
+        (None, Some(table), _) => Shape::Table(table.clone()),
+        (None, None, Spread::Jitter(_)) => Distribution::Uniform.into(),
+        (None, None, Spread::Sd(_)) => Distribution::Normal.into(),
+    }
+}
+
+fn too_wide(at: &At, spread: Spread, distribution: &Shape, mean_ns: u64, largest: f64) -> Mistake {
     let (name, written) = match spread {
         Spread::Jitter(ns) => ("jitter", ns),
         Spread::Sd(ns) => ("sd", ns),
     };
     let mean = Time(mean_ns);
     let skewed = match distribution {
-        Distribution::Pareto => "",
+        Shape::Named(Distribution::Pareto) | Shape::LogNormal => "",
         _ => "; a skewed one, distribution = \"pareto\", allows up to 1.73 times the mean",
+    };
+    let help = match distribution {
+        Shape::Table(_) => "with this file and mean".to_owned(),
+        shape => format!("with distribution = \"{}\" and this mean", shape.word()),
+    };
+    let why = match distribution {
+        Shape::LogNormal => "is too skewed",
+        _ => "would need delays below zero",
     };
     Mistake::new(
         at,
         format!(
-            "`{name}` of {} about a mean of {mean} would need delays below zero",
+            "`{name}` of {} about a mean of {mean} {why}",
             Nanoseconds(written)
         ),
         format!(
-            "with distribution = \"{}\" and this mean, `{name}` is at most \"{}\"{skewed}",
-            distribution.word(),
+            "{help}, `{name}` is at most \"{}\"{skewed}",
             Nanoseconds(largest.floor())
         ),
     )

@@ -4,8 +4,12 @@
 //! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by
 //! key. Whether the values go together is judged at the end, in `check`.
 
+use std::sync::Arc;
+
 use super::keys;
-use super::{Distribution, Neighbours, Queue, Reorder};
+use super::reordering::ReorderDraft;
+use super::words::ShapeWord;
+use super::{Neighbours, Queue, Reorder, Shape, file};
 use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Rate, Reader, Value};
 use crate::text::{duration, quantity, word};
 
@@ -20,6 +24,7 @@ pub(super) struct LinkDraft {
     pub delay: DelayDraft,
     pub loss: Option<Located<f64>>,
     pub neighbours: Option<Located<Neighbours>>,
+    pub reorder: Option<ReorderDraft>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -28,9 +33,13 @@ pub(super) struct DelayDraft {
     pub table: Option<At>,
     pub mean: Option<Located<u64>>,
     pub spread: Option<Located<Spread>>,
-    pub distribution: Option<Located<Distribution>>,
+    pub distribution: Option<Located<Shape>>,
     pub reorder: Option<Located<Reorder>>,
     pub coherence: Option<Located<u64>>,
+    pub correlation: Option<Located<f64>>,
+    pub share: Option<Located<f64>>,
+    /// In place of a distribution; with a mean and a standard deviation of its own.
+    pub samples: Option<Located<file::Measured>>,
 }
 
 /// The two ways to say how much the delay varies; each replaces the other.
@@ -44,7 +53,7 @@ pub(super) enum Spread {
 
 impl Reader {
     /// [`Reader::put`], where `none` empties the slot.
-    fn put_or_remove<T>(
+    pub(super) fn put_or_remove<T>(
         &mut self,
         slot: &mut Option<Located<T>>,
         value: &Located<Value>,
@@ -79,6 +88,7 @@ impl Reader {
                 quantity(v, "loss", "\"0.5%\"").map(|Percent(probability)| probability)
             }),
             "neighbours" => self.put(&mut draft.neighbours, value, |v| word(v, "neighbours")),
+            "reorder" => self.reorder(&mut draft.reorder, value),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }
@@ -99,21 +109,76 @@ impl Reader {
     }
 
     fn delay_table(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        self.samples(draft, entries);
         self.spread(draft, entries);
         for entry in entries {
             let value = &entry.value;
             match entry.key.value.as_str() {
-                "jitter" | "sd" => {}
+                "jitter" | "sd" | "samples" => {}
                 "mean" => self.put(&mut draft.mean, value, |v| duration(v, "mean")),
-                "distribution" => {
-                    self.put(&mut draft.distribution, value, |v| word(v, "distribution"));
-                }
+                "distribution" => self.distribution(draft, entry),
                 "reorder" => self.put(&mut draft.reorder, value, |v| word(v, "reorder")),
                 "coherence" => {
                     self.put_or_remove(&mut draft.coherence, value, |v| duration(v, "coherence"));
                 }
+                "correlation" => self.put_or_remove(&mut draft.correlation, value, correlation),
+                "share" => self.put_or_remove(&mut draft.share, value, |v| {
+                    quantity(v, "share", "\"5%\"").map(|Percent(share)| share)
+                }),
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::DELAY)),
             }
+        }
+    }
+
+    /// `samples` say all about the delay but what else is written with them.
+    fn samples(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+        let Some(entry) = find("samples") else { return };
+        if let Some(second) = find("distribution") {
+            self.mistakes.push(Mistake::new(
+                &second.key.at,
+                "both `samples` and `distribution` are given",
+                "keep one: samples are a distribution",
+            ));
+        }
+        let Value::Table(keys) = &entry.value.value else {
+            let title = format!("`samples` cannot be {}", entry.value.value.kind());
+            let help = "name the file: samples = { file = \"rtt.csv\", unit = \"ms\" }";
+            return self
+                .mistakes
+                .push(Mistake::new(&entry.value.at, title, help));
+        };
+        match file::samples(self, &entry.value, keys) {
+            Ok(measured) => {
+                draft.mean = None;
+                draft.spread = None;
+                draft.distribution = None;
+                draft.samples = Some(Located {
+                    value: measured,
+                    at: entry.value.at.clone(),
+                });
+            }
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    fn distribution(&mut self, draft: &mut DelayDraft, entry: &Entry) {
+        let value = &entry.value;
+        let read = match &value.value {
+            Value::Table(keys) => {
+                file::distribution(self, value, keys).map(|table| Shape::Table(Arc::new(table)))
+            }
+            _ => word::<ShapeWord>(value, "distribution").map(Shape::from),
+        };
+        match read {
+            Ok(shape) => {
+                draft.samples = None;
+                draft.distribution = Some(Located {
+                    value: shape,
+                    at: value.at.clone(),
+                });
+            }
+            Err(mistake) => self.mistakes.push(mistake),
         }
     }
 
@@ -136,6 +201,7 @@ impl Reader {
             *draft = DelayDraft {
                 table: draft.table.take(),
                 mean: draft.mean.take(),
+                share: draft.share.take(),
                 ..DelayDraft::default()
             };
             return;
@@ -152,8 +218,18 @@ impl Reader {
     }
 }
 
-fn is_none(value: &Located<Value>) -> bool {
+pub(super) fn is_none(value: &Located<Value>) -> bool {
     matches!(&value.value, Value::Text(text) if text == NONE)
+}
+
+/// A correlation, which is less than 1: with 1, one packet would decide for all.
+pub(super) fn correlation(value: &Located<Value>) -> Result<f64, Mistake> {
+    let Percent(share) = quantity(value, "correlation", "\"25%\"")?;
+    if share < 1.0 {
+        return Ok(share);
+    }
+    let help = "take less, such as \"99%\"; what never changes is a constant";
+    Err(Mistake::new(&value.at, "a correlation of 100 %", help))
 }
 
 fn overhead(value: &Located<Value>) -> Result<i32, Mistake> {

@@ -19,7 +19,15 @@ pub(super) const TOP: Section = Section {
     belongs: "at the top of the file, above the first [header]",
 };
 pub(super) const LINK: Section = Section {
-    keys: &["rate", "overhead", "queue", "delay", "loss", "neighbours"],
+    keys: &[
+        "rate",
+        "overhead",
+        "queue",
+        "delay",
+        "loss",
+        "neighbours",
+        "reorder",
+    ],
     place: "of a link",
     belongs: "under [link], [up] or [down]",
 };
@@ -31,17 +39,25 @@ pub(super) const DELAY: Section = Section {
         "distribution",
         "reorder",
         "coherence",
+        "correlation",
+        "share",
+        "samples",
     ],
     place: "of a delay",
     belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
 };
 
+pub(super) const REORDER: Section = Section {
+    keys: &["probability", "correlation", "gap"],
+    place: "of `reorder`",
+    belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
+};
+
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, LINK, DELAY],
+    sections: &[TOP, LINK, DELAY, REORDER],
     aliases: &[
         ("bandwidth", "rate"),
         ("buffer", "queue"),
-        ("correlation", "coherence"),
         ("download", "down"),
         ("downlink", "down"),
         ("downstream", "down"),

@@ -8,11 +8,13 @@ mod change;
 mod check;
 mod draft;
 mod error;
+mod file;
 mod keys;
 mod model;
 mod print;
 mod queue;
 mod read;
+mod reordering;
 pub mod shipped;
 mod words;
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the user wrote, validated, in units that carry their name.
 
+use std::sync::Arc;
+
+use crate::link::quantile::Table;
+
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
@@ -50,6 +54,8 @@ pub struct Link {
     /// Probability that a packet is lost, 0.0..=1.0.
     pub loss: f64,
     pub neighbours: Neighbours,
+    /// Packets that are sent without delay, to overtake.
+    pub reorder: Option<Reordering>,
 }
 
 /// Limit of the backlog.
@@ -64,25 +70,77 @@ pub enum Queue {
 }
 
 /// One-way propagation delay.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Delay {
-    /// Mean in ns, up to one hour.
+    /// Mean in ns, up to one hour; of the delayed packets.
     pub mean_ns: u64,
     pub jitter: Option<Jitter>,
+    /// Share of the packets that are delayed, 0.0..1.0; `None`: all.
+    pub share: Option<f64>,
 }
 
 /// How the delay varies about its mean.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Jitter {
     /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
     pub sd_ns: f64,
-    pub distribution: Distribution,
+    pub distribution: Shape,
     pub reorder: Reorder,
     /// Distance in ns between two independent values of the in-order process;
     /// `None`: derived from the distribution's spread.
     pub coherence_ns: Option<u64>,
+    /// Correlation of the delays of a flow's successive packets, 0.0..1.0; only
+    /// with [`Reorder::Jitter`].
+    pub correlation: f64,
 }
 
+/// The distribution of a delay, but for its mean and standard deviation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    Named(Distribution),
+    /// The logarithm is normal; mean and standard deviation say how skewed it is.
+    LogNormal,
+    /// From a file. Where the table's own mean m and standard deviation s are not
+    /// 0 and 1, the delay's mean is `mean_ns + sd_ns * m / s`, as tc-netem's.
+    Table(Arc<Table>),
+}
+
+impl Shape {
+    /// What the user calls it; `table` where it came from a file.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Named(distribution) => crate::text::Word::word(*distribution),
+            Self::LogNormal => "lognormal",
+            Self::Table(_) => "table",
+        }
+    }
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Distribution::default().into()
+    }
+}
+
+impl From<Distribution> for Shape {
+    fn from(distribution: Distribution) -> Self {
+        Self::Named(distribution)
+    }
+}
+
+/// Explicit reordering, as tc-netem's: behind `gap - 1` delayed packets each is
+/// sent without delay with this probability, until one is. Counted per flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reordering {
+    /// 0.0..=1.0
+    pub probability: f64,
+    /// Of successive decisions, 0.0..1.0.
+    pub correlation: f64,
+    /// At least 1.
+    pub gap: u32,
+}
+
+/// The distributions whose standardised form is always the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distribution {
     #[default]

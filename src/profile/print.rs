@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile};
+use super::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Reordering, Shape};
 use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 
 impl Profile {
@@ -64,29 +64,67 @@ fn section(out: &mut String, header: &str, link: &Link) {
     if link.neighbours != Neighbours::default() {
         line(out, "neighbours", quoted(link.neighbours.word()));
     }
+    if let Some(reordering) = &link.reorder {
+        line(out, "reorder", reorder(reordering));
+    }
 }
 
 fn delay(delay: &Delay) -> String {
     let mean = quoted(Time(delay.mean_ns));
+    let share = delay
+        .share
+        .map(|share| format!(", share = \"{}\"", Percent(share)))
+        .unwrap_or_default();
     let Some(jitter) = &delay.jitter else {
-        return mean;
+        return match share.is_empty() {
+            true => mean,
+            false => format!("{{ mean = {mean}{share} }}"),
+        };
     };
     let coherence = jitter
         .coherence_ns
         .map(|ns| format!(", coherence = \"{}\"", Time(ns)))
         .unwrap_or_default();
+    let correlation = match jitter.correlation {
+        0.0 => String::new(),
+        r => format!(", correlation = \"{}\"", Percent(r)),
+    };
     format!(
-        "{{ mean = {mean}, {}, distribution = \"{}\", reorder = \"{}\"{coherence} }}",
+        "{{ mean = {mean}, {}, distribution = {}, reorder = \"{}\"{coherence}{correlation}{share} }}",
         spread(jitter),
-        jitter.distribution.word(),
+        shape(&jitter.distribution),
         jitter.reorder.word(),
     )
+}
+
+/// A table is written out: its file may be gone when this is read.
+fn shape(shape: &Shape) -> String {
+    match shape {
+        Shape::Table(table) => format!("{{ table = \"{}\" }}", table.to_text()),
+        named => quoted(named.word()),
+    }
+}
+
+fn reorder(reordering: &Reordering) -> String {
+    let mut keys = format!("probability = \"{}\"", Percent(reordering.probability));
+    if reordering.correlation != 0.0 {
+        let _ = write!(
+            keys,
+            ", correlation = \"{}\"",
+            Percent(reordering.correlation)
+        );
+    }
+    if reordering.gap != 1 {
+        let _ = write!(keys, ", gap = {}", reordering.gap);
+    }
+    format!("{{ {keys} }}")
 }
 
 /// The half-width that a uniform distribution was written with, if it was; else `sd`.
 fn spread(jitter: &Jitter) -> String {
     let half = (jitter.sd_ns * 3f64.sqrt()).round();
-    if jitter.distribution == Distribution::Uniform && half / 3f64.sqrt() == jitter.sd_ns {
+    let uniform = jitter.distribution == Distribution::Uniform.into();
+    if uniform && half / 3f64.sqrt() == jitter.sd_ns {
         return format!("jitter = \"{}\"", Nanoseconds(half));
     }
     format!("sd = \"{}\"", Nanoseconds(jitter.sd_ns))

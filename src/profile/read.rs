@@ -27,8 +27,16 @@ impl Profile {
     /// # Errors
     /// As [`Profile::parse`], and where the bytes are not UTF-8.
     pub fn from_bytes(bytes: &[u8], origin: &str) -> Result<Self, ProfileError> {
+        Self::read(bytes, origin, Path::new(""))
+    }
+
+    /// As [`Profile::from_bytes`], with the folder where relative paths start.
+    fn read(bytes: &[u8], origin: &str, folder: &Path) -> Result<Self, ProfileError> {
         let source = utf8(bytes, origin)?;
-        let mut reader = Reader::default();
+        let mut reader = Reader {
+            folder: folder.to_owned(),
+            ..Reader::default()
+        };
         let mut draft = Draft::default();
         match document(0, &source.text) {
             Ok(entries) => draft.read(&mut reader, &entries),
@@ -43,7 +51,8 @@ impl Profile {
     /// As [`Profile::from_bytes`], and where the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, ProfileError> {
         let bytes = read_file(path)?;
-        let mut profile = Self::from_bytes(&bytes, &path.display().to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut profile = Self::read(&bytes, &path.display().to_string(), folder)?;
         if profile.name.is_empty() {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
             profile.name = stem.chars().filter(|c| !c.is_control()).take(64).collect();

@@ -28,6 +28,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "5g",
     "adsl24",
     "adsl24-2m",
+    "badnet-latency",
     "badnet-loss",
     "cable",
     "datacentre",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The values that are one word of a few.
 
-use super::{Distribution, Neighbours, Offload, Reorder};
+use super::{Distribution, Neighbours, Offload, Reorder, Shape};
 use crate::text::Word;
 
 impl Word for Distribution {
@@ -11,6 +11,32 @@ impl Word for Distribution {
         ("pareto", Self::Pareto),
         ("paretonormal", Self::ParetoNormal),
     ];
+}
+
+/// What `distribution` may be besides a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ShapeWord {
+    Named(Distribution),
+    LogNormal,
+}
+
+impl Word for ShapeWord {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("uniform", Self::Named(Distribution::Uniform)),
+        ("normal", Self::Named(Distribution::Normal)),
+        ("pareto", Self::Named(Distribution::Pareto)),
+        ("paretonormal", Self::Named(Distribution::ParetoNormal)),
+        ("lognormal", Self::LogNormal),
+    ];
+}
+
+impl From<ShapeWord> for Shape {
+    fn from(word: ShapeWord) -> Self {
+        match word {
+            ShapeWord::Named(distribution) => distribution.into(),
+            ShapeWord::LogNormal => Self::LogNormal,
+        }
+    }
 }
 
 impl Word for Reorder {

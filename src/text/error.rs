@@ -44,14 +44,19 @@ impl TextError {
 
 /// The bytes of a file, one more than [`MAX_BYTES`] at most.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
+    read_up_to(path, MAX_BYTES).map_err(|error| TextError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// The bytes of a file, one more than `limit` at most.
+pub(crate) fn read_up_to(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)
-        // One byte more than allowed shows that there is more, even in /dev/zero.
-        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| TextError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })?;
+    // One byte more than allowed shows that there is more, even in /dev/zero.
+    File::open(path)?
+        .take(limit as u64 + 1)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

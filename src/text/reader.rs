@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Values of the kinds that more than one format has.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
@@ -9,6 +10,8 @@ use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub mistakes: Vec<Mistake>,
+    /// Where the relative paths in the text start; empty: the working directory.
+    pub folder: PathBuf,
 }
 
 impl Reader {

@@ -13,6 +13,7 @@ pub(crate) enum Value {
     /// In decimal, as written.
     Number(String),
     Table(Vec<Entry>),
+    Bool(bool),
     /// What no key takes: its kind.
     Other(&'static str),
 }
@@ -24,6 +25,7 @@ impl Value {
             Self::Text(_) => "text",
             Self::Number(_) => "a number",
             Self::Table(_) => "a table",
+            Self::Bool(_) => "true or false",
             Self::Other(kind) => kind,
         }
     }
@@ -125,7 +127,7 @@ impl Origin {
             }
             DeValue::Float(float) => Value::Number(float.as_str().to_owned()),
             DeValue::Table(table) => Value::Table(self.entries(table)),
-            DeValue::Boolean(_) => Value::Other("true or false"),
+            DeValue::Boolean(bool) => Value::Bool(*bool),
             DeValue::Datetime(_) => Value::Other("a date or time"),
             DeValue::Array(_) => Value::Other("an array"),
         };

@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod delay;
+
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::link::compile::{Compiled, Place, compile};
@@ -160,10 +162,11 @@ fn jitter(mean_ns: u64, sd_ns: f64, distribution: Distribution, reorder: Reorder
             mean_ns,
             jitter: Some(Jitter {
                 sd_ns,
-                distribution,
+                distribution: distribution.into(),
                 reorder,
-                coherence_ns: None,
+                ..Jitter::default()
             }),
+            share: None,
         };
     })
 }

@@ -56,7 +56,7 @@ fn shipped_profiles_say_what_their_sources_say() {
         };
         near(2.0 * profile.up.delay.mean_ns as f64 / 1e6, rtt);
         near(
-            profile.up.delay.jitter.map_or(0.0, |j| j.sd_ns) * root2 / 1e6,
+            profile.up.delay.jitter.as_ref().map_or(0.0, |j| j.sd_ns) * root2 / 1e6,
             sd,
         );
         near(

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod delays;
 mod export_netem;
 mod files;
 mod import_netem;

@@ -10,9 +10,8 @@ use crate::{parse, set};
 fn jitter(sd_ns: f64, distribution: Distribution) -> Jitter {
     Jitter {
         sd_ns,
-        distribution,
-        reorder: Reorder::Never,
-        coherence_ns: None,
+        distribution: distribution.into(),
+        ..Jitter::default()
     }
 }
 
@@ -38,9 +37,10 @@ fn every_key_arrives_where_it_belongs() {
     );
     let jitter = Jitter {
         sd_ns: 5e6,
-        distribution: Distribution::Normal,
+        distribution: Distribution::Normal.into(),
         reorder: Reorder::Jitter,
         coherence_ns: Some(80 * MS),
+        ..Jitter::default()
     };
     let link = Link {
         rate: Some(1_500_000),
@@ -49,9 +49,11 @@ fn every_key_arrives_where_it_belongs() {
         delay: Delay {
             mean_ns: 50 * MS,
             jitter: Some(jitter),
+            share: None,
         },
         loss: 0.005,
         neighbours: Neighbours::Emulate,
+        reorder: None,
     };
     let expected = Profile {
         name: "all".into(),
@@ -92,7 +94,7 @@ fn units() {
             delay,
             Delay {
                 mean_ns: ns,
-                jitter: None
+                ..Delay::default()
             },
             "{text}"
         );
@@ -161,7 +163,8 @@ fn spreads() {
             delay(text),
             Delay {
                 mean_ns: 50 * MS,
-                jitter: expected
+                jitter: expected,
+                share: None,
             },
             "{text}"
         );
@@ -208,14 +211,15 @@ fn directions_override_key_by_key() {
         profile.up.delay,
         Delay {
             mean_ns: 50 * MS,
-            jitter: Some(up)
+            jitter: Some(up),
+            share: None,
         }
     );
     assert_eq!(
         profile.down.delay,
         Delay {
             mean_ns: 20 * MS,
-            jitter: None
+            ..Delay::default()
         }
     );
     // The mean may come from one table and the jitter from another, in either order.
@@ -249,7 +253,8 @@ fn changes() {
         changed.up.delay,
         Delay {
             mean_ns: 80 * MS,
-            jitter: Some(up)
+            jitter: Some(up),
+            share: None,
         }
     );
     let down = jitter(5e6, Distribution::Normal);
@@ -257,7 +262,8 @@ fn changes() {
         changed.down.delay,
         Delay {
             mean_ns: 198 * MS,
-            jitter: Some(down)
+            jitter: Some(down),
+            share: None,
         }
     );
     assert_eq!((changed.up.loss, changed.down.loss), (0.01, 0.01));
@@ -280,7 +286,7 @@ fn changes() {
         constant.up.delay,
         Delay {
             mean_ns: 198 * MS,
-            jitter: None
+            ..Delay::default()
         }
     );
     let nothing = set(&hsdpa, &["delay=none", "rate=none", "loss=none"]).unwrap();

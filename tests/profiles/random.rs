@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The profile reader against whatever chance may write.
 
+use emud::link::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Delay, Distribution, Jitter, Link, Neighbours, Offload, Queue, Reorder};
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
+use emud::profile::{Reordering, Shape};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -148,27 +150,50 @@ fn queues(overhead: i32) -> impl Strategy<Value = Queue> {
 }
 
 fn delays() -> impl Strategy<Value = Delay> {
+    let values: Vec<f64> = (0..50).map(|k| f64::from(k * k % 31)).collect();
+    let table = Table::new(&values).unwrap();
     let distribution = prop::sample::select(vec![
-        Distribution::Uniform,
-        Distribution::Normal,
-        Distribution::Pareto,
-        Distribution::ParetoNormal,
+        Distribution::Uniform.into(),
+        Distribution::Normal.into(),
+        Distribution::Pareto.into(),
+        Distribution::ParetoNormal.into(),
+        Shape::LogNormal,
+        Shape::Table(table.clone().into()),
     ]);
     let reorder = prop::sample::select(vec![Reorder::Never, Reorder::Jitter]);
     let coherence = prop::option::of(1..=HOUR_NS);
     // Halves of whole ms, as people write them, and anything.
     let share = prop_oneof![Just(0.5), Just(1.0), 1e-6..=1.0f64];
     let mean = prop_oneof![1..=HOUR_NS, (1..=200u64).prop_map(|ms| ms * 1_000_000)];
-    let jitter = prop::option::of((distribution, reorder, coherence, share));
-    (mean, jitter).prop_map(|(mean_ns, jitter)| Delay {
+    let correlation = prop_oneof![Just(0.0), 0.0..0.999f64];
+    let jitter = prop::option::of((distribution, reorder, coherence, share, correlation));
+    let delayed = prop::option::of(0.0..1.0f64);
+    (mean, jitter, delayed).prop_map(|(mean_ns, jitter, delayed)| Delay {
         mean_ns,
-        jitter: jitter.map(|(distribution, reorder, coherence_ns, share)| Jitter {
-            // The narrowest bound of the four.
-            sd_ns: share * mean_ns as f64 / 3f64.sqrt(),
-            distribution,
-            reorder,
-            coherence_ns,
-        }),
+        jitter: jitter.map(
+            |(distribution, reorder, coherence_ns, share, correlation)| Jitter {
+                // The narrowest bound of the four.
+                sd_ns: share * mean_ns as f64 / 3f64.sqrt(),
+                distribution,
+                reorder,
+                coherence_ns,
+                correlation: match reorder {
+                    Reorder::Jitter => correlation,
+                    Reorder::Never => 0.0,
+                },
+            },
+        ),
+        share: delayed,
+    })
+}
+
+fn reorderings() -> impl Strategy<Value = Reordering> {
+    (1e-9..=1.0f64, 0.0..0.999f64, 1..=1000u32).prop_map(|(probability, correlation, gap)| {
+        Reordering {
+            probability,
+            correlation,
+            gap,
+        }
     })
 }
 
@@ -181,15 +206,19 @@ fn links() -> impl Strategy<Value = Link> {
             prop_oneof![Just(Delay::default()), delays()],
             prop_oneof![Just(0.0), Just(1.0), Just(0.005), 0.0..=1.0f64],
             neighbours.clone(),
+            prop::option::of(reorderings()),
         )
-            .prop_map(move |(rate, queue, delay, loss, neighbours)| Link {
-                rate,
-                overhead,
-                queue,
-                delay,
-                loss,
-                neighbours,
-            })
+            .prop_map(
+                move |(rate, queue, delay, loss, neighbours, reorder)| Link {
+                    rate,
+                    overhead,
+                    queue,
+                    delay,
+                    loss,
+                    neighbours,
+                    reorder,
+                },
+            )
     })
 }
 

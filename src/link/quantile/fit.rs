@@ -8,17 +8,17 @@
 use std::sync::OnceLock;
 
 use super::normal::gauss_legendre;
-use super::{TABLE_LEN, TABLE_STEP, TABLE_STEPS, density, quantile, standard, table_x};
-use crate::profile::{Delay, Distribution, Nanoseconds, Time, Word};
+use super::{TABLE_LEN, TABLE_STEP, TABLE_STEPS, Table, density, quantile, standard, table_x};
+use crate::profile::{Delay, Distribution, Nanoseconds, Shape, Time};
 
 /// A spread that this distribution cannot have about this mean.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "a {} delay of {} on average cannot vary with a standard deviation of {}, only up to {}",
-    .distribution.word(), Time(*.mean_ns), Nanoseconds(*.sd_ns), Nanoseconds(*.largest_sd_ns)
+    .distribution, Time(*.mean_ns), Nanoseconds(*.sd_ns), Nanoseconds(*.largest_sd_ns)
 )]
 pub struct SpreadError {
-    pub distribution: Distribution,
+    pub distribution: &'static str,
     pub mean_ns: u64,
     pub sd_ns: f64,
     pub largest_sd_ns: f64,
@@ -28,9 +28,35 @@ pub struct SpreadError {
 ///
 /// Zero may cut off the lower tail but not the likeliest delay: beyond that it would no longer be
 /// that distribution. For uniform that is mean/sqrt(3) (nothing is cut off), for normal 1.46, for
-/// pareto 1.73, for paretonormal 2.19 times the mean.
-pub fn largest_sd_ns(distribution: Distribution, mean_ns: u64) -> f64 {
-    mean_ns as f64 * largest_ratio(distribution)
+/// pareto 1.73, for paretonormal 2.19 times the mean. A lognormal delay is never negative; beyond 3
+/// times the mean one packet in thousands makes up its mean. Of a table the lower half may be cut
+/// off.
+pub fn largest_sd_ns(shape: impl Into<Shape>, mean_ns: u64) -> f64 {
+    let mean = mean_ns as f64;
+    match shape.into() {
+        Shape::Named(distribution) => mean * largest_ratio(distribution),
+        Shape::LogNormal => mean * 3.0,
+        Shape::Table(table) => {
+            let q = table.standard();
+            let (cut_mean, cut_sd) = cut_moments(&q, -median(&q));
+            // Samples that are mostly zero are at the bound themselves, but for rounding.
+            let ratio = 1.001 * cut_sd / cut_mean;
+            // The mean to have is mean + sd * offset.
+            match 1.0 - ratio * offset(&table) {
+                rest if rest > 0.0 => mean * ratio / rest,
+                _ => f64::INFINITY,
+            }
+        }
+    }
+}
+
+/// How many standard deviations the mean of `table` is above the mean that is written.
+fn offset(table: &Table) -> f64 {
+    table.mean() / table.sd()
+}
+
+fn median(q: &[f64]) -> f64 {
+    q[TABLE_STEPS / 2]
 }
 
 /// Absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
@@ -41,25 +67,53 @@ pub fn largest_sd_ns(distribution: Distribution, mean_ns: u64) -> f64 {
 /// # Errors
 /// The standard deviation is above [`largest_sd_ns`], or is not a number.
 pub fn delay_table(delay: &Delay) -> Result<Vec<u64>, SpreadError> {
-    let Some(jitter) = delay.jitter.filter(|jitter| jitter.sd_ns != 0.0) else {
+    let Some(jitter) = delay.jitter.as_ref().filter(|j| j.sd_ns != 0.0) else {
         return Ok(vec![delay.mean_ns; TABLE_LEN]);
     };
     let (mean, sd) = (delay.mean_ns as f64, jitter.sd_ns);
-    let largest_sd_ns = largest_sd_ns(jitter.distribution, delay.mean_ns);
+    let largest_sd_ns = largest_sd_ns(jitter.distribution.clone(), delay.mean_ns);
     // The bound itself must pass, whichever way it was rounded.
     if !(sd > 0.0 && sd <= largest_sd_ns * (1.0 + 1e-9)) {
         return Err(SpreadError {
-            distribution: jitter.distribution,
+            distribution: jitter.distribution.word(),
             mean_ns: delay.mean_ns,
             sd_ns: sd,
             largest_sd_ns,
         });
     }
-    let q = standard(jitter.distribution);
-    let (shift, scale) = fit(q, lowest_shift(jitter.distribution), mean, sd);
-    Ok(q.iter()
+    Ok(match &jitter.distribution {
+        Shape::Named(distribution) => fitted(
+            standard(*distribution),
+            lowest_shift(*distribution),
+            mean,
+            sd,
+        ),
+        Shape::LogNormal => log_normal(mean, sd),
+        Shape::Table(table) => {
+            let q = table.standard();
+            fitted(&q, -median(&q), mean + sd * offset(table), sd)
+        }
+    })
+}
+
+fn fitted(q: &[f64], lowest: f64, mean: f64, sd: f64) -> Vec<u64> {
+    let (shift, scale) = fit(q, lowest, mean, sd);
+    q.iter()
         .map(|q| (shift + scale * q).max(0.0).round() as u64)
-        .collect())
+        .collect()
+}
+
+/// exp(m + s x), with s^2 = ln(1 + (sd/mean)^2) and m = ln(mean) - s^2/2.
+fn log_normal(mean: f64, sd: f64) -> Vec<u64> {
+    let variance = (sd / mean).powi(2).ln_1p();
+    let at = |i| (variance.sqrt() * table_x(i) - 0.5 * variance).exp();
+    let relative: Vec<f64> = (0..TABLE_LEN).map(at).collect();
+    // Interpolation lies above the curve.
+    let (interpolated, _) = moments(relative.iter().copied());
+    relative
+        .iter()
+        .map(|v| (mean * v / interpolated).round() as u64)
+        .collect()
 }
 
 /// Shift and scale for `mean` and `sd`, `sd` being possible.
@@ -93,7 +147,7 @@ fn cut_moments(q: &[f64], shift: f64) -> (f64, f64) {
 }
 
 /// Mean and standard deviation of linear interpolation between `points`, x standard normal.
-fn moments(points: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+pub(super) fn moments(points: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let (mut first, mut second) = (0.0, 0.0);
     let pairs = points.clone().zip(points.skip(1));
     for ((here, next), [w0, w1, w2]) in pairs.zip(segment_weights()) {

@@ -6,12 +6,18 @@
 //! standard deviation 1, and the table itself, fitted so that mean and standard deviation are the
 //! asked ones although no delay is negative.
 
+mod coherence;
+mod correlation;
 mod fit;
 mod normal;
 mod pareto_normal;
+mod table;
 
+pub use coherence::coherence_ns;
+pub use correlation::normal_correlation;
 pub use fit::{SpreadError, delay_table, largest_sd_ns};
 pub use normal::{density, normal_cdf, normal_quantile};
+pub use table::{Table, TableError, moments_of};
 
 use std::sync::OnceLock;
 

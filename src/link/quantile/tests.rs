@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::profile::{Delay, Jitter, Reorder, Word};
+use crate::profile::{Delay, Jitter, Shape, Word};
 
 const ALL: [Distribution; 4] = [
     Distribution::Uniform,
@@ -16,13 +16,13 @@ const ALL: [Distribution; 4] = [
 fn delay(distribution: Distribution, mean_ns: u64, sd_ns: f64) -> Delay {
     let jitter = Jitter {
         sd_ns,
-        distribution,
-        reorder: Reorder::Never,
-        coherence_ns: None,
+        distribution: distribution.into(),
+        ..Jitter::default()
     };
     Delay {
         mean_ns,
         jitter: Some(jitter),
+        share: None,
     }
 }
 
@@ -222,7 +222,7 @@ fn samples_have_the_asked_mean_and_sd() {
 fn without_jitter_the_table_is_flat() {
     let constant = Delay {
         mean_ns: 50_000_000,
-        jitter: None,
+        ..Delay::default()
     };
     assert_eq!(delay_table(&constant).unwrap(), vec![50_000_000; TABLE_LEN]);
     assert_eq!(
@@ -257,6 +257,114 @@ fn a_spread_too_wide_is_refused() {
         1e4,
         "the paretonormal bound of the documentation",
     );
+}
+
+fn shaped(shape: Shape, mean_ns: u64, sd_ns: f64) -> Delay {
+    let jitter = Jitter {
+        sd_ns,
+        distribution: shape,
+        ..Jitter::default()
+    };
+    Delay {
+        mean_ns,
+        jitter: Some(jitter),
+        share: None,
+    }
+}
+
+#[test]
+fn lognormal_has_the_asked_mean_and_sd() {
+    for (mean, sd) in [(100e6, 1e6), (50e6, 20e6), (10e6, 10e6), (10e6, 30e6)] {
+        let table = delay_table(&shaped(Shape::LogNormal, mean as u64, sd)).unwrap();
+        let (got_mean, got_sd) = integrated(|x| look_up(&table, x));
+        assert_near(got_mean / mean, 1.0, 1e-6, "mean");
+        // Interpolation, and beyond x = 8.
+        assert_near(got_sd / sd, 1.0, 1e-5, "sd");
+        // The median is mean / sqrt(1 + (sd/mean)^2).
+        let median = mean / (1.0 + (sd / mean).powi(2)).sqrt();
+        assert_near(look_up(&table, 0.0) / median, 1.0, 1e-5, "median");
+    }
+    assert!(delay_table(&shaped(Shape::LogNormal, 1_000_000, 3.1e6)).is_err());
+}
+
+#[test]
+fn a_table_is_cut_off_at_zero_and_keeps_mean_and_sd() {
+    // From -1 to 3 of the spread, with 50 values: a third below zero at this mean.
+    let values: Vec<f64> = (0..50).map(|k| f64::from(k * k) / 625.0 - 1.0).collect();
+    let (m, s) = moments_of(&values);
+    let table = Table::new(&values).unwrap();
+    assert_near(table.mean(), m, 1e-4, "mean");
+    assert_near(table.sd(), s, 1e-4, "sd");
+    let shape = Shape::Table(table.into());
+    let (mean, sd) = (8e6, 10e6);
+    let delays = delay_table(&shaped(shape.clone(), mean as u64, sd)).unwrap();
+    assert_eq!(delays[1024], 0, "cut off");
+    let (got_mean, got_sd) = integrated(|x| look_up(&delays, x));
+    assert_near(got_mean / (mean + sd * m / s), 1.0, 1e-4, "mean");
+    assert_near(got_sd / sd, 1.0, 1e-4, "sd");
+    let largest = largest_sd_ns(shape.clone(), mean as u64);
+    assert!(delay_table(&shaped(shape.clone(), mean as u64, largest)).is_ok());
+    assert!(delay_table(&shaped(shape, mean as u64, 1.01 * largest)).is_err());
+}
+
+#[test]
+fn a_tables_text_is_the_table() {
+    let values: Vec<f64> = (0..3000)
+        .map(|k| f64::from(k * 7919 % 3001).sqrt())
+        .collect();
+    let table = Table::new(&values).unwrap();
+    let text = table.to_text();
+    assert_eq!(Table::from_text(&text), Ok(table));
+    assert!(text.len() < 25_000, "{}", text.len());
+    for wrong in [
+        "",
+        "x",
+        "1",
+        "1 2",
+        "0 1x4095",
+        "0 1x4097",
+        "0 1x99999999999",
+        "2147483647 1x4096",
+    ] {
+        assert_eq!(Table::from_text(wrong), Err(TableError::Text), "{wrong}");
+    }
+    assert_eq!(Table::from_text("5 0x4096"), Err(TableError::Flat));
+}
+
+#[test]
+fn normal_values_are_more_correlated_than_delays() {
+    let uniform = delay_table(&delay(Distribution::Uniform, 20_000_000, 5e6)).unwrap();
+    let normal = delay_table(&delay(Distribution::Normal, 100_000_000, 5e6)).unwrap();
+    for r in [0.1, 0.25, 0.5, 0.9, 0.99] {
+        // Of normal values correlated by r, the uniform ones are by 6/pi asin(r/2).
+        let of_uniform = 6.0 / std::f64::consts::PI * (r / 2.0f64).asin();
+        assert_near(normal_correlation(&uniform, of_uniform), r, 2e-4, "uniform");
+        assert_near(normal_correlation(&normal, r), r, 1e-5, "normal");
+        // exp(s x) with s^2 = ln(1 + c^2): ln(1 + r c^2) / s^2.
+        let log_normal = delay_table(&shaped(Shape::LogNormal, 20_000_000, 10e6)).unwrap();
+        let of_log_normal = (r * 0.25f64.ln_1p()).exp_m1() / 0.25;
+        assert_near(
+            normal_correlation(&log_normal, of_log_normal),
+            r,
+            2e-4,
+            "lognormal",
+        );
+    }
+}
+
+#[test]
+fn a_steeper_table_needs_a_longer_coherence() {
+    let normal = delay_table(&delay(Distribution::Normal, 100_000_000, 5e6)).unwrap();
+    let coherence = coherence_ns(&normal) / 5e6;
+    assert!((3.0..4.0).contains(&coherence), "{coherence}");
+    // Two levels 20 ms apart, one at each half: z falls below 0 in a quarter of all coherence
+    // times, and is held back for 20 ms less the time in which z crosses a step of the table:
+    // 0.3 % of the time are 0.25 * 20 ms less 0.3989 / 2 / 256 of it.
+    let levels: Vec<u64> = (0..TABLE_LEN)
+        .map(|i| if i < 2048 { 10_000_000 } else { 30_000_000 })
+        .collect();
+    let expected = 20e6 * 0.25 / (0.003 + 0.398_942 / 512.0);
+    assert_near(coherence_ns(&levels) / expected, 1.0, 0.02, "two levels");
 }
 
 #[test]
