@@ -82,6 +82,11 @@ fn the_round_trip_is_halved() {
         let source = format!("\"measured: ping of {whom}, 20 echoes (ping.log)\"");
         assert_eq!(line(&toml, "source"), Some(source.as_str()));
         assert!(toml.contains("\n[link]\n"), "{toml}");
+        let profile = parse(&toml);
+        assert_eq!(profile.up, profile.down);
+        let jitter = profile.up.delay.jitter.as_ref().unwrap();
+        let got = (profile.up.delay.mean_ns, jitter.sd_ns, profile.up.loss);
+        assert_eq!(got, (7_500_000, 3_535_534.0, 0.225403));
     }
 }
 
