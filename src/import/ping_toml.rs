@@ -4,7 +4,8 @@
 use super::Imported;
 use super::ping::PingLog;
 use super::writer::{Writer, inline_samples, quoted, string, table};
-use crate::profile::{Percent, Time};
+use crate::link::quantile::{Table, largest_sd_ns, moments_of};
+use crate::profile::{Percent, Shape, Time};
 
 /// A profile must fit into the kernel beside what else is kept there; more samples than that are
 /// given by that many of their quantiles.
@@ -77,6 +78,15 @@ fn delay(out: &mut Writer, log: &PingLog) {
     } else {
         out.note("The samples are the round-trip times as they were measured.");
     }
+    let most = most_sd_ns(&values, one_way).filter(|most| *most < one_way_sd);
+    if let Some(most) = most {
+        out.note(&format!(
+            "Delays of this shape and mean cannot vary by more than {} without going below zero, \
+             so that is it: the two ways of the measured path were not independent.",
+            Time(most)
+        ));
+    }
+    let one_way_sd = most.unwrap_or(one_way_sd);
     out.key(
         "delay",
         table(&[
@@ -85,6 +95,16 @@ fn delay(out: &mut Writer, log: &PingLog) {
             ("samples", Some(inline_samples(&values, true))),
         ]),
     );
+}
+
+/// The largest standard deviation in ns that delays of the shape of `values` may have.
+fn most_sd_ns(values: &[f64], mean_ns: u64) -> Option<u64> {
+    let (mean, sd) = moments_of(values);
+    let standard: Vec<_> = values.iter().map(|v| (v - mean) / sd).collect();
+    let table = Table::new(&standard).ok()?;
+    // A millionth less: the values in the profile are rounded.
+    let most = largest_sd_ns(Shape::Table(table.into()), mean_ns) * (1.0 - 1e-6);
+    Some(most.floor() as u64)
 }
 
 /// All, or as many quantiles as may be written.

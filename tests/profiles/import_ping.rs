@@ -157,6 +157,33 @@ fn many_replies_become_quantiles() {
     }
 }
 
+/// A tail so long that sd / sqrt(2) would need delays below zero: as much as fits, and it is said.
+#[test]
+fn a_long_tail_is_still_a_profile() {
+    for n in [20, 200, 2000] {
+        let log: String = (1..=n)
+            .map(|i| v4(i, &format!("{:.3}", 1000.0 / f64::from(i))))
+            .collect();
+        let toml = import(&log);
+        let rtts = (1..=n).map(|i| 1000.0 / f64::from(i));
+        let (mean, squares) = rtts.fold((0.0, 0.0), |(m, s), x| (m + x, s + x * x));
+        let mean = mean / f64::from(n);
+        let sd = (squares / f64::from(n) - mean * mean).sqrt();
+        let delay = parse(&toml).up.delay;
+        // Three digits behind the point were logged.
+        assert!((delay.mean_ns as f64 / 1e6 - mean / 2.0).abs() < 1e-3);
+        let (got, want) = (delay.jitter.unwrap().sd_ns / 1e6, sd / 2f64.sqrt());
+        let is_cut = toml.contains("were not independent");
+        // Of 20 the spread fits, of more it does not.
+        assert_eq!(is_cut, n > 20, "{toml}");
+        match is_cut {
+            false => assert!((got - want).abs() < 1e-3, "{got} {want}"),
+            // Between that of halves that go together and of independent ones.
+            true => assert!(got < want && got > sd / 2.0, "{n}: {got} {want}"),
+        }
+    }
+}
+
 /// Always the same time, or too few of them: no distribution.
 #[test]
 fn no_distribution_without_samples() {
