@@ -261,6 +261,11 @@ fn column(
     let named = matches!(column, Column::Name(_));
     let mut values = Vec::new();
     for (line, text) in lines {
+        let open = |f: &str| f.trim().starts_with('"') != f.trim().ends_with('"');
+        if text.split(|c: char| Some(c) == separator).any(open) {
+            let title = "a separator between quotes".to_owned();
+            return Err(wrong(file, line, title, "take the quoted columns out"));
+        }
         let Some(word) = field(text, index) else {
             let title = format!("there is no column {}", index + 1);
             let help = "columns are between commas, semicolons or tabs";

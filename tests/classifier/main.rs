@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod delay;
+mod theory;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;

@@ -228,6 +228,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             ("wide", &format!("{}\n40000\n", "1 2 3 4 5 6 ".repeat(4))),
             ("flat", &"9 ".repeat(30)),
             ("short", "a,b\n1,2\n3\n"),
+            ("quoted", "a,b\n1,2\n\"x,7\",3\n"),
         ],
     );
     fs::write(folder.0.join("bytes"), b"1\n2\n\xff\n").unwrap();
@@ -248,6 +249,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         (dist("flat"), "\"flat\"", "flat: all values are the same", "constant"),
         (dist("word"), "\"word\"", "word, line 21: `oops` is not a number", "mend or remove"),
         ("samples = { file = \"short\", column = 2, unit = \"ms\" }".into(), "\"short\"", "short, line 3: there is no column 2", "commas"),
+        ("samples = { file = \"quoted\", column = 2, unit = \"ms\" }".into(), "\"quoted\"", "quoted, line 3: a separator between quotes", "take"),
         ("samples = { file = \"short\", column = \"c\", unit = \"ms\" }".into(), "\"short\"", "short, line 1: there is no column `c`", "commas"),
     ];
     for (delay, underlined, title, help) in cases {

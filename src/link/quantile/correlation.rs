@@ -15,8 +15,10 @@ const TERMS: usize = 128;
 fn shares(table: &[u64]) -> Vec<f64> {
     let mut coefficients = [0.0; TERMS + 1];
     let mut second = 0.0;
+    // About the median: a long delay that hardly varies would lose its variance.
+    let median = table[table.len() / 2] as f64;
     for (i, delay) in table.iter().enumerate() {
-        let (x, delay) = (table_x(i), *delay as f64);
+        let (x, delay) = (table_x(i), *delay as f64 - median);
         let weight = density(x) * TABLE_STEP;
         second += weight * delay * delay;
         let (mut before, mut polynomial) = (0.0, 1.0);

@@ -335,11 +335,13 @@ fn a_tables_text_is_the_table() {
 fn normal_values_are_more_correlated_than_delays() {
     let uniform = delay_table(&delay(Distribution::Uniform, 20_000_000, 5e6)).unwrap();
     let normal = delay_table(&delay(Distribution::Normal, 100_000_000, 5e6)).unwrap();
+    let far = delay_table(&delay(Distribution::Normal, 60_000_000_000, 5e3)).unwrap();
     for r in [0.1, 0.25, 0.5, 0.9, 0.99] {
         // Of normal values correlated by r, the uniform ones are by 6/pi asin(r/2).
         let of_uniform = 6.0 / std::f64::consts::PI * (r / 2.0f64).asin();
         assert_near(normal_correlation(&uniform, of_uniform), r, 2e-4, "uniform");
         assert_near(normal_correlation(&normal, r), r, 1e-5, "normal");
+        assert_near(normal_correlation(&far, r), r, 1e-4, "a minute and 5 us");
         // exp(s x) with s^2 = ln(1 + c^2): ln(1 + r c^2) / s^2.
         let log_normal = delay_table(&shaped(Shape::LogNormal, 20_000_000, 10e6)).unwrap();
         let of_log_normal = (r * 0.25f64.ln_1p()).exp_m1() / 0.25;
