@@ -4,7 +4,7 @@
 use toml::{Table, Value};
 
 use super::{ExportError, Exported};
-use crate::profile::{Queue, Rate};
+use crate::profile::Rate;
 
 /// emud's queue, if none is given, in packets.
 const USUAL_QUEUE: u64 = 1000;
@@ -149,9 +149,13 @@ fn rate(options: &mut Options, link: &Table) {
 
 /// netem's limit counts packets on their way as well as those that wait.
 fn limit(options: &mut Options, queue: Option<&Value>) {
-    let packets = match queue.map(|queue| queue.as_str().map(str::parse)) {
+    let nothing = Table::new();
+    let table = queue.and_then(Value::as_table).unwrap_or(&nothing);
+    options.only("queue", table, &["limit"]);
+    let text = queue.and_then(|queue| queue.as_str().or_else(|| queue.get("limit")?.as_str()));
+    let packets = match text.map(|text| text.strip_suffix('p').map(str::parse::<u64>)) {
+        Some(Some(Ok(packets))) => Some(packets),
         None => None,
-        Some(Some(Ok(Queue::Packets(packets)))) => Some(u64::from(packets)),
         Some(_) => {
             options.cannot("a queue that is not in packets: netem's limit counts packets");
             return;

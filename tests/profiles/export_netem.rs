@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Profiles as netem commands.
 
-use emud::export::{Direction, ExportError, netem, netem_from_toml};
+use emud::export::{Direction, ExportError, Exported, netem, netem_from_toml};
 use emud::profile::shipped;
 
-use crate::import_netem::{EXAMPLES, import};
+use crate::import_netem::{EXAMPLES, has_new_keys, import};
 use crate::parse;
 
 fn export(link: &str) -> Result<String, ExportError> {
@@ -24,6 +24,7 @@ fn what_netem_can_do() {
             "netem loss state 1% 20% 5% 30% 1%"),
         ("rate = \"1Mbit\"", "netem rate 1000000bit"),
         ("rate = \"1Mbit\"\noverhead = -14\nqueue = \"50p\"", "netem rate 1000000bit -14 limit 50"),
+        ("rate = \"1Mbit\"\nqueue = { limit = \"50p\" }", "netem rate 1000000bit limit 50"),
         ("rate = { rate = \"1Mbit\", overhead = 8, cell = \"atm\" }", "netem rate 1000000bit 8 48 5"),
         ("rate = { rate = \"1Mbit\", cell = { size = 100, overhead = 5 } }", "netem rate 1000000bit 0 100 5"),
         // 8 Mbit/s are 10^6 bytes/s: 100,000 bytes in 100 ms, 67 frames.
@@ -58,7 +59,8 @@ fn what_netem_cannot_do_is_listed() {
         ("rate = { rate = \"1Mbit\", mpu = 64 }", "`rate.mpu`"),
         ("rate = { rate = \"1Mbit\", cell = \"ptm\" }", "cell"),
         ("queue = \"256KiB\"", "not in packets"),
-        ("queue = { limit = \"100p\", aqm = \"codel\" }", "not in packets"),
+        ("queue = { limit = \"100p\", aqm = \"codel\" }", "`queue.aqm`"),
+        ("queue = { time = \"100ms\" }", "`queue.time`"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\" }", "keeps packets in order"),
         ("rate = \"1Mbit\"\ndelay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\" }", "jitter behind a rate"),
         ("delay = { mean = \"50ms\", sd = \"20ms\", reorder = \"jitter\" }", "end at zero"),
@@ -123,8 +125,15 @@ fn import_and_export_are_inverse() {
             .collect()
     };
     let mut same = 0;
-    for (command, _) in EXAMPLES {
+    for (command, keys) in EXAMPLES {
         let imported = import(command).toml;
+        if !has_new_keys(keys) {
+            // As a profile is read and printed, not only as it was written.
+            let command = |result: Result<Exported, ExportError>| result.ok().map(|e| e.command);
+            let canonical = netem(&parse(&imported), Direction::Up, Some("eth0"));
+            let written = netem_from_toml(&imported, Direction::Up, Some("eth0"));
+            assert_eq!(command(canonical), command(written), "{imported}");
+        }
         match netem_from_toml(&imported, Direction::Up, Some("eth0")) {
             Ok(exported) => {
                 let again = import(&exported.command).toml;

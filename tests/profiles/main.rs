@@ -8,6 +8,7 @@ mod export_netem;
 mod files;
 mod import_netem;
 mod import_ping;
+mod links;
 mod malformed;
 mod meaning;
 mod mistakes;
