@@ -4,6 +4,8 @@
 pub mod abi;
 pub mod doctor;
 pub mod engine;
+pub mod export;
+pub mod import;
 pub mod link;
 pub mod netlink;
 pub mod observe;

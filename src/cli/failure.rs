@@ -5,6 +5,7 @@
 use std::io;
 
 use emud::engine::hold::HoldError;
+use emud::export::ExportError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
@@ -53,6 +54,7 @@ from_error!(
     ProfileError,
     LinkError,
     DatapathError,
+    ExportError,
     HoldError,
     MonitorError,
     ObserveError

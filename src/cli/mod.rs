@@ -5,9 +5,11 @@ mod alarm;
 mod attach;
 mod detach;
 mod doctor;
+mod export;
 mod failure;
 mod generate;
 mod hold_run;
+mod import;
 mod list;
 mod monitor;
 mod profile;
@@ -77,6 +79,8 @@ enum Verb {
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
     Profile(profile::Args),
+    Import(import::Args),
+    Export(export::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
     #[command(hide = true)]
@@ -100,6 +104,8 @@ impl Cli {
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
             Verb::Profile(args) => profile::run(args),
+            Verb::Import(args) => import::run(args),
+            Verb::Export(args) => export::run(&args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
             Verb::Monitor(args) => return monitor::run(*args),

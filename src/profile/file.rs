@@ -12,6 +12,8 @@ const FILE_BYTES: usize = 1 << 30;
 /// With fewer, a tenth of all packets has a delay that was measured once.
 const SAMPLES_MIN: usize = 10;
 const SAMPLE_MAX_NS: f64 = 3600e9;
+/// What messages call numbers that are in the profile itself; no file is called so.
+const VALUES: &str = "`values`";
 /// tc-netem's unit: jitter times 2^-13; its tables are of 16-bit numbers.
 const NETEM_UNIT: f64 = 8192.0;
 const NETEM_MAX: f64 = 32767.0;
@@ -48,7 +50,10 @@ enum Column {
 
 /// The keys of `samples`.
 struct SamplesKeys {
+    /// What messages call the numbers.
     file: Located<String>,
+    /// The numbers themselves, if they are in the profile.
+    values: Option<String>,
     column: Column,
     ns_per_unit: f64,
     half: bool,
@@ -113,10 +118,13 @@ pub(super) fn samples(
     entries: &[Entry],
 ) -> Result<Measured, Mistake> {
     let keys = SamplesKeys::read(at, entries)?;
-    let text = contents(reader, &keys.file)?;
+    let read = match &keys.values {
+        Some(text) => numbers(&keys.file, text)?,
+        None => column(&keys.file, &keys.column, &contents(reader, &keys.file)?)?,
+    };
     let scale = keys.ns_per_unit * if keys.half { 0.5 } else { 1.0 };
     let mut values = Vec::new();
-    for (line, value) in column(&keys.file, &keys.column, &text)? {
+    for (line, value) in read {
         let ns = value * scale;
         if !(0.0..=SAMPLE_MAX_NS).contains(&ns) {
             let help = "a delay is from 0 to one hour: is `unit` right?";
@@ -155,7 +163,7 @@ impl SamplesKeys {
             let help = format!("write {LOOKS}");
             find(key).ok_or_else(|| Mistake::new(&at.at, format!("samples without `{key}`"), help))
         };
-        let known = ["file", "column", "unit", "half"];
+        let known = ["file", "values", "column", "unit", "half"];
         if let Some(entry) = entries
             .iter()
             .find(|e| !known.contains(&e.key.value.as_str()))
@@ -165,8 +173,25 @@ impl SamplesKeys {
             return Err(Mistake::new(&entry.key.at, title, help));
         }
         let NsPerUnit(ns_per_unit) = word(&required("unit")?.value, "unit")?;
+        let (file, values) = match find("values") {
+            None => (path(&required("file")?.value)?, None),
+            Some(entry) => {
+                if let Some(other) = find("file").or_else(|| find("column")) {
+                    let title = format!("both `values` and `{}` are given", other.key.value);
+                    let help = "keep one: `values` are the numbers themselves, with blanks between";
+                    return Err(Mistake::new(&other.key.at, title, help));
+                }
+                let text = string(&entry.value, "values")?;
+                let file = Located {
+                    value: VALUES.to_owned(),
+                    at: entry.value.at.clone(),
+                };
+                (file, Some(text))
+            }
+        };
         Ok(Self {
-            file: path(&required("file")?.value)?,
+            file,
+            values,
             column: find("column")
                 .map_or(Ok(Column::Number(1)), |entry| column_key(&entry.value))?,
             ns_per_unit,
@@ -196,6 +221,14 @@ fn flag(value: &Located<Value>) -> Result<bool, Mistake> {
             "half = true takes half of every value: one way of a round trip",
         )),
     }
+}
+
+/// Numbers with blanks between, each with its place among them.
+fn numbers(name: &Located<String>, text: &str) -> Result<Vec<(usize, f64)>, Mistake> {
+    let words = (1..).zip(text.split_whitespace());
+    words
+        .map(|(place, word)| Ok((place, number(name, place, word)?)))
+        .collect()
 }
 
 /// The numbers of one column, each with its line. A first line of words is a header.
@@ -284,9 +317,15 @@ fn not_a_table(file: &Located<String>, error: TableError) -> Mistake {
 }
 
 fn wrong(file: &Located<String>, line: usize, what: String, help: &str) -> Mistake {
+    // Numbers in the profile itself are counted, not their lines.
+    let unit = if file.value == VALUES {
+        "number"
+    } else {
+        "line"
+    };
     Mistake::new(
         &file.at,
-        format!("{}, line {line}: {what}", file.value),
+        format!("{}, {unit} {line}: {what}", file.value),
         help,
     )
 }

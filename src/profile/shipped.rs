@@ -25,17 +25,28 @@ macro_rules! shipped {
 
 /// All of them, in the order to list them.
 pub const SHIPPED: &[Shipped] = shipped![
+    "5g",
     "adsl24",
     "adsl24-2m",
     "badnet-latency",
     "badnet-loss",
+    "cable",
+    "datacentre",
+    "dsl",
+    "fibre",
+    "geo",
     "hsdpa",
+    "lte",
     "pinger-eu-na",
     "pinger-europe",
     "pinger-na-eu",
     "pinger-north-america",
+    "starlink",
     "tiainen-landline",
     "tiainen-mobile",
+    "transatlantic",
+    "umts",
+    "wifi",
 ];
 
 impl Shipped {

@@ -5,7 +5,11 @@
 
 mod alter;
 mod delays;
+mod export_netem;
 mod files;
+mod import_netem;
+mod import_ping;
+mod links;
 mod loss;
 mod malformed;
 mod meaning;

@@ -26,6 +26,14 @@ impl Unit {
             exponent: 0,
         }
     }
+
+    /// `number`, a number and nothing else, of this unit; `None`: it is not one.
+    pub fn of(&self, number: &str) -> Option<f64> {
+        match Number::split(number)? {
+            (number, "") => Some(number.in_unit(self)),
+            _ => None,
+        }
+    }
 }
 
 /// A number as it was written, kept in decimal so that a unit shifts it without rounding.

@@ -59,6 +59,9 @@ fn no_sign(number: &str, as_percent: f64) -> UnitError {
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0.0 {
+            return write!(f, "0%");
+        }
         // The shortest digits that read back to this value, the point moved by two.
         let text = format!("{:e}", self.0);
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A netem command as a profile.
+//!
+//! What the comments say of netem is from net/sched/sch_netem.c (Linux 6.18) and tc/q_netem.c
+//! (iproute2 6.9 and later); figures for its generator with correlation are from running that
+//! recurrence 10^6 times.
+
+use super::netem::{Chance, LossOption, Netem, RateOption};
+use super::writer::{Writer, quoted, string, table};
+use super::{Header, Imported, Tables};
+use crate::profile::{Percent, Rate};
+use crate::text::Mistake;
+
+/// netem's own, and emud's.
+pub(super) const USUAL_LIMIT: u32 = 1000;
+/// emud remembers no more departures.
+const MOST_QUEUED: u32 = 65536;
+
+const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
+    probabilities nearly vanish: with 25 % correlation a chance of 1 % becomes 0.0002 %, one of \
+    10 % becomes 1.7 %. emud keeps the probability.";
+
+pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
+    let mut out = Writer::default();
+    out.key("source", string(&format!("imported: {}", netem.text)));
+    if let Some(seed) = netem.seed {
+        out.note("The same seed again gives emud's own decisions again, not those of netem.");
+        out.key("seed", seed);
+    }
+    out.header(header.word());
+    if let Some(parent) = &netem.place.parent {
+        out.warning(format!(
+            "netem is below class {parent} and sees only what is classified there; this link \
+             takes every packet of the device"
+        ));
+    }
+    if let Some(name) = netem
+        .place
+        .device
+        .as_deref()
+        .filter(|d| d.starts_with("ifb"))
+    {
+        out.note(&format!(
+            "On {name} netem probably stands for what comes in elsewhere: --direction down."
+        ));
+    }
+    if netem.bare_time {
+        let text = "a time without a unit is nanoseconds for iproute2 6.9 and later, which is \
+                    taken here, but microseconds for earlier ones and milliseconds in the manual";
+        out.note(text);
+        out.warnings.push(text.to_owned());
+    }
+    let rate = effective_rate(netem);
+    if let Some(option) = &netem.rate {
+        rate_keys(&mut out, option, rate)?;
+    }
+    limit(&mut out, netem, rate.is_some());
+    netem.delay_keys(&mut out, rate.is_some(), tables)?;
+    reorder(&mut out, netem, rate.is_some());
+    loss(&mut out, netem, rate.is_some());
+    alter(&mut out, netem);
+    if let Some(slot) = &netem.slot {
+        let text = format!("`{}`: emud has no slots yet", slot.0);
+        out.warning(text);
+    }
+    out.note(
+        "netem treats ARP and IPv6 neighbour discovery as any packet; without this line emud \
+         leaves them alone.",
+    );
+    out.key("neighbours", quoted("emulate"));
+    Ok(out.finish())
+}
+
+/// In bit/s, of whole bytes a second as netem has it; `None`: no limit.
+fn effective_rate(netem: &Netem) -> Option<u64> {
+    let bytes = (netem.rate.as_ref()?.bits / 8.0).floor() as u64;
+    (bytes > 0).then_some(bytes * 8)
+}
+
+fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result<(), Mistake> {
+    let Some(bits) = rate else {
+        out.note("A rate below one byte a second is no limit for netem.");
+        return Ok(());
+    };
+    if bits as f64 != option.bits {
+        out.note("netem's rate is of whole bytes a second: the rest is cut off.");
+    }
+    if option.cell_size == 0 {
+        if option.cell_overhead != 0 {
+            out.note("Without a cell size netem ignores the cell overhead.");
+        }
+        out.key("rate", quoted(Rate(bits)));
+        if option.packet_overhead != 0 {
+            out.key("overhead", option.packet_overhead);
+        }
+        return Ok(());
+    }
+    if i64::from(option.cell_size) + i64::from(option.cell_overhead) <= 0 {
+        let title = "a cell of this overhead takes no time at all";
+        let help = "the cell overhead must be above minus the cell size";
+        return Err(Mistake::new(&option.at, title, help));
+    }
+    let nonzero = |n: i32| (n != 0).then(|| n.to_string());
+    let cell = table(&[
+        ("size", Some(option.cell_size.to_string())),
+        ("overhead", nonzero(option.cell_overhead)),
+    ]);
+    out.key(
+        "rate",
+        table(&[
+            ("rate", Some(quoted(Rate(bits)))),
+            ("overhead", nonzero(option.packet_overhead)),
+            ("cell", Some(cell)),
+        ]),
+    );
+    Ok(())
+}
+
+/// netem counts every packet it holds, emud those in front of the rate.
+fn limit(out: &mut Writer, netem: &Netem, has_rate: bool) {
+    let given = netem.limit.as_ref().map(|limit| limit.value);
+    let limit = given.unwrap_or(USUAL_LIMIT);
+    let delays = netem.latency_ns > 0 || netem.jitter_ns > 0;
+    if limit == 0 {
+        out.note("With a limit of 0 netem loses every packet.");
+        out.key("state", quoted("down"));
+        return;
+    }
+    if has_rate && delays {
+        out.note(&format!(
+            "netem's limit ({limit}) counts packets on their way too; emud's queue is what waits \
+             in front of the rate."
+        ));
+    } else if delays && netem.latency_ns > 0 {
+        let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
+        out.note(&format!(
+            "netem's limit ({limit}) counts packets on their way: above about {most:.0} a second \
+             it loses some. emud loses none."
+        ));
+    } else if given.is_some() && !has_rate {
+        out.note("Without a delay and a rate no packet stays in netem: its limit does nothing.");
+    }
+    if limit > MOST_QUEUED {
+        out.note(&format!(
+            "netem would hold {limit} packets, emud's longest queue is {MOST_QUEUED}."
+        ));
+    }
+    if given.is_some() {
+        if !has_rate {
+            out.note("Without a rate nothing queues; this takes effect once one is set.");
+        }
+        out.key("queue", quoted(format!("{}p", limit.min(MOST_QUEUED))));
+    }
+}
+
+fn correlation(chance: &Chance) -> Option<String> {
+    (chance.correlation > 0.0).then(|| quoted(Percent(chance.correlation)))
+}
+
+fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) {
+    let Some(chance) = netem.reorder.filter(|chance| chance.probability > 0.0) else {
+        return;
+    };
+    let gap = netem.gap.as_ref().map_or(1, |gap| gap.value.max(1));
+    if gap > 1 {
+        let one_in = f64::from(gap - 1) + 1.0 / chance.probability;
+        out.note(&format!(
+            "{} packets are delayed, then each is sent at once with this probability until one \
+             is, and so on: one packet in {} overtakes.",
+            gap - 1,
+            trimmed(one_in)
+        ));
+    }
+    if chance.correlation > 0.0 {
+        out.note(NARROW);
+    }
+    if has_rate {
+        out.note("What netem sends at once also goes past its rate.");
+    }
+    out.key(
+        "reorder",
+        table(&[
+            ("probability", Some(quoted(Percent(chance.probability)))),
+            ("correlation", correlation(&chance)),
+            ("gap", (gap > 1).then(|| gap.to_string())),
+        ]),
+    );
+}
+
+fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
+    let Some(loss) = &netem.loss else { return };
+    // netem loses a packet before it takes up any of the rate.
+    let stage = has_rate.then(|| quoted("before-queue"));
+    let percent = |p: f64| Some(quoted(Percent(p)));
+    let value = match loss {
+        LossOption::Random(chance) if chance.probability == 0.0 => return,
+        LossOption::Random(chance) => {
+            if chance.correlation > 0.0 {
+                out.note(NARROW);
+            }
+            match (correlation(chance), &stage) {
+                (None, None) => quoted(Percent(chance.probability)),
+                (correlation, _) => table(&[
+                    ("model", Some(quoted("bernoulli"))),
+                    ("probability", percent(chance.probability)),
+                    ("correlation", correlation),
+                    ("stage", stage.clone()),
+                ]),
+            }
+        }
+        LossOption::State {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14,
+        } => table(&[
+            ("model", Some(quoted("four-state"))),
+            ("p13", percent(*p13)),
+            ("p31", percent(*p31)),
+            ("p32", percent(*p32)),
+            ("p23", percent(*p23)),
+            ("p14", percent(*p14)),
+            ("stage", stage.clone()),
+        ]),
+        LossOption::Gemodel { p, r, bad, good } => table(&[
+            ("model", Some(quoted("gilbert-elliott"))),
+            ("p", percent(*p)),
+            ("r", percent(*r)),
+            ("bad", percent(*bad)),
+            ("good", percent(*good)),
+            ("stage", stage.clone()),
+        ]),
+    };
+    if stage.is_some() {
+        out.note("netem loses packets in front of its rate, so a lost one takes none of it.");
+    }
+    if netem.ecn {
+        out.warning(
+            "`ecn`: netem marks packets that can be marked instead of losing them; emud marks by \
+             how long the queue is, not in place of loss, so these are lost"
+                .to_owned(),
+        );
+    }
+    out.key("loss", value);
+}
+
+/// Duplication and corruption.
+fn alter(out: &mut Writer, netem: &Netem) {
+    let value = |chance: &Chance| match correlation(chance) {
+        None => quoted(Percent(chance.probability)),
+        correlation => table(&[
+            ("probability", Some(quoted(Percent(chance.probability)))),
+            ("correlation", correlation),
+        ]),
+    };
+    let some = |chance: Option<Chance>| chance.filter(|chance| chance.probability > 0.0);
+    if let Some(chance) = some(netem.duplicate) {
+        if netem.loss.is_some() {
+            out.note(
+                "netem's loss takes one of two copies where it decides to do both; emud decides \
+                 on each.",
+            );
+        }
+        if chance.correlation > 0.0 {
+            if !netem.sends_correlations() {
+                out.note("tc forgets to send this correlation if no other option has one.");
+            }
+            out.note(NARROW);
+        }
+        out.key("duplicate", value(&chance));
+    }
+    if let Some(chance) = some(netem.corrupt) {
+        out.note(
+            "netem turns one bit of what lies in the packet's first buffer, the link's header \
+             too, and of sent data often nothing else; emud one from the IP header's start on.",
+        );
+        if chance.correlation > 0.0 {
+            out.note(NARROW);
+        }
+        out.key("corrupt", value(&chance));
+    }
+}
+
+impl Netem {
+    /// Whether tc sends the attribute that duplication's correlation is in: only for another's.
+    fn sends_correlations(&self) -> bool {
+        let given = |chance: Option<Chance>| chance.is_some_and(|chance| chance.correlation > 0.0);
+        let loss = match self.loss {
+            Some(LossOption::Random(chance)) => chance.correlation > 0.0,
+            _ => false,
+        };
+        self.delay_correlation > 0.0 || loss || given(self.reorder) || given(self.corrupt)
+    }
+}
+
+/// Two digits behind the point at most.
+pub(super) fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
