@@ -10,6 +10,7 @@ use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
@@ -55,7 +56,8 @@ from_error!(
     DatapathError,
     HoldError,
     MonitorError,
-    ObserveError
+    ObserveError,
+    VerifyError
 );
 
 impl From<io::Error> for Failure {
