@@ -58,6 +58,31 @@ impl Links {
         })
     }
 
+    /// The share of packets that the engine released late since, by its own account: 0 under fq,
+    /// which keeps none. The worse direction's of both.
+    pub fn late_share(&self, interface: &str, direction: &str) -> Result<f64, VerifyError> {
+        let after = attachment::reports(Some(interface))?;
+        let (Some(before), Some(after)) = (self.before.first(), after.first()) else {
+            return Ok(0.0);
+        };
+        let ways = [
+            ("up", &before.up, &after.up),
+            ("down", &before.down, &after.down),
+        ];
+        let shares = ways.into_iter().map(|(name, before, after)| {
+            let holder =
+                |d: &Option<Direction>| d.as_ref()?.holder.as_ref().map(|h| (h.late, h.released));
+            match (holder(before), holder(after)) {
+                (Some(before), Some(after)) if direction == name || direction == "both" => {
+                    let released = after.1.saturating_sub(before.1).max(1);
+                    after.0.saturating_sub(before.0) as f64 / released as f64
+                }
+                _ => 0.0,
+            }
+        });
+        Ok(shares.fold(0.0, f64::max))
+    }
+
     /// What the emulator itself, and not the link, did to packets since.
     pub fn failures(&self, interface: &str) -> Result<Vec<String>, VerifyError> {
         let after = attachment::reports(Some(interface))?;

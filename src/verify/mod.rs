@@ -152,6 +152,11 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
     // The neighbours get to know each other.
     run(ways, &warm)?;
     let small = run(ways, &paced)?;
+    let late: Result<Vec<f64>, VerifyError> = ways
+        .iter()
+        .map(|way| links.late_share(&outcome.interface, way.direction))
+        .collect();
+    let late = late?;
     let large = run(ways, &trains)?;
     for (i, way) in ways.iter().enumerate() {
         let judge = Judge {
@@ -160,6 +165,7 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
             probe_bytes: short,
             train_bytes: long,
             resolution_ns: outcome.resolution_ns as f64,
+            late_share: late[i],
             runs: simulate::RUNS,
         };
         if let (Some(plan), Some(stream)) = (paced[i], &small[i]) {

@@ -125,6 +125,15 @@ impl Judge<'_> {
                 self.direction, plan.count
             ));
         }
+        let mut delays = stream.delays_ns();
+        delays.sort_by(f64::total_cmp);
+        let beyond = self.beyond(&delays);
+        if beyond > 0 {
+            notes.push(format!(
+                "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",
+                self.direction
+            ));
+        }
         let vague = stream.sent.iter().filter(|s| s.vague).count();
         if vague > 0 {
             notes.push(format!(

@@ -139,13 +139,17 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
     let step = pace.interval_ns / coherence_ns;
     let mut w = random.uniform();
     let (mut a, mut b) = (random.normal(), random.normal());
+    let (mut now, mut last) = (0.0, 0f64);
     for delay in delays {
         while w >= 1.0 {
             (a, b) = (b, random.normal());
             w -= 1.0;
         }
         let v = 1.0 - w;
-        *delay += way.delay_ns((v * a + w * b) / (v * v + w * w).sqrt());
+        // Held back behind the one before, as the classifier does.
+        last = last.max(now + way.delay_ns((v * a + w * b) / (v * v + w * w).sqrt()));
+        *delay += last - now;
+        now += pace.interval_ns;
         w += step;
     }
 }
@@ -233,6 +237,16 @@ impl Random {
             }
         }
     }
+}
+
+/// One measurement made up, and for each probe a uniform value that decides its fate.
+#[cfg(test)]
+pub fn one(way: &Asked, pace: Pace, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut random = Random::new(seed << 32);
+    let mut delays = vec![0.0; pace.count];
+    add(way, pace, &mut random, &mut delays);
+    let fates = delays.iter().map(|_| random.uniform()).collect();
+    (delays, fates)
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ mod tests {
     use crate::link::compile::{Place, compile};
     use crate::profile::Profile;
 
-    pub fn asked(profile: &str) -> Asked {
+    fn asked(profile: &str) -> Asked {
         let profile = Profile::parse(profile, "test").unwrap();
         let place = Place {
             release: abi::EMUD_RELEASE_NONE,
