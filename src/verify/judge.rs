@@ -97,18 +97,23 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Delay, loss, copies and order, from probes at a rate well below the link's.
-    pub fn paced(&self, plan: Plan, stream: &Stream) -> Vec<Check> {
+    /// What chance does to the delays of probes at this pace.
+    pub fn chance(&self, plan: Plan) -> (Cdf, Chance) {
         let pace = Pace {
             count: plan.count as usize,
             interval_ns: plan.interval_ns as f64,
         };
         let cdf = Cdf::of(&self.ways);
         let chance = simulate(&self.ways, pace, &cdf, self.runs());
-        let mut checks = self.delay(stream, &cdf, &chance);
+        (cdf, chance)
+    }
+
+    /// Delay, loss, copies and order, from probes at a rate well below the link's.
+    pub fn paced(&self, stream: &Stream, (cdf, chance): &(Cdf, Chance)) -> Vec<Check> {
+        let mut checks = self.delay(stream, cdf, chance);
         checks.push(self.loss(stream));
         checks.push(self.copies(stream));
-        checks.push(self.order(stream, &chance));
+        checks.push(self.order(stream, chance));
         checks
     }
 

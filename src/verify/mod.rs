@@ -169,7 +169,9 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
             runs: simulate::RUNS,
         };
         if let (Some(plan), Some(stream)) = (paced[i], &small[i]) {
-            outcome.checks.extend(judge.paced(plan, stream));
+            outcome
+                .checks
+                .extend(judge.paced(stream, &judge.chance(plan)));
             outcome.curves.push(judge.curve(stream));
             outcome.notes.extend(judge.note(plan, stream));
         }
