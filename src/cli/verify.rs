@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use emud::profile::{Time, shipped};
-use emud::verify::{Outcome, Request, Verdict, table, verify};
+use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
 
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, plot};
 
@@ -86,15 +86,13 @@ pub fn run(args: Args) -> Result<u8, Failure> {
 }
 
 fn panels(outcome: &Outcome) -> Vec<plot::Panel> {
-    let verdict = match outcome.verdict {
-        Verdict::Agrees => "as asked",
-        Verdict::Disagrees => "NOT as asked",
-        Verdict::NotMeasured => "not all measured",
-    };
-    let panel = |curve: &emud::verify::Curve| plot::Panel {
+    let panel = |curve: &Curve| plot::Panel {
         title: format!(
-            "{} {}, {}: {verdict}",
-            outcome.interface, curve.direction, outcome.profile
+            "{} {}, {}: {}",
+            outcome.interface,
+            curve.direction,
+            outcome.profile,
+            of_direction(outcome, curve.direction)
         ),
         facts: Vec::new(),
         curves: vec![
@@ -103,4 +101,19 @@ fn panels(outcome: &Outcome) -> Vec<plot::Panel> {
         ],
     };
     outcome.curves.iter().map(panel).collect()
+}
+
+/// The verdict on one direction.
+fn of_direction(outcome: &Outcome, direction: &str) -> &'static str {
+    let any = |verdict| {
+        let mut checks = outcome.checks.iter();
+        checks.any(|c| c.direction == direction && c.verdict == verdict)
+    };
+    if any(Verdict::Disagrees) {
+        "NOT as asked"
+    } else if any(Verdict::NotMeasured) {
+        "not all measured"
+    } else {
+        "as asked"
+    }
 }
