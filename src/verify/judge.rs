@@ -9,7 +9,7 @@ use serde::Serialize;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF};
 
 use super::probe::{Plan, Stream};
-use super::simulate::{Chance, EDGES, Pace, moments, simulate};
+use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
 use super::theory::{Asked, Cdf};
 use crate::link::quantile::normal_quantile;
 
@@ -26,8 +26,6 @@ const POWER: f64 = 0.99;
 const LATE_SHARE: f64 = 0.02;
 /// With more than that the delays are this machine's, not the link's.
 const TOO_LATE_SHARE: f64 = 0.2;
-/// The normal value beyond which a delay is the machine's.
-const LATEST_Z: f64 = 4.5;
 /// How far the clamp that keeps the order may move the distribution (docs/design.md).
 const CLAMP_SHARE: f64 = 0.003;
 /// How far off a rate may be beside chance: emud's is exact, the ends of the train are not.
@@ -180,8 +178,7 @@ impl Judge<'_> {
     /// of pauses of 100 ms a few make twice the standard deviation. No more of them are set aside
     /// than the machine is allowed, so that a link that is as late counts.
     pub(super) fn beyond(&self, sorted: &[f64]) -> usize {
-        let latest: f64 = self.ways.iter().map(|w| w.delay_ns(LATEST_Z)).sum();
-        let latest = latest + self.serialisation_ns() + self.resolution_ns;
+        let latest = latest_ns(&self.ways) + self.serialisation_ns() + self.resolution_ns;
         let beyond = sorted.len() - sorted.partition_point(|d| *d <= latest);
         if beyond as f64 > self.late_allowed() * sorted.len() as f64 || !self.varies() {
             return 0;

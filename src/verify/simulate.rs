@@ -17,6 +17,9 @@ pub const EDGES: usize = 512;
 /// Values a coherence time: more of them say nothing new.
 const PER_COHERENCE: f64 = 8.0;
 
+/// The normal value beyond which a delay is set aside.
+const LATEST_Z: f64 = 4.5;
+
 /// Probes at equal distances.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
@@ -85,12 +88,13 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     let mut random = Random::new(pace.count as u64);
     let mut chance = Chance::default();
     let mut delays = vec![0.0; pace.count];
+    let latest = latest_ns(ways);
     for _ in 0..runs {
         delays.fill(0.0);
         for way in ways {
             add(way, pace, &mut random, &mut delays);
         }
-        let (mean, sd) = moments(&delays);
+        let (mean, sd) = kept_moments(&delays, latest);
         chance.mean_ns.add(mean);
         chance.sd_ns.add(sd);
         chance.ks.add(distance(&delays, cdf));
@@ -152,6 +156,21 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
         now += pace.interval_ns;
         w += step;
     }
+}
+
+/// The latest delay that counts for mean and standard deviation: a link makes a later one once in
+/// 300,000, a machine that pauses more often, and a few of either would be most of a pareto's
+/// standard deviation.
+pub fn latest_ns(ways: &[&Asked]) -> f64 {
+    ways.iter().map(|w| w.delay_ns(LATEST_Z)).sum()
+}
+
+fn kept_moments(delays: &[f64], latest: f64) -> (f64, f64) {
+    if delays.iter().all(|d| *d <= latest) {
+        return moments(delays);
+    }
+    let kept: Vec<f64> = delays.iter().copied().filter(|d| *d <= latest).collect();
+    moments(&kept)
 }
 
 /// Mean and standard deviation.
