@@ -11,4 +11,5 @@ pub mod netlink;
 pub mod observe;
 pub mod profile;
 pub mod text;
+pub mod verify;
 pub mod watch;

@@ -67,7 +67,7 @@ clang_format() { clang-format --dry-run -Werror bpf/*.[ch] monitor/bpf/*.[ch]; }
 # Timing does not bear a neighbour: live tests run one after the other.
 run_target() {
     local threads=()
-    case $1 in live | monitor) threads=(--test-threads=1) ;; esac
+    case $1 in live | monitor | verify) threads=(--test-threads=1) ;; esac
     cargo test --locked --test "$1" -- "${threads[@]}" "${extra[@]}"
 }
 

@@ -11,6 +11,7 @@ use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
@@ -57,7 +58,8 @@ from_error!(
     ExportError,
     HoldError,
     MonitorError,
-    ObserveError
+    ObserveError,
+    VerifyError
 );
 
 impl From<io::Error> for Failure {

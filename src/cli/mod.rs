@@ -12,9 +12,11 @@ mod hold_run;
 mod import;
 mod list;
 mod monitor;
+mod plot;
 mod profile;
 mod set;
 mod show;
+mod verify;
 
 use std::io::{self, Write};
 
@@ -26,6 +28,10 @@ pub use failure::Failure;
 pub const DONE: u8 = 0;
 /// The monitor saw contention: a script's experiment is worth nothing.
 pub const CONTENTION_SEEN: u8 = 3;
+/// A link is not as asked.
+pub const OTHERWISE: u8 = 1;
+/// Something of a link could not be measured; the rest is as asked.
+pub const INCOMPLETE: u8 = 2;
 
 /// Make a real network interface behave like a described link.
 #[derive(Debug, Parser)]
@@ -45,10 +51,11 @@ Examples:
   emud attach eth0 --profile ./dsl.toml      a file of yours
   emud set eth0 up.delay=80ms loss=1%        change the running link
   emud show eth0                             what the kernel runs, counters
+  emud verify eth0 --peer 192.0.2.7          does the link do what it is asked to?
   emud detach eth0                           as it was before
   emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
 
@@ -81,6 +88,7 @@ enum Verb {
     Profile(profile::Args),
     Import(import::Args),
     Export(export::Args),
+    Verify(verify::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
     #[command(hide = true)]
@@ -106,6 +114,7 @@ impl Cli {
             Verb::Profile(args) => profile::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
+            Verb::Verify(args) => return verify::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
             Verb::Monitor(args) => return monitor::run(*args),

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-use clap::Subcommand;
-use emud::profile::shipped::{self, SHIPPED};
+use std::path::{Path, PathBuf};
 
-use super::Failure;
+use clap::Subcommand;
+use emud::link::{DIRECTIONS, direction_name};
+use emud::profile::shipped::{self, SHIPPED};
+use emud::profile::{Profile, Rate};
+use emud::verify::{Asked, Cdf, compiled};
+
+use super::{Failure, plot};
 
 /// Look at profiles
 #[derive(Debug, clap::Args)]
@@ -29,6 +34,15 @@ enum Verb {
         #[arg(required = true)]
         profiles: Vec<String>,
     },
+    /// Draw the delays of both directions, with rate and loss, as SVG
+    #[command(after_long_help = "Example:\n  emud profile plot hsdpa -o hsdpa.svg")]
+    Plot {
+        /// A shipped profile's name or a file
+        profile: String,
+        /// The SVG file to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -36,6 +50,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Verb::List => list(),
         Verb::Show { profile } => super::out(&text(&profile)?),
         Verb::Check { profiles } => check(&profiles),
+        Verb::Plot { profile, output } => draw(&profile, &output),
     }
 }
 
@@ -67,4 +82,49 @@ fn check(profiles: &[String]) -> Result<(), Failure> {
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+fn draw(name: &str, output: &Path) -> Result<(), Failure> {
+    let profile = shipped::find(name)?;
+    let panels: Result<Vec<_>, Failure> =
+        DIRECTIONS.into_iter().map(|d| panel(&profile, d)).collect();
+    plot::write(output, &panels?)
+}
+
+fn panel(profile: &Profile, direction: u32) -> Result<plot::Panel, Failure> {
+    let asked = compiled(profile, direction, ETHERNET_FRAME)?;
+    Ok(plot::Panel {
+        title: format!("{} {}", profile.name, direction_name(direction)),
+        facts: facts(&asked),
+        curves: vec![plot::asked(&Cdf::of(&[&asked]), 0.0)],
+    })
+}
+
+/// The longest usual packet.
+const ETHERNET_FRAME: usize = 1514;
+
+fn facts(asked: &Asked) -> Vec<String> {
+    let rate = match asked.rate_bit_s {
+        None => "no rate".to_owned(),
+        Some(rate) => format!(
+            "rate {}, {:.3} ms a {ETHERNET_FRAME}-byte frame",
+            Rate(rate.round() as u64),
+            asked.serialisation_ns(ETHERNET_FRAME) / 1e6
+        ),
+    };
+    let loss = match asked.loss {
+        0.0 => "no loss".to_owned(),
+        p => format!(
+            "loss {}%, a run of n with probability {}%^n, {:.3} packets a run",
+            (p * 1e8).round() / 1e6,
+            (p * 1e8).round() / 1e6,
+            1.0 / (1.0 - p)
+        ),
+    };
+    let delay = format!(
+        "delay {:.3} ms, sd {:.3} ms",
+        asked.mean_ns / 1e6,
+        asked.sd_ns / 1e6
+    );
+    vec![delay, rate, loss]
 }

@@ -320,7 +320,7 @@ fn chance(bound: u64) -> f64 {
 }
 
 /// Mean and standard deviation of a delay table under a standard normal index.
-fn moments(delay_ns: &[u64]) -> (f64, f64) {
+pub(crate) fn moments(delay_ns: &[u64]) -> (f64, f64) {
     let weight = |i: usize| density(table_x(i));
     let total: f64 = (0..delay_ns.len()).map(weight).sum();
     let mean = delay_ns

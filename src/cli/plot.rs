@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Distribution functions of delays as SVG, a panel a direction.
+
+use std::error::Error;
+use std::path::Path;
+
+use emud::verify::Cdf;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::Failure;
+use super::failure::EX_CANTCREAT;
+
+type Failed = Box<dyn Error>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const PANEL: (u32, u32) = (620, 400);
+const FACTS: u32 = 20;
+
+const ASKED: RGBColor = RGBColor(96, 96, 96);
+const MEASURED: RGBColor = RGBColor(31, 94, 168);
+/// Points of a curve: more than a panel has pixels.
+const POINTS: usize = 1000;
+/// The axis ends there; a long tail would squeeze the rest.
+const LAST_SHARE: f64 = 0.9985;
+
+/// Points (ms, share) that never fall.
+pub struct Curve {
+    name: &'static str,
+    colour: RGBColor,
+    points: Vec<(f64, f64)>,
+}
+
+/// A direction.
+pub struct Panel {
+    pub title: String,
+    /// Lines of text under the title.
+    pub facts: Vec<String>,
+    pub curves: Vec<Curve>,
+}
+
+/// A distribution function, moved by the time that serialisation takes.
+pub fn asked(cdf: &Cdf, serialisation_ns: f64) -> Curve {
+    let share = |i: usize| (i as f64 + 0.5) / POINTS as f64;
+    let point = |i| {
+        let ns = cdf.quantile(share(i)) + serialisation_ns;
+        (ns / 1e6, share(i))
+    };
+    Curve {
+        name: "asked",
+        colour: ASKED,
+        points: (0..POINTS).map(point).collect(),
+    }
+}
+
+/// Of delays in ns, sorted.
+pub fn measured(sorted: &[f64]) -> Curve {
+    let n = sorted.len();
+    let step = n.div_ceil(POINTS).max(1);
+    let points = sorted.iter().enumerate().step_by(step);
+    Curve {
+        name: "measured",
+        colour: MEASURED,
+        points: points
+            .map(|(i, ns)| (ns / 1e6, (i + 1) as f64 / n as f64))
+            .collect(),
+    }
+}
+
+/// Writes the panels into an SVG file.
+///
+/// # Errors
+/// They cannot be drawn or written.
+pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
+    let cannot = |e: &dyn std::fmt::Display| {
+        Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
+    };
+    let text = svg(panels).map_err(|e| cannot(&e))?;
+    std::fs::write(path, text).map_err(|e| cannot(&e))
+}
+
+fn svg(panels: &[Panel]) -> Result<String, Failed> {
+    let columns = panels.len().max(1);
+    let lines = panels.iter().map(|p| p.facts.len()).max().unwrap_or(0);
+    let header = FACTS * lines as u32;
+    let size = (PANEL.0 * columns as u32, PANEL.1 + header);
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)?;
+        for (panel, area) in panels.iter().zip(root.split_evenly((1, columns))) {
+            let (chart, facts) = area.split_vertically(PANEL.1);
+            draw(&chart, panel)?;
+            for (i, fact) in (0..).zip(&panel.facts) {
+                let style = ("sans-serif", 14).into_font().color(&BLACK);
+                facts.draw(&Text::new(fact.clone(), (64, i * FACTS as i32), style))?;
+            }
+        }
+        root.present()?;
+    }
+    Ok(text)
+}
+
+fn draw(area: &Area, panel: &Panel) -> Result<(), Failed> {
+    let (low, high) = range(panel);
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, ("sans-serif", 17))
+        .margin(10)
+        .margin_right(26)
+        .x_label_area_size(40)
+        .y_label_area_size(54)
+        .build_cartesian_2d(low..high, 0.0..1.0)?;
+    chart
+        .configure_mesh()
+        .x_desc("delay, ms")
+        .y_desc("share of packets up to it")
+        .light_line_style(BLACK.mix(0.04))
+        .bold_line_style(BLACK.mix(0.14))
+        .label_style(("sans-serif", 13))
+        .draw()?;
+    for (i, curve) in (0..).zip(&panel.curves) {
+        let mut points = vec![(low, 0.0)];
+        if let Some((first, _)) = curve.points.first() {
+            points.push((*first, 0.0));
+        }
+        points.extend(curve.points.iter().filter(|p| p.0 <= high));
+        points.push((high, points.last().map_or(0.0, |p| p.1)));
+        chart.draw_series(LineSeries::new(points, curve.colour.stroke_width(2)))?;
+        let style = ("sans-serif", 14).into_font().color(&curve.colour);
+        area.draw(&Text::new(
+            curve.name,
+            (PANEL.0 as i32 - 110, 290 + 20 * i),
+            style,
+        ))?;
+    }
+    Ok(())
+}
+
+/// Of the axis of delays, a little beyond the curves.
+fn range(panel: &Panel) -> (f64, f64) {
+    let all = || panel.curves.iter().flat_map(|c| &c.points);
+    let shown = || all().filter(|p| p.1 <= LAST_SHARE).map(|p| p.0);
+    let low = shown().fold(f64::MAX, f64::min);
+    let high = shown().fold(0.0, f64::max);
+    if low > high {
+        return (0.0, 1.0);
+    }
+    // A constant delay is a step, and wants room on both sides.
+    let room = ((high - low) * 0.05).max(0.02 * high).max(0.1);
+    ((low - room).max(0.0), high + room)
+}

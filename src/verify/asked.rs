@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The link that is asked for: what the kernel runs on the interface, or another profile.
+
+use super::probe::{LONG_PAYLOAD, wire_bytes};
+use super::theory::Asked;
+use super::{Request, VerifyError};
+use crate::abi;
+use crate::link::attachment;
+use crate::link::compile::{Place, compile};
+use crate::link::direction_name;
+use crate::link::report::{Direction, Report};
+use crate::netlink::Netlink;
+use crate::profile::Profile;
+
+pub struct Links {
+    pub profile: String,
+    pub up: Option<Asked>,
+    pub down: Option<Asked>,
+    pub l3: bool,
+    before: Vec<Report>,
+}
+
+impl Links {
+    pub fn read(request: &Request) -> Result<Self, VerifyError> {
+        let mut nl = Netlink::open().map_err(crate::link::LinkError::from)?;
+        let link = nl.link(&request.interface)?;
+        let there = attachment::get(&mut nl, &link)?;
+        let before = attachment::reports(Some(&request.interface))?;
+        let against = request.against.clone().map(|p| match there.saved.reversed {
+            true => p.reversed(),
+            false => p,
+        });
+        // As the classifier's: the IP version makes 20 bytes, which the queue's room can do without.
+        let longest = wire_bytes(LONG_PAYLOAD, [0, 0, 0, 0].into(), there.saved.l3);
+        let asked = |direction: u32| -> Result<Option<Asked>, VerifyError> {
+            if !there.saved.directions[direction as usize] {
+                return Ok(None);
+            }
+            Ok(Some(match &against {
+                Some(profile) => compiled(profile, direction, longest)?,
+                None => Asked::of(
+                    &there.maps.link(direction)?,
+                    &*there.maps.table(direction)?,
+                    longest,
+                ),
+            }))
+        };
+        let in_force = before.first().map(|r| r.profile.clone());
+        Ok(Self {
+            up: asked(abi::EMUD_UP)?,
+            down: asked(abi::EMUD_DOWN)?,
+            l3: there.saved.l3,
+            profile: match &against {
+                Some(profile) => profile.name.clone(),
+                None => in_force.unwrap_or_default(),
+            },
+            before,
+        })
+    }
+
+    /// The share of packets that the engine released late since, by its own account: 0 under fq,
+    /// which keeps none. The worse direction's of both.
+    pub fn late_share(&self, interface: &str, direction: &str) -> Result<f64, VerifyError> {
+        let after = attachment::reports(Some(interface))?;
+        let (Some(before), Some(after)) = (self.before.first(), after.first()) else {
+            return Ok(0.0);
+        };
+        let ways = [
+            ("up", &before.up, &after.up),
+            ("down", &before.down, &after.down),
+        ];
+        let shares = ways.into_iter().map(|(name, before, after)| {
+            let holder =
+                |d: &Option<Direction>| d.as_ref()?.holder.as_ref().map(|h| (h.late, h.released));
+            match (holder(before), holder(after)) {
+                (Some(before), Some(after)) if direction == name || direction == "both" => {
+                    let released = after.1.saturating_sub(before.1).max(1);
+                    after.0.saturating_sub(before.0) as f64 / released as f64
+                }
+                _ => 0.0,
+            }
+        });
+        Ok(shares.fold(0.0, f64::max))
+    }
+
+    /// What the emulator itself, and not the link, did to packets since.
+    pub fn failures(&self, interface: &str) -> Result<Vec<String>, VerifyError> {
+        let after = attachment::reports(Some(interface))?;
+        let mut notes = Vec::new();
+        for (before, after) in self.before.iter().zip(&after) {
+            let both = [
+                ("up", &before.up, &after.up),
+                ("down", &before.down, &after.down),
+            ];
+            for (name, before, after) in both {
+                if let (Some(before), Some(after)) = (before, after) {
+                    notes.extend(failure(name, before, after));
+                }
+            }
+        }
+        Ok(notes)
+    }
+}
+
+/// A direction of a profile as it would be compiled.
+///
+/// # Errors
+/// Its delay cannot be had.
+pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
+    let place = Place {
+        release: abi::EMUD_RELEASE_NONE,
+        ifindex: 0,
+        l3: false,
+    };
+    let compiled = compile(profile.direction(direction), 0, direction, 0, place).map_err(|e| {
+        VerifyError::Spread {
+            direction: direction_name(direction),
+            source: e,
+        }
+    })?;
+    Ok(Asked::of(&compiled.link, &compiled.table, longest))
+}
+
+fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
+    let mut notes = Vec::new();
+    let dropped = after.engine_dropped.saturating_sub(before.engine_dropped);
+    if dropped > 0 {
+        notes.push(format!(
+            "{name}: the engine, not the link, dropped {dropped} packets"
+        ));
+    }
+    let passed = |d: &Direction| d.counters.passed.no_holder + d.counters.passed.failed;
+    let untouched = passed(after).saturating_sub(passed(before));
+    if untouched > 0 {
+        notes.push(format!("{name}: {untouched} packets passed untouched"));
+    }
+    if let (Some(before), Some(after)) = (&before.holder, &after.holder) {
+        let late = after.late.saturating_sub(before.late);
+        let of = after.released.saturating_sub(before.released);
+        if late > 0 {
+            notes.push(format!(
+                "{name}: this machine released {late} of {of} packets more than 1 ms late"
+            ));
+        }
+    }
+    notes
+}

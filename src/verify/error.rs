@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use std::io;
+use std::net::IpAddr;
+
+use crate::link::LinkError;
+use crate::link::datapath::DatapathError;
+use crate::link::quantile::SpreadError;
+use crate::netlink::NetlinkError;
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    #[error("{direction}: {source}")]
+    Spread {
+        direction: &'static str,
+        source: SpreadError,
+    },
+    #[error(
+        "give --peer-netns NAME (each direction alone) or --peer ADDR (both together, by ping)"
+    )]
+    NoPeer,
+    #[error("namespace {netns} has no address in a network of {interface}; name one with --peer")]
+    NoAddress { netns: String, interface: String },
+    #[error("{what}: {source}")]
+    Socket {
+        what: &'static str,
+        source: io::Error,
+    },
+    #[error(
+        "no probe came back from {peer}, and the link is not asked to lose all; is the address \
+         right, and does the peer answer?"
+    )]
+    NoAnswer { peer: IpAddr },
+    #[error("{0} is too short: a duration of 1 s at least")]
+    TooShort(String),
+    #[error("a probing thread ended before its time")]
+    Thread,
+}
+
+impl VerifyError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Link(e) => e.exit_code(),
+            Self::Netlink(e) => e.exit_code(),
+            Self::Datapath(e) => e.exit_code(),
+            Self::Spread { .. } => 65,
+            Self::NoPeer | Self::TooShort(_) => 64,
+            Self::NoAddress { .. } => 66,
+            Self::NoAnswer { .. } => 69,
+            Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
+            Self::Socket { .. } => 71,
+            Self::Thread => 70,
+        }
+    }
+}

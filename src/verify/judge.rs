@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Asked against measured.
+//!
+//! Each check has the same small chance to be wrong about a link that is as asked; all together
+//! have at most [`FALSE_ALARM`] (Bonferroni). What the machine adds is kept apart from chance: a
+//! stated resolution.
+
+use serde::Serialize;
+use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF};
+
+use super::probe::{Plan, Stream};
+use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
+use super::theory::{Asked, Cdf};
+use crate::link::quantile::normal_quantile;
+
+/// How often a link that is as asked is found to be another, at most.
+pub const FALSE_ALARM: f64 = 1e-3;
+/// The most checks in which chance has a say: mean, sd, distribution, loss and rate of both ways,
+/// or reordering in place of order.
+const CHECKS: f64 = 10.0;
+pub const PER_CHECK: f64 = FALSE_ALARM / CHECKS;
+/// What is called noticed is noticed this often.
+const POWER: f64 = 0.99;
+
+/// Probes that may be later than the resolution: this machine's doing.
+const LATE_SHARE: f64 = 0.02;
+/// With more than that the delays are this machine's, not the link's.
+const TOO_LATE_SHARE: f64 = 0.2;
+/// How far the clamp that keeps the order may move the distribution (docs/design.md).
+const CLAMP_SHARE: f64 = 0.003;
+/// How far off a rate may be beside chance: emud's is exact, the ends of the train are not.
+const RATE_SHARE: f64 = 0.01;
+/// Below that the delays tell nothing.
+const LEAST_PROBES: usize = 50;
+/// A train must come this much faster than the rate to load it.
+const SATURATES: f64 = 1.1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Agrees,
+    Disagrees,
+    NotMeasured,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    DelayMean,
+    DelaySd,
+    DelayDistribution,
+    Loss,
+    Duplicates,
+    Overtaken,
+    Rate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Ns,
+    BitS,
+    /// 0..=1
+    Share,
+}
+
+/// One line of the answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    pub direction: &'static str,
+    pub what: What,
+    pub unit: Unit,
+    pub asked: f64,
+    pub measured: Option<f64>,
+    /// Where the link's own value lies, with confidence 1 - [`PER_CHECK`]; for the distribution and
+    /// the order, how large the measured one may be.
+    pub interval: Option<(f64, f64)>,
+    /// A link whose value is this or further off is found out in 99 of 100 runs.
+    pub notices: Option<f64>,
+    pub verdict: Verdict,
+    /// Why it was not measured.
+    pub why: Option<String>,
+}
+
+/// One stream of probes, or the round trip of one.
+pub struct Judge<'a> {
+    pub direction: &'static str,
+    pub ways: Vec<&'a Asked>,
+    pub probe_bytes: usize,
+    pub train_bytes: usize,
+    pub resolution_ns: f64,
+    /// Of the packets released meanwhile, those that the engine itself says were late.
+    pub late_share: f64,
+    pub runs: usize,
+}
+
+impl Judge<'_> {
+    /// What chance does to the delays of probes at this pace.
+    pub fn chance(&self, plan: Plan) -> (Cdf, Chance) {
+        let pace = Pace {
+            count: plan.count as usize,
+            interval_ns: plan.interval_ns as f64,
+        };
+        let cdf = Cdf::of(&self.ways);
+        let chance = simulate(&self.ways, pace, &cdf, self.runs());
+        (cdf, chance)
+    }
+
+    /// Delay, loss, copies and order, from probes at a rate well below the link's.
+    pub fn paced(&self, stream: &Stream, (cdf, chance): &(Cdf, Chance)) -> Vec<Check> {
+        let mut checks = self.delay(stream, cdf, chance);
+        checks.push(self.loss(stream));
+        checks.push(self.copies(stream));
+        checks.push(self.order(stream, chance));
+        checks
+    }
+
+    fn check(&self, what: What, unit: Unit, asked: f64) -> Check {
+        Check {
+            direction: self.direction,
+            what,
+            unit,
+            asked,
+            measured: None,
+            interval: None,
+            notices: None,
+            verdict: Verdict::NotMeasured,
+            why: None,
+        }
+    }
+
+    fn varies(&self) -> bool {
+        self.ways.iter().any(|w| w.sd_ns > 0.0)
+    }
+
+    /// A delay that does not vary is always the same.
+    fn runs(&self) -> usize {
+        if self.varies() { self.runs } else { 1 }
+    }
+
+    fn serialisation_ns(&self) -> f64 {
+        let each = |w: &&Asked| w.serialisation_ns(self.probe_bytes);
+        self.ways.iter().map(each).sum()
+    }
+
+    fn delay(&self, stream: &Stream, cdf: &Cdf, chance: &Chance) -> Vec<Check> {
+        let serialisation = self.serialisation_ns();
+        let propagation: f64 = self.ways.iter().map(|w| w.mean_ns).sum();
+        let variance: f64 = self.ways.iter().map(|w| w.sd_ns.powi(2)).sum();
+        let mut checks = vec![
+            self.check(What::DelayMean, Unit::Ns, propagation + serialisation),
+            self.check(What::DelaySd, Unit::Ns, variance.sqrt()),
+            self.check(What::DelayDistribution, Unit::Share, 0.0),
+        ];
+        let mut delays = stream.delays_ns();
+        if delays.len() < LEAST_PROBES {
+            let why = format!("only {} probes came that tell a delay", delays.len());
+            checks.iter_mut().for_each(|c| c.why = Some(why.clone()));
+            return checks;
+        }
+        if self.late_share > TOO_LATE_SHARE {
+            let late = self.late_share * 100.0;
+            let why = format!("this machine released {late:.0} % of the packets late");
+            checks.iter_mut().for_each(|c| c.why = Some(why.clone()));
+            return checks;
+        }
+        delays.sort_by(f64::total_cmp);
+        if self.varies() {
+            let kept = delays.len() - self.beyond(&delays);
+            self.random(&mut checks, &delays[..kept], serialisation, cdf, chance);
+        } else {
+            self.constant(&mut checks, &delays);
+        }
+        checks
+    }
+
+    /// How many are later than the link makes them but once in 300,000, because this machine paused:
+    /// of pauses of 100 ms a few make twice the standard deviation. No more of them are set aside
+    /// than the machine is allowed, so that a link that is as late counts.
+    pub(super) fn beyond(&self, sorted: &[f64]) -> usize {
+        let latest = latest_ns(&self.ways) + self.serialisation_ns() + self.resolution_ns;
+        let beyond = sorted.len() - sorted.partition_point(|d| *d <= latest);
+        if beyond as f64 > self.late_allowed() * sorted.len() as f64 || !self.varies() {
+            return 0;
+        }
+        beyond
+    }
+
+    fn late_allowed(&self) -> f64 {
+        LATE_SHARE + self.late_share
+    }
+
+    /// Chance has a say.
+    fn random(
+        &self,
+        checks: &mut [Check],
+        sorted: &[f64],
+        serialisation: f64,
+        cdf: &Cdf,
+        chance: &Chance,
+    ) {
+        let (mean, sd) = moments(sorted);
+        let r = self.resolution_ns;
+        let asked = checks[0].asked;
+        let off = chance.mean_ns;
+        let propagation = asked - serialisation;
+        let around = (
+            mean - (off.high - propagation) - r,
+            mean + (propagation - off.low) + r,
+        );
+        checks[0].decide(mean, around);
+        checks[0].notices = Some(off.high + serialisation + r + z_power() * off.sd());
+        // The spread of a sample's sd goes with the sd.
+        let asked = checks[1].asked;
+        let scale = &chance.sd_ns;
+        let around = ((sd - r) * asked / scale.high, (sd + r) * asked / scale.low);
+        checks[1].decide(sd, around);
+        let least = asked - z_power() * (asked / scale.mean()) * scale.sd();
+        checks[1].notices = (least > 0.0).then(|| (scale.high + r) * asked / least);
+        let allowed = chance.ks.high + self.late_allowed() + CLAMP_SHARE;
+        checks[2].decide_up_to(self.distance(sorted, serialisation, cdf), allowed);
+        checks[2].notices = Some(allowed + z_power() * chance.ks.sd());
+    }
+
+    /// Whatever is not as asked is the machine's: medians, so that a pause of it counts for little.
+    fn constant(&self, checks: &mut [Check], sorted: &[f64]) {
+        let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
+        let (median, r) = (at(0.5), self.resolution_ns);
+        checks[0].decide(median, (median - r, median + r));
+        checks[0].notices = Some(checks[0].asked + 2.0 * r);
+        // As the sd of a normal one.
+        let sd = (at(0.95) - at(0.05)) / (2.0 * normal_quantile(0.95));
+        checks[1].decide(sd, ((sd - r).max(0.0), sd + r));
+        checks[1].notices = Some(2.0 * r);
+        let off = |d: &&f64| (**d - checks[0].asked).abs() > r;
+        let share = sorted.iter().filter(off).count() as f64 / sorted.len() as f64;
+        checks[2].decide_up_to(share, self.late_allowed());
+        checks[2].notices = Some(2.0 * self.late_allowed());
+    }
+
+    /// Kolmogorov distance at the same edges as the simulation's; a delay may be too long by the
+    /// resolution.
+    fn distance(&self, sorted: &[f64], serialisation: f64, cdf: &Cdf) -> f64 {
+        (1..=EDGES)
+            .map(|i| {
+                let share = i as f64 / EDGES as f64;
+                let edge = cdf.quantile(share);
+                let below = sorted.partition_point(|d| d - serialisation <= edge) as f64;
+                let below = below / sorted.len() as f64;
+                let at_least = cdf.at(edge - self.resolution_ns);
+                (below - share).max(at_least - below)
+            })
+            .fold(0.0, f64::max)
+    }
+
+    fn loss(&self, stream: &Stream) -> Check {
+        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
+        let mut check = self.check(What::Loss, Unit::Share, 1.0 - kept);
+        let (n, lost) = (stream.sent.len() as u64, stream.lost() as u64);
+        if n == 0 {
+            check.why = Some("no probe was sent".to_owned());
+            return check;
+        }
+        check.decide(lost as f64 / n as f64, clopper_pearson(lost, n, PER_CHECK));
+        check.notices = noticed_loss(check.asked, n);
+        check
+    }
+
+    fn copies(&self, stream: &Stream) -> Check {
+        let mut check = self.check(What::Duplicates, Unit::Share, 0.0);
+        let came = stream.different();
+        if came == 0 {
+            check.why = Some("no probe came".to_owned());
+            return check;
+        }
+        check.decide_up_to(stream.copies() as f64 / came as f64, 0.0);
+        check.notices = noticed_loss(0.0, came as u64);
+        check
+    }
+
+    fn order(&self, stream: &Stream, chance: &Chance) -> Check {
+        let reorders = self.ways.iter().any(|w| w.reorders());
+        let asked = if reorders {
+            chance.overtaken.mean()
+        } else {
+            0.0
+        };
+        let mut check = self.check(What::Overtaken, Unit::Share, asked);
+        let came = stream.came.len();
+        if came == 0 {
+            check.why = Some("no probe came".to_owned());
+            return check;
+        }
+        let measured = stream.overtaken() as f64 / came as f64;
+        if reorders {
+            let (low, high) = (chance.overtaken.low, chance.overtaken.high);
+            let around = (
+                measured - (high - asked) - LATE_SHARE,
+                measured + (asked - low) + LATE_SHARE,
+            );
+            check.decide(measured, around);
+            check.notices = Some(high + LATE_SHARE + z_power() * chance.overtaken.sd());
+        } else {
+            check.decide_up_to(measured, 0.0);
+            check.notices = noticed_loss(0.0, came as u64);
+        }
+        check
+    }
+
+    /// The rate, from a train faster than it; of a round trip, the slower way's.
+    pub fn train(&self, plan: Plan, stream: &Stream) -> Option<Check> {
+        let way = slowest(&self.ways)?;
+        let rate = way.rate_bit_s?;
+        let mut check = self.check(What::Rate, Unit::BitS, rate);
+        let bits = 8.0 * (self.train_bytes as f64 + f64::from(way.overhead)).max(1.0);
+        let offered = stream.offered_per_s() * bits;
+        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
+        if stream.different() < LEAST_PROBES.min(plan.count as usize / 2) {
+            check.why = Some(format!("only {} of the train came", stream.different()));
+            return Some(check);
+        }
+        if way.queue_packets < 2.0 {
+            // Such a queue is empty again before the next packet comes.
+            check.why = Some("the queue holds one packet at a time".to_owned());
+            return Some(check);
+        }
+        if offered < SATURATES * rate {
+            let offered = crate::profile::Rate(offered as u64);
+            check.why = Some(format!("this machine sends no more than {offered}"));
+            return Some(check);
+        }
+        let duration_ns = f64::from(plan.count) * bits / rate * 1e9;
+        let pace = Pace {
+            count: plan.count as usize,
+            interval_ns: duration_ns / f64::from(plan.count),
+        };
+        let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
+        let machine = RATE_SHARE + 2.0 * self.resolution_ns / duration_ns;
+        let measured = stream.came_per_s() * bits / kept;
+        // A delay that grows by s a second spreads the packets by 1 + s.
+        let around = (
+            measured * (1.0 + slope.low) / (1.0 + machine),
+            measured * (1.0 + slope.high) * (1.0 + machine),
+        );
+        check.decide(measured, around);
+        let least = (1.0 - machine) / (1.0 + slope.high + z_power() * slope.sd());
+        check.notices = Some(rate * least);
+        Some(check)
+    }
+}
+
+/// The way with the lowest rate.
+pub fn slowest<'a>(ways: &[&'a Asked]) -> Option<&'a Asked> {
+    let rate = |w: &&&Asked| w.rate_bit_s.map(|r| r as u64);
+    let limited = ways.iter().filter(|w| w.rate_bit_s.is_some());
+    limited.min_by_key(rate).copied()
+}
+
+fn z_power() -> f64 {
+    normal_quantile(POWER)
+}
+
+impl Check {
+    fn decide(&mut self, measured: f64, interval: (f64, f64)) {
+        let agrees = (interval.0..=interval.1).contains(&self.asked);
+        self.set(measured, interval, agrees);
+    }
+
+    fn decide_up_to(&mut self, measured: f64, most: f64) {
+        self.set(measured, (0.0, most), measured <= most);
+    }
+
+    fn set(&mut self, measured: f64, interval: (f64, f64), agrees: bool) {
+        self.measured = Some(measured);
+        self.interval = Some(interval);
+        self.verdict = if agrees {
+            Verdict::Agrees
+        } else {
+            Verdict::Disagrees
+        };
+    }
+}
+
+/// The interval of a binomial share with confidence 1 - alpha, exact.
+pub fn clopper_pearson(x: u64, n: u64, alpha: f64) -> (f64, f64) {
+    let quantile = |a: u64, b: u64, p: f64| Beta::new(a as f64, b as f64).map(|d| d.inverse_cdf(p));
+    let low = match x {
+        0 => 0.0,
+        _ => quantile(x, n - x + 1, alpha / 2.0).unwrap_or(0.0),
+    };
+    let high = match x {
+        _ if x == n => 1.0,
+        _ => quantile(x + 1, n - x, 1.0 - alpha / 2.0).unwrap_or(1.0),
+    };
+    (low, high)
+}
+
+/// The smallest loss above the asked one that is noticed.
+fn noticed_loss(asked: f64, n: u64) -> Option<f64> {
+    // The first count that disagrees.
+    let (mut low, mut high) = ((asked * n as f64) as u64, n + 1);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if clopper_pearson(middle.min(n), n, PER_CHECK).0 > asked {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    if high > n {
+        return None;
+    }
+    let seen = |p: f64| Binomial::new(p, n).map_or(0.0, |b| 1.0 - b.cdf(high - 1));
+    let (mut low, mut most) = (asked, 1.0);
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, most);
+        if seen(middle) < POWER {
+            low = middle;
+        } else {
+            most = middle;
+        }
+    }
+    Some(most)
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

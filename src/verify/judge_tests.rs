@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Judgements of made-up measurements: links as asked agree, changed ones do not.
+
+use super::*;
+use crate::profile::shipped::SHIPPED;
+use crate::verify::asked::compiled;
+use crate::verify::probe::{Arrival, Sent};
+use crate::verify::simulate::one;
+use crate::verify::theory::{Asked, Source};
+
+const RUNS: usize = 20_000;
+const PROBE: usize = 66;
+const TRAIN: usize = 1442;
+
+fn judge(way: &Asked) -> Judge<'_> {
+    Judge {
+        direction: "up",
+        ways: vec![way],
+        probe_bytes: PROBE,
+        train_bytes: TRAIN,
+        resolution_ns: 1e6,
+        late_share: 0.0,
+        runs: RUNS,
+    }
+}
+
+/// As the default duration makes it.
+fn plan(way: &Asked) -> Plan {
+    let interval_ns = 5e6f64.max(way.serialisation_ns(PROBE) * 10.0);
+    Plan {
+        id: 1,
+        count: (25e9 / interval_ns) as u32,
+        interval_ns: interval_ns as u64,
+        payload: 24,
+        wait_ns: 0,
+    }
+}
+
+/// Probes through this link.
+fn measured(way: &Asked, plan: Plan, seed: u64) -> Stream {
+    let pace = Pace {
+        count: plan.count as usize,
+        interval_ns: plan.interval_ns as f64,
+    };
+    let (delays, fates) = one(way, pace, seed);
+    let sent: Vec<Sent> = (0..u64::from(plan.count))
+        .map(|i| Sent {
+            at_ns: i * plan.interval_ns,
+            vague: false,
+        })
+        .collect();
+    let mut came: Vec<Arrival> = (0..)
+        .zip(sent.iter().zip(delays.iter().zip(fates)))
+        .filter(|(_, (_, (_, fate)))| *fate >= way.loss)
+        .map(|(number, (sent, (delay, _)))| Arrival {
+            number,
+            at_ns: sent.at_ns + (delay + way.serialisation_ns(PROBE)) as u64,
+        })
+        .collect();
+    came.sort_by_key(|a| a.at_ns);
+    Stream { sent, came }
+}
+
+/// One asked link and what chance does to it, which takes a while to find out.
+struct Bench<'a> {
+    asked: &'a Asked,
+    chance: (Cdf, Chance),
+}
+
+impl<'a> Bench<'a> {
+    fn new(asked: &'a Asked) -> Self {
+        let chance = judge(asked).chance(plan(asked));
+        Self { asked, chance }
+    }
+
+    fn judged(&self, stream: &Stream) -> Vec<Check> {
+        judge(self.asked).paced(stream, &self.chance)
+    }
+
+    fn disagreeing(&self, real: &Asked, seed: u64) -> Vec<What> {
+        let checks = self.judged(&measured(real, plan(self.asked), seed));
+        let wrong = |c: &Check| c.verdict != Verdict::Agrees;
+        checks.into_iter().filter(wrong).map(|c| c.what).collect()
+    }
+}
+
+/// Every shipped link once.
+fn shipped() -> Vec<(String, Asked)> {
+    let mut all: Vec<(String, Asked)> = Vec::new();
+    for shipped in SHIPPED {
+        let profile = shipped.parse().unwrap();
+        for direction in crate::link::DIRECTIONS {
+            let asked = compiled(&profile, direction, TRAIN).unwrap();
+            if !all.iter().any(|(_, a)| *a == asked) {
+                all.push((shipped.name.to_owned(), asked));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_shipped_link_as_asked_agrees_and_a_changed_one_does_not() {
+    for (name, asked) in shipped() {
+        let bench = Bench::new(&asked);
+        assert_eq!(bench.disagreeing(&asked, 1), [], "{name} as asked");
+
+        let mut lossy = asked.clone();
+        lossy.loss += 0.01;
+        let found = bench.disagreeing(&lossy, 2);
+        assert_eq!(found, [What::Loss], "{name} with 1 % more loss");
+
+        // The same shape, twice as wide, as `emud set` makes it where the mean allows.
+        let mut wide = asked.clone();
+        let twice = |d: &f64| (asked.mean_ns + 2.0 * (d - asked.mean_ns)).max(0.0);
+        match &mut wide.source {
+            Source::Constant => continue,
+            Source::Independent { table_ns } => table_ns.iter_mut().for_each(|d| *d = twice(d)),
+            Source::Process {
+                table_ns,
+                coherence_ns,
+            } => {
+                table_ns.iter_mut().for_each(|d| *d = twice(d));
+                *coherence_ns *= 2.0;
+            }
+        }
+        for seed in 3..6 {
+            let found = bench.disagreeing(&wide, seed);
+            let delay = [What::DelayMean, What::DelaySd, What::DelayDistribution];
+            assert!(
+                found.iter().any(|w| delay.contains(w)),
+                "{name}, twice the jitter: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
+    for (name, asked) in shipped() {
+        let Some(rate) = asked.rate_bit_s else {
+            continue;
+        };
+        let each = asked.serialisation_ns(TRAIN);
+        let plan = Plan {
+            id: 1,
+            count: (5e9 / each) as u32,
+            interval_ns: (each / 1.3) as u64,
+            payload: 1400,
+            wait_ns: 0,
+        };
+        let verdict = |spacing: f64, interval_ns: u64| {
+            let sent = (0..u64::from(plan.count)).map(|i| Sent {
+                at_ns: i * interval_ns,
+                vague: false,
+            });
+            let came = (0..plan.count).map(|number| Arrival {
+                number,
+                at_ns: (f64::from(number) * spacing) as u64,
+            });
+            let stream = Stream {
+                sent: sent.collect(),
+                came: came.collect(),
+            };
+            let check = judge(&asked).train(plan, &stream).unwrap();
+            assert_eq!(check.asked, rate);
+            check.verdict
+        };
+        assert_eq!(verdict(each, plan.interval_ns), Verdict::Agrees, "{name}");
+        assert_eq!(
+            verdict(2.0 * each, plan.interval_ns),
+            Verdict::Disagrees,
+            "{name}"
+        );
+        assert_eq!(verdict(each, each as u64), Verdict::NotMeasured, "{name}");
+    }
+}
+
+#[test]
+fn a_constant_delay_bears_a_pause_of_the_machine_and_no_other_delay() {
+    let asked = Asked {
+        mean_ns: 20e6,
+        ..Asked::nothing()
+    };
+    let plan = plan(&asked);
+    let judged = |off_ns: u64, late: usize| {
+        let mut stream = measured(&asked, plan, 1);
+        stream.came.iter_mut().for_each(|a| a.at_ns += off_ns);
+        stream.came[..late]
+            .iter_mut()
+            .for_each(|a| a.at_ns += 90_000_000);
+        stream.came.sort_by_key(|a| a.at_ns);
+        let checks = Bench::new(&asked).judged(&stream);
+        checks[..3].iter().map(|c| c.verdict).collect::<Vec<_>>()
+    };
+    let (yes, no) = (Verdict::Agrees, Verdict::Disagrees);
+    assert_eq!(
+        judged(100_000, 50),
+        [yes, yes, yes],
+        "1 % of the probes late"
+    );
+    assert_eq!(judged(2_000_000, 0), [no, yes, no], "2 ms longer");
+    assert_eq!(judged(0, 200), [yes, yes, no], "4 % of the probes late");
+}
+
+#[test]
+fn what_could_not_be_measured_is_not_passed() {
+    let asked = Asked {
+        mean_ns: 20e6,
+        ..Asked::nothing()
+    };
+    let mut stream = measured(&asked, plan(&asked), 1);
+    stream.came.clear();
+    let checks = Bench::new(&asked).judged(&stream);
+    for check in checks {
+        let verdict = match check.what {
+            What::Loss => Verdict::Disagrees,
+            _ => Verdict::NotMeasured,
+        };
+        assert_eq!(check.verdict, verdict, "{:?}", check.what);
+    }
+}
+
+#[test]
+fn clopper_pearson_is_exact() {
+    let (low, high) = clopper_pearson(0, 100, 0.05);
+    assert_eq!(low, 0.0);
+    // 1 - 0.025^(1/100)
+    assert!((high - (1.0 - 0.025f64.powf(0.01))).abs() < 1e-9);
+    // Both ends by their definition.
+    let (low, high) = clopper_pearson(7, 200, 1e-4);
+    let below = |p: f64, x: u64| Binomial::new(p, 200).unwrap().cdf(x);
+    assert!((below(high, 7) - 5e-5).abs() < 1e-7, "{high}");
+    assert!((1.0 - below(low, 6) - 5e-5).abs() < 1e-7, "{low}");
+    assert_eq!(clopper_pearson(10, 10, 0.1).1, 1.0);
+}
+
+#[test]
+fn the_loss_that_is_noticed_is_noticed() {
+    // 1 lost packet contradicts a loss of 0; 99 of 100 runs have one at 1 - 0.01^(1/n).
+    let noticed = noticed_loss(0.0, 5000).unwrap();
+    assert!((noticed - (1.0 - 0.01f64.powf(1.0 / 5000.0))).abs() < 1e-9);
+    assert!(noticed_loss(0.005, 5000).unwrap() < 0.015);
+    assert_eq!(noticed_loss(1.0, 100), None);
+}

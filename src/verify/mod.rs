@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Does the link do what it is asked to? Probes through the live link, judged against the numbers
+//! that the classifier runs, or against another profile.
+//!
+//! asked (`theory`) and chance (`simulate`) -> `judge` <- measured (`probe` over `port`s that
+//! `responder` opens). docs/verify.md says what is judged and how.
+
+mod asked;
+mod error;
+mod icmp;
+mod judge;
+mod outcome;
+mod port;
+mod probe;
+mod responder;
+mod simulate;
+mod table;
+mod theory;
+
+use std::net::IpAddr;
+use std::thread;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+pub use asked::compiled;
+pub use error::VerifyError;
+pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
+pub use outcome::{Curve, Method, Outcome};
+pub use table::table;
+pub use theory::{Asked, Cdf};
+
+use crate::profile::Profile;
+use asked::Links;
+use icmp::Icmp;
+use judge::{Judge, slowest};
+use port::Port;
+use probe::{LONG_PAYLOAD, Plan, SHORT_PAYLOAD, Stream, Udp, Wire, wire_bytes};
+
+/// Between two probes: close enough for 5,000 of them in the default time.
+const INTERVAL_NS: f64 = 5e6;
+/// Probes take this share of the rate at most.
+const LOAD: f64 = 0.1;
+/// The train comes that much faster than the rate.
+const OVERLOAD: f64 = 1.3;
+/// Of the duration.
+const TRAIN_SHARE: f64 = 1.0 / 6.0;
+const TRAIN_MOST: f64 = 200_000.0;
+const LEAST_NS: u64 = 1_000_000_000;
+/// For stragglers, beyond the longest delay.
+const GRACE_NS: f64 = 0.5e9;
+
+/// What to verify.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub interface: String,
+    /// The namespace of the other end; then each direction is measured alone.
+    pub peer_netns: Option<String>,
+    pub peer: Option<IpAddr>,
+    /// In place of the profile in force.
+    pub against: Option<Profile>,
+    pub duration_ns: u64,
+    /// What the machine and the path may add to a delay.
+    pub resolution_ns: u64,
+}
+
+/// Sends the probes, waits for them, judges.
+///
+/// # Errors
+/// Nothing is attached, or no probes can be sent. What cannot be measured is no error, but said in
+/// the outcome.
+pub fn verify(request: &Request) -> Result<Outcome, VerifyError> {
+    if request.duration_ns < LEAST_NS {
+        let duration = crate::profile::Time(request.duration_ns);
+        return Err(VerifyError::TooShort(duration.to_string()));
+    }
+    let links = Links::read(request)?;
+    let mut outcome = match (&request.peer_netns, request.peer) {
+        (Some(netns), peer) => one_way(request, &links, netns, peer)?,
+        (None, Some(peer)) => round_trip(request, &links, peer)?,
+        (None, None) => return Err(VerifyError::NoPeer),
+    };
+    outcome.notes.extend(links.failures(&request.interface)?);
+    Ok(outcome)
+}
+
+fn one_way(
+    request: &Request,
+    links: &Links,
+    netns: &str,
+    peer: Option<IpAddr>,
+) -> Result<Outcome, VerifyError> {
+    let ends = responder::open(&request.interface, netns, peer)?;
+    let mut outcome = Outcome::new(request, links, Method::OneWay, ends.peer);
+    let way = |direction, from, to, asked| Way {
+        direction,
+        from,
+        to,
+        wire: &Udp,
+        ways: vec![asked],
+    };
+    let ways: Vec<Way> = [
+        (&links.up, "up", &ends.here, &ends.there),
+        (&links.down, "down", &ends.there, &ends.here),
+    ]
+    .into_iter()
+    .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
+    .collect();
+    measure(&ways, links, &mut outcome)?;
+    Ok(outcome)
+}
+
+fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome, VerifyError> {
+    let port = responder::open_icmp(&request.interface, peer)?;
+    let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
+    let icmp = Icmp::new(peer, random()? as u16);
+    let way = Way {
+        direction: "both",
+        from: &port,
+        to: &port,
+        wire: &icmp,
+        ways: links.up.iter().chain(&links.down).collect(),
+    };
+    measure(&[way], links, &mut outcome)?;
+    let hopeless = |c: &Check| c.what == What::Loss && c.asked < 0.5 && c.measured == Some(1.0);
+    if outcome.checks.iter().any(hopeless) {
+        return Err(VerifyError::NoAnswer { peer });
+    }
+    Ok(outcome)
+}
+
+/// A direction, or both there and back.
+struct Way<'a> {
+    direction: &'static str,
+    from: &'a Port,
+    to: &'a Port,
+    wire: &'a dyn Wire,
+    ways: Vec<&'a Asked>,
+}
+
+fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), VerifyError> {
+    let bytes = |payload| wire_bytes(payload, outcome.peer, links.l3);
+    let (short, long) = (bytes(SHORT_PAYLOAD), bytes(LONG_PAYLOAD));
+    let duration_ns = outcome.duration_s * 1e9;
+    let mut warm = Vec::new();
+    let mut paced = Vec::new();
+    let mut trains = Vec::new();
+    for way in ways {
+        warm.push(Some(way.warm_up()?));
+        paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
+        trains.push(way.saturate(long, duration_ns * TRAIN_SHARE)?);
+    }
+    // The neighbours get to know each other.
+    run(ways, &warm)?;
+    let small = run(ways, &paced)?;
+    let late: Result<Vec<f64>, VerifyError> = ways
+        .iter()
+        .map(|way| links.late_share(&outcome.interface, way.direction))
+        .collect();
+    let late = late?;
+    let large = run(ways, &trains)?;
+    for (i, way) in ways.iter().enumerate() {
+        let judge = Judge {
+            direction: way.direction,
+            ways: way.ways.clone(),
+            probe_bytes: short,
+            train_bytes: long,
+            resolution_ns: outcome.resolution_ns as f64,
+            late_share: late[i],
+            runs: simulate::RUNS,
+        };
+        if let (Some(plan), Some(stream)) = (paced[i], &small[i]) {
+            outcome
+                .checks
+                .extend(judge.paced(stream, &judge.chance(plan)));
+            outcome.curves.push(judge.curve(stream));
+            outcome.notes.extend(judge.note(plan, stream));
+        }
+        if let (Some(plan), Some(stream)) = (trains[i], &large[i]) {
+            outcome.checks.extend(judge.train(plan, stream));
+        }
+    }
+    outcome.conclude();
+    Ok(())
+}
+
+/// All ways at the same time; one without a plan rests.
+fn run(ways: &[Way], plans: &[Option<Plan>]) -> Result<Vec<Option<Stream>>, VerifyError> {
+    thread::scope(|scope| {
+        let running: Vec<_> = ways
+            .iter()
+            .zip(plans)
+            .map(|(way, plan)| {
+                plan.map(|plan| scope.spawn(move || probe::run(way.from, way.to, way.wire, plan)))
+            })
+            .collect();
+        running
+            .into_iter()
+            .map(|thread| match thread {
+                Some(thread) => thread.join().map_err(|_| VerifyError::Thread)?.map(Some),
+                None => Ok(None),
+            })
+            .collect()
+    })
+}
+
+impl Way<'_> {
+    fn serialisation_ns(&self, bytes: usize) -> f64 {
+        let each = self.ways.iter().map(|w| w.serialisation_ns(bytes));
+        each.fold(0.0, f64::max)
+    }
+
+    /// Until when a probe has come or is lost.
+    fn longest_ns(&self) -> f64 {
+        // One in 3.5 million is later.
+        let each = self.ways.iter().map(|w| w.delay_ns(5.0));
+        each.sum::<f64>() + GRACE_NS
+    }
+
+    fn warm_up(&self) -> Result<Plan, VerifyError> {
+        Ok(Plan {
+            id: random()?,
+            count: 3,
+            interval_ns: 100_000_000,
+            payload: SHORT_PAYLOAD,
+            wait_ns: self.longest_ns() as u64,
+        })
+    }
+
+    fn pace(&self, bytes: usize, duration_ns: f64) -> Result<Plan, VerifyError> {
+        let interval_ns = INTERVAL_NS.max(self.serialisation_ns(bytes) / LOAD);
+        Ok(Plan {
+            id: random()?,
+            count: (duration_ns / interval_ns).max(2.0) as u32,
+            interval_ns: interval_ns as u64,
+            payload: SHORT_PAYLOAD,
+            wait_ns: (self.longest_ns() + 2.0 * self.serialisation_ns(bytes)) as u64,
+        })
+    }
+
+    /// `None`: there is no rate.
+    fn saturate(&self, bytes: usize, duration_ns: f64) -> Result<Option<Plan>, VerifyError> {
+        let Some(slowest) = slowest(&self.ways) else {
+            return Ok(None);
+        };
+        let each_ns = slowest.serialisation_ns(bytes);
+        Ok(Some(Plan {
+            id: random()?,
+            count: (duration_ns / each_ns).clamp(2.0, TRAIN_MOST) as u32,
+            interval_ns: (each_ns / OVERLOAD) as u64,
+            payload: LONG_PAYLOAD,
+            wait_ns: (self.longest_ns() + duration_ns.max(2.0 * each_ns)) as u64,
+        }))
+    }
+}
+
+fn random() -> Result<u64, VerifyError> {
+    let mut bytes = [0; 8];
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| VerifyError::Socket {
+        what: "random number",
+        source: e.into(),
+    })?;
+    Ok(u64::from_ne_bytes(bytes))
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The answer.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::Request;
+use super::asked::Links;
+use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict};
+use super::probe::{Plan, Stream};
+use super::theory::Cdf;
+
+/// How it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// UDP, both ends on this machine's clock.
+    OneWay,
+    /// ICMP echo: both directions together.
+    RoundTrip,
+}
+
+/// All that `emud verify --json` prints (docs/verify.schema.json).
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    pub schema: &'static str,
+    pub interface: String,
+    /// What it was judged against.
+    pub profile: String,
+    /// That profile was named on the command line, and is not what the kernel says is in force.
+    pub against: bool,
+    pub method: Method,
+    pub peer: IpAddr,
+    pub duration_s: f64,
+    pub resolution_ns: u64,
+    /// How often a link that is as asked disagrees, at most.
+    pub false_alarm: f64,
+    /// Of each interval.
+    pub confidence: f64,
+    pub verdict: Verdict,
+    pub checks: Vec<Check>,
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub curves: Vec<Curve>,
+}
+
+/// Delays to plot, ns.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    pub direction: &'static str,
+    pub measured: Vec<f64>,
+    pub asked: Cdf,
+    /// To be added to `asked`.
+    pub serialisation_ns: f64,
+}
+
+impl Outcome {
+    pub(super) fn new(request: &Request, links: &Links, method: Method, peer: IpAddr) -> Self {
+        let mut notes = Vec::new();
+        for (name, asked) in [("up", &links.up), ("down", &links.down)] {
+            if asked.is_none() {
+                notes.push(format!("{name}: not emulated, so not judged"));
+            }
+        }
+        Self {
+            schema: "emud-verify/1",
+            interface: request.interface.clone(),
+            profile: links.profile.clone(),
+            against: request.against.is_some(),
+            method,
+            peer,
+            duration_s: request.duration_ns as f64 / 1e9,
+            resolution_ns: request.resolution_ns,
+            false_alarm: FALSE_ALARM,
+            confidence: 1.0 - PER_CHECK,
+            verdict: Verdict::NotMeasured,
+            checks: Vec::new(),
+            notes,
+            curves: Vec::new(),
+        }
+    }
+
+    /// One check that disagrees decides; else one that was not measured.
+    pub(super) fn conclude(&mut self) {
+        let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
+        self.verdict = if any(Verdict::Disagrees) {
+            Verdict::Disagrees
+        } else if any(Verdict::NotMeasured) || self.checks.is_empty() {
+            Verdict::NotMeasured
+        } else {
+            Verdict::Agrees
+        };
+    }
+}
+
+impl Judge<'_> {
+    pub(super) fn curve(&self, stream: &Stream) -> Curve {
+        let each = self
+            .ways
+            .iter()
+            .map(|w| w.serialisation_ns(self.probe_bytes));
+        let mut measured = stream.delays_ns();
+        measured.sort_by(f64::total_cmp);
+        Curve {
+            direction: self.direction,
+            measured,
+            asked: Cdf::of(&self.ways),
+            serialisation_ns: each.sum(),
+        }
+    }
+
+    /// How much the delays are worth.
+    pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
+        let mut notes = Vec::new();
+        let duration_ns = f64::from(plan.count) * plan.interval_ns as f64;
+        let worth = self
+            .ways
+            .iter()
+            .filter_map(|w| w.independent_values(duration_ns));
+        if let Some(worth) = worth.reduce(f64::min) {
+            let worth = worth.min(f64::from(plan.count));
+            notes.push(format!(
+                "{}: {} probes; their delays, in order, are worth {worth:.0} independent values",
+                self.direction, plan.count
+            ));
+        }
+        let mut delays = stream.delays_ns();
+        delays.sort_by(f64::total_cmp);
+        let beyond = self.beyond(&delays);
+        if beyond > 0 {
+            notes.push(format!(
+                "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",
+                self.direction
+            ));
+        }
+        let vague = stream.sent.iter().filter(|s| s.vague).count();
+        if vague > 0 {
+            notes.push(format!(
+                "{}: this machine paused while it sent {vague} of {} probes; their delays are not counted",
+                self.direction, plan.count
+            ));
+        }
+        notes
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A socket for probes: UDP or ICMP, connected, with the kernel's time of arrival.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::ipproto::{ICMP, ICMPV6};
+use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockname, send, socket};
+
+use super::VerifyError;
+use crate::link::now_ns;
+
+/// Nothing may be lost in the prober itself.
+const BUFFER_BYTES: libc::c_int = 64 << 20;
+/// How often a receiver looks whether it is to end.
+pub const PATIENCE: Duration = Duration::from_millis(50);
+
+pub struct Port {
+    fd: OwnedFd,
+}
+
+/// What came, without the IP header.
+pub struct Received {
+    pub len: usize,
+    /// CLOCK_MONOTONIC: when the kernel took it from the device.
+    pub arrived_ns: u64,
+}
+
+fn failed(what: &'static str) -> impl Fn(rustix::io::Errno) -> VerifyError {
+    move |e| VerifyError::Socket {
+        what,
+        source: e.into(),
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+impl Port {
+    /// UDP, bound to a port that the kernel picks: each run is a flow of its own, so it meets
+    /// other chances than the one before.
+    ///
+    /// # Errors
+    /// The address is not of this namespace.
+    pub fn udp(address: IpAddr) -> Result<Self, VerifyError> {
+        let fd = socket(family(address), SocketType::DGRAM, None).map_err(failed("UDP socket"))?;
+        let port = Self { fd }.prepared()?;
+        bind(&port.fd, &SocketAddr::new(address, 0)).map_err(failed("bind"))?;
+        Ok(port)
+    }
+
+    /// ICMP or ICMPv6, without the IP header.
+    ///
+    /// # Errors
+    /// The right to open raw sockets is missing.
+    pub fn icmp(peer: IpAddr) -> Result<Self, VerifyError> {
+        let protocol = if peer.is_ipv4() { ICMP } else { ICMPV6 };
+        let fd = socket(family(peer), SocketType::RAW, Some(protocol));
+        Self {
+            fd: fd.map_err(failed("ICMP socket"))?,
+        }
+        .prepared()
+    }
+
+    fn prepared(self) -> Result<Self, VerifyError> {
+        self.set(libc::SO_RCVBUFFORCE, &BUFFER_BYTES, "receive buffer")?;
+        self.set(libc::SO_SNDBUFFORCE, &BUFFER_BYTES, "send buffer")?;
+        self.set(libc::SO_TIMESTAMPNS, &1i32, "time stamps")?;
+        let time = libc::timeval {
+            tv_sec: 0,
+            tv_usec: PATIENCE.as_micros() as libc::suseconds_t,
+        };
+        self.set(libc::SO_RCVTIMEO, &time, "time-out")?;
+        Ok(self)
+    }
+
+    /// Leaves by this interface, whatever the routes say.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn by(&self, interface: &str) -> Result<(), VerifyError> {
+        let mut name = [0u8; libc::IFNAMSIZ];
+        for (to, from) in name.iter_mut().zip(interface.bytes()) {
+            *to = from;
+        }
+        self.set(libc::SO_BINDTODEVICE, &name, "bind to the interface")
+    }
+
+    /// # Errors
+    /// There is no route.
+    pub fn connect(&self, to: SocketAddr) -> Result<(), VerifyError> {
+        connect(&self.fd, &to).map_err(failed("connect"))
+    }
+
+    /// # Errors
+    /// The kernel's.
+    pub fn local(&self) -> Result<SocketAddr, VerifyError> {
+        let address = getsockname(&self.fd).map_err(failed("getsockname"))?;
+        SocketAddr::try_from(address).map_err(failed("getsockname"))
+    }
+
+    /// # Errors
+    /// The kernel refuses the packet.
+    pub fn send(&self, payload: &[u8]) -> Result<(), VerifyError> {
+        match send(&self.fd, payload, SendFlags::empty()) {
+            // An answer of ICMP to an earlier one: nobody listens yet or any more.
+            Ok(_) | Err(rustix::io::Errno::CONNREFUSED) => Ok(()),
+            Err(e) => Err(failed("send")(e)),
+        }
+    }
+
+    /// `None`: nothing for [`PATIENCE`].
+    ///
+    /// # Errors
+    /// The kernel stamps no time, or refuses to receive.
+    pub fn receive(&self, payload: &mut [u8]) -> Result<Option<Received>, VerifyError> {
+        let mut control = [0u64; 16];
+        let mut part = libc::iovec {
+            iov_base: payload.as_mut_ptr().cast(),
+            iov_len: payload.len(),
+        };
+        // SAFETY: all zero is a valid msghdr, and the pointers put in outlive the calls.
+        let (len, stamp) = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = &raw mut part;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = size_of_val(&control) as _;
+            let len = libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0);
+            if len < 0 {
+                return nothing(io::Error::last_os_error());
+            }
+            (len as usize, stamp(&message))
+        };
+        let Some(stamp_ns) = stamp else {
+            return Err(VerifyError::Socket {
+                what: "time of arrival",
+                source: io::Error::other("the kernel stamped none"),
+            });
+        };
+        Ok(Some(Received {
+            len,
+            arrived_ns: monotonic(stamp_ns),
+        }))
+    }
+
+    fn set<T>(&self, option: i32, value: &T, what: &'static str) -> Result<(), VerifyError> {
+        // SAFETY: the value lives until the call returns, and its size is given.
+        let done = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                std::ptr::from_ref(value).cast(),
+                size_of_val(value) as libc::socklen_t,
+            )
+        };
+        if done == 0 {
+            return Ok(());
+        }
+        Err(VerifyError::Socket {
+            what,
+            source: io::Error::last_os_error(),
+        })
+    }
+}
+
+fn nothing(error: io::Error) -> Result<Option<Received>, VerifyError> {
+    match error.kind() {
+        // Refused: as for send.
+        io::ErrorKind::WouldBlock
+        | io::ErrorKind::Interrupted
+        | io::ErrorKind::ConnectionRefused => Ok(None),
+        _ => Err(VerifyError::Socket {
+            what: "receive",
+            source: error,
+        }),
+    }
+}
+
+/// The kernel's stamp, CLOCK_REALTIME ns.
+///
+/// # Safety
+/// The message is as recvmsg left it.
+unsafe fn stamp(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the caller's promise; the kernel's headers are within the control buffer.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET
+                && (*header).cmsg_type == libc::SCM_TIMESTAMPNS
+            {
+                let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
+                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
+}
+
+/// A time of the wall clock on CLOCK_MONOTONIC. Between two clocks read one after the other this
+/// thread may lose its CPU, so the closest of a few readings counts.
+fn monotonic(real_ns: u64) -> u64 {
+    let mut best = (u64::MAX, 0);
+    for _ in 0..3 {
+        let before = now_ns();
+        let real = wall_ns();
+        let gap = now_ns() - before;
+        if gap < best.0 {
+            best = (
+                gap,
+                (before + gap / 2).saturating_sub(real.saturating_sub(real_ns)),
+            );
+        }
+    }
+    best.1
+}
+
+fn wall_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}

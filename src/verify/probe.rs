@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Numbered packets at equal distances, and what became of them.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec};
+
+use super::VerifyError;
+use super::port::Port;
+use crate::link::now_ns;
+
+/// In front of the number: which stream it is.
+const ID_BYTES: usize = 8;
+/// The shortest probe.
+pub const SHORT_PAYLOAD: usize = 24;
+/// The longest one, which every path takes.
+pub const LONG_PAYLOAD: usize = 1400;
+/// UDP's or ICMP's header.
+const TRANSPORT_HEADER: usize = 8;
+const ETHERNET_HEADER: usize = 14;
+
+/// A probe that took longer to hand to the kernel has left at an unknown time within that: its
+/// delay is not counted. The gap has nothing to do with what the link does.
+const LONGEST_SEND_NS: u64 = 500_000;
+
+/// Length on the wire as the classifier counts it.
+pub fn wire_bytes(payload: usize, peer: IpAddr, l3: bool) -> usize {
+    let ip = if peer.is_ipv4() { 20 } else { 40 };
+    let ethernet = if l3 { 0 } else { ETHERNET_HEADER };
+    ethernet + ip + TRANSPORT_HEADER + payload
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Tells this stream's packets from others.
+    pub id: u64,
+    pub count: u32,
+    pub interval_ns: u64,
+    pub payload: usize,
+    /// After the last was sent.
+    pub wait_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at_ns: u64,
+    /// The send took so long that `at_ns` is not when it left.
+    pub vague: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub number: u32,
+    pub at_ns: u64,
+}
+
+/// What was sent, by number, and what came, in the order of arrival.
+#[derive(Debug, Default)]
+pub struct Stream {
+    pub sent: Vec<Sent>,
+    pub came: Vec<Arrival>,
+}
+
+/// How a packet is made and known again.
+pub trait Wire: Sync {
+    /// The packet in full, from the payload that begins with stream and number.
+    fn pack(&self, payload: &[u8], number: u32) -> Vec<u8>;
+    /// The payload, where it is a probe that has passed the link.
+    fn unpack<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]>;
+}
+
+/// The payload as it is.
+pub struct Udp;
+
+impl Wire for Udp {
+    fn pack(&self, payload: &[u8], _number: u32) -> Vec<u8> {
+        payload.to_vec()
+    }
+
+    fn unpack<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
+        Some(packet)
+    }
+}
+
+/// Sends all and gathers what comes.
+///
+/// # Errors
+/// The kernel refuses a packet.
+pub fn run(from: &Port, to: &Port, wire: &dyn Wire, plan: Plan) -> Result<Stream, VerifyError> {
+    // Until when to listen; not known before all are sent.
+    let until = AtomicU64::new(u64::MAX);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(to, wire, plan, &until));
+        let sent = send(from, wire, plan);
+        until.store(now_ns() + plan.wait_ns, Ordering::Release);
+        let came = receiver.join().map_err(|_| VerifyError::Thread)?;
+        Ok(Stream {
+            sent: sent?,
+            came: came?,
+        })
+    })
+}
+
+fn send(port: &Port, wire: &dyn Wire, plan: Plan) -> Result<Vec<Sent>, VerifyError> {
+    // A timer of the usual slack would make the distances between probes uneven.
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let mut payload = vec![0; plan.payload];
+    payload[..ID_BYTES].copy_from_slice(&plan.id.to_be_bytes());
+    let start = now_ns() + 1_000_000;
+    let mut sent = Vec::with_capacity(plan.count as usize);
+    for number in 0..plan.count {
+        sleep_until(start + u64::from(number) * plan.interval_ns);
+        payload[ID_BYTES..ID_BYTES + 4].copy_from_slice(&number.to_be_bytes());
+        let packet = wire.pack(&payload, number);
+        let at_ns = now_ns();
+        port.send(&packet)?;
+        let vague = now_ns() - at_ns > LONGEST_SEND_NS;
+        sent.push(Sent { at_ns, vague });
+    }
+    Ok(sent)
+}
+
+fn receive(
+    port: &Port,
+    wire: &dyn Wire,
+    plan: Plan,
+    until: &AtomicU64,
+) -> Result<Vec<Arrival>, VerifyError> {
+    let mut came = Vec::with_capacity(plan.count as usize);
+    let mut packet = [0u8; 2048];
+    // Whoever is late gets the time it takes to read what is there already.
+    loop {
+        let Some(received) = port.receive(&mut packet)? else {
+            if now_ns() > until.load(Ordering::Acquire) {
+                return Ok(came);
+            }
+            continue;
+        };
+        let payload = wire.unpack(&packet[..received.len]);
+        if let Some(number) = payload.and_then(|p| number(p, plan)) {
+            came.push(Arrival {
+                number,
+                at_ns: received.arrived_ns,
+            });
+        }
+        if received.arrived_ns > until.load(Ordering::Acquire) {
+            return Ok(came);
+        }
+    }
+}
+
+fn number(payload: &[u8], plan: Plan) -> Option<u32> {
+    let (id, rest) = payload.split_first_chunk::<ID_BYTES>()?;
+    let number = u32::from_be_bytes(*rest.first_chunk()?);
+    (u64::from_be_bytes(*id) == plan.id && number < plan.count).then_some(number)
+}
+
+/// Absolute, so that a late start of one packet does not move the others.
+fn sleep_until(at_ns: u64) {
+    let at = Timespec {
+        tv_sec: (at_ns / 1_000_000_000) as i64,
+        tv_nsec: (at_ns % 1_000_000_000) as i64,
+    };
+    while clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() && now_ns() < at_ns {}
+}
+
+impl Stream {
+    /// Delays in ns, of those whose time of sending is known; the first of copies counts.
+    pub fn delays_ns(&self) -> Vec<f64> {
+        let mut seen = vec![false; self.sent.len()];
+        let mut delays = Vec::with_capacity(self.came.len());
+        for arrival in &self.came {
+            let (i, sent) = (arrival.number as usize, self.sent[arrival.number as usize]);
+            if !sent.vague && !std::mem::replace(&mut seen[i], true) {
+                delays.push(arrival.at_ns as f64 - sent.at_ns as f64);
+            }
+        }
+        delays
+    }
+
+    /// How many different ones came.
+    pub fn different(&self) -> usize {
+        let mut numbers: Vec<u32> = self.came.iter().map(|a| a.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    }
+
+    pub fn lost(&self) -> usize {
+        self.sent.len() - self.different()
+    }
+
+    /// Those that came again.
+    pub fn copies(&self) -> usize {
+        self.came.len() - self.different()
+    }
+
+    /// Packets that came after one that was sent later.
+    pub fn overtaken(&self) -> usize {
+        let mut latest = 0;
+        let late = self.came.iter().filter(|arrival| {
+            let overtaken = arrival.number < latest;
+            latest = latest.max(arrival.number);
+            overtaken
+        });
+        late.count()
+    }
+
+    /// Packets a second that were sent.
+    pub fn offered_per_s(&self) -> f64 {
+        per_s(self.sent.iter().map(|s| s.at_ns as f64))
+    }
+
+    /// Packets a second that came: the slope of a line through all, so that no single delay counts
+    /// for much.
+    pub fn came_per_s(&self) -> f64 {
+        per_s(self.came.iter().map(|a| a.at_ns as f64))
+    }
+}
+
+fn per_s(times_ns: impl Iterator<Item = f64>) -> f64 {
+    let mut times: Vec<f64> = times_ns.collect();
+    times.sort_by(f64::total_cmp);
+    let n = times.len() as f64;
+    let middle = (n - 1.0) / 2.0;
+    let first = times.first().copied().unwrap_or_default();
+    let product: f64 = times
+        .iter()
+        .enumerate()
+        .map(|(i, t)| (i as f64 - middle) * (t - first))
+        .sum();
+    1e9 * n * (n * n - 1.0) / 12.0 / product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(came: &[(u32, u64)]) -> Stream {
+        Stream {
+            sent: (0..5)
+                .map(|i| Sent {
+                    at_ns: i * 10,
+                    vague: i == 3,
+                })
+                .collect(),
+            came: came
+                .iter()
+                .map(|(number, at_ns)| Arrival {
+                    number: *number,
+                    at_ns: *at_ns,
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn losses_copies_and_order_are_told_apart() {
+        let s = stream(&[(0, 7), (2, 29), (1, 30), (2, 31), (3, 50)]);
+        assert_eq!((s.lost(), s.copies(), s.overtaken()), (1, 1, 1));
+        assert_eq!(s.delays_ns(), [7.0, 9.0, 20.0], "not the vague one");
+    }
+
+    #[test]
+    fn a_rate_is_the_slope() {
+        let s = stream(&[(0, 0), (1, 1_000_000), (2, 2_000_000), (3, 3_000_000)]);
+        assert!((s.came_per_s() - 1000.0).abs() < 1e-6);
+        assert!((s.offered_per_s() - 1e8).abs() < 1.0);
+    }
+}

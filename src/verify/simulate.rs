@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What chance alone does to a measurement: the asked link, run many times over.
+//!
+//! The delay in order is a correlated process and pareto has no fourth moment, so no formula gives
+//! the error of a standard deviation or of a Kolmogorov distance. But the model is known, so
+//! [`RUNS`] measurements of it are made up, and a real one outside all of them had the chance of 1
+//! in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
+
+use super::theory::{Asked, Cdf, Source};
+
+/// Measurements made up.
+pub const RUNS: usize = 20_000;
+
+/// Edges, at equal shares, where distribution functions are compared.
+pub const EDGES: usize = 512;
+
+/// Values a coherence time: more of them say nothing new.
+const PER_COHERENCE: f64 = 8.0;
+
+/// The normal value beyond which a delay is set aside.
+const LATEST_Z: f64 = 4.5;
+
+/// Probes at equal distances.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub count: usize,
+    pub interval_ns: f64,
+}
+
+/// What a statistic was over all runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    pub low: f64,
+    pub high: f64,
+    sum: f64,
+    squares: f64,
+    runs: f64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self {
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
+            sum: 0.0,
+            squares: 0.0,
+            runs: 0.0,
+        }
+    }
+}
+
+impl Spread {
+    fn add(&mut self, value: f64) {
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
+        self.sum += value;
+        self.squares += value * value;
+        self.runs += 1.0;
+    }
+
+    pub fn mean(&self) -> f64 {
+        self.sum / self.runs
+    }
+
+    pub fn sd(&self) -> f64 {
+        (self.squares / self.runs - self.mean().powi(2))
+            .max(0.0)
+            .sqrt()
+    }
+}
+
+/// How the statistics of a measurement spread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chance {
+    pub mean_ns: Spread,
+    pub sd_ns: Spread,
+    /// Kolmogorov distance at [`EDGES`] edges.
+    pub ks: Spread,
+    /// Slope of the delay over time, of a fitted line.
+    pub slope: Spread,
+    /// Share of packets that a later one overtook.
+    pub overtaken: Spread,
+}
+
+/// Makes up `runs` measurements of the delay that is the sum of these ways'.
+pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
+    let pace = thinned(ways, pace);
+    let mut random = Random::new(pace.count as u64);
+    let mut chance = Chance::default();
+    let mut delays = vec![0.0; pace.count];
+    let latest = latest_ns(ways);
+    for _ in 0..runs {
+        delays.fill(0.0);
+        for way in ways {
+            add(way, pace, &mut random, &mut delays);
+        }
+        let (mean, sd) = kept_moments(&delays, latest);
+        chance.mean_ns.add(mean);
+        chance.sd_ns.add(sd);
+        chance.ks.add(distance(&delays, cdf));
+        chance.slope.add(slope(&delays, mean, pace));
+        chance.overtaken.add(overtaken(&delays, pace));
+    }
+    chance
+}
+
+/// Fewer probes where neighbours tell the same.
+fn thinned(ways: &[&Asked], pace: Pace) -> Pace {
+    let mut spacing = f64::INFINITY;
+    for way in ways {
+        match &way.source {
+            Source::Constant => {}
+            Source::Process { coherence_ns, .. } => {
+                spacing = spacing.min(coherence_ns / PER_COHERENCE);
+            }
+            Source::Independent { .. } => return pace,
+        }
+    }
+    if !spacing.is_finite() || spacing <= pace.interval_ns {
+        return pace;
+    }
+    let count = pace.count as f64 * pace.interval_ns / spacing;
+    Pace {
+        count: (count.ceil() as usize).max(2),
+        interval_ns: spacing,
+    }
+}
+
+fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
+    let coherence_ns = match &way.source {
+        Source::Constant => {
+            delays.iter_mut().for_each(|d| *d += way.mean_ns);
+            return;
+        }
+        Source::Independent { .. } => {
+            for delay in delays {
+                *delay += way.delay_ns(random.normal());
+            }
+            return;
+        }
+        Source::Process { coherence_ns, .. } => *coherence_ns,
+    };
+    let step = pace.interval_ns / coherence_ns;
+    let mut w = random.uniform();
+    let (mut a, mut b) = (random.normal(), random.normal());
+    let (mut now, mut last) = (0.0, 0f64);
+    for delay in delays {
+        while w >= 1.0 {
+            (a, b) = (b, random.normal());
+            w -= 1.0;
+        }
+        let v = 1.0 - w;
+        // Held back behind the one before, as the classifier does.
+        last = last.max(now + way.delay_ns((v * a + w * b) / (v * v + w * w).sqrt()));
+        *delay += last - now;
+        now += pace.interval_ns;
+        w += step;
+    }
+}
+
+/// The latest delay that counts for mean and standard deviation: a link makes a later one once in
+/// 300,000, a machine that pauses more often, and a few of either would be most of a pareto's
+/// standard deviation.
+pub fn latest_ns(ways: &[&Asked]) -> f64 {
+    ways.iter().map(|w| w.delay_ns(LATEST_Z)).sum()
+}
+
+fn kept_moments(delays: &[f64], latest: f64) -> (f64, f64) {
+    if delays.iter().all(|d| *d <= latest) {
+        return moments(delays);
+    }
+    let kept: Vec<f64> = delays.iter().copied().filter(|d| *d <= latest).collect();
+    moments(&kept)
+}
+
+/// Mean and standard deviation.
+pub fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+/// The largest difference between the sample's distribution function and `cdf`, at the edges.
+fn distance(values: &[f64], cdf: &Cdf) -> f64 {
+    let mut cells = [0u32; EDGES];
+    for value in values {
+        let cell = (cdf.at(*value) * EDGES as f64) as usize;
+        cells[cell.min(EDGES - 1)] += 1;
+    }
+    let (mut below, mut largest) = (0, 0f64);
+    for (i, count) in cells.iter().enumerate() {
+        below += count;
+        let difference = f64::from(below) / values.len() as f64 - (i + 1) as f64 / EDGES as f64;
+        largest = largest.max(difference.abs());
+    }
+    largest
+}
+
+fn slope(delays: &[f64], mean: f64, pace: Pace) -> f64 {
+    let n = delays.len() as f64;
+    let middle = (n - 1.0) / 2.0;
+    let product: f64 = delays
+        .iter()
+        .enumerate()
+        .map(|(i, d)| (i as f64 - middle) * (d - mean))
+        .sum();
+    product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
+}
+
+fn overtaken(delays: &[f64], pace: Pace) -> f64 {
+    let mut latest = f64::NEG_INFINITY;
+    let mut count = 0;
+    for (i, delay) in delays.iter().enumerate() {
+        let arrival = i as f64 * pace.interval_ns + delay;
+        count += i32::from(arrival < latest);
+        latest = latest.max(arrival);
+    }
+    // One that was overtaken by the next comes after it.
+    f64::from(count) / delays.len() as f64
+}
+
+/// splitmix64, and normal values by Marsaglia's polar method. The seed is fixed, so that the same
+/// measurement is always judged the same.
+struct Random {
+    state: u64,
+    spare: Option<f64>,
+}
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self {
+            state: seed,
+            spare: None,
+        }
+    }
+
+    fn uniform(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) >> 11) as f64 / 2f64.powi(53)
+    }
+
+    fn normal(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (u, v) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let s = u * u + v * v;
+            if s > 0.0 && s < 1.0 {
+                let scale = (-2.0 * s.ln() / s).sqrt();
+                self.spare = Some(v * scale);
+                return u * scale;
+            }
+        }
+    }
+}
+
+/// One measurement made up, and for each probe a uniform value that decides its fate.
+#[cfg(test)]
+pub fn one(way: &Asked, pace: Pace, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut random = Random::new(seed << 32);
+    let mut delays = vec![0.0; pace.count];
+    add(way, pace, &mut random, &mut delays);
+    let fates = delays.iter().map(|_| random.uniform()).collect();
+    (delays, fates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::quantile::table_x;
+
+    /// Delays of mean 100 ms and sd 10 ms.
+    fn normal(source: fn(Vec<f64>) -> Source) -> Asked {
+        let table_ns = (0..=4096).map(|i| 100e6 + 10e6 * table_x(i)).collect();
+        Asked {
+            mean_ns: 100e6,
+            sd_ns: 10e6,
+            source: source(table_ns),
+            ..Asked::nothing()
+        }
+    }
+
+    const PACE: Pace = Pace {
+        count: 1000,
+        interval_ns: 5e6,
+    };
+
+    #[test]
+    fn independent_values_spread_as_theory_says() {
+        let way = normal(|table_ns| Source::Independent { table_ns });
+        let chance = simulate(&[&way], PACE, &Cdf::of(&[&way]), 4000);
+        // Errors of the sd of 4000 runs: 1.1 %; four of them.
+        let near =
+            |got: f64, asked: f64| assert!((got / asked - 1.0).abs() < 0.045, "{got} {asked}");
+        near(chance.mean_ns.sd(), 10e6 / 1000f64.sqrt());
+        near(chance.sd_ns.sd(), 10e6 / 2000f64.sqrt());
+        near(
+            chance.slope.sd(),
+            10e6 * (12.0 / 1000f64.powi(3)).sqrt() / 5e6,
+        );
+        // Kolmogorov: the mean of sqrt(n) D is sqrt(pi/2) ln 2; edges make it a little smaller.
+        let ks = chance.ks.mean() * 1000f64.sqrt();
+        assert!((0.80..0.88).contains(&ks), "{ks}");
+    }
+
+    #[test]
+    fn the_process_is_worth_as_many_values_as_theory_says() {
+        let way = normal(|table_ns| Source::Process {
+            table_ns,
+            coherence_ns: 40e6,
+        });
+        let chance = simulate(&[&way], PACE, &Cdf::of(&[&way]), 4000);
+        let worth = way.independent_values(5e9).unwrap();
+        let got = (10e6 / chance.mean_ns.sd()).powi(2);
+        // Twice the 1.1 % of the sd, four of them; the ends of the 5 s count for another 1 %.
+        assert!((got / worth - 1.0).abs() < 0.1, "{got} {worth}");
+        assert_eq!(chance.overtaken.high, 0.0);
+    }
+
+    #[test]
+    fn packets_overtake_with_a_chance_that_is_known() {
+        // Two packets: the second overtakes if its delay is shorter by the interval.
+        let way = normal(|table_ns| Source::Independent { table_ns });
+        let pace = Pace {
+            count: 2,
+            interval_ns: 10e6,
+        };
+        let chance = simulate(&[&way], pace, &Cdf::of(&[&way]), 40_000);
+        let p = 2.0 * chance.overtaken.mean();
+        let asked = crate::link::quantile::normal_cdf(-1.0 / 2f64.sqrt());
+        assert!(
+            (p - asked).abs() < 4.0 * (0.25f64 / 40_000.0).sqrt(),
+            "{p} {asked}"
+        );
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a direction is asked to do to a probe, from the numbers that the classifier runs.
+
+use crate::abi;
+use crate::link::quantile::{normal_cdf, normal_quantile, table_x};
+use crate::link::report::moments;
+
+/// Points of a distribution function: fine against any sample's Kolmogorov distance.
+const GRID: usize = 8192;
+/// The grid ends where one delay in 30,000 lies beyond: a pareto's last ones would take all of it.
+const GRID_TAIL: f64 = 4.0;
+
+/// How a delay comes about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    Constant,
+    /// In order: a process in time with this distance between knots.
+    Process {
+        table_ns: Vec<f64>,
+        coherence_ns: f64,
+    },
+    /// Drawn for each packet.
+    Independent {
+        table_ns: Vec<f64>,
+    },
+}
+
+/// One direction as asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub rate_bit_s: Option<f64>,
+    /// Bytes a packet on the wire beside itself.
+    pub overhead: i32,
+    /// Packets that may wait, of the longest that probes use.
+    pub queue_packets: f64,
+    /// Probability.
+    pub loss: f64,
+    /// Of propagation; without serialisation.
+    pub mean_ns: f64,
+    pub sd_ns: f64,
+    pub source: Source,
+}
+
+impl Asked {
+    /// A direction that is not emulated: it does nothing.
+    pub fn nothing() -> Self {
+        Self {
+            rate_bit_s: None,
+            overhead: 0,
+            queue_packets: f64::INFINITY,
+            loss: 0.0,
+            mean_ns: 0.0,
+            sd_ns: 0.0,
+            source: Source::Constant,
+        }
+    }
+
+    /// From what the classifier runs; `longest` bytes is the longest probe on the wire.
+    pub fn of(link: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {
+        let rate_bit_s = (link.rate_mult != 0)
+            .then(|| 8e9 * 2f64.powi(link.rate_shift as i32) / link.rate_mult as f64);
+        let (mean_ns, sd_ns) = match link.flags & abi::EMUD_F_JITTER {
+            0 => (link.delay_ns as f64, 0.0),
+            _ => moments(&table.delay_ns),
+        };
+        let mut asked = Self {
+            rate_bit_s,
+            overhead: link.overhead,
+            queue_packets: f64::INFINITY,
+            loss: link.loss as f64 / 2f64.powi(64),
+            mean_ns,
+            sd_ns,
+            source: source(link, table, sd_ns),
+        };
+        asked.queue_packets = asked.room(link, longest);
+        asked
+    }
+
+    fn room(&self, link: &abi::emud_link, longest: usize) -> f64 {
+        let each_ns = self.serialisation_ns(longest);
+        let time = |ns: u64| match ns {
+            u64::MAX => f64::INFINITY,
+            ns => ns as f64 / each_ns,
+        };
+        let packets = match link.queue_packets {
+            0 => f64::INFINITY,
+            packets => f64::from(packets),
+        };
+        time(link.queue_wait_ns)
+            .min(time(link.queue_busy_ns))
+            .min(packets)
+    }
+
+    /// How long a packet of so many bytes is on its way onto the wire.
+    pub fn serialisation_ns(&self, bytes: usize) -> f64 {
+        let on_the_wire = (bytes as f64 + f64::from(self.overhead)).max(0.0);
+        self.rate_bit_s.map_or(0.0, |rate| on_the_wire * 8e9 / rate)
+    }
+
+    /// The delay at a standard normal value.
+    pub fn delay_ns(&self, z: f64) -> f64 {
+        match &self.source {
+            Source::Constant => self.mean_ns,
+            Source::Process { table_ns, .. } | Source::Independent { table_ns } => at(table_ns, z),
+        }
+    }
+
+    /// Whether packets may overtake.
+    pub fn reorders(&self) -> bool {
+        matches!(self.source, Source::Independent { .. })
+    }
+
+    /// How many independent values the mean over so long a time is worth; `None` where the delay
+    /// does not vary, or each packet draws its own.
+    ///
+    /// Between two knots at distance T each value weighs c = sqrt(2) asinh(1) T on its time
+    /// average, so the variance of the mean over D is 2 asinh(1)^2 T/D.
+    pub fn independent_values(&self, duration_ns: f64) -> Option<f64> {
+        match &self.source {
+            Source::Process { coherence_ns, .. } => {
+                Some(duration_ns / (2.0 * 1f64.asinh().powi(2) * coherence_ns))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn source(link: &abi::emud_link, table: &abi::emud_table, sd_ns: f64) -> Source {
+    if link.flags & abi::EMUD_F_JITTER == 0 || sd_ns == 0.0 {
+        return Source::Constant;
+    }
+    let table_ns = table.delay_ns.iter().map(|ns| *ns as f64).collect();
+    if link.flags & abi::EMUD_F_PER_PACKET != 0 {
+        Source::Independent { table_ns }
+    } else {
+        let coherence_ns = link.coherence_ns.max(1) as f64;
+        Source::Process {
+            table_ns,
+            coherence_ns,
+        }
+    }
+}
+
+fn at(table_ns: &[f64], z: f64) -> f64 {
+    let per_sd = 1.0 / (table_x(1) - table_x(0));
+    let last = table_ns.len() - 1;
+    let place = ((z - table_x(0)) * per_sd).clamp(0.0, last as f64);
+    let i = (place as usize).min(last - 1);
+    table_ns[i] + (table_ns[i + 1] - table_ns[i]) * (place - i as f64)
+}
+
+/// Distribution function of the delay that probes are asked to have.
+#[derive(Debug, Clone)]
+pub struct Cdf {
+    low_ns: f64,
+    step_ns: f64,
+    below: Vec<f64>,
+}
+
+impl Cdf {
+    /// Of the sum of independent delays: one direction's, or both for a round trip.
+    pub fn of(ways: &[&Asked]) -> Self {
+        let mut delays = vec![0.0];
+        let points = if ways.len() > 1 { 600 } else { 65_536 };
+        for way in ways {
+            let each: Vec<f64> = match way.source {
+                Source::Constant => vec![way.mean_ns],
+                _ => (0..points)
+                    .map(|i| {
+                        way.delay_ns(normal_quantile((f64::from(i) + 0.5) / f64::from(points)))
+                    })
+                    .collect(),
+            };
+            delays = delays
+                .iter()
+                .flat_map(|a| each.iter().map(move |b| a + b))
+                .collect();
+        }
+        delays.sort_by(f64::total_cmp);
+        Self::of_sorted(&delays)
+    }
+
+    fn of_sorted(delays: &[f64]) -> Self {
+        let tail = (delays.len() as f64 * normal_cdf(-GRID_TAIL)) as usize;
+        let (low_ns, high) = (delays[0], delays[delays.len() - 1 - tail]);
+        let step_ns = ((high - low_ns) / GRID as f64).max(f64::MIN_POSITIVE);
+        let below = (0..=GRID)
+            .map(|i| {
+                let x = low_ns + i as f64 * step_ns;
+                delays.partition_point(|d| *d <= x) as f64 / delays.len() as f64
+            })
+            .collect();
+        Self {
+            low_ns,
+            step_ns,
+            below,
+        }
+    }
+
+    /// The share of delays up to this one.
+    pub fn at(&self, ns: f64) -> f64 {
+        let place = (ns - self.low_ns) / self.step_ns;
+        if place < 0.0 {
+            return 0.0;
+        }
+        let i = place as usize;
+        match (self.below.get(i), self.below.get(i + 1)) {
+            (Some(a), Some(b)) => a + (b - a) * (place - i as f64),
+            _ => 1.0,
+        }
+    }
+
+    /// The delay below which this share lies.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let i = self.below.partition_point(|b| *b < share);
+        let Some((a, b)) = i.checked_sub(1).map(|h| (self.below[h], self.below.get(i))) else {
+            return self.low_ns;
+        };
+        let part = b.map_or(0.0, |b| (share - a) / (b - a));
+        self.low_ns + (i as f64 - 1.0 + part) * self.step_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi;
+    use crate::link::compile::{Place, compile};
+    use crate::profile::Profile;
+
+    fn asked(profile: &str) -> Asked {
+        let profile = Profile::parse(profile, "test").unwrap();
+        let place = Place {
+            release: abi::EMUD_RELEASE_NONE,
+            ifindex: 0,
+            l3: false,
+        };
+        let compiled = compile(&profile.up, 1, abi::EMUD_UP, 0, place).unwrap();
+        Asked::of(&compiled.link, &compiled.table, 1442)
+    }
+
+    #[test]
+    fn a_uniform_delay_is_a_straight_line() {
+        let up = asked("[link]\ndelay={mean=\"200ms\",jitter=\"50ms\"}");
+        let cdf = Cdf::of(&[&up]);
+        for share in [0.1f64, 0.25, 0.5, 0.9] {
+            let ns = 150e6 + 100e6 * share;
+            assert!((cdf.at(ns) - share).abs() < 1e-3, "{share}");
+            assert!((cdf.quantile(share) - ns).abs() < 1e5, "{share}");
+        }
+        assert_eq!((cdf.at(149e6), cdf.at(251e6)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_round_trip_of_two_uniform_delays_is_a_triangle() {
+        let up = asked("[link]\ndelay={mean=\"200ms\",jitter=\"50ms\"}");
+        let cdf = Cdf::of(&[&up, &up]);
+        // Below the peak: (x - 300)^2 / (2 * 100^2).
+        for ms in [320.0f64, 350.0, 390.0] {
+            let share = (ms - 300.0).powi(2) / 2e4;
+            assert!((cdf.at(ms * 1e6) - share).abs() < 3e-3, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_probe_is_serialised_with_its_overhead() {
+        let up = asked("[link]\nrate=\"1Mbit\"\noverhead=34\nqueue=\"100ms\"");
+        assert!((up.serialisation_ns(66) - 800_000.0).abs() < 1.0);
+        // 1442 + 34 bytes take 11.808 ms.
+        assert!((up.queue_packets - 100.0 / 11.808).abs() < 1e-3);
+    }
+
+    #[test]
+    fn thirty_seconds_of_hsdpa_are_worth_few_values() {
+        let up = asked("[link]\ndelay={mean=\"198ms\",sd=\"69.296ms\",distribution=\"normal\"}");
+        let worth = up.independent_values(30e9).unwrap();
+        assert!((65.0..80.0).contains(&worth), "{worth}");
+    }
+}
