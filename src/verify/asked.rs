@@ -38,11 +38,11 @@ impl Links {
             }
             Ok(Some(match &against {
                 Some(profile) => compiled(profile, direction, longest)?,
-                None => Asked::of(
-                    &there.maps.link(direction)?,
-                    &*there.maps.table(direction)?,
-                    longest,
-                ),
+                None => {
+                    let link = there.maps.link(direction)?;
+                    judged(&link, direction)?;
+                    Asked::of(&link, &*there.maps.table(direction)?, longest)
+                }
             }))
         };
         let in_force = before.first().map(|r| r.profile.clone());
@@ -118,7 +118,20 @@ pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Ask
             source: e,
         }
     })?;
+    judged(&compiled.link, direction)?;
     Ok(Asked::of(&compiled.link, &compiled.table, longest))
+}
+
+/// A verdict that leaves a part of the link out would be none.
+fn judged(link: &abi::emud_link, direction: u32) -> Result<(), VerifyError> {
+    let what = Asked::left_out(link);
+    if what.is_empty() {
+        return Ok(());
+    }
+    Err(VerifyError::NotJudged {
+        direction: direction_name(direction),
+        what: what.join(", "),
+    })
 }
 
 fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {

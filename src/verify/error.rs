@@ -38,6 +38,14 @@ pub enum VerifyError {
          right, and does the peer answer?"
     )]
     NoAnswer { peer: IpAddr },
+    #[error(
+        "{direction} has {what}, whose effect on probes has no theory here yet: verify judges rate, queue limit, \
+         delay and independent loss"
+    )]
+    NotJudged {
+        direction: &'static str,
+        what: String,
+    },
     #[error("{0} is too short: a duration of 1 s at least")]
     TooShort(String),
     #[error("a probing thread ended before its time")]
@@ -54,7 +62,7 @@ impl VerifyError {
             Self::Spread { .. } => 65,
             Self::NoPeer | Self::TooShort(_) => 64,
             Self::NoAddress { .. } => 66,
-            Self::NoAnswer { .. } => 69,
+            Self::NoAnswer { .. } | Self::NotJudged { .. } => 69,
             Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Socket { .. } => 71,
             Self::Thread => 70,

@@ -67,13 +67,41 @@ impl Asked {
             rate_bit_s,
             overhead: link.overhead,
             queue_packets: f64::INFINITY,
-            loss: link.loss as f64 / 2f64.powi(64),
+            loss: link.loss.probability as f64 / 2f64.powi(64),
             mean_ns,
             sd_ns,
             source: source(link, table, sd_ns),
         };
         asked.queue_packets = asked.room(link, longest);
         asked
+    }
+
+    /// What of a direction [`Asked`] leaves out, so that judging it would be wrong.
+    pub fn left_out(link: &abi::emud_link) -> Vec<&'static str> {
+        let queueing = &link.queueing;
+        let flag = |flag| link.flags & flag != 0;
+        let known = [abi::EMUD_LOSS_NONE, abi::EMUD_LOSS_BERNOULLI].contains(&link.loss_model);
+        [
+            (
+                "a loss that depends on the packets before",
+                !known || link.loss.correlation != 0,
+            ),
+            ("duplicates", link.duplicate.probability != 0),
+            ("corruption", link.corrupt.probability != 0),
+            ("`state = \"down\"`", flag(abi::EMUD_F_DOWN)),
+            ("a share of delayed packets", flag(abi::EMUD_F_SHARE)),
+            ("`reorder`", flag(abi::EMUD_F_REORDER)),
+            ("correlated delays", flag(abi::EMUD_F_CORRELATED)),
+            ("a burst", queueing.burst_ns != 0),
+            (
+                "framing (`mpu`, `cell`)",
+                queueing.mpu != 0 || queueing.cell_size != 0,
+            ),
+            ("an AQM", queueing.aqm != 0),
+        ]
+        .into_iter()
+        .filter_map(|(what, there)| there.then_some(what))
+        .collect()
     }
 
     fn room(&self, link: &abi::emud_link, longest: usize) -> f64 {
