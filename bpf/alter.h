@@ -227,9 +227,9 @@ __noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
 	return flipped;
 }
 
-static __always_inline int emud_damage(struct emud_packet *p)
+static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet *p,
+				       const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
 	struct emud_damage d = {
 		.draw = emud_draw(p, EMUD_FOR_BIT),
 		.from = l->corrupt_from,
@@ -242,30 +242,42 @@ static __always_inline int emud_damage(struct emud_packet *p)
 		.mend = !!(l->flags & EMUD_F_MEND),
 	};
 
-	if (!emud_alone(p->skb) || !emud_corrupt(p->skb, &d))
+	if (!emud_alone(skb) || !emud_corrupt(skb, &d))
 		return 0;
 	p->sum_due = d.partial && !d.mend;
 	return 1;
 }
 
-static __always_inline void emud_alter(struct emud_packet *p)
+static __always_inline int emud_alters(const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
+	return l->corrupt.probability || l->duplicate.probability;
+}
 
-	if (likely(!l->corrupt.probability && !l->duplicate.probability))
-		return;
-	if (emud_chance(p, &l->corrupt, &p->state->corrupt_normal, EMUD_FOR_CORRUPT)) {
-		if (emud_damage(p))
-			p->count->corrupted += p->segments;
+__noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
+{
+	struct emud_counters *count;
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_path_state(p);
+	count = emud_counters(p);
+	if (!l || !s || !count)
+		return 0;
+	if (emud_chance(p, s, &l->corrupt, &s->corrupt_normal, EMUD_FOR_CORRUPT)) {
+		if (emud_damage(skb, p, l))
+			count->corrupted += p->segments;
 		else
-			p->count->unaltered += p->segments;
+			count->unaltered += p->segments;
 	}
-	if (emud_chance(p, &l->duplicate, &p->state->duplicate_normal,
-			EMUD_FOR_DUPLICATE)) {
-		p->copied = emud_alone(p->skb);
+	if (emud_chance(p, s, &l->duplicate, &s->duplicate_normal, EMUD_FOR_DUPLICATE)) {
+		p->copied = emud_alone(skb);
 		if (!p->copied)
-			p->count->unaltered += p->segments;
+			count->unaltered += p->segments;
 	}
+	return 1;
 }
 
 /* The copy is a packet of its own on its way: it draws again. */
@@ -273,8 +285,6 @@ static __always_inline void emud_delay_copy(struct emud_packet *p)
 {
 	__u64 departure = p->departure, draw = p->draw;
 
-	if (likely(!p->copied))
-		return;
 	p->draw = emud_draw(p, EMUD_FOR_COPY);
 	emud_delay(p);
 	p->copy_departure = p->departure;

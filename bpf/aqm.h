@@ -27,6 +27,14 @@ enum emud_verdict {
 	EMUD_FULL,
 };
 
+/* What was found out about a packet before the lock, under which no function may
+ * be called. */
+struct emud_offer {
+	__u64 len; /* on the wire */
+	__u64 decay; /* emud_red_decay() */
+	int capable; /* of ECN */
+};
+
 /* x times factor / 2^32, rounded; factor at most 2^32. */
 static __always_inline __u64 emud_scale(__u64 x, __u64 factor)
 {
@@ -45,7 +53,7 @@ static __always_inline int emud_aqm_draws(const struct emud_link *l)
 #define EMUD_RED_WAIT_MAX ((1ULL << 46) - 1) /* shifted, still in 64 bits */
 
 /* factor^n, all times 2^32. */
-static __always_inline __u64 emud_power(__u64 factor, __u32 n)
+__noinline __u64 emud_power(__u64 factor, __u32 n)
 {
 	__u64 power = EMUD_Q32;
 	int i;
@@ -61,27 +69,34 @@ static __always_inline __u64 emud_power(__u64 factor, __u32 n)
 	return power;
 }
 
-/* Over an idle time the average falls as if as many small packets had found the
- * queue empty as the wire had room for. */
+/* What an idle time leaves of the average, times 2^32: as if as many small packets
+ * had found the queue empty as the wire had room for. Who comes in between ends
+ * the idleness. */
+static __always_inline __u64 emud_red_decay(const struct emud_link *l,
+					    const struct emud_state *s, __u64 now)
+{
+	__u64 since = *(volatile __u64 *)&s->busy_until, packets;
+
+	if (l->queueing.aqm != EMUD_AQM_RED || since >= now || !l->queueing.red.packet_ns)
+		return EMUD_Q32;
+	packets = (now - since) / l->queueing.red.packet_ns;
+	return emud_power(EMUD_Q32 - l->queueing.red.weight,
+			  packets < 0xffffffff ? packets : 0xffffffff);
+}
+
 static __always_inline void emud_red_average(const struct emud_red *red,
 					     struct emud_aqm_state *a, __u64 wait,
-					     __u64 idle)
+					     __u64 decay)
 {
 	__u64 length = (wait < EMUD_RED_WAIT_MAX ? wait : EMUD_RED_WAIT_MAX)
 		       << EMUD_RED_SHIFT;
-	__u64 packets;
 
-	if (!wait) {
-		packets = red->packet_ns ? idle / red->packet_ns : 0;
-		if (packets > 0xffffffff)
-			packets = 0xffffffff;
-		a->red_average = emud_scale(a->red_average,
-					    emud_power(EMUD_Q32 - red->weight, packets));
-	} else if (length > a->red_average) {
+	if (!wait)
+		a->red_average = emud_scale(a->red_average, decay);
+	else if (length > a->red_average)
 		a->red_average += emud_scale(length - a->red_average, red->weight);
-	} else {
+	else
 		a->red_average -= emud_scale(a->red_average - length, red->weight);
-	}
 }
 
 /* The paper's second method: distances between two signals are uniform, not
@@ -101,13 +116,13 @@ static __always_inline int emud_red_draw(const struct emud_packet *p,
 	return emud_draw(p, EMUD_FOR_AQM) >> 32 < (probability << 32) / (EMUD_Q32 - used);
 }
 
-static __always_inline int emud_red(const struct emud_packet *p, struct emud_aqm_state *a,
-				    __u64 wait, __u64 idle)
+static __always_inline int emud_red(const struct emud_packet *p,
+				    const struct emud_red *red, struct emud_aqm_state *a,
+				    __u64 wait, __u64 decay)
 {
-	const struct emud_red *red = &p->link->queueing.red;
 	__u64 average;
 
-	emud_red_average(red, a, wait, idle);
+	emud_red_average(red, a, wait, decay);
 	average = a->red_average >> EMUD_RED_SHIFT;
 	if (average < red->min_ns) {
 		a->red_count = -1;
@@ -174,11 +189,10 @@ static __always_inline void emud_codel_move_on(const struct emud_codel *c,
 	a->codel_owes = 0;
 }
 
-static __always_inline int emud_codel(const struct emud_packet *p,
-				      struct emud_aqm_state *a, __u64 wait, int capable)
+static __always_inline int emud_codel(const struct emud_codel *c,
+				      struct emud_aqm_state *a, __u64 wait, __u64 now,
+				      int capable)
 {
-	const struct emud_codel *c = &p->link->queueing.codel;
-	__u64 now = p->arrival + wait;
 	int above = emud_codel_above(c, a, wait, now);
 
 	if (!above) {
@@ -278,16 +292,16 @@ static long emud_pie_step(__u32 i, struct emud_pie_clock *c)
  * is known afterwards, so there is no need for a timer. Before the lock, since the
  * verifier looks at the body of a bpf_loop() once, but at every turn of a plain
  * loop. */
-static __always_inline void emud_pie_catch_up(const struct emud_packet *p)
+static __always_inline void emud_pie_catch_up(const struct emud_link *l,
+					      struct emud_state *s, __u64 now)
 {
 	struct emud_pie_clock clock = {
-		.link = p->link,
-		.state = p->state,
-		.now = p->arrival,
+		.link = l,
+		.state = s,
+		.now = now,
 	};
 
-	if (p->link->queueing.aqm == EMUD_AQM_PIE &&
-	    *(volatile __u64 *)&p->state->aqm.pie_next <= p->arrival)
+	if (l->queueing.aqm == EMUD_AQM_PIE && *(volatile __u64 *)&s->aqm.pie_next <= now)
 		bpf_loop(EMUD_PIE_UPDATES, emud_pie_step, &clock, 0);
 }
 
@@ -349,22 +363,22 @@ static __always_inline void emud_aqm_restart(const struct emud_link *l,
 	a->pie_burst = EMUD_PIE_BURST_NS;
 }
 
-/* On a packet that will wait for `wait`, or finds the wire idle since `idle` ns.
- * RED counts what a full queue refuses, too; the others judge what is let in. */
-static __always_inline enum emud_verdict emud_aqm(const struct emud_packet *p,
-						  struct emud_state *s, __u64 wait,
-						  int full, int capable)
+/* On a packet that will wait for `wait`. RED counts what a full queue refuses,
+ * too; the others judge what is let in. */
+static __always_inline enum emud_verdict
+emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
+	 const struct emud_offer *offer, __u64 wait, int full)
 {
-	const struct emud_link *l = p->link;
 	struct emud_aqm_state *a = &s->aqm;
-	int signal = 0;
+	int signal = 0, capable = offer->capable;
 
 	if (a->aqm != l->queueing.aqm)
 		emud_aqm_restart(l, a, p->arrival);
 	if (l->queueing.aqm == EMUD_AQM_RED) {
-		signal = emud_red(p, a, wait, wait ? 0 : p->arrival - s->busy_until);
+		signal = emud_red(p, &l->queueing.red, a, wait, offer->decay);
 	} else if (l->queueing.aqm == EMUD_AQM_CODEL) {
-		signal = !full && emud_codel(p, a, wait, capable);
+		signal = !full && emud_codel(&l->queueing.codel, a, wait,
+					     p->arrival + wait, capable);
 	} else if (l->queueing.aqm == EMUD_AQM_PIE) {
 		emud_pie_skip(&l->queueing.pie, a, s->busy_until, p->arrival);
 		signal = !full && emud_pie_early(p, &l->queueing.pie, a, wait);

@@ -18,8 +18,9 @@
 #define EMUD_NORMAL_BIAS (1LL << 40)
 
 /* The process is the link's, of all flows together: it lives in `normal`. */
-static __always_inline int emud_chance(struct emud_packet *p, const struct emud_chance *c,
-				       __s64 *normal, __u64 purpose)
+static __always_inline int emud_chance(const struct emud_packet *p, struct emud_state *s,
+				       const struct emud_chance *c, __s64 *normal,
+				       __u64 purpose)
 {
 	__u64 draw;
 	__s64 z;
@@ -30,13 +31,13 @@ static __always_inline int emud_chance(struct emud_packet *p, const struct emud_
 	if (likely(!c->correlation))
 		return draw < c->probability;
 	z = emud_normal(draw);
-	bpf_spin_lock(&p->state->lock);
+	bpf_spin_lock(&s->lock);
 	/* |z| < 2^28, the factors are at most 2^30 */
 	if (*normal)
 		z = ((*normal - EMUD_NORMAL_BIAS) * c->correlation + z * c->innovation) >>
 		    EMUD_CORRELATION_SHIFT;
 	*normal = z + EMUD_NORMAL_BIAS;
-	bpf_spin_unlock(&p->state->lock);
+	bpf_spin_unlock(&s->lock);
 	return z < c->below;
 }
 

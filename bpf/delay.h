@@ -69,14 +69,15 @@ static __always_inline __u64 emud_table_at(const struct emud_table *t, __s64 z)
 }
 
 /* A packet's own normal value. */
-static __always_inline __s64 emud_own_normal(struct emud_packet *p)
+static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
+					     const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
-	struct emud_flow *f = p->known;
 	__s64 z = emud_normal(emud_draw(p, EMUD_FOR_DELAY)), before;
+	struct emud_flow *f;
 
-	if (!(l->flags & EMUD_F_CORRELATED) || !f)
+	if (!(l->flags & EMUD_F_CORRELATED) || !p->numbered)
 		return z;
+	f = emud_flow(p);
 	before = f->normal;
 	/* |z| <= 2^27, r < 2^30 */
 	if (before)
@@ -90,42 +91,43 @@ static __always_inline __s64 emud_own_normal(struct emud_packet *p)
 	return z;
 }
 
-static __always_inline __u64 emud_delay_ns(struct emud_packet *p)
+static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
+					   const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
 	const struct emud_table *t;
 
 	if (!(l->flags & EMUD_F_JITTER))
 		return l->delay_ns;
-	t = bpf_map_lookup_elem(&emud_tables, &p->slot);
+	t = EMUD_LOOKUP(emud_tables, p->slot);
 	if (!t)
 		return l->delay_ns;
 	if (l->flags & EMUD_F_PER_PACKET)
-		return emud_table_at(t, emud_own_normal(p));
+		return emud_table_at(t, emud_own_normal(p, l));
 	return emud_table_at(t, emud_process(l, p->sent));
 }
 
 /* Compare and exchange in place of the lock: a link without a rate takes no
  * lock at all. Two packets that meet here on two CPUs have no order yet, so
  * that after a few lost races the older value may stand. */
-static __always_inline void emud_order(struct emud_packet *p, int may_overtake)
+static __always_inline void emud_order(struct emud_packet *p, struct emud_state *s,
+				       struct emud_counters *count, int may_overtake)
 {
 	int i;
 
 	for (i = 0; i < EMUD_CLAMP_TRIES; i++) {
-		__u64 last = *(volatile __u64 *)&p->state->last_departure;
+		__u64 last = *(volatile __u64 *)&s->last_departure;
 
 		if (p->departure < last) {
 			if (may_overtake) {
-				p->count->reordered += p->segments;
+				count->reordered += p->segments;
 			} else {
 				p->departure = last;
-				p->count->clamped += p->segments;
+				count->clamped += p->segments;
 			}
 			return;
 		}
-		if (__sync_val_compare_and_swap(&p->state->last_departure, last,
-						p->departure) == last)
+		if (__sync_val_compare_and_swap(&s->last_departure, last, p->departure) ==
+		    last)
 			return;
 	}
 }
@@ -133,12 +135,12 @@ static __always_inline void emud_order(struct emud_packet *p, int may_overtake)
 /* tc-netem's reorder: behind gap - 1 delayed packets each one is sent without
  * delay with this probability, until one is. Repeating the last decision with
  * probability c correlates them by c and keeps their share. */
-static __always_inline int emud_reordered(struct emud_packet *p)
+static __always_inline int emud_reordered(const struct emud_packet *p,
+					  const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
-	struct emud_flow *f = p->known;
+	struct emud_flow *f = emud_flow(p);
 
-	if (!(l->flags & EMUD_F_REORDER) || !f)
+	if (!(l->flags & EMUD_F_REORDER) || !p->numbered)
 		return 0;
 	if ((__u64)f->delayed + 1 < l->reorder_gap) {
 		f->delayed++;
@@ -153,31 +155,43 @@ static __always_inline int emud_reordered(struct emud_packet *p)
 	return 1;
 }
 
-static __always_inline int emud_without_delay(struct emud_packet *p)
+static __always_inline int emud_without_delay(const struct emud_packet *p,
+					      const struct emud_link *l)
 {
-	const struct emud_link *l = p->link;
-
 	if (!(l->flags & (EMUD_F_SHARE | EMUD_F_REORDER)))
 		return 0;
-	if (!emud_reordered(p) &&
-	    (!(l->flags & EMUD_F_SHARE) || emud_draw(p, EMUD_FOR_SHARE) < l->share))
+	return emud_reordered(p, l) ||
+	       ((l->flags & EMUD_F_SHARE) && emud_draw(p, EMUD_FOR_SHARE) >= l->share);
+}
+
+/* From p->sent and p->draw to p->departure. */
+__noinline int emud_delay(struct emud_packet *p)
+{
+	struct emud_counters *count;
+	const struct emud_link *l;
+	struct emud_state *s;
+	int at_once;
+
+	if (!p)
 		return 0;
-	p->count->undelayed += p->segments;
+	l = emud_link(p);
+	s = emud_path_state(p);
+	count = emud_counters(p);
+	if (!l || !s || !count)
+		return 0;
+	at_once = emud_without_delay(p, l);
+	if (at_once)
+		count->undelayed += p->segments;
+	p->departure = p->sent + (at_once ? 0 : emud_delay_ns(p, l));
+	emud_order(p, s, count, at_once || (l->flags & EMUD_F_PER_PACKET));
 	return 1;
 }
 
-static __always_inline void emud_delay(struct emud_packet *p)
+static __always_inline void emud_count_delay(const struct emud_packet *p,
+					     struct emud_counters *count)
 {
-	int at_once = emud_without_delay(p);
-
-	p->departure = p->sent + (at_once ? 0 : emud_delay_ns(p));
-	emud_order(p, at_once || (p->link->flags & EMUD_F_PER_PACKET));
-}
-
-static __always_inline void emud_count_delay(struct emud_packet *p)
-{
-	p->count->delay_hist[emud_log2(p->departure - p->arrival) &
-			     (EMUD_HIST_LEN - 1)] += p->segments;
+	count->delay_hist[emud_log2(p->departure - p->arrival) & (EMUD_HIST_LEN - 1)] +=
+		p->segments;
 }
 
 #endif

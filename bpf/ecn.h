@@ -27,20 +27,23 @@ static __always_inline int emud_ds_of_ip4(const struct emud_ds *ds)
 }
 
 /* Whether its sender understands CE: ECT(0), ECT(1), or CE already. */
-static __always_inline int emud_ecn_capable(const struct emud_packet *p)
+static __always_inline int emud_ecn_capable(struct __sk_buff *skb,
+					    const struct emud_packet *p,
+					    const struct emud_link *l)
 {
 	struct emud_ds ds = {};
 
-	if (!p->link->queueing.ecn || !p->is_ip)
+	if (!l->queueing.ecn || !p->is_ip)
 		return 0;
-	if (bpf_skb_load_bytes(p->skb, p->l3_off, &ds, sizeof(ds)))
+	if (bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
 		return 0;
 	return (ds.byte[1] >> (emud_ds_of_ip4(&ds) ? 0 : 4)) & EMUD_ECN_CE;
 }
 
 /* IPv4: the header's checksum changes by as much as the header, so that a sum
  * over all of the packet (CHECKSUM_COMPLETE) stays right. */
-static __always_inline int emud_ecn_mark_ip4(struct emud_packet *p, struct emud_ds ds)
+static __always_inline int
+emud_ecn_mark_ip4(struct __sk_buff *skb, const struct emud_packet *p, struct emud_ds ds)
 {
 	__be16 old = bpf_htons(ds.byte[0] << 8 | ds.byte[1]);
 	__be16 new = old | bpf_htons(EMUD_ECN_CE);
@@ -48,29 +51,23 @@ static __always_inline int emud_ecn_mark_ip4(struct emud_packet *p, struct emud_
 	if (old == new)
 		return 1;
 	ds.byte[1] |= EMUD_ECN_CE;
-	return !bpf_l3_csum_replace(p->skb, p->l3_off + EMUD_IP4_CHECKSUM, old, new,
+	return !bpf_l3_csum_replace(skb, p->l3_off + EMUD_IP4_CHECKSUM, old, new,
 				    sizeof(new)) &&
-	       !bpf_skb_store_bytes(p->skb, p->l3_off, &ds, sizeof(ds), 0);
+	       !bpf_skb_store_bytes(skb, p->l3_off, &ds, sizeof(ds), 0);
 }
 
 /* Sets CE. False: the kernel has no memory to make the packet writable. */
-static __always_inline int emud_ecn_mark(struct emud_packet *p)
+__noinline int emud_ecn_mark(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_ds ds = {};
-	int done;
 
-	if (bpf_skb_load_bytes(p->skb, p->l3_off, &ds, sizeof(ds)))
+	if (!p || bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
 		return 0;
-	if (emud_ds_of_ip4(&ds)) {
-		done = emud_ecn_mark_ip4(p, ds);
-	} else {
-		ds.byte[1] |= EMUD_ECN_CE << 4;
-		done = !bpf_skb_store_bytes(p->skb, p->l3_off, &ds, sizeof(ds),
-					    BPF_F_RECOMPUTE_CSUM);
-	}
-	if (done)
-		p->count->marked += p->segments;
-	return done;
+	if (emud_ds_of_ip4(&ds))
+		return emud_ecn_mark_ip4(skb, p, ds);
+	ds.byte[1] |= EMUD_ECN_CE << 4;
+	return !bpf_skb_store_bytes(skb, p->l3_off, &ds, sizeof(ds),
+				    BPF_F_RECOMPUTE_CSUM);
 }
 
 #endif

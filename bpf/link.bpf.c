@@ -10,6 +10,8 @@
  *
  *	parse -> queue (aqm, ecn) -> loss -> alter -> delay -> release
  *
+ * A stage is a global function, so that the verifier looks at each once.
+ *
  * Nothing waits in here: release hands the packet, with its departure time, to
  * sch_fq or to the holder behind a TAP.
  *
@@ -32,13 +34,14 @@
 #include "alter.h"
 #include "release.h"
 
-static __always_inline int emud_holder_gone(const struct emud_packet *p, __u64 now)
+static __always_inline int emud_holder_gone(const struct emud_packet *p,
+					    const struct emud_link *l, __u64 now)
 {
 	struct emud_holder *h;
 
-	if (p->link->release != EMUD_RELEASE_HOLD)
+	if (l->release != EMUD_RELEASE_HOLD)
 		return 0;
-	h = bpf_map_lookup_elem(&emud_holders, &p->direction);
+	h = EMUD_LOOKUP(emud_holders, p->direction);
 	return !h || *(volatile __u64 *)&h->lease_ns < now;
 }
 
@@ -54,62 +57,114 @@ static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now
 /* A link that decides on each packet has to number them. */
 static __always_inline int emud_draws(const struct emud_link *l)
 {
-	return l->loss_model || l->duplicate.probability || l->corrupt.probability ||
-	       (l->flags & EMUD_F_DRAWN) || emud_aqm_draws(l);
+	return l->loss_model || emud_alters(l) || (l->flags & EMUD_F_DRAWN) ||
+	       emud_aqm_draws(l);
+}
+
+/* Why a packet is none of the link's. */
+static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
+						   const struct emud_link *l, __u64 now)
+{
+	if (l->release == EMUD_RELEASE_NONE)
+		return EMUD_PASS_INACTIVE;
+	if (p->is_neighbour && !(l->flags & EMUD_F_NEIGHBOURS))
+		return EMUD_PASS_NEIGHBOUR;
+	if (l->flags & EMUD_F_DOWN)
+		return EMUD_PASS_REASONS;
+	if (emud_ip_only(l) && !p->is_ip)
+		return EMUD_PASS_NOT_IP;
+	if (emud_holder_gone(p, l, now))
+		return EMUD_PASS_NO_HOLDER;
+	return EMUD_PASS_REASONS;
 }
 
 /* The wire ate it: nobody is told. */
-static __always_inline int emud_gone(struct emud_packet *p, __u64 *count)
+static __always_inline int emud_gone(const struct emud_packet *p, __u64 *count)
 {
 	*count += p->segments;
 	return TC_ACT_STOLEN;
 }
 
-static __always_inline int emud_stages(struct emud_packet *p)
+/* False: dropped, and counted. */
+static __always_inline int emud_through_queue(struct __sk_buff *skb,
+					      struct emud_packet *p,
+					      const struct emud_link *l,
+					      struct emud_counters *count)
 {
-	__u64 now = bpf_ktime_get_ns();
 	int verdict;
 
-	emud_parse(p);
-	p->count->packets += p->segments;
-	p->count->bytes += p->wire_len;
-	if (p->segments > 1)
-		p->count->super_packets++;
-	if (p->link->release == EMUD_RELEASE_NONE)
-		return emud_passed(p, EMUD_PASS_INACTIVE);
-	if (p->is_neighbour && !(p->link->flags & EMUD_F_NEIGHBOURS))
-		return emud_passed(p, EMUD_PASS_NEIGHBOUR);
-	if (unlikely(p->link->flags & EMUD_F_DOWN))
-		return emud_gone(p, &p->count->down);
-	if (emud_ip_only(p) && !p->is_ip)
-		return emud_passed(p, EMUD_PASS_NOT_IP);
-	if (emud_holder_gone(p, now))
-		return emud_passed(p, EMUD_PASS_NO_HOLDER);
+	p->sent = p->arrival;
+	if (!l->rate_mult)
+		return 1;
+	verdict = emud_queue(skb, p);
+	if (verdict == EMUD_FULL)
+		count->queue_dropped += p->segments;
+	if (verdict == EMUD_DROP)
+		count->aqm_dropped[l->queueing.aqm & (EMUD_AQMS - 1)] += p->segments;
+	p->mark = verdict == EMUD_MARK;
+	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
+}
 
-	p->arrival = emud_arrival(p->skb, now);
-	if (emud_draws(p->link))
-		emud_number(p);
-	if (unlikely(p->link->flags & EMUD_F_LOSS_BEFORE) && emud_lost(p))
-		return emud_gone(p, &p->count->lost);
-	if (!emud_queue(p))
+/* A link of its own; what p says of a packet has been found out. */
+static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packet *p,
+					const struct emud_link *l,
+					struct emud_counters *count)
+{
+	int before = l->flags & EMUD_F_LOSS_BEFORE, verdict;
+
+	if (emud_draws(l))
+		emud_number(p, count);
+	if (unlikely(before) && emud_lost(p))
+		return emud_gone(p, &count->lost);
+	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
-	if (p->mark && !emud_ecn_mark(p))
-		return emud_passed(p, EMUD_PASS_FAILED);
-	if (likely(!(p->link->flags & EMUD_F_LOSS_BEFORE)) && emud_lost(p))
-		return emud_gone(p, &p->count->lost);
-	emud_alter(p);
+	if (unlikely(p->mark)) {
+		if (!emud_ecn_mark(skb, p))
+			return emud_passed(p, l, count, EMUD_PASS_FAILED);
+		count->marked += p->segments;
+	}
+	if (likely(!before) && l->loss_model && emud_lost(p))
+		return emud_gone(p, &count->lost);
+	if (emud_alters(l))
+		emud_alter(skb, p);
 	emud_delay(p);
-	emud_delay_copy(p);
-	verdict = emud_release(p);
+	if (unlikely(p->copied))
+		emud_delay_copy(p);
+	verdict = emud_release(skb, p);
 	if (!p->passed)
-		emud_count_delay(p);
+		emud_count_delay(p, count);
 	return verdict;
+}
+
+static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet *p)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct emud_counters *count;
+	const struct emud_link *l;
+	enum emud_pass why;
+
+	emud_parse(skb, p);
+	l = emud_link(p);
+	count = emud_counters(p);
+	if (!l || !count)
+		return TC_ACT_UNSPEC;
+	count->packets += p->segments;
+	count->bytes += p->wire_len;
+	if (p->segments > 1)
+		count->super_packets++;
+	why = emud_foreign(p, l, now);
+	if (unlikely(why != EMUD_PASS_REASONS))
+		return emud_passed(p, l, count, why);
+	if (unlikely(l->flags & EMUD_F_DOWN))
+		return emud_gone(p, &count->down);
+	p->arrival = emud_arrival(skb, now);
+	return emud_emulate(skb, p, l, count);
 }
 
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
-	struct emud_packet p = {.skb = skb, .direction = direction};
 	struct emud_control *control;
+	struct emud_packet p = {};
 	__u32 zero = 0;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
@@ -124,14 +179,11 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	control = bpf_map_lookup_elem(&emud_control, &zero);
 	if (!control)
 		return TC_ACT_UNSPEC;
+	p.direction = direction;
 	p.slot = direction * EMUD_GENERATIONS +
 		 (*(volatile __u32 *)&control->generation & (EMUD_GENERATIONS - 1));
-	p.link = bpf_map_lookup_elem(&emud_links, &p.slot);
-	p.state = bpf_map_lookup_elem(&emud_states, &direction);
-	p.count = bpf_map_lookup_elem(&emud_counts, &direction);
-	if (!p.link || !p.state || !p.count)
-		return TC_ACT_UNSPEC;
-	return emud_stages(&p);
+	p.queue = p.path = direction;
+	return emud_stages(skb, &p);
 }
 
 SEC("classifier")

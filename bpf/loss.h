@@ -116,16 +116,16 @@ static __always_inline int emud_pattern_bit(const struct emud_link *l,
 }
 
 /* The models that remember. */
-static __always_inline int emud_lost_by_state(struct emud_packet *p)
+static __always_inline int emud_lost_by_state(const struct emud_packet *p,
+					      const struct emud_link *l,
+					      struct emud_state *s)
 {
 	__u64 move = emud_draw(p, EMUD_FOR_LOSS_STATE);
 	__u64 draw = emud_draw(p, EMUD_FOR_LOSS);
-	const struct emud_link *l = p->link;
 	const struct emud_pattern *bits;
-	struct emud_state *s = p->state;
 	int lost = 0;
 
-	bits = bpf_map_lookup_elem(&emud_patterns, &p->slot);
+	bits = EMUD_LOOKUP(emud_patterns, p->slot);
 	if (!bits)
 		return 0;
 	bpf_spin_lock(&s->lock);
@@ -181,25 +181,33 @@ __noinline __u64 emud_survival(__u64 byte, __u64 bytes)
 
 /* 1 - (1-ber)^bits of one packet and 1 - (1-p)^n of a train of n come out of the
  * same product. */
-static __always_inline int emud_bit_error(struct emud_packet *p)
+static __always_inline int emud_bit_error(const struct emud_packet *p,
+					  const struct emud_link *l)
 {
 	return emud_draw(p, EMUD_FOR_LOSS) >=
-	       emud_survival(p->link->loss_param[0], emud_on_wire(p));
+	       emud_survival(l->loss_param[0], emud_on_wire(p, l));
 }
 
-static __always_inline int emud_lost(struct emud_packet *p)
+__noinline int emud_lost(struct emud_packet *p)
 {
-	const struct emud_link *l = p->link;
+	const struct emud_link *l;
+	struct emud_state *s;
 
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_path_state(p);
+	if (!l || !s)
+		return 0;
 	switch (l->loss_model) {
 	case EMUD_LOSS_NONE:
 		return 0;
 	case EMUD_LOSS_BERNOULLI:
-		return emud_chance(p, &l->loss, &p->state->loss_normal, EMUD_FOR_LOSS);
+		return emud_chance(p, s, &l->loss, &s->loss_normal, EMUD_FOR_LOSS);
 	case EMUD_LOSS_BIT_ERROR:
-		return emud_bit_error(p);
+		return emud_bit_error(p, l);
 	}
-	return emud_lost_by_state(p);
+	return emud_lost_by_state(p, l, s);
 }
 
 #endif

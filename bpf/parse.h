@@ -56,9 +56,10 @@ static __always_inline __u32 emud_ephemeral_out(__u32 ports)
 
 /* GSO and GRO packets are trains of wire packets, each with its own headers.
  * gso_segs is not valid on ingress, gso_size is. */
-static __always_inline void emud_train(struct emud_packet *p, __u32 header_len)
+static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_packet *p,
+				       __u32 header_len)
 {
-	__u32 len = p->skb->len, size = p->skb->gso_size;
+	__u32 len = skb->len, size = skb->gso_size;
 
 	if (likely(!size) || len <= header_len)
 		return;
@@ -69,12 +70,26 @@ static __always_inline void emud_train(struct emud_packet *p, __u32 header_len)
 	p->last_len = p->wire_len - (p->segments - 1) * p->full_len;
 }
 
-static __always_inline void emud_parse_l4(struct emud_packet *p, struct emud_cursor *c,
-					  __u8 proto, __u64 addresses)
+/* What p->l4_proto has at p->l4_off; p->flow is the hash of the addresses as yet.
+ * A global function: it is reached from IPv4 and behind up to four extension
+ * headers of IPv6. */
+__noinline int emud_parse_l4(struct __sk_buff *skb, struct emud_packet *p)
 {
-	__u32 ports = 0, *l4 = emud_at(c, sizeof(*l4));
-	__u32 header_len = c->off + 8;
+	__u32 ports = 0, *l4, header_len;
+	struct emud_cursor c;
+	__u64 addresses;
+	__u8 proto;
 
+	if (!p)
+		return 0;
+	c.data = (void *)(long)skb->data;
+	c.end = (void *)(long)skb->data_end;
+	/* At most four headers of 2 KiB, and what is in front of them. */
+	c.off = p->l4_off & 0x3fff;
+	header_len = c.off + 8;
+	addresses = p->flow;
+	proto = p->l4_proto;
+	l4 = emud_at(&c, sizeof(*l4));
 	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP ||
 	    proto == IPPROTO_DCCP || proto == IPPROTO_UDPLITE) {
 		if (l4)
@@ -87,21 +102,31 @@ static __always_inline void emud_parse_l4(struct emud_packet *p, struct emud_cur
 			p->is_neighbour = 1;
 	}
 	if (proto == IPPROTO_TCP) {
-		struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
+		struct tcphdr *tcp = emud_at(&c, sizeof(*tcp));
 
 		if (tcp)
-			header_len = c->off + tcp->doff * 4;
+			header_len = c.off + tcp->doff * 4;
 	}
-	p->l4_off = c->off;
-	p->l4_proto = proto;
-	emud_train(p, header_len);
+	emud_train(skb, p, header_len);
 	p->flow = emud_absorb(addresses, ((__u64)proto << 32) | ports) | 1;
 	p->service =
 		emud_absorb(addresses, ((__u64)proto << 32) | emud_ephemeral_out(ports)) |
 		1;
+	return 1;
 }
 
-static __always_inline void emud_parse_ip4(struct emud_packet *p, struct emud_cursor *c)
+static __always_inline void emud_is_l4(struct __sk_buff *skb, struct emud_packet *p,
+				       const struct emud_cursor *c, __u8 proto,
+				       __u64 addresses)
+{
+	p->l4_off = c->off;
+	p->l4_proto = proto;
+	p->flow = addresses;
+	emud_parse_l4(skb, p);
+}
+
+static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_packet *p,
+					   struct emud_cursor *c)
 {
 	struct iphdr *ip = emud_at(c, sizeof(*ip));
 	__u64 addresses;
@@ -117,10 +142,11 @@ static __always_inline void emud_parse_ip4(struct emud_packet *p, struct emud_cu
 		return;
 	}
 	c->off += ip->ihl * 4;
-	emud_parse_l4(p, c, proto, addresses);
+	emud_is_l4(skb, p, c, proto, addresses);
 }
 
-static __always_inline void emud_parse_ip6(struct emud_packet *p, struct emud_cursor *c)
+static __always_inline void emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p,
+					   struct emud_cursor *c)
 {
 	struct ipv6hdr *ip = emud_at(c, sizeof(*ip));
 	__u64 addresses = 6, *word;
@@ -151,7 +177,7 @@ static __always_inline void emud_parse_ip6(struct emud_packet *p, struct emud_cu
 		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
 		return;
 	}
-	emud_parse_l4(p, c, proto, addresses);
+	emud_is_l4(skb, p, c, proto, addresses);
 }
 
 static __always_inline void emud_parse_l2(struct emud_cursor *c)
@@ -177,13 +203,19 @@ static __always_inline void emud_parse_l2(struct emud_cursor *c)
 	}
 }
 
-static __always_inline void emud_parse(struct emud_packet *p)
+__noinline int emud_parse(struct __sk_buff *skb, struct emud_packet *p)
 {
-	struct __sk_buff *skb = p->skb;
 	struct emud_cursor c = {.proto = skb->protocol};
+	const struct emud_link *l;
 
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	if (!l)
+		return 0;
 	/* Headers in a fragment (some drivers, tun): bring them in. */
-	if (unlikely(skb->data + EMUD_PULL_LEN > skb->data_end))
+	if (unlikely((void *)(long)skb->data + EMUD_PULL_LEN >
+		     (void *)(long)skb->data_end))
 		bpf_skb_pull_data(skb,
 				  skb->len < EMUD_PULL_LEN ? skb->len : EMUD_PULL_LEN);
 	c.data = (void *)(long)skb->data;
@@ -191,7 +223,7 @@ static __always_inline void emud_parse(struct emud_packet *p)
 
 	p->segments = 1;
 	p->wire_len = skb->len;
-	if (!(p->link->flags & EMUD_F_L3))
+	if (!(l->flags & EMUD_F_L3))
 		emud_parse_l2(&c);
 	if (skb->vlan_present)
 		p->wire_len += sizeof(struct emud_vlan);
@@ -200,11 +232,12 @@ static __always_inline void emud_parse(struct emud_packet *p)
 	p->l3_off = c.off;
 
 	if (likely(c.proto == bpf_htons(ETH_P_IP)))
-		emud_parse_ip4(p, &c);
+		emud_parse_ip4(skb, p, &c);
 	else if (c.proto == bpf_htons(ETH_P_IPV6))
-		emud_parse_ip6(p, &c);
+		emud_parse_ip6(skb, p, &c);
 	else if (c.proto == bpf_htons(ETH_P_ARP))
 		p->is_neighbour = 1;
+	return 1;
 }
 
 #endif

@@ -62,12 +62,13 @@ static __always_inline __u64 emud_framed(const struct emud_link *l, __u32 bytes)
 }
 
 /* All wire packets of it. */
-static __always_inline __u64 emud_on_wire(const struct emud_packet *p)
+static __always_inline __u64 emud_on_wire(const struct emud_packet *p,
+					  const struct emud_link *l)
 {
-	__u64 len = emud_framed(p->link, p->last_len);
+	__u64 len = emud_framed(l, p->last_len);
 
 	if (unlikely(p->segments > 1))
-		len += (p->segments - 1) * emud_framed(p->link, p->full_len);
+		len += (p->segments - 1) * emud_framed(l, p->full_len);
 	return len < EMUD_WIRE_MAX ? len : EMUD_WIRE_MAX;
 }
 
@@ -82,10 +83,10 @@ struct emud_turn {
 
 /* After idleness the clock lags behind by up to the burst: what fits in between
  * is sent at once. */
-static __always_inline struct emud_turn emud_turn(const struct emud_packet *p, __u64 len)
+static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
+						  const struct emud_link *l,
+						  const struct emud_state *s, __u64 len)
 {
-	const struct emud_link *l = p->link;
-	const struct emud_state *s = p->state;
 	struct emud_turn t = {};
 	__u64 work, start = 0;
 
@@ -106,21 +107,21 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p, _
 }
 
 /* Under the lock. */
-static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p, __u64 len,
-						      int capable)
+static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
+						      const struct emud_link *l,
+						      struct emud_state *s,
+						      const struct emud_offer *offer)
 {
-	const struct emud_link *l = p->link;
-	struct emud_state *s = p->state;
 	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
 	enum emud_verdict verdict = EMUD_ADMIT;
-	struct emud_turn t = emud_turn(p, len);
+	struct emud_turn t = emud_turn(p, l, s, offer->len);
 
 	if (l->queue_packets &&
 	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
 		    p->arrival)
 		t.full = 1;
 	if (l->queueing.aqm)
-		verdict = emud_aqm(p, s, t.wait, t.full, capable);
+		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
 	if (verdict == EMUD_DROP)
 		return verdict;
 	if (t.full)
@@ -129,34 +130,32 @@ static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p, __u
 	s->busy_frac = t.busy_frac;
 	emud_ring_push(s, p->direction, n, t.sent);
 	p->sent = t.sent;
-	return capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
+	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* False: dropped, and counted. */
-static __always_inline int emud_queue(struct emud_packet *p)
+/* An enum emud_verdict. */
+__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 {
+	const struct emud_link *l;
 	enum emud_verdict verdict;
-	int capable;
-	__u64 len;
+	struct emud_state *s;
+	struct emud_offer offer;
 
-	p->sent = p->arrival;
-	if (!p->link->rate_mult)
-		return 1;
-	len = emud_on_wire(p);
-	capable = emud_ecn_capable(p);
-	emud_pie_catch_up(p);
+	if (!p)
+		return EMUD_FULL;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s)
+		return EMUD_FULL;
+	offer.len = emud_on_wire(p, l);
+	offer.capable = emud_ecn_capable(skb, p, l);
+	offer.decay = emud_red_decay(l, s, p->arrival);
+	emud_pie_catch_up(l, s, p->arrival);
 
-	bpf_spin_lock(&p->state->lock);
-	verdict = emud_enqueue(p, len, capable);
-	bpf_spin_unlock(&p->state->lock);
-
-	if (verdict == EMUD_FULL)
-		p->count->queue_dropped += p->segments;
-	if (verdict == EMUD_DROP)
-		p->count->aqm_dropped[p->link->queueing.aqm & (EMUD_AQMS - 1)] +=
-			p->segments;
-	p->mark = verdict == EMUD_MARK;
-	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
+	bpf_spin_lock(&s->lock);
+	verdict = emud_enqueue(p, l, s, &offer);
+	bpf_spin_unlock(&s->lock);
+	return verdict;
 }
 
 #endif

@@ -24,99 +24,112 @@
 
 #include "maps.h"
 
-static __always_inline int emud_passed(struct emud_packet *p, enum emud_pass why)
+/* What the helpers below need of the stage that they are part of. */
+struct emud_exit {
+	struct __sk_buff *skb;
+	struct emud_packet *p;
+	const struct emud_link *link;
+	struct emud_counters *count;
+};
+
+static __always_inline int emud_passed(struct emud_packet *p, const struct emud_link *l,
+				       struct emud_counters *count, enum emud_pass why)
 {
-	p->count->passed[why] += p->segments;
+	count->passed[why] += p->segments;
 	p->passed = 1;
 	/* Not on to the mirred filter, which would send it to the ifb. The
 	 * classifier is the last of all others there, so nobody misses it. */
-	return p->link->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
+	return l->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
+}
+
+static __always_inline int emud_pass_by(const struct emud_exit *e, enum emud_pass why)
+{
+	return emud_passed(e->p, e->link, e->count, why);
 }
 
 /* A shared packet (pktgen without !SHARED) crashes pskb_expand_head() when it
  * is cloned and changed: only a packet with a socket may come here. */
-static __always_inline int emud_by_clone(struct emud_packet *p, __u32 ifindex)
+static __always_inline int emud_by_clone(const struct emud_exit *e, __u32 ifindex)
 {
-	struct __sk_buff *skb = p->skb;
-
-	if (bpf_clone_redirect(skb, ifindex, 0) < 0)
-		p->count->passed[EMUD_PASS_FAILED] += p->segments;
+	if (bpf_clone_redirect(e->skb, ifindex, 0) < 0)
+		e->count->passed[EMUD_PASS_FAILED] += e->p->segments;
 	return TC_ACT_STOLEN;
 }
 
-static __always_inline void emud_send_copy(struct emud_packet *p, __u32 ifindex,
+static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifindex,
 					   __u64 flags)
 {
-	if (bpf_clone_redirect(p->skb, ifindex, flags) < 0)
-		p->count->unaltered += p->segments;
+	if (bpf_clone_redirect(e->skb, ifindex, flags) < 0)
+		e->count->unaltered += e->p->segments;
 	else
-		p->count->duplicated += p->segments;
+		e->count->duplicated += e->p->segments;
 }
 
 /* Where the stamp says when: known by its tc_index if it comes by again. */
-static __always_inline void emud_copy_by_stamp(struct emud_packet *p, __u32 ifindex,
+static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 ifindex,
 					       __u64 flags)
 {
-	struct __sk_buff *skb = p->skb;
+	struct __sk_buff *skb = e->skb;
 
-	if (likely(!p->copied))
+	if (likely(!e->p->copied))
 		return;
-	bpf_skb_set_tstamp(skb, p->copy_departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	bpf_skb_set_tstamp(skb, e->p->copy_departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
 	skb->tc_index = EMUD_TC_INDEX;
-	emud_send_copy(p, ifindex, flags);
+	emud_send_copy(e, ifindex, flags);
 	skb->tc_index = 0;
-	bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	bpf_skb_set_tstamp(skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
-static __always_inline int emud_release_stamp(struct emud_packet *p)
+static __always_inline int emud_release_stamp(const struct emud_exit *e)
 {
-	struct __sk_buff *skb = p->skb;
+	struct __sk_buff *skb = e->skb;
+	struct emud_packet *p = e->p;
 
 	/* fq would dissect the packet for a hash: 968 instructions a packet. */
 	bpf_set_hash(skb, p->flow);
 	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
 		/* The redirect of a copy would clear such a stamp. */
-		p->count->unaltered += p->copied ? p->segments : 0;
+		e->count->unaltered += p->copied ? p->segments : 0;
 		skb->tstamp = p->departure;
 		return TC_ACT_UNSPEC;
 	}
-	emud_copy_by_stamp(p, skb->ifindex, 0);
-	if (!skb->sk || !(p->link->flags & EMUD_F_CLONE))
+	emud_copy_by_stamp(e, skb->ifindex, 0);
+	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
-	return emud_by_clone(p, skb->ifindex);
+	return emud_by_clone(e, skb->ifindex);
 }
 
 /* ifb wants a MAC header, which a device without one does not give. */
-static __always_inline int emud_push_mac(struct emud_packet *p)
+static __always_inline int emud_push_mac(struct __sk_buff *skb)
 {
-	struct ethhdr eth = {.h_proto = p->skb->protocol};
+	struct ethhdr eth = {.h_proto = skb->protocol};
 
-	return bpf_skb_change_head(p->skb, sizeof(eth), 0) ||
-	       bpf_skb_store_bytes(p->skb, 0, &eth, sizeof(eth), 0);
+	return bpf_skb_change_head(skb, sizeof(eth), 0) ||
+	       bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0);
 }
 
 /* What fq on the ifb needs; else why the packet has to pass untouched. */
-static __always_inline enum emud_pass emud_stamp_for_ifb(struct emud_packet *p)
+static __always_inline enum emud_pass emud_stamp_for_ifb(const struct emud_exit *e)
 {
-	if (bpf_skb_set_tstamp(p->skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
+	if (bpf_skb_set_tstamp(e->skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		return EMUD_PASS_NOT_IP;
-	bpf_set_hash(p->skb, p->flow);
-	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
+	bpf_set_hash(e->skb, e->p->flow);
+	if ((e->link->flags & EMUD_F_L3) && emud_push_mac(e->skb))
 		return EMUD_PASS_FAILED;
 	return EMUD_PASS_REASONS;
 }
 
-static __always_inline int emud_release_ifb(struct emud_packet *p)
+static __always_inline int emud_release_ifb(const struct emud_exit *e)
 {
-	enum emud_pass why = emud_stamp_for_ifb(p);
+	enum emud_pass why = emud_stamp_for_ifb(e);
 
 	if (why != EMUD_PASS_REASONS)
-		return emud_passed(p, why);
-	emud_copy_by_stamp(p, p->link->ifindex, 0);
-	if (p->skb->sk)
-		return emud_by_clone(p, p->link->ifindex);
-	return bpf_redirect(p->link->ifindex, 0);
+		return emud_pass_by(e, why);
+	emud_copy_by_stamp(e, e->link->ifindex, 0);
+	if (e->skb->sk)
+		return emud_by_clone(e, e->link->ifindex);
+	return bpf_redirect(e->link->ifindex, 0);
 }
 
 /*
@@ -126,78 +139,85 @@ static __always_inline int emud_release_ifb(struct emud_packet *p)
  * emud_orphan has taken off before. A copy can reach the ifb by that filter
  * only: it comes in at the device once more, with its stamp.
  */
-static __always_inline int emud_release_mirred(struct emud_packet *p)
+static __always_inline int emud_release_mirred(const struct emud_exit *e)
 {
-	enum emud_pass why = emud_stamp_for_ifb(p);
+	enum emud_pass why = emud_stamp_for_ifb(e);
 
 	if (why != EMUD_PASS_REASONS)
-		return emud_passed(p, why);
+		return emud_pass_by(e, why);
 	/* Such a device would take the MAC header off again. */
-	if (p->link->flags & EMUD_F_L3)
-		p->count->unaltered += p->copied ? p->segments : 0;
+	if (e->link->flags & EMUD_F_L3)
+		e->count->unaltered += e->p->copied ? e->p->segments : 0;
 	else
-		emud_copy_by_stamp(p, p->skb->ifindex, BPF_F_INGRESS);
+		emud_copy_by_stamp(e, e->skb->ifindex, BPF_F_INGRESS);
 	return TC_ACT_UNSPEC;
 }
 
 /* These leave by an IP-only stamp. */
-static __always_inline int emud_ip_only(const struct emud_packet *p)
+static __always_inline int emud_ip_only(const struct emud_link *l)
 {
-	return p->link->release == EMUD_RELEASE_IFB ||
-	       p->link->release == EMUD_RELEASE_MIRRED;
+	return l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_MIRRED;
 }
 
 /* The header is in front already. */
-static __always_inline void emud_copy_by_header(struct emud_packet *p)
+static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 {
 	const __u32 at = offsetof(struct emud_hold_hdr, departure_ns);
 	__u64 departure;
 
-	if (likely(!p->copied))
+	if (likely(!e->p->copied))
 		return;
-	departure = p->copy_departure;
-	bpf_skb_store_bytes(p->skb, at, &departure, sizeof(departure), 0);
-	emud_send_copy(p, p->link->ifindex, 0);
-	departure = p->departure;
-	bpf_skb_store_bytes(p->skb, at, &departure, sizeof(departure), 0);
+	departure = e->p->copy_departure;
+	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
+	emud_send_copy(e, e->link->ifindex, 0);
+	departure = e->p->departure;
+	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
 }
 
-static __always_inline int emud_release_hold(struct emud_packet *p)
+static __always_inline int emud_release_hold(const struct emud_exit *e)
 {
-	struct __sk_buff *skb = p->skb;
+	struct __sk_buff *skb = e->skb;
 	struct emud_hold_hdr hdr = {
-		.departure_ns = p->departure,
-		.magic = p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
+		.departure_ns = e->p->departure,
+		.magic = e->p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
 	};
 
 	if (skb->vlan_present) {
 		hdr.vlan_tci = skb->vlan_tci;
 		hdr.vlan_proto = skb->vlan_proto;
 		if (bpf_skb_vlan_pop(skb))
-			return emud_passed(p, EMUD_PASS_FAILED);
+			return emud_pass_by(e, EMUD_PASS_FAILED);
 	}
-	if ((p->link->flags & EMUD_F_L3) && emud_push_mac(p))
-		return emud_passed(p, EMUD_PASS_FAILED);
+	if ((e->link->flags & EMUD_F_L3) && emud_push_mac(skb))
+		return emud_pass_by(e, EMUD_PASS_FAILED);
 	if (bpf_skb_change_head(skb, sizeof(hdr), 0) ||
 	    bpf_skb_store_bytes(skb, 0, &hdr, sizeof(hdr), 0))
-		return emud_passed(p, EMUD_PASS_FAILED);
-	emud_copy_by_header(p);
-	return bpf_redirect(p->link->ifindex, 0);
+		return emud_pass_by(e, EMUD_PASS_FAILED);
+	emud_copy_by_header(e);
+	return bpf_redirect(e->link->ifindex, 0);
 }
 
-static __always_inline int emud_release(struct emud_packet *p)
+__noinline int emud_release(struct __sk_buff *skb, struct emud_packet *p)
 {
-	switch (p->link->release) {
+	struct emud_exit e = {.skb = skb, .p = p};
+
+	if (!p)
+		return TC_ACT_UNSPEC;
+	e.link = emud_link(p);
+	e.count = emud_counters(p);
+	if (!e.link || !e.count)
+		return TC_ACT_UNSPEC;
+	switch (e.link->release) {
 	case EMUD_RELEASE_STAMP:
-		return emud_release_stamp(p);
+		return emud_release_stamp(&e);
 	case EMUD_RELEASE_IFB:
-		return emud_release_ifb(p);
+		return emud_release_ifb(&e);
 	case EMUD_RELEASE_MIRRED:
-		return emud_release_mirred(p);
+		return emud_release_mirred(&e);
 	case EMUD_RELEASE_HOLD:
-		return emud_release_hold(p);
+		return emud_release_hold(&e);
 	}
-	return emud_passed(p, EMUD_PASS_INACTIVE);
+	return emud_pass_by(&e, EMUD_PASS_INACTIVE);
 }
 
 #endif

@@ -80,7 +80,7 @@ struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS][EMUD_FLOW
 
 /* Which of its kind this flow is. A full set gives up the entry of the least
  * flows, whose next flow then counts from 0 again. Under the lock. */
-static __always_inline __u64 emud_ordinal(struct emud_packet *p)
+static __always_inline __u64 emud_ordinal(const struct emud_packet *p)
 {
 	struct emud_service *set =
 		emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, p->service);
@@ -98,76 +98,83 @@ static __always_inline __u64 emud_ordinal(struct emud_packet *p)
 	return 0;
 }
 
-static __always_inline struct emud_flow *emud_find_flow(struct emud_packet *p,
-							struct emud_flow *set)
-{
-	__u32 i;
-
-	for (i = 0; i < EMUD_FLOW_WAYS; i++)
-		if (set[i].key == p->flow)
-			return &set[i];
-	return NULL;
-}
-
 /* The first packet of a flow: rare, so the lock is no matter. The key is
  * written last, for those who read without it. */
-static __always_inline struct emud_flow *emud_new_flow(struct emud_packet *p,
-						       struct emud_flow *set)
+static __always_inline __u32 emud_new_flow(const struct emud_packet *p,
+					   const struct emud_link *l,
+					   struct emud_state *s, struct emud_flow *set)
 {
 	struct emud_flow *f, *victim = set;
-	__u64 forgotten = 0;
-	__u32 i;
+	__u32 i, way = 0;
 
-	bpf_spin_lock(&p->state->lock);
+	bpf_spin_lock(&s->lock);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
 		f = &set[i];
-		if (f->key == p->flow)
-			goto out;
-		if (f->seen < victim->seen)
+		if (f->key == p->flow) {
+			bpf_spin_unlock(&s->lock);
+			return i;
+		}
+		if (f->seen < victim->seen) {
 			victim = f;
+			way = i;
+		}
 	}
 	f = victim;
-	forgotten = f->key;
-	f->id = emud_mix(p->link->seed ^
-			 emud_mix(p->service + emud_ordinal(p) * EMUD_GOLDEN));
+	i = f->key ? way + EMUD_FLOW_WAYS : way;
+	f->id = emud_mix(l->seed ^ emud_mix(p->service + emud_ordinal(p) * EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
 	f->delayed = 0;
 	f->reordered = 0;
 	f->key = p->flow;
-out:
-	bpf_spin_unlock(&p->state->lock);
-	if (forgotten)
-		p->count->flows_forgotten++;
-	return f;
+	bpf_spin_unlock(&s->lock);
+	return i;
 }
 
-/* The same flow, at an offset that the verifier does not know: it would look at
- * all that follows once for each way (68,000 instructions, 49,000 like this).
- * The multiplication is a division by the size, which is slow. */
-static __always_inline struct emud_flow *
-emud_one_flow(const struct emud_packet *p, struct emud_flow *set, struct emud_flow *f)
+/* In which way of its set a flow is; EMUD_FLOW_WAYS more if another one had to
+ * go for it. A global function: to the verifier a place in the table is then any
+ * number, and not each of eight with what led to it. */
+__noinline __u32 emud_flow_way(struct emud_packet *p)
 {
-	__u64 any = p->flow;
-	__u64 way = ((__u64)f - (__u64)set) * (65536 / sizeof(*f) + 1) >> 16;
+	const struct emud_link *l;
+	struct emud_state *s;
+	struct emud_flow *set;
+	__u32 i;
 
-	way ^= any;
-	asm volatile("" : "+r"(way));
-	return &set[(way ^ any) & (EMUD_FLOW_WAYS - 1)];
+	if (!p)
+		return 0;
+	set = emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
+	for (i = 0; i < EMUD_FLOW_WAYS; i++)
+		if (set[i].key == p->flow)
+			return i;
+	l = emud_link(p);
+	/* One lock for all flows of a direction. */
+	s = EMUD_LOOKUP(emud_states, p->direction);
+	if (!l || !s)
+		return 0;
+	return emud_new_flow(p, l, s, set);
 }
 
-/* Number the packet within its flow; every draw on it starts from there. */
-static __always_inline void emud_number(struct emud_packet *p)
+static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
 {
 	struct emud_flow *set =
 		emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
-	struct emud_flow *f = emud_find_flow(p, set);
 
-	if (unlikely(!f))
-		f = emud_new_flow(p, set);
-	f = emud_one_flow(p, set, f);
+	return &set[emud_bound(p->known, EMUD_FLOW_WAYS)];
+}
+
+/* Number the packet within its flow; every draw on it starts from there. */
+static __always_inline void emud_number(struct emud_packet *p,
+					struct emud_counters *count)
+{
+	struct emud_flow *f;
+
+	p->known = emud_flow_way(p);
+	if (unlikely(p->known >= EMUD_FLOW_WAYS))
+		count->flows_forgotten++;
+	f = emud_flow(p);
 	f->seen = p->arrival;
-	p->known = f;
+	p->numbered = 1;
 	p->draw = f->id + __sync_fetch_and_add(&f->packets, 1) * EMUD_GOLDEN;
 }
 
@@ -205,8 +212,8 @@ static __always_inline __u32 emud_log2(__u64 x)
 }
 
 /* A random u64 to a standard normal value, Q8.24: bit 63 is the sign, the low
- * half the tail probability. */
-static __always_inline __s64 emud_normal(__u64 random)
+ * half the tail probability. A global function, for the ways through emud_log2(). */
+__noinline __s64 emud_normal(__u64 random)
 {
 	__u64 tail = (random & 0xffffffff) | 1;
 	__u32 octave = emud_log2(tail) & (EMUD_NORMAL_OCTAVES - 1);
