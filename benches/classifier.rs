@@ -10,7 +10,7 @@ use aya::programs::{TestRun, TestRunOptions};
 use criterion::{Criterion, criterion_group, criterion_main};
 use emud::abi;
 use emud::link::compile::{Place, compile};
-use emud::link::datapath::{Loaded, Program};
+use emud::link::datapath::{Loaded, Program, Sizes};
 use emud::profile::{Delay, Distribution, Jitter, Link, Reorder};
 
 /// Runs in one system call.
@@ -75,7 +75,7 @@ fn links() -> Vec<(&'static str, Link)> {
 fn classifier(c: &mut Criterion) {
     let frame = frame();
     for (name, link) in links() {
-        let mut loaded = Loaded::load().expect("load the classifier (root?)");
+        let mut loaded = Loaded::load(&Sizes::default()).expect("load the classifier (root?)");
         let mut maps = loaded.maps().unwrap();
         maps.init(1, 0).unwrap();
         let place = Place {
@@ -86,6 +86,7 @@ fn classifier(c: &mut Criterion) {
         let mut compiled = compile(&link, 1, abi::EMUD_UP, 0, place).unwrap();
         // The test run has a socket and no device to clone to.
         compiled.link.flags &= !abi::EMUD_F_CLONE;
+        let compiled = [compiled];
         maps.apply([&compiled, &compiled]).unwrap();
         let program = loaded.program(Program::Egress).unwrap();
         c.bench_function(name, |b| {

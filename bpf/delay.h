@@ -91,8 +91,9 @@ static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
 	return z;
 }
 
-static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
-					   const struct emud_link *l)
+/* As the link says. */
+static __always_inline __u64 emud_own_delay(const struct emud_packet *p,
+					    const struct emud_link *l)
 {
 	const struct emud_table *t;
 
@@ -104,6 +105,23 @@ static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
 	if (l->flags & EMUD_F_PER_PACKET)
 		return emud_table_at(t, emud_own_normal(p, l));
 	return emud_table_at(t, emud_process(l, p->sent));
+}
+
+/* Another mean, another deviation from it; delays are at most 2^42 ns. */
+static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
+					   const struct emud_link *l)
+{
+	__u64 mean = l->delay_ns, own = emud_own_delay(p, l);
+	__s64 off = own - mean;
+
+	if (likely(!(p->over.set & (EMUD_SET_DELAY | EMUD_SET_JITTER))))
+		return own;
+	if (p->over.set & EMUD_SET_JITTER)
+		off = (off * p->over.jitter) >> EMUD_JITTER_SHIFT;
+	if (p->over.set & EMUD_SET_DELAY)
+		mean = p->over.delay_ns;
+	off += mean;
+	return off > 0 ? off : 0;
 }
 
 /* Compare and exchange in place of the lock: a link without a rate takes no

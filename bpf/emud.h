@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 2
+#define EMUD_ABI 3
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -26,6 +26,10 @@
 #define EMUD_TC_INDEX 0xe3d1
 /* skb->tc_index of a clone made only to lose the socket: it is yet to be emulated. */
 #define EMUD_TC_INDEX_CLONE 0xe3d2
+
+/* Links of a profile: its own, number 0, and named ones, which rules and phases
+ * refer to. A link has EMUD_SLOTS slots, one a direction and generation. */
+#define EMUD_LINKS_MAX 64
 
 /* A stamp further in the future than this is not a departure time (a receive
  * time in CLOCK_REALTIME, for one); sch_fq's default horizon is the same. */
@@ -221,6 +225,27 @@ struct emud_link {
 	struct emud_queueing queueing;
 };
 _Static_assert(sizeof(struct emud_link) == 400, "shared with Rust");
+
+/* What stands in place of a link's own figures. */
+enum emud_set {
+	EMUD_SET_RATE = 1 << 0,
+	EMUD_SET_DELAY = 1 << 1,
+	EMUD_SET_JITTER = 1 << 2,
+	EMUD_SET_LOSS = 1 << 3,
+};
+#define EMUD_JITTER_SHIFT 20
+
+/* Figures of one packet, from its pair of addresses or from the row of a trace. */
+struct emud_overlay {
+	__u64 rate_mult; /* as emud_link's */
+	__u64 delay_ns; /* mean; the link's delays vary about it as about their own */
+	__u64 loss; /* bound of a random u64; in place of any model */
+	__u32 rate_shift;
+	__u32 jitter; /* how far, times 2^EMUD_JITTER_SHIFT; at most 1 */
+	__u32 set; /* enum emud_set */
+	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_overlay) == 40, "shared with Rust");
 
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {

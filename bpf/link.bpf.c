@@ -55,9 +55,10 @@ static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now
 }
 
 /* A link that decides on each packet has to number them. */
-static __always_inline int emud_draws(const struct emud_link *l)
+static __always_inline int emud_draws(const struct emud_packet *p,
+				      const struct emud_link *l)
 {
-	return l->loss_model || emud_alters(l) || (l->flags & EMUD_F_DRAWN) ||
+	return emud_loses(p, l) || emud_alters(l) || (l->flags & EMUD_F_DRAWN) ||
 	       emud_aqm_draws(l);
 }
 
@@ -94,7 +95,7 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	int verdict;
 
 	p->sent = p->arrival;
-	if (!l->rate_mult)
+	if (!emud_rate_mult(p, l))
 		return 1;
 	verdict = emud_queue(skb, p);
 	if (verdict == EMUD_FULL)
@@ -112,9 +113,9 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 {
 	int before = l->flags & EMUD_F_LOSS_BEFORE, verdict;
 
-	if (emud_draws(l))
+	if (emud_draws(p, l))
 		emud_number(p, count);
-	if (unlikely(before) && emud_lost(p))
+	if (unlikely(before) && emud_loses(p, l) && emud_lost(p))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
@@ -123,7 +124,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 			return emud_passed(p, l, count, EMUD_PASS_FAILED);
 		count->marked += p->segments;
 	}
-	if (likely(!before) && l->loss_model && emud_lost(p))
+	if (likely(!before) && emud_loses(p, l) && emud_lost(p))
 		return emud_gone(p, &count->lost);
 	if (emud_alters(l))
 		emud_alter(skb, p);
@@ -180,8 +181,9 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (!control)
 		return TC_ACT_UNSPEC;
 	p.direction = direction;
-	p.slot = direction * EMUD_GENERATIONS +
+	p.base = direction * EMUD_GENERATIONS +
 		 (*(volatile __u32 *)&control->generation & (EMUD_GENERATIONS - 1));
+	p.slot = p.base;
 	p.queue = p.path = direction;
 	return emud_stages(skb, &p);
 }

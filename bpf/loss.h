@@ -188,6 +188,12 @@ static __always_inline int emud_bit_error(const struct emud_packet *p,
 	       emud_survival(l->loss_param[0], emud_on_wire(p, l));
 }
 
+static __always_inline int emud_loses(const struct emud_packet *p,
+				      const struct emud_link *l)
+{
+	return p->over.set & EMUD_SET_LOSS ? p->over.loss != 0 : l->loss_model;
+}
+
 __noinline int emud_lost(struct emud_packet *p)
 {
 	const struct emud_link *l;
@@ -199,6 +205,8 @@ __noinline int emud_lost(struct emud_packet *p)
 	s = emud_path_state(p);
 	if (!l || !s)
 		return 0;
+	if (p->over.set & EMUD_SET_LOSS)
+		return emud_draw(p, EMUD_FOR_LOSS) < p->over.loss;
 	switch (l->loss_model) {
 	case EMUD_LOSS_NONE:
 		return 0;

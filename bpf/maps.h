@@ -30,6 +30,7 @@
 		index_ &((len)-1);                               \
 	})
 
+/* Lengths are those for a profile without named links: the loader has the real ones. */
 #define EMUD_MAP(name_, type_, len_, value_)        \
 	struct {                                    \
 		__uint(type, BPF_MAP_TYPE_##type_); \
@@ -54,9 +55,12 @@ EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
  * here would come out of a stage as a plain number. */
 struct emud_packet {
 	__u32 direction;
+	__u32 base; /* slot of link number 0: direction and generation */
 	__u32 slot; /* of link and table */
+	__u32 number; /* of the link; of the counters */
 	__u32 queue; /* of the state that has the queue */
 	__u32 path; /* of the state that has all else */
+	struct emud_overlay over; /* what is not as the link says */
 
 	/* parse */
 	__u64 flow; /* hash of the 5-tuple */
@@ -87,7 +91,7 @@ struct emud_packet {
 	__u64 departure;
 	__u64 copy_departure;
 };
-_Static_assert(sizeof(struct emud_packet) == 112, "no byte of it may be padding");
+_Static_assert(sizeof(struct emud_packet) == 160, "no byte of it may be padding");
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \
@@ -98,6 +102,24 @@ _Static_assert(sizeof(struct emud_packet) == 112, "no byte of it may be padding"
 static __always_inline const struct emud_link *emud_link(const struct emud_packet *p)
 {
 	return EMUD_LOOKUP(emud_links, p->slot);
+}
+
+/* Of a link's number. */
+static __always_inline __u32 emud_slot(const struct emud_packet *p, __u32 number)
+{
+	return number * EMUD_SLOTS + p->base;
+}
+
+static __always_inline __u64 emud_rate_mult(const struct emud_packet *p,
+					    const struct emud_link *l)
+{
+	return p->over.set & EMUD_SET_RATE ? p->over.rate_mult : l->rate_mult;
+}
+
+static __always_inline __u32 emud_rate_shift(const struct emud_packet *p,
+					     const struct emud_link *l)
+{
+	return (p->over.set & EMUD_SET_RATE ? p->over.rate_shift : l->rate_shift) & 63;
 }
 
 static __always_inline struct emud_state *emud_queue_state(const struct emud_packet *p)
@@ -112,7 +134,7 @@ static __always_inline struct emud_state *emud_path_state(const struct emud_pack
 
 static __always_inline struct emud_counters *emud_counters(const struct emud_packet *p)
 {
-	return EMUD_LOOKUP(emud_counts, p->direction);
+	return EMUD_LOOKUP(emud_counts, p->number * EMUD_DIRECTIONS + p->direction);
 }
 
 #endif

@@ -87,19 +87,20 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 						  const struct emud_link *l,
 						  const struct emud_state *s, __u64 len)
 {
+	__u32 shift = emud_rate_shift(p, l);
 	struct emud_turn t = {};
 	__u64 work, start = 0;
 
 	if (p->arrival > l->queueing.burst_ns)
 		start = p->arrival - l->queueing.burst_ns;
-	work = len * l->rate_mult;
+	work = len * emud_rate_mult(p, l);
 	if (s->busy_until >= start) {
 		start = s->busy_until;
 		/* a fraction of another rate's is less than a ns, too */
-		work += s->busy_frac & ((1ULL << (l->rate_shift & 63)) - 1);
+		work += s->busy_frac & ((1ULL << shift) - 1);
 	}
-	t.busy_until = start + (work >> (l->rate_shift & 63));
-	t.busy_frac = work & ((1ULL << (l->rate_shift & 63)) - 1);
+	t.busy_until = start + (work >> shift);
+	t.busy_frac = work & ((1ULL << shift) - 1);
 	t.wait = start > p->arrival ? start - p->arrival : 0;
 	t.sent = t.busy_until > p->arrival ? t.busy_until : p->arrival;
 	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > l->queue_busy_ns;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::engine::fq;
 use crate::engine::hold;
-use crate::link::datapath::{Loaded, Program};
+use crate::link::datapath::{Loaded, Program, Sizes};
 use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
 
 /// One feature.
@@ -56,7 +56,9 @@ pub fn examine() -> Examination {
     let bpf = check(
         "classifier",
         "load emud's BPF programs",
-        Loaded::load().map(drop).map_err(|e| e.to_string()),
+        Loaded::load(&Sizes::default())
+            .map(drop)
+            .map_err(|e| e.to_string()),
         "emud needs Linux 5.18 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF",
     );
     let clsact = check(
@@ -177,7 +179,8 @@ fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
 }
 
 fn attach_trial() -> Result<(), String> {
-    let loaded = Loaded::load_only(&[Program::Egress]).map_err(|e| e.to_string())?;
+    let loaded =
+        Loaded::load_only(&[Program::Egress], &Sizes::default()).map_err(|e| e.to_string())?;
     let program = loaded
         .program_fd(Program::Egress)
         .map_err(|e| e.to_string())?;

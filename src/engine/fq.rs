@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::abi;
 use crate::doctor::in_namespace;
 use crate::link::compile::{Compiled, Place, compile};
-use crate::link::datapath::{Loaded, Program};
+use crate::link::datapath::{Loaded, Program, Sizes};
 use crate::link::queueing::wire_bytes;
 use crate::netlink::{
     BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
@@ -38,17 +38,15 @@ const PROBE_WAIT: Duration = Duration::from_millis(200);
 /// Debian's kernels refuse 32768.
 const IFB_TXQLEN: u32 = 16_384;
 
-/// fq sized for a link, so that it never drops: the queue limit is emud's.
-pub fn options(link: &Compiled) -> FqOptions {
-    let delay_s = longest_delay_ns(link) as f64 / 1e9;
-    let (queue_s, packets_per_s) = match byte_s(&link.link) {
-        Some(byte_s) => (queue_s(&link.link, byte_s), 1.0 / (byte_s * FRAME_MIN)),
-        None => (0.0, PACKETS_PER_S_MAX),
-    };
-    let held = (delay_s + queue_s) * packets_per_s.min(PACKETS_PER_S_MAX);
+/// fq sized for the links of a direction, so that it never drops: the queue limit is emud's.
+pub fn options(links: &[Compiled]) -> FqOptions {
+    let (held, longest_s) = (links.iter().map(holds))
+        .fold((0.0, 0.0f64), |(all, longest), (held, longest_s)| {
+            (all + held, longest.max(longest_s))
+        });
     let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
     // The arrival itself may lie a stamp's horizon ahead.
-    let horizon_s = delay_s + queue_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
+    let horizon_s = longest_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
     FqOptions {
         limit,
         flow_limit: limit,
@@ -59,6 +57,17 @@ pub fn options(link: &Compiled) -> FqOptions {
         buckets_log: None,
         pacing: Some(false),
     }
+}
+
+/// How many packets of a link may wait, and for how long, s.
+fn holds(link: &Compiled) -> (f64, f64) {
+    let delay_s = longest_delay_ns(link) as f64 / 1e9;
+    let (queue_s, packets_per_s) = match byte_s(&link.link) {
+        Some(byte_s) => (queue_s(&link.link, byte_s), 1.0 / (byte_s * FRAME_MIN)),
+        None => (0.0, PACKETS_PER_S_MAX),
+    };
+    let longest_s = delay_s + queue_s;
+    (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
 }
 
 fn longest_delay_ns(c: &Compiled) -> u64 {
@@ -203,7 +212,7 @@ const PROBE_FQ: FqOptions = FqOptions {
 /// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
     let program = Program::Ingress;
-    let mut loaded = Loaded::load_only(&[program]).map_err(text)?;
+    let mut loaded = Loaded::load_only(&[program], &Sizes::default()).map_err(text)?;
     let mut maps = loaded.maps().map_err(text)?;
     let lo = nl.link("lo").map_err(text)?.index;
     nl.set_up(lo, true).map_err(text)?;
@@ -214,6 +223,7 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
         l3: false,
     };
     let link = compile(&profile::Link::default(), 0, abi::EMUD_DOWN, 0, place).map_err(text)?;
+    let link = [link];
     maps.apply([&link, &link]).map_err(text)?;
     let filter = BpfFilter {
         hook: Hook::Ingress,

@@ -15,8 +15,8 @@ use rustix::thread::{CapabilitySet, capabilities};
 use crate::abi;
 use crate::engine::fq;
 use crate::engine::hold::{self, Direction, Tap};
-use crate::link::compile::{Compiled, Place, compile};
-use crate::link::datapath::{Loaded, Maps, Program};
+use crate::link::compile::{Compiled, Place, compile, of_number};
+use crate::link::datapath::{Loaded, Maps, Program, Sizes};
 use crate::link::plan::{place_of, plan};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
@@ -146,7 +146,7 @@ impl Session {
             });
         }
         let saved = plan(&mut nl, &link, request)?;
-        let mut loaded = Loaded::load()?;
+        let mut loaded = Loaded::load(&Sizes::of(&request.profile))?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         let session = Self {
@@ -345,7 +345,7 @@ impl Session {
         Ok(self.loaded.program_id(Program::Egress)?)
     }
 
-    fn compile_both(&self) -> Result<[Compiled; 2], LinkError> {
+    fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {
         let release = |direction: u32| match (self.saved.engine, direction) {
             // Its program is there as long as this process is, but no packet meets it.
             _ if !self.saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
@@ -366,18 +366,19 @@ impl Session {
     }
 }
 
-/// A direction of the profile as it is attached.
+/// The links of a direction as they are attached, by number.
 pub(super) fn compile_direction(
     profile: &Profile,
     saved: &Saved,
     direction: u32,
     place: Place,
-) -> Result<Compiled, LinkError> {
-    let link = profile.direction(direction);
-    compile(link, saved.seed, direction, saved.epoch_ns, place).map_err(|source| {
-        LinkError::Spread {
+) -> Result<Vec<Compiled>, LinkError> {
+    let one = |(number, link)| {
+        let seed = of_number(saved.seed, number);
+        compile(link, seed, direction, saved.epoch_ns, place).map_err(|source| LinkError::Spread {
             direction: direction_name(direction),
             source,
-        }
-    })
+        })
+    };
+    (0..).zip(profile.links_of(direction)).map(one).collect()
 }

@@ -41,7 +41,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
             });
         }
     }
-    let compile = |maps: &Maps, direction: u32| -> Result<Compiled, LinkError> {
+    let compile = |maps: &Maps, direction: u32| -> Result<Vec<Compiled>, LinkError> {
         let now = maps.link(direction)?;
         let place = Place {
             release: now.release,
@@ -73,7 +73,7 @@ fn resize_fq(
     nl: &mut Netlink,
     link: &Link,
     saved: &Saved,
-    both: &[Compiled; 2],
+    both: &[Vec<Compiled>; 2],
 ) -> Result<(), LinkError> {
     for direction in DIRECTIONS
         .into_iter()

@@ -114,6 +114,11 @@ pub(super) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// The seed of a link: two of a profile decide independently.
+pub fn of_number(seed: u64, number: u64) -> u64 {
+    seed ^ mix(number)
+}
+
 /// A probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
 pub(super) fn probability(p: f64) -> u64 {
     (p * 2f64.powi(64)) as u64

@@ -12,6 +12,7 @@ use crate::abi;
 use crate::link::compile::Compiled;
 use crate::link::record::Record;
 use crate::link::shapes;
+use crate::profile::Profile;
 
 /// Why the classifier could not be loaded, found, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,28 @@ impl Program {
     }
 }
 
+/// How long the maps are made that depend on the profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// The profile's own and the named ones.
+    pub links: u32,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { links: 1 }
+    }
+}
+
+impl Sizes {
+    /// For a profile and what `emud set` may make of it.
+    pub fn of(profile: &Profile) -> Self {
+        Self {
+            links: 1 + profile.links.len() as u32,
+        }
+    }
+}
+
 /// The programs and maps of one attached (or about to be attached) emud.
 pub struct Loaded {
     bpf: Ebpf,
@@ -85,20 +108,25 @@ impl Loaded {
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier refuses a program.
-    pub fn load() -> Result<Self, DatapathError> {
+    pub fn load(sizes: &Sizes) -> Result<Self, DatapathError> {
         use Program::{Egress, Ingress, Orphan, TapDown, TapUp};
-        Self::load_only(&[Egress, Ingress, TapUp, TapDown, Orphan])
+        Self::load_only(&[Egress, Ingress, TapUp, TapDown, Orphan], sizes)
     }
 
     /// Loads the object with some of its programs: verifying takes most of the time.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn load_only(programs: &[Program]) -> Result<Self, DatapathError> {
+    pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let mut bpf = EbpfLoader::new()
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
+            .map_max_entries("emud_links", sizes.links * abi::EMUD_SLOTS)
+            .map_max_entries("emud_tables", sizes.links * abi::EMUD_SLOTS)
+            .map_max_entries("emud_patterns", sizes.links * abi::EMUD_SLOTS)
+            .map_max_entries("emud_states", sizes.links * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_counts", sizes.links * abi::EMUD_DIRECTIONS)
             .load(abi::LINK_OBJECT)?;
         for program in programs {
             Self::classifier(&mut bpf, *program)?
@@ -271,35 +299,47 @@ impl Maps {
     ///
     /// # Errors
     /// A map cannot be written; what was in force stays so.
-    pub fn apply(&mut self, both: [&Compiled; 2]) -> Result<(), DatapathError> {
+    pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
         let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
-        for (direction, compiled) in (0..).zip(both) {
-            let slot = slot(direction, next);
-            self.tables
-                .set(slot, *compiled.table, 0)
-                .map_err(at("emud_tables"))?;
-            if let Some(pattern) = &compiled.pattern {
-                self.patterns
-                    .set(slot, **pattern, 0)
-                    .map_err(at("emud_patterns"))?;
+        for (direction, links) in (0..).zip(both) {
+            for (number, compiled) in (0..).zip(links) {
+                let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
+                self.tables
+                    .set(slot, *compiled.table, 0)
+                    .map_err(at("emud_tables"))?;
+                if let Some(pattern) = &compiled.pattern {
+                    self.patterns
+                        .set(slot, **pattern, 0)
+                        .map_err(at("emud_patterns"))?;
+                }
+                self.links
+                    .set(slot, compiled.link, 0)
+                    .map_err(at("emud_links"))?;
             }
         }
-        self.apply_links([both[0].link, both[1].link])
+        self.turn(next)
     }
 
-    /// [`Self::apply`] for links that need no table.
+    /// [`Self::apply`] for a profile's own links, if they need no table.
     ///
     /// # Errors
     /// As there.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
-        let mut control = self.control()?;
-        let next = (control.generation + 1) % abi::EMUD_GENERATIONS;
+        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
         for (direction, link) in (0..).zip(both) {
             self.links
                 .set(slot(direction, next), link, 0)
                 .map_err(at("emud_links"))?;
         }
-        control.generation = next;
+        self.turn(next)
+    }
+
+    /// Puts a generation in force.
+    fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            generation,
+            ..self.control()?
+        };
         self.control
             .set(0, control, 0)
             .map_err(at("emud_control"))?;

@@ -136,9 +136,10 @@ fn bits(pattern: &Pattern) -> Box<abi::emud_pattern> {
 /// What the user should know about damage on this device.
 pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
     let kept = |direction: u32| {
-        let corrupt = &profile.direction(direction).corrupt;
-        let damages = corrupt.probability > 0.0 && corrupt.checksum == ChecksumAfter::Keep;
-        saved.directions[direction as usize] && damages
+        let damages = |link: &profile::Link| {
+            link.corrupt.probability > 0.0 && link.corrupt.checksum == ChecksumAfter::Keep
+        };
+        saved.directions[direction as usize] && profile.links_of(direction).any(damages)
     };
     let trusting = link.kind.as_deref() == Some("veth") && saved.engine == Engine::Fq;
     (trusting && DIRECTIONS.into_iter().any(kept)).then(|| {

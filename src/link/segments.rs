@@ -39,8 +39,12 @@ pub(super) fn plan(
     if profile.offload == Offload::Keep {
         return Ok(false);
     }
-    let [up, down] = DIRECTIONS
-        .map(|d| saved.directions[d as usize] && one_by_one(saved.engine, profile.direction(d)));
+    let [up, down] = DIRECTIONS.map(|d| {
+        let any = profile
+            .links_of(d)
+            .any(|link| one_by_one(saved.engine, link));
+        saved.directions[d as usize] && any
+    });
     let mut more = false;
     if up && saved.gso.is_none() && link.gso.max_segs > 1 {
         saved.gso = Some(link.gso);
@@ -84,8 +88,8 @@ pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<Stri
         );
     }
     let down = abi::EMUD_DOWN;
-    let inbound =
-        saved.directions[down as usize] && one_by_one(saved.engine, profile.direction(down));
+    let inbound = saved.directions[down as usize]
+        && (profile.links_of(down)).any(|link| one_by_one(saved.engine, link));
     (inbound && link.kind.as_deref() == Some("veth")).then(|| {
         "down: the other end of this veth decides on segmentation; if `emud show` counts \
          super-packets, run there: ip link set dev PEER gso_max_segs 1"

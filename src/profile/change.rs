@@ -2,6 +2,7 @@
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::keys;
+use super::links;
 use super::read::Draft;
 use super::{Profile, ProfileError};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
@@ -16,7 +17,8 @@ struct Directions {
 impl Profile {
     /// This profile with `assignments` applied in order, all or none.
     ///
-    /// An assignment is `key=value`, for one direction with `up.` or `down.` in front. Keys are
+    /// An assignment is `key=value`, for one direction with `up.` or `down.` in front, and before
+    /// that `links.NAME.` for a named link. Keys are
     /// those of a link and `delay.mean`, `delay.jitter` and so on; values are as in a profile,
     /// bare (`80ms`) or TOML (`{mean="80ms"}`); `none` takes a key away. Messages call the
     /// assignments "argument 1", "argument 2".
@@ -52,6 +54,8 @@ impl Profile {
 }
 
 struct Assignment {
+    /// The named link; none: the profile's own.
+    link: Option<Located<String>>,
     directions: Directions,
     entry: Entry,
 }
@@ -68,7 +72,12 @@ impl Assignment {
         };
         let value = bare_or_toml(source, text, path.len() + 1)?;
         let mut keys = split(source, path);
-        let directions = match keys[0].value.as_str() {
+        let link = named(&mut keys)?;
+        let directions = match keys.first() {
+            Some(first) => first.value.as_str(),
+            None => "",
+        };
+        let directions = match directions {
             "up" => Directions {
                 up: true,
                 down: false,
@@ -90,19 +99,40 @@ impl Assignment {
             span: 0..path.len(),
         };
         Ok(Self {
+            link,
             directions,
             entry: nest(keys, value, &whole)?,
         })
     }
 
     fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
+        let (up, down) = match &self.link {
+            None => (&mut draft.up, &mut draft.down),
+            Some(name) => match links::find(&mut draft.links, name) {
+                Ok(link) => (&mut link.up, &mut link.down),
+                Err(mistake) => return reader.mistakes.push(mistake),
+            },
+        };
         if self.directions.up {
-            reader.link_key(&mut draft.up, &self.entry);
+            reader.link_key(up, &self.entry);
         }
         if self.directions.down {
-            reader.link_key(&mut draft.down, &self.entry);
+            reader.link_key(down, &self.entry);
         }
     }
+}
+
+/// Takes `links.NAME` from the front.
+fn named(keys: &mut Vec<Located<String>>) -> Result<Option<Located<String>>, Mistake> {
+    if keys[0].value != "links" {
+        return Ok(None);
+    }
+    let links = keys.remove(0);
+    if keys.is_empty() {
+        let help = "name the link and its key, such as links.lte.delay=80ms";
+        return Err(Mistake::new(&links.at, "`links` alone cannot be set", help));
+    }
+    Ok(Some(keys.remove(0)))
 }
 
 /// The dotted parts of `path`, at least one.

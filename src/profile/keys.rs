@@ -14,6 +14,7 @@ pub(super) const TOP: Section = Section {
         "link",
         "up",
         "down",
+        "links",
     ],
     place: "at the top of a profile",
     belongs: "at the top of the file, above the first [header]",
@@ -32,7 +33,7 @@ pub(super) const LINK: Section = Section {
         "state",
     ],
     place: "of a link",
-    belongs: "under [link], [up] or [down]",
+    belongs: "under [link], [up], [down] or [links.NAME]",
 };
 pub(super) const DELAY: Section = Section {
     keys: &[

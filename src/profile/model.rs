@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Queue, Wire};
+use super::{NamedLink, Queue, Wire};
 use crate::link::quantile::Table;
 
 /// A described link, both directions.
@@ -20,6 +20,8 @@ pub struct Profile {
     pub up: Link,
     /// Ingress of the interface.
     pub down: Link,
+    /// By name.
+    pub links: Vec<NamedLink>,
 }
 
 impl Profile {
@@ -37,6 +39,7 @@ impl Profile {
         Self {
             up: self.down,
             down: self.up,
+            links: self.links.into_iter().map(NamedLink::reversed).collect(),
             ..self
         }
     }

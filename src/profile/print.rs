@@ -34,6 +34,15 @@ impl Profile {
             section(&mut out, "up", &self.up);
             section(&mut out, "down", &self.down);
         }
+        for named in &self.links {
+            let header = format!("links.{}", named.name);
+            if named.up == named.down {
+                section(&mut out, &header, &named.up);
+            } else {
+                section(&mut out, &format!("{header}.up"), &named.up);
+                section(&mut out, &format!("{header}.down"), &named.down);
+            }
+        }
         out
     }
 }

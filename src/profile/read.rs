@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::draft::LinkDraft;
 use super::keys;
+use super::links::{self, NamedDraft};
 use super::{Offload, Profile, ProfileError};
 use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
 use crate::text::{document, read_file, utf8, word};
@@ -71,6 +72,7 @@ pub(super) struct Draft {
     offload: Option<Located<Offload>>,
     pub up: LinkDraft,
     pub down: LinkDraft,
+    pub links: Vec<NamedDraft>,
 }
 
 impl Draft {
@@ -111,6 +113,9 @@ impl Draft {
         if let Some(down) = find("down").and_then(|entry| section(reader, entry)) {
             reader.link(&mut self.down, down);
         }
+        if let Some(entry) = find("links") {
+            self.links = links::read(reader, entry);
+        }
     }
 
     /// Everything at the top but the tables.
@@ -142,6 +147,8 @@ impl Draft {
 
     pub fn finish(self, mut reader: Reader, sources: Vec<Source>) -> Result<Profile, ProfileError> {
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
+        let links = self.links.iter().map(|link| link.finish(&mut reader));
+        let links = links.collect();
         if !reader.mistakes.is_empty() {
             return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
         }
@@ -156,12 +163,13 @@ impl Draft {
                 .unwrap_or_default(),
             up,
             down,
+            links,
         })
     }
 }
 
-/// The entries of [link], [up] or [down].
-fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [Entry]> {
+/// The entries of a link's table.
+pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [Entry]> {
     if let Value::Table(entries) = &entry.value.value {
         return Some(entries);
     }

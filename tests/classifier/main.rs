@@ -17,7 +17,7 @@ mod theory;
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::link::compile::{Compiled, Place, compile};
-use emud::link::datapath::{Loaded, Maps, Program};
+use emud::link::datapath::{Loaded, Maps, Program, Sizes};
 use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
 
 const TC_ACT_UNSPEC: i32 = -1;
@@ -67,8 +67,8 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut loaded =
-            Loaded::load_only(&[Program::Egress]).expect("load the classifier (root?)");
+        let mut loaded = Loaded::load_only(&[Program::Egress], &Sizes::default())
+            .expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
@@ -83,7 +83,7 @@ impl Bench {
     fn set(&mut self, up: &Link, seed: u64, place: Place) {
         let up = self.compile(up, seed, abi::EMUD_UP, place);
         let down = self.compile(&Link::default(), seed, abi::EMUD_DOWN, place);
-        self.maps.apply([&up, &down]).unwrap();
+        self.maps.apply([&[up], &[down]]).unwrap();
     }
 
     fn compile(&self, link: &Link, seed: u64, direction: u32, place: Place) -> Compiled {
@@ -450,6 +450,7 @@ fn in_order_jitter_has_the_distribution_asked_for() {
         )
         .unwrap();
         c.link.flags &= !abi::EMUD_F_CLONE;
+        let c = [c];
         b.maps.apply([&c, &c]).unwrap();
         let frame = udp4(100, 1000);
         let gap = 5 * MS;

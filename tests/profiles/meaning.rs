@@ -67,6 +67,7 @@ fn every_key_arrives_where_it_belongs() {
         offload: Offload::Keep,
         up: link.clone(),
         down: link,
+        links: vec![],
     };
     assert_eq!(profile, expected);
     assert_eq!(parse("[link]\noffload = \"keep\"").offload, Offload::Keep);
@@ -303,4 +304,41 @@ fn changes() {
     assert_eq!(nothing.up, Link::default());
     let mean = set(&hsdpa, &["delay.mean=300ms"]).unwrap();
     assert_eq!(mean.up.delay.jitter, hsdpa.up.delay.jitter);
+}
+
+#[test]
+fn named_links_are_links_of_their_own() {
+    let profile = parse(
+        "[link]\ndelay = \"5ms\"\n[links.slow]\nrate = \"1Mbit\"\n[links.slow.up]\nloss = \"1%\"\n\
+         [links.fast]\nrate = \"1Gbit\"",
+    );
+    let names: Vec<_> = profile.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["fast", "slow"], "by name");
+    assert_eq!(profile.number_of("slow"), Some(2));
+    assert_eq!(profile.number_of("link"), None);
+    let slow = &profile.links[1];
+    assert_eq!(
+        (slow.up.rate, slow.down.rate),
+        (Some(1_000_000), Some(1_000_000))
+    );
+    assert_eq!(
+        (slow.up.loss.clone(), slow.down.loss.clone()),
+        (0.01.into(), 0.0.into())
+    );
+    assert_eq!(slow.up.delay.mean_ns, 0, "nothing of [link] is in it");
+
+    let set = |text: &str| profile.with_changes(&[text.to_owned()]);
+    let changed = set("links.slow.down.delay=7ms").unwrap();
+    assert_eq!(changed.links[1].down.delay.mean_ns, 7 * MS);
+    assert_eq!(changed.links[1].up, profile.links[1].up);
+    assert_eq!(changed.up, profile.up);
+    for (argument, says) in [
+        ("links.slw.delay=7ms", "did you mean `slow`?"),
+        ("links.other.delay=7ms", "named links are `fast`, `slow`"),
+        ("links=7ms", "`links` alone cannot be set"),
+        ("links.slow=7ms", "a direction alone cannot be set"),
+    ] {
+        let error = set(argument).unwrap_err().to_string();
+        assert!(error.contains(says), "{argument}: {error}");
+    }
 }

@@ -3,7 +3,9 @@
 
 use emud::link::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Reorder, Wire};
+use emud::profile::{
+    Delay, Distribution, Jitter, Limit, Link, NamedLink, Neighbours, Offload, Reorder, Wire,
+};
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use emud::profile::{Reordering, Shape};
 use proptest::prelude::*;
@@ -243,13 +245,16 @@ fn profiles() -> impl Strategy<Value = Profile> {
         texts,
         prop::option::of(any::<u64>()),
         offload,
-        links(),
-        links(),
+        links().boxed(),
+        links().boxed(),
         same,
+        prop::collection::btree_map("[a-zA-Z0-9_-]{1,32}", (links(), links()), 0..3).boxed(),
     )
         .prop_map(
-            |((name, description, source), seed, offload, up, down, same)| {
+            |((name, description, source), seed, offload, up, down, same, named)| {
                 let down = if same { up.clone() } else { down };
+                let named = named.into_iter();
+                let named = named.map(|(name, (up, down))| NamedLink { name, up, down });
                 Profile {
                     name,
                     description,
@@ -258,6 +263,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
                     offload,
                     up,
                     down,
+                    links: named.collect(),
                 }
             },
         )

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Named links: `[links.NAME]`, to which rules and phases refer.
+
+use super::draft::LinkDraft;
+use super::read::section;
+use super::{Link, Profile};
+use crate::abi;
+use crate::text::{Entry, Located, Mistake, Reader, Value, closest};
+
+/// Beside the profile's own link.
+pub const MAX_LINKS: usize = abi::EMUD_LINKS_MAX as usize - 1;
+const NAME_BYTES: usize = 32;
+
+/// A link beside the profile's own, both directions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NamedLink {
+    pub name: String,
+    pub up: Link,
+    pub down: Link,
+}
+
+impl Profile {
+    /// All links of a direction by number: the profile's own is 0, then the named ones.
+    pub fn links_of(&self, direction: u32) -> impl Iterator<Item = &Link> {
+        let named = self
+            .links
+            .iter()
+            .map(move |named| named.direction(direction));
+        std::iter::once(self.direction(direction)).chain(named)
+    }
+
+    /// The number of a named link.
+    pub fn number_of(&self, name: &str) -> Option<u32> {
+        let place = self.links.iter().position(|named| named.name == name);
+        place.and_then(|place| u32::try_from(place + 1).ok())
+    }
+}
+
+impl NamedLink {
+    /// By `EMUD_UP`, `EMUD_DOWN`.
+    pub fn direction(&self, direction: u32) -> &Link {
+        if direction == abi::EMUD_UP {
+            &self.up
+        } else {
+            &self.down
+        }
+    }
+
+    pub(super) fn reversed(self) -> Self {
+        Self {
+            up: self.down,
+            down: self.up,
+            ..self
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct NamedDraft {
+    pub name: Located<String>,
+    pub up: LinkDraft,
+    pub down: LinkDraft,
+}
+
+impl NamedDraft {
+    pub fn finish(&self, reader: &mut Reader) -> NamedLink {
+        NamedLink {
+            name: self.name.value.clone(),
+            up: reader.finish(&self.up),
+            down: reader.finish(&self.down),
+        }
+    }
+}
+
+/// Reads the table of tables `links`.
+pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<NamedDraft> {
+    let Value::Table(links) = &entry.value.value else {
+        let title = format!("`links` cannot be {}", entry.value.value.kind());
+        let help = "write a header for each link, such as [links.lte], its keys below";
+        reader
+            .mistakes
+            .push(Mistake::new(&entry.value.at, title, help));
+        return Vec::new();
+    };
+    if links.len() > MAX_LINKS {
+        let title = format!("{} named links", links.len());
+        let help = format!("a profile has at most {MAX_LINKS}");
+        reader
+            .mistakes
+            .push(Mistake::new(&entry.key.at, title, help));
+    }
+    links.iter().filter_map(|link| one(reader, link)).collect()
+}
+
+/// `[links.NAME]`: both directions, with tables `up` and `down` that override it.
+fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
+    let name = &entry.key;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.value.len() > NAME_BYTES || !name.value.chars().all(plain) || name.value.is_empty() {
+        let help = format!("at most {NAME_BYTES} letters, digits, - and _, as in [links.lte]");
+        reader
+            .mistakes
+            .push(Mistake::new(&name.at, "this is not a link's name", help));
+    }
+    let entries = section(reader, entry)?;
+    let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);
+    let mut both = LinkDraft::default();
+    for key in entries
+        .iter()
+        .filter(|e| e.key.value != "up" && e.key.value != "down")
+    {
+        reader.link_key(&mut both, key);
+    }
+    let mut directions = [both.clone(), both];
+    for (draft, name) in directions.iter_mut().zip(["up", "down"]) {
+        if let Some(keys) = of(name).and_then(|entry| section(reader, entry)) {
+            reader.link(draft, keys);
+        }
+    }
+    let [up, down] = directions;
+    Some(NamedDraft {
+        name: name.clone(),
+        up,
+        down,
+    })
+}
+
+/// The link that is called so, to change it.
+pub(super) fn find<'a>(
+    drafts: &'a mut [NamedDraft],
+    name: &Located<String>,
+) -> Result<&'a mut NamedDraft, Mistake> {
+    let names: Vec<String> = drafts.iter().map(|d| d.name.value.clone()).collect();
+    match drafts.iter_mut().find(|d| d.name.value == name.value) {
+        Some(draft) => Ok(draft),
+        None => Err(unknown(name, names.iter().map(String::as_str))),
+    }
+}
+
+/// There is no such link.
+pub(super) fn unknown<'a>(
+    name: &Located<String>,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Mistake {
+    let help = match closest(&name.value, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => match names.map(|n| format!("`{n}`")).collect::<Vec<_>>() {
+            all if all.is_empty() => "the profile has no [links.NAME]".to_owned(),
+            all => format!("named links are {}", all.join(", ")),
+        },
+    };
+    Mistake::new(&name.at, format!("there is no link `{}`", name.value), help)
+}
