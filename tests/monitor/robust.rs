@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::lab::{Verdict, wait_until};
 use crate::load::Load;
@@ -111,6 +111,9 @@ fn resident(pid: u32) -> u64 {
     pages * 4096
 }
 
+/// Every so many of them a cgroup has a process that sends.
+const SENDS_EVERY: usize = 100;
+
 /// Makes and removes a cgroup in every hierarchy; every hundredth has a process for a while.
 fn come_and_go(number: usize, sender: &mut Load) {
     let name = unique(&format!("passing-{number}"));
@@ -121,7 +124,7 @@ fn come_and_go(number: usize, sender: &mut Load) {
     let enter = |folder: &PathBuf, pid: u32| {
         fs::write(folder.join("cgroup.procs"), pid.to_string()).expect("enter a cgroup");
     };
-    if number.is_multiple_of(100) {
+    if number.is_multiple_of(SENDS_EVERY) {
         folders
             .iter()
             .for_each(|folder| enter(folder, sender.pid()));
@@ -194,11 +197,16 @@ pub fn cgroups_come_and_go() {
         29.0,
         grown as f64 / 9000.0,
     );
-    wait_until(
-        "the kernel holds no more cgroups than before",
-        PATIENCE,
-        || cgroups_held() <= held,
-    );
+    // The kernel keeps a removed cgroup for as long as memory is charged to it, with or without a
+    // monitor, and others on the machine make theirs: one more than before was seen of an idle one.
+    // What the monitor kept would be each of the hundred that sent, or all.
+    let more = || cgroups_held().saturating_sub(held);
+    let since = Instant::now();
+    while more() > 0 && since.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(100));
+    }
+    let bound = (COUNT / SENDS_EVERY / 10) as f64;
+    verdict.at_most("cgroups still held, of 10,000", bound, more() as f64);
     let groups = [Group::new("seventy"), Group::new("thirty")];
     let mark = watch.mark();
     let mut loads = groups

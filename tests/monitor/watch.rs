@@ -227,6 +227,20 @@ impl Watch {
         })
     }
 
+    /// Whether an episode of the wanted alarms was going on at a time: what comes on top of it takes no other alarm.
+    pub fn going_on(&self, at_ns: u64, wanted: impl Fn(&Line) -> bool) -> bool {
+        let lines = self.since(0);
+        let over = |alarm: &Line| {
+            let same = |line: &&Line| line.number("/episode") == alarm.number("/episode");
+            let mut clears = lines.iter().filter(|line| line.is("clear"));
+            clears
+                .find(same)
+                .is_some_and(|clear| clear.mono_ns() < at_ns)
+        };
+        let mut alarms = lines.iter().filter(|line| line.is("alarm"));
+        alarms.any(|alarm| wanted(alarm) && alarm.mono_ns() < at_ns && !over(alarm))
+    }
+
     pub fn alarms_since(&self, mark: usize) -> Vec<Line> {
         let mut lines = self.since(mark);
         lines.retain(|line| line.is("alarm"));

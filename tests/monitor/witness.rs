@@ -64,7 +64,9 @@ impl Witness {
             }
             "disk" => {
                 let name = scope["name"].as_str().expect("a disk");
-                self.grown_around(span, &format!("{name} busy")) as f64 >= (1.0 - IDLE) * span_ns
+                let counters = ["busy", "requests"].map(|counter| format!("{name} {counter}"));
+                let busy = counters.map(|counter| self.grown_around(span, &counter));
+                busy[0].max(busy[1]) as f64 >= (1.0 - IDLE) * span_ns
             }
             // Whatever was counted in the window was counted between the looks around it.
             "page-in" => self.grown_around(span, "pswpin") >= alarm.number("/value"),
@@ -126,9 +128,12 @@ fn look() -> Look {
     }
     for line in lines("/proc/diskstats") {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // ms in which there was a request: the tenth counter of iostats.rst
-        if let Some(Ok(ms)) = words.get(12).map(|word| word.parse::<u64>()) {
-            put(format!("{} busy", words[2]), ms * 1_000_000);
+        // iostats.rst, the counters in ms: the tenth is of the time in which there was a request, but misses what
+        // is between the beginnings of two that overlap; the eleventh is of every request's own time.
+        for (word, counter) in [(12, "busy"), (13, "requests")] {
+            if let Some(Ok(ms)) = words.get(word).map(|word| word.parse::<u64>()) {
+                put(format!("{} {counter}", words[2]), ms * 1_000_000);
+            }
         }
     }
     look
