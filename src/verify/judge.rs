@@ -166,7 +166,7 @@ impl Judge<'_> {
         }
         delays.sort_by(f64::total_cmp);
         if self.varies() {
-            let kept = delays.len() - self.beyond(&delays);
+            let kept = delays.len() - self.beyond(&delays, cdf);
             self.random(&mut checks, &delays[..kept], serialisation, cdf, chance);
         } else {
             self.constant(&mut checks, &delays);
@@ -176,11 +176,13 @@ impl Judge<'_> {
 
     /// How many are later than the link makes them but once in 300,000, because this machine paused:
     /// of pauses of 100 ms a few make twice the standard deviation. No more of them are set aside
-    /// than the machine is allowed, so that a link that is as late counts.
-    pub(super) fn beyond(&self, sorted: &[f64]) -> usize {
+    /// than the machine is allowed, of the delayed ones where those are a share only, so that a link that
+    /// is as late counts.
+    pub(super) fn beyond(&self, sorted: &[f64], cdf: &Cdf) -> usize {
         let latest = latest_ns(&self.ways) + self.serialisation_ns() + self.resolution_ns;
         let beyond = sorted.len() - sorted.partition_point(|d| *d <= latest);
-        if beyond as f64 > self.late_allowed() * sorted.len() as f64 || !self.varies() {
+        let most = self.late_allowed() * (1.0 - cdf.atom()) * sorted.len() as f64;
+        if beyond as f64 > most || !self.varies() {
             return 0;
         }
         beyond
@@ -241,7 +243,8 @@ impl Judge<'_> {
     /// Kolmogorov distance at the same edges as the simulation's; a delay may be too long by the
     /// resolution.
     fn distance(&self, sorted: &[f64], serialisation: f64, cdf: &Cdf) -> f64 {
-        (1..=EDGES)
+        let first = (cdf.atom() * EDGES as f64) as usize;
+        (first + 1..=EDGES)
             .map(|i| {
                 let share = i as f64 / EDGES as f64;
                 let edge = cdf.quantile(share);

@@ -84,13 +84,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// A share of the packets is delayed.
-const LEFT_OUT: [&str; 1] = ["badnet-latency"];
-
-/// Every shipped link once, but for those whose effect has no theory here.
+/// Every shipped link once.
 fn shipped() -> Vec<(String, Asked)> {
     let mut all: Vec<(String, Asked)> = Vec::new();
-    for shipped in SHIPPED.iter().filter(|s| !LEFT_OUT.contains(&s.name)) {
+    for shipped in SHIPPED {
         let profile = shipped.parse().unwrap();
         for direction in crate::link::DIRECTIONS {
             let asked = compiled(&profile, direction, TRAIN).unwrap();

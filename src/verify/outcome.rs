@@ -127,7 +127,7 @@ impl Judge<'_> {
         }
         let mut delays = stream.delays_ns();
         delays.sort_by(f64::total_cmp);
-        let beyond = self.beyond(&delays);
+        let beyond = self.beyond(&delays, &Cdf::of(&self.ways));
         if beyond > 0 {
             notes.push(format!(
                 "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",

@@ -63,6 +63,7 @@ impl Asked {
             0 => (link.delay_ns as f64, 0.0),
             _ => moments(&table.delay_ns),
         };
+        let (mean_ns, sd_ns) = of_share(delayed_share(link), mean_ns, sd_ns);
         let mut asked = Self {
             rate_bit_s,
             overhead: link.overhead,
@@ -89,7 +90,12 @@ impl Asked {
             ("duplicates", link.duplicate.probability != 0),
             ("corruption", link.corrupt.probability != 0),
             ("`state = \"down\"`", flag(abi::EMUD_F_DOWN)),
-            ("a share of delayed packets", flag(abi::EMUD_F_SHARE)),
+            (
+                "a share of packets that is delayed in order",
+                flag(abi::EMUD_F_SHARE)
+                    && flag(abi::EMUD_F_JITTER)
+                    && !flag(abi::EMUD_F_PER_PACKET),
+            ),
             ("`reorder`", flag(abi::EMUD_F_REORDER)),
             ("correlated delays", flag(abi::EMUD_F_CORRELATED)),
             ("a burst", queueing.burst_ns != 0),
@@ -153,11 +159,42 @@ impl Asked {
     }
 }
 
+/// Of the packets, how many are delayed.
+fn delayed_share(link: &abi::emud_link) -> f64 {
+    match link.flags & abi::EMUD_F_SHARE {
+        0 => 1.0,
+        _ => link.share as f64 / 2f64.powi(64),
+    }
+}
+
+/// Mean and standard deviation where only a share of the values is not zero.
+fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
+    let square = share * (sd.powi(2) + mean.powi(2));
+    let mean = share * mean;
+    (mean, (square - mean.powi(2)).max(0.0).sqrt())
+}
+
+/// The table of the same delays where only a share of the packets has them: the highest values.
+fn mixed(table_ns: &[f64], share: f64) -> Vec<f64> {
+    let of = |i: usize| match normal_cdf(-table_x(i)) {
+        above if above < share => at(table_ns, -normal_quantile(above / share)),
+        _ => 0.0,
+    };
+    (0..table_ns.len()).map(of).collect()
+}
+
 fn source(link: &abi::emud_link, table: &abi::emud_table, sd_ns: f64) -> Source {
-    if link.flags & abi::EMUD_F_JITTER == 0 || sd_ns == 0.0 {
+    if sd_ns == 0.0 {
         return Source::Constant;
     }
-    let table_ns = table.delay_ns.iter().map(|ns| *ns as f64).collect();
+    let table_ns: Vec<f64> = match link.flags & abi::EMUD_F_JITTER {
+        0 => vec![link.delay_ns as f64; table.delay_ns.len()],
+        _ => table.delay_ns.iter().map(|ns| *ns as f64).collect(),
+    };
+    if link.flags & abi::EMUD_F_SHARE != 0 {
+        let table_ns = mixed(&table_ns, delayed_share(link));
+        return Source::Independent { table_ns };
+    }
     if link.flags & abi::EMUD_F_PER_PACKET != 0 {
         Source::Independent { table_ns }
     } else {
@@ -238,6 +275,11 @@ impl Cdf {
         }
     }
 
+    /// The share that has the shortest delay: more than nothing where only some are delayed.
+    pub fn atom(&self) -> f64 {
+        self.below[0]
+    }
+
     /// The delay below which this share lies.
     pub fn quantile(&self, share: f64) -> f64 {
         let i = self.below.partition_point(|b| *b < share);
@@ -288,6 +330,28 @@ mod tests {
             let share = (ms - 300.0).powi(2) / 2e4;
             assert!((cdf.at(ms * 1e6) - share).abs() < 3e-3, "{ms}");
         }
+    }
+
+    #[test]
+    fn a_share_of_delayed_packets_is_a_mixture() {
+        let up = asked(
+            "[link]\ndelay={mean=\"10ms\",sd=\"2ms\",distribution=\"normal\",reorder=\"jitter\",share=\"5%\"}",
+        );
+        let square: f64 = 0.05 * (4.0 + 100.0);
+        assert!((up.mean_ns - 0.5e6).abs() < 500.0, "{}", up.mean_ns);
+        assert!((up.sd_ns - 1e6 * (square - 0.25).sqrt()).abs() < 2e3);
+        let cdf = Cdf::of(&[&up]);
+        assert!((cdf.atom() - 0.95).abs() < 1e-3, "{}", cdf.atom());
+        assert!((cdf.at(5e6) - 0.95).abs() < 2e-3);
+        assert!((cdf.at(10e6) - 0.975).abs() < 1e-3);
+        assert!((cdf.quantile(0.975) - 10e6).abs() < 1e5);
+        assert!(up.reorders());
+        let constant = asked("[link]\ndelay={mean=\"10ms\",share=\"20%\"}");
+        assert!((constant.mean_ns - 2e6).abs() < 1.0 && (constant.sd_ns - 4e6).abs() < 1.0);
+        assert_eq!(
+            (constant.delay_ns(0.0), constant.delay_ns(1.0)),
+            (0.0, 10e6)
+        );
     }
 
     #[test]
