@@ -286,7 +286,7 @@ static __always_inline void emud_delay_copy(struct emud_packet *p)
 	__u64 departure = p->departure, draw = p->draw;
 
 	p->draw = emud_draw(p, EMUD_FOR_COPY);
-	emud_delay(p);
+	emud_delay_any(p);
 	p->copy_departure = p->departure;
 	p->departure = departure;
 	p->draw = draw;

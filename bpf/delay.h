@@ -183,7 +183,7 @@ static __always_inline int emud_without_delay(const struct emud_packet *p,
 }
 
 /* From p->sent and p->draw to p->departure. */
-__noinline int emud_delay(struct emud_packet *p)
+__noinline int emud_delay_any(struct emud_packet *p)
 {
 	struct emud_counters *count;
 	const struct emud_link *l;
@@ -203,6 +203,21 @@ __noinline int emud_delay(struct emud_packet *p)
 	p->departure = p->sent + (at_once ? 0 : emud_delay_ns(p, l));
 	emud_order(p, s, count, at_once || (l->flags & EMUD_F_PER_PACKET));
 	return 1;
+}
+
+/* A constant delay, the commonest, without a call. */
+static __always_inline void emud_delay(struct emud_packet *p, const struct emud_link *l,
+				       struct emud_counters *count)
+{
+	struct emud_state *s;
+
+	if (!(l->flags & (EMUD_F_JITTER | EMUD_F_SHARE | EMUD_F_REORDER)) &&
+	    !p->over.set && (s = emud_path_state(p))) {
+		p->departure = p->sent + l->delay_ns;
+		emud_order(p, s, count, 0);
+	} else {
+		emud_delay_any(p);
+	}
 }
 
 static __always_inline void emud_count_delay(const struct emud_packet *p,

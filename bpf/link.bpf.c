@@ -115,7 +115,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 
 	if (emud_draws(p, l))
 		emud_number(p, count);
-	if (unlikely(before) && emud_loses(p, l) && emud_lost(p))
+	if (unlikely(before) && emud_loses(p, l) && emud_lost(p, l))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
@@ -124,14 +124,14 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 			return emud_passed(p, l, count, EMUD_PASS_FAILED);
 		count->marked += p->segments;
 	}
-	if (likely(!before) && emud_loses(p, l) && emud_lost(p))
+	if (likely(!before) && emud_loses(p, l) && emud_lost(p, l))
 		return emud_gone(p, &count->lost);
 	if (emud_alters(l))
 		emud_alter(skb, p);
-	emud_delay(p);
+	emud_delay(p, l, count);
 	if (unlikely(p->copied))
 		emud_delay_copy(p);
-	verdict = emud_release(skb, p);
+	verdict = emud_release(skb, p, l, count);
 	if (!p->passed)
 		emud_count_delay(p, count);
 	return verdict;
@@ -144,11 +144,11 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	const struct emud_link *l;
 	enum emud_pass why;
 
-	emud_parse(skb, p);
 	l = emud_link(p);
 	count = emud_counters(p);
 	if (!l || !count)
 		return TC_ACT_UNSPEC;
+	emud_parse(skb, p, l);
 	count->packets += p->segments;
 	count->bytes += p->wire_len;
 	if (p->segments > 1)

@@ -194,7 +194,7 @@ static __always_inline int emud_loses(const struct emud_packet *p,
 	return p->over.set & EMUD_SET_LOSS ? p->over.loss != 0 : l->loss_model;
 }
 
-__noinline int emud_lost(struct emud_packet *p)
+__noinline int emud_lost_any(struct emud_packet *p)
 {
 	const struct emud_link *l;
 	struct emud_state *s;
@@ -216,6 +216,15 @@ __noinline int emud_lost(struct emud_packet *p)
 		return emud_bit_error(p, l);
 	}
 	return emud_lost_by_state(p, l, s);
+}
+
+/* Independent losses, the commonest, without a call. */
+static __always_inline int emud_lost(struct emud_packet *p, const struct emud_link *l)
+{
+	if (l->loss_model == EMUD_LOSS_BERNOULLI && !l->loss.correlation &&
+	    !(p->over.set & EMUD_SET_LOSS))
+		return emud_draw(p, EMUD_FOR_LOSS) < l->loss.probability;
+	return emud_lost_any(p);
 }
 
 #endif

@@ -70,26 +70,15 @@ static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_
 	p->last_len = p->wire_len - (p->segments - 1) * p->full_len;
 }
 
-/* What p->l4_proto has at p->l4_off; p->flow is the hash of the addresses as yet.
- * A global function: it is reached from IPv4 and behind up to four extension
- * headers of IPv6. */
-__noinline int emud_parse_l4(struct __sk_buff *skb, struct emud_packet *p)
+static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_packet *p,
+					  struct emud_cursor *c, __u8 proto,
+					  __u64 addresses)
 {
-	__u32 ports = 0, *l4, header_len;
-	struct emud_cursor c;
-	__u64 addresses;
-	__u8 proto;
+	__u32 ports = 0, *l4 = emud_at(c, sizeof(*l4));
+	__u32 header_len = c->off + 8;
 
-	if (!p)
-		return 0;
-	c.data = (void *)(long)skb->data;
-	c.end = (void *)(long)skb->data_end;
-	/* At most four headers of 2 KiB, and what is in front of them. */
-	c.off = p->l4_off & 0x3fff;
-	header_len = c.off + 8;
-	addresses = p->flow;
-	proto = p->l4_proto;
-	l4 = emud_at(&c, sizeof(*l4));
+	p->l4_off = c->off;
+	p->l4_proto = proto;
 	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP ||
 	    proto == IPPROTO_DCCP || proto == IPPROTO_UDPLITE) {
 		if (l4)
@@ -102,27 +91,16 @@ __noinline int emud_parse_l4(struct __sk_buff *skb, struct emud_packet *p)
 			p->is_neighbour = 1;
 	}
 	if (proto == IPPROTO_TCP) {
-		struct tcphdr *tcp = emud_at(&c, sizeof(*tcp));
+		struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
 
 		if (tcp)
-			header_len = c.off + tcp->doff * 4;
+			header_len = c->off + tcp->doff * 4;
 	}
 	emud_train(skb, p, header_len);
 	p->flow = emud_absorb(addresses, ((__u64)proto << 32) | ports) | 1;
 	p->service =
 		emud_absorb(addresses, ((__u64)proto << 32) | emud_ephemeral_out(ports)) |
 		1;
-	return 1;
-}
-
-static __always_inline void emud_is_l4(struct __sk_buff *skb, struct emud_packet *p,
-				       const struct emud_cursor *c, __u8 proto,
-				       __u64 addresses)
-{
-	p->l4_off = c->off;
-	p->l4_proto = proto;
-	p->flow = addresses;
-	emud_parse_l4(skb, p);
 }
 
 static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_packet *p,
@@ -142,19 +120,27 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 		return;
 	}
 	c->off += ip->ihl * 4;
-	emud_is_l4(skb, p, c, proto, addresses);
+	emud_parse_l4(skb, p, c, proto, addresses);
 }
 
-static __always_inline void emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p,
-					   struct emud_cursor *c)
+/* A global function: IPv6 has up to four extension headers. */
+__noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 {
-	struct ipv6hdr *ip = emud_at(c, sizeof(*ip));
+	struct emud_cursor cursor, *c = &cursor;
+	struct ipv6hdr *ip;
 	__u64 addresses = 6, *word;
 	__u8 proto;
 	int i;
 
+	if (!p)
+		return 0;
+	c->data = (void *)(long)skb->data;
+	c->end = (void *)(long)skb->data_end;
+	/* Behind two tags at most: the verifier needs to see it. */
+	c->off = p->l3_off & 31;
+	ip = emud_at(c, sizeof(*ip));
 	if (!ip || ip->version != 6)
-		return;
+		return 0;
 	p->is_ip = 1;
 	word = (void *)&ip->saddr;
 	for (i = 0; i < 4; i++)
@@ -175,9 +161,10 @@ static __always_inline void emud_parse_ip6(struct __sk_buff *skb, struct emud_pa
 	}
 	if (proto == IPPROTO_FRAGMENT) {
 		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
-		return;
+		return 1;
 	}
-	emud_is_l4(skb, p, c, proto, addresses);
+	emud_parse_l4(skb, p, c, proto, addresses);
+	return 1;
 }
 
 static __always_inline void emud_parse_l2(struct emud_cursor *c)
@@ -203,16 +190,11 @@ static __always_inline void emud_parse_l2(struct emud_cursor *c)
 	}
 }
 
-__noinline int emud_parse(struct __sk_buff *skb, struct emud_packet *p)
+static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet *p,
+				      const struct emud_link *l)
 {
 	struct emud_cursor c = {.proto = skb->protocol};
-	const struct emud_link *l;
 
-	if (!p)
-		return 0;
-	l = emud_link(p);
-	if (!l)
-		return 0;
 	/* Headers in a fragment (some drivers, tun): bring them in. */
 	if (unlikely((void *)(long)skb->data + EMUD_PULL_LEN >
 		     (void *)(long)skb->data_end))
@@ -234,7 +216,7 @@ __noinline int emud_parse(struct __sk_buff *skb, struct emud_packet *p)
 	if (likely(c.proto == bpf_htons(ETH_P_IP)))
 		emud_parse_ip4(skb, p, &c);
 	else if (c.proto == bpf_htons(ETH_P_IPV6))
-		emud_parse_ip6(skb, p, &c);
+		emud_parse_ip6(skb, p);
 	else if (c.proto == bpf_htons(ETH_P_ARP))
 		p->is_neighbour = 1;
 	return 1;

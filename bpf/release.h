@@ -197,17 +197,13 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 	return bpf_redirect(e->link->ifindex, 0);
 }
 
-__noinline int emud_release(struct __sk_buff *skb, struct emud_packet *p)
+static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packet *p,
+					const struct emud_link *l,
+					struct emud_counters *count)
 {
-	struct emud_exit e = {.skb = skb, .p = p};
+	const struct emud_exit e = {.skb = skb, .p = p, .link = l, .count = count};
 
-	if (!p)
-		return TC_ACT_UNSPEC;
-	e.link = emud_link(p);
-	e.count = emud_counters(p);
-	if (!e.link || !e.count)
-		return TC_ACT_UNSPEC;
-	switch (e.link->release) {
+	switch (l->release) {
 	case EMUD_RELEASE_STAMP:
 		return emud_release_stamp(&e);
 	case EMUD_RELEASE_IFB:

@@ -38,6 +38,35 @@ static __always_inline __u64 emud_mix(__u64 x)
 	return x ^ (x >> 31);
 }
 
+/* 1 if x is not 0. Without a branch, which would be two ways to the verifier. */
+static __always_inline __u64 emud_nonzero(__u64 x)
+{
+	return (x | -x) >> 63;
+}
+
+/* floor(log2(x)), 0 for 0. The BPF instruction set has no bit scan. */
+static __always_inline __u32 emud_log2(__u64 x)
+{
+	__u64 r = 0, step;
+
+	step = emud_nonzero(x >> 32) << 5;
+	x >>= step;
+	r += step;
+	step = emud_nonzero(x >> 16) << 4;
+	x >>= step;
+	r += step;
+	step = emud_nonzero(x >> 8) << 3;
+	x >>= step;
+	r += step;
+	step = emud_nonzero(x >> 4) << 2;
+	x >>= step;
+	r += step;
+	step = emud_nonzero(x >> 2) << 1;
+	x >>= step;
+	r += step;
+	return r + (x >> 1);
+}
+
 static __always_inline __u64 emud_absorb(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
@@ -98,15 +127,34 @@ static __always_inline __u64 emud_ordinal(const struct emud_packet *p)
 	return 0;
 }
 
-/* The first packet of a flow: rare, so the lock is no matter. The key is
- * written last, for those who read without it. */
-static __always_inline __u32 emud_new_flow(const struct emud_packet *p,
-					   const struct emud_link *l,
-					   struct emud_state *s, struct emud_flow *set)
+static __always_inline struct emud_flow *emud_flows_of(const struct emud_packet *p)
 {
-	struct emud_flow *f, *victim = set;
+	return emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
+}
+
+static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
+{
+	return &emud_flows_of(p)[emud_bound(p->known, EMUD_FLOW_WAYS)];
+}
+
+/* The first packet of a flow: rare, so the lock is no matter. The key is
+ * written last, for those who read without it. Which way of the set it has;
+ * EMUD_FLOW_WAYS more if another flow had to go for it. */
+__noinline __u32 emud_new_flow(struct emud_packet *p)
+{
+	struct emud_flow *set, *f, *victim;
+	const struct emud_link *l;
+	struct emud_state *s;
 	__u32 i, way = 0;
 
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	/* One lock for all flows of a direction. */
+	s = EMUD_LOOKUP(emud_states, p->direction);
+	if (!l || !s)
+		return 0;
+	set = victim = emud_flows_of(p);
 	bpf_spin_lock(&s->lock);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
 		f = &set[i];
@@ -120,7 +168,8 @@ static __always_inline __u32 emud_new_flow(const struct emud_packet *p,
 		}
 	}
 	f = victim;
-	i = f->key ? way + EMUD_FLOW_WAYS : way;
+	if (f->key)
+		way += EMUD_FLOW_WAYS;
 	f->id = emud_mix(l->seed ^ emud_mix(p->service + emud_ordinal(p) * EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
@@ -128,39 +177,19 @@ static __always_inline __u32 emud_new_flow(const struct emud_packet *p,
 	f->reordered = 0;
 	f->key = p->flow;
 	bpf_spin_unlock(&s->lock);
-	return i;
+	return way;
 }
 
-/* In which way of its set a flow is; EMUD_FLOW_WAYS more if another one had to
- * go for it. A global function: to the verifier a place in the table is then any
- * number, and not each of eight with what led to it. */
-__noinline __u32 emud_flow_way(struct emud_packet *p)
+/* Where in its set a flow is, or EMUD_FLOW_WAYS. Without branches: each would be
+ * another place to the verifier, which looked at all that follows for each. */
+static __always_inline __u32 emud_flow_way(const struct emud_packet *p)
 {
-	const struct emud_link *l;
-	struct emud_state *s;
-	struct emud_flow *set;
-	__u32 i;
+	const struct emud_flow *set = emud_flows_of(p);
+	__u64 way = EMUD_FLOW_WAYS, i;
 
-	if (!p)
-		return 0;
-	set = emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++)
-		if (set[i].key == p->flow)
-			return i;
-	l = emud_link(p);
-	/* One lock for all flows of a direction. */
-	s = EMUD_LOOKUP(emud_states, p->direction);
-	if (!l || !s)
-		return 0;
-	return emud_new_flow(p, l, s, set);
-}
-
-static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
-{
-	struct emud_flow *set =
-		emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
-
-	return &set[emud_bound(p->known, EMUD_FLOW_WAYS)];
+		way -= (1 - emud_nonzero(set[i].key ^ p->flow)) * (EMUD_FLOW_WAYS - i);
+	return way;
 }
 
 /* Number the packet within its flow; every draw on it starts from there. */
@@ -170,8 +199,11 @@ static __always_inline void emud_number(struct emud_packet *p,
 	struct emud_flow *f;
 
 	p->known = emud_flow_way(p);
-	if (unlikely(p->known >= EMUD_FLOW_WAYS))
-		count->flows_forgotten++;
+	if (unlikely(p->known == EMUD_FLOW_WAYS)) {
+		p->known = emud_new_flow(p);
+		if (p->known >= EMUD_FLOW_WAYS)
+			count->flows_forgotten++;
+	}
 	f = emud_flow(p);
 	f->seen = p->arrival;
 	p->numbered = 1;
@@ -183,37 +215,9 @@ static __always_inline __u64 emud_draw(const struct emud_packet *p, __u64 purpos
 	return emud_mix(p->draw ^ purpose);
 }
 
-/* floor(log2(x)), 0 for 0. The BPF instruction set has no bit scan. */
-static __always_inline __u32 emud_log2(__u64 x)
-{
-	__u32 r = 0;
-
-	if (x >> 32) {
-		x >>= 32;
-		r += 32;
-	}
-	if (x >> 16) {
-		x >>= 16;
-		r += 16;
-	}
-	if (x >> 8) {
-		x >>= 8;
-		r += 8;
-	}
-	if (x >> 4) {
-		x >>= 4;
-		r += 4;
-	}
-	if (x >> 2) {
-		x >>= 2;
-		r += 2;
-	}
-	return r + (x >> 1);
-}
-
 /* A random u64 to a standard normal value, Q8.24: bit 63 is the sign, the low
- * half the tail probability. A global function, for the ways through emud_log2(). */
-__noinline __s64 emud_normal(__u64 random)
+ * half the tail probability. */
+static __always_inline __s64 emud_normal(__u64 random)
 {
 	__u64 tail = (random & 0xffffffff) | 1;
 	__u32 octave = emud_log2(tail) & (EMUD_NORMAL_OCTAVES - 1);
