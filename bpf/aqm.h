@@ -25,6 +25,7 @@ enum emud_verdict {
 	EMUD_MARK,
 	EMUD_DROP, /* by a manager */
 	EMUD_FULL,
+	EMUD_AGAIN, /* another CPU has moved the queue on meanwhile */
 };
 
 /* What was found out about a packet before the lock, under which no function may
@@ -32,6 +33,9 @@ enum emud_verdict {
 struct emud_offer {
 	__u64 len; /* on the wire */
 	__u64 decay; /* emud_red_decay() */
+	__u64 busy_limit; /* ns */
+	__u32 segments; /* counted one by one */
+	__u32 packets; /* limit; 0: any */
 	int capable; /* of ECN */
 };
 

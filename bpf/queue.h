@@ -21,27 +21,126 @@
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
-/* When each admitted packet has left the wire, ns. */
-__u64 emud_ring[EMUD_DIRECTIONS * EMUD_RING_LEN];
+/* Packets that came to one queue on so many CPUs at once. */
+#define EMUD_QUEUE_TRIES 8
 
-static __always_inline __u64 *emud_ring_at(__u32 direction, __u32 pos)
+/* The pieces of a ring that a packet needs, looked up before the lock, under
+ * which no function may be called: so where the queue is by then may be elsewhere. */
+struct emud_ring_view {
+	__u32 step; /* the piece at the queue's end, counted on */
+	__u32 oldest_step; /* the piece with the packet that must have left */
+	struct emud_ring *now;
+	struct emud_ring *next;
+	struct emud_ring *oldest;
+};
+
+/* Pieces of the ring of a state, and the first of them. */
+static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *first)
 {
-	return &emud_ring[emud_bound(direction * EMUD_RING_LEN +
-					     (pos & (EMUD_RING_LEN - 1)),
-				     EMUD_DIRECTIONS * EMUD_RING_LEN)];
+	const __u32 plain_rings = EMUD_RING_LEN / EMUD_RING_STEP;
+	__u32 plain = emud_layout.plain, instances = emud_layout.instances;
+	__u32 queue = p->queue;
+
+	if (likely(queue < plain)) {
+		*first = queue * plain_rings;
+		return plain_rings;
+	}
+	queue -= plain;
+	*first = plain * plain_rings;
+	if (queue < instances) {
+		*first += queue * emud_layout.instance_rings;
+		return emud_layout.instance_rings;
+	}
+	*first += instances * emud_layout.instance_rings +
+		  (queue - instances) * emud_layout.pair_rings;
+	return emud_layout.pair_rings;
 }
 
-static __always_inline void emud_ring_push(struct emud_state *s, __u32 direction, __u32 n,
-					   __u64 sent)
+/* The place of the packet that must have left so that `n` more fit. */
+static __always_inline __u32 emud_oldest(const struct emud_state *s, __u32 n,
+					 __u32 packets)
+{
+	return s->ring_pos + n - 1 - packets;
+}
+
+/* False: this queue remembers no departures, and has no limit in packets. */
+static __always_inline int emud_ring_look(const struct emud_packet *p,
+					  const struct emud_state *s, __u32 n,
+					  __u32 packets, struct emud_ring_view *v)
+{
+	__u32 pos = *(volatile __u32 *)&s->ring_pos, first, rings;
+
+	rings = emud_ring_of(p, &first);
+	v->now = v->next = v->oldest = NULL;
+	if (!rings)
+		return 0;
+	v->step = pos / EMUD_RING_STEP;
+	v->oldest_step = (pos + n - 1 - packets) / EMUD_RING_STEP;
+	v->now = EMUD_LOOKUP(emud_rings, first + (v->step & (rings - 1)));
+	v->next = EMUD_LOOKUP(emud_rings, first + ((v->step + 1) & (rings - 1)));
+	v->oldest = v->now;
+	if (packets)
+		v->oldest =
+			EMUD_LOOKUP(emud_rings, first + (v->oldest_step & (rings - 1)));
+	return v->now && v->next && v->oldest;
+}
+
+static __always_inline __u64 *emud_ring_at(struct emud_ring *ring, __u32 pos)
+{
+	return &ring->sent[emud_bound(pos & (EMUD_RING_STEP - 1), EMUD_RING_STEP)];
+}
+
+/* A position is below EMUD_RING_LEN only as long as the ring is not full. */
+static __always_inline void
+emud_ring_push(struct emud_state *s, const struct emud_ring_view *v, __u32 n, __u64 sent)
 {
 	__u32 i;
 
 	for (i = 0; i < EMUD_TRAIN_MAX; i++) {
+		__u32 pos = s->ring_pos + i;
+
 		if (i >= n)
 			break;
-		*emud_ring_at(direction, s->ring_pos + i) = sent;
+		if (pos / EMUD_RING_STEP == v->step)
+			*emud_ring_at(v->now, pos) = sent;
+		else
+			*emud_ring_at(v->next, pos) = sent;
 	}
 	s->ring_pos += n;
+	if (s->ring_pos < n)
+		s->ring_pos += EMUD_RING_LEN;
+}
+
+static __always_inline int emud_is_pair(const struct emud_packet *p)
+{
+	return p->queue >= emud_layout.plain + emud_layout.instances;
+}
+
+/* So many bytes at the rate in force, ns; ~0 for 0. */
+static __always_inline __u64 emud_bytes_ns(const struct emud_packet *p,
+					   const struct emud_link *l, __u32 bytes)
+{
+	__u64 mult = emud_rate_mult(p, l), time;
+	__u32 shift = emud_rate_shift(p, l);
+
+	if (!bytes)
+		return ~0ULL;
+	/* mult < 2^42: in units of 2^16, below 2^59 */
+	time = (bytes >> 16) * mult + (((bytes & 0xffff) * mult) >> 16);
+	if (shift >= 16)
+		return time >> (shift - 16);
+	return time >> (47 + shift) ? ~0ULL : time << (16 - shift);
+}
+
+/* The longest backlog with the packet. */
+static __always_inline __u64 emud_busy_limit(const struct emud_packet *p,
+					     const struct emud_link *l)
+{
+	if (unlikely(emud_is_pair(p)))
+		return emud_bytes_ns(p, l, l->pair_bytes);
+	if (unlikely(p->over.set & EMUD_SET_RATE))
+		return emud_bytes_ns(p, l, l->queue_bytes);
+	return l->queue_busy_ns;
 }
 
 /* One wire packet with all that it takes on the wire (tc-stab(8), tc-netem(8)). */
@@ -85,7 +184,8 @@ struct emud_turn {
  * is sent at once. */
 static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 						  const struct emud_link *l,
-						  const struct emud_state *s, __u64 len)
+						  const struct emud_state *s,
+						  const struct emud_offer *offer)
 {
 	__u32 shift = emud_rate_shift(p, l);
 	struct emud_turn t = {};
@@ -93,7 +193,7 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 
 	if (p->arrival > l->queueing.burst_ns)
 		start = p->arrival - l->queueing.burst_ns;
-	work = len * emud_rate_mult(p, l);
+	work = offer->len * emud_rate_mult(p, l);
 	if (s->busy_until >= start) {
 		start = s->busy_until;
 		/* a fraction of another rate's is less than a ns, too */
@@ -103,24 +203,29 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 	t.busy_frac = work & ((1ULL << shift) - 1);
 	t.wait = start > p->arrival ? start - p->arrival : 0;
 	t.sent = t.busy_until > p->arrival ? t.busy_until : p->arrival;
-	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > l->queue_busy_ns;
+	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > offer->busy_limit;
 	return t;
 }
 
 /* Under the lock. */
-static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
-						      const struct emud_link *l,
-						      struct emud_state *s,
-						      const struct emud_offer *offer)
+static __always_inline enum emud_verdict
+emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
+	     const struct emud_offer *offer, const struct emud_ring_view *v)
 {
-	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
+	__u32 n = offer->segments, oldest = emud_oldest(s, n, offer->packets);
 	enum emud_verdict verdict = EMUD_ADMIT;
-	struct emud_turn t = emud_turn(p, l, s, offer->len);
+	struct emud_turn t = emud_turn(p, l, s, offer);
 
-	if (l->queue_packets &&
-	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
-		    p->arrival)
-		t.full = 1;
+	if (v->now) {
+		if (s->ring_pos / EMUD_RING_STEP != v->step)
+			return EMUD_AGAIN;
+		if (offer->packets && (__u64)s->ring_pos + n > offer->packets) {
+			if (oldest / EMUD_RING_STEP != v->oldest_step)
+				return EMUD_AGAIN;
+			if (*emud_ring_at(v->oldest, oldest) > p->arrival)
+				t.full = 1;
+		}
+	}
 	if (l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
 	if (verdict == EMUD_DROP)
@@ -129,17 +234,19 @@ static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
 		return EMUD_FULL;
 	s->busy_until = t.busy_until;
 	s->busy_frac = t.busy_frac;
-	emud_ring_push(s, p->direction, n, t.sent);
+	if (v->now)
+		emud_ring_push(s, v, n, t.sent);
 	p->sent = t.sent;
 	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
 /* An enum emud_verdict. */
-__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
+__noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 {
 	const struct emud_link *l;
 	enum emud_verdict verdict;
 	struct emud_state *s;
+	struct emud_ring_view view;
 	struct emud_offer offer;
 
 	if (!p)
@@ -149,14 +256,33 @@ __noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 	if (!l || !s)
 		return EMUD_FULL;
 	offer.len = emud_on_wire(p, l);
+	offer.busy_limit = emud_busy_limit(p, l);
+	offer.segments = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
+	offer.packets = emud_is_pair(p) ? l->pair_packets : l->queue_packets;
 	offer.capable = emud_ecn_capable(skb, p, l);
 	offer.decay = emud_red_decay(l, s, p->arrival);
 	emud_pie_catch_up(l, s, p->arrival);
+	if (!emud_ring_look(p, s, offer.segments, offer.packets, &view))
+		view.now = NULL;
 
 	bpf_spin_lock(&s->lock);
-	verdict = emud_enqueue(p, l, s, &offer);
+	verdict = emud_enqueue(p, l, s, &offer, &view);
 	bpf_spin_unlock(&s->lock);
 	return verdict;
+}
+
+__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
+{
+	int i, verdict = EMUD_FULL;
+
+	if (!p)
+		return EMUD_FULL;
+	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+		verdict = emud_queue_once(skb, p);
+		if (likely(verdict != EMUD_AGAIN))
+			return verdict;
+	}
+	return EMUD_FULL;
 }
 
 #endif

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Pairs of addresses with figures of their own.
