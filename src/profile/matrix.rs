@@ -49,6 +49,8 @@ pub(super) struct MatrixDraft {
     link: Option<Located<String>>,
     capacity: Option<Located<u32>>,
     file: Option<Located<Vec<Pair>>>,
+    /// Neither file nor capacity is written.
+    empty: bool,
 }
 
 impl Profile {
@@ -85,6 +87,9 @@ pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDr
         link: None,
         capacity: None,
         file: None,
+        empty: !entries
+            .iter()
+            .any(|e| matches!(e.key.value.as_str(), "file" | "capacity")),
     };
     for entry in entries {
         let value = &entry.value;
@@ -97,13 +102,7 @@ pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDr
                 let folder = reader.folder.clone();
                 reader.put(&mut draft.file, value, |v| {
                     let name = text(v, "file", "\"pairs.csv\"")?;
-                    Pair::load(&folder.join(name)).map_err(|error| {
-                        Mistake::new(
-                            &v.at,
-                            error.to_string(),
-                            "a relative path starts at the folder of the profile",
-                        )
-                    })
+                    Pair::load(&folder.join(name)).map_err(|error| in_file(v, &error))
                 });
             }
             _ => reader
@@ -112,6 +111,19 @@ pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDr
         }
     }
     draft
+}
+
+/// What is wrong with the file of pairs, said where it is named.
+fn in_file(value: &Located<Value>, error: &ProfileError) -> Mistake {
+    if let ProfileError::Text(TextError::Mistakes(found)) = error
+        && let Some(first) = found.iter().next()
+    {
+        let (file, line) = (found.origin(first), found.line(first));
+        let title = format!("{file}:{line}: {}", first.title);
+        return Mistake::new(&value.at, title, first.help.clone());
+    }
+    let help = "a relative path starts at the folder of the profile";
+    Mistake::new(&value.at, error.to_string(), help)
 }
 
 /// A whole number from 1 to `most`.
@@ -149,7 +161,7 @@ impl Reader {
         }
         let pairs = draft.file.as_ref().map(|file| file.value.clone());
         let pairs = pairs.unwrap_or_default();
-        if draft.file.is_none() && draft.capacity.is_none() {
+        if draft.empty {
             let help = "name the pairs, file = \"pairs.csv\", or say how many `emud apply` may \
                         bring, capacity = 1000";
             let title = "a matrix without pairs";
@@ -290,6 +302,7 @@ impl Rows<'_> {
                 }
             }
             let start = record.position().map_or(before, |p| p.byte() as usize);
+            let start = self.behind_blank(start);
             if std::mem::take(&mut first)
                 && let Some(named) = self.header(&record, start)
             {
@@ -309,6 +322,23 @@ impl Rows<'_> {
             }
             pairs.push(pair);
         }
+    }
+
+    /// Behind empty lines and comments, which the reader counts as the record's.
+    fn behind_blank(&self, start: usize) -> usize {
+        let mut at = start;
+        for line in self
+            .text
+            .get(start..)
+            .unwrap_or_default()
+            .split_inclusive('\n')
+        {
+            if !line.trim().is_empty() && !line.starts_with('#') {
+                break;
+            }
+            at += line.len();
+        }
+        at
     }
 
     /// The columns, if this is a line of names.

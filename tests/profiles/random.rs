@@ -235,44 +235,46 @@ fn links() -> impl Strategy<Value = Link> {
 }
 
 /// With rules and a matrix, and links that share a queue.
-fn matched(profile: Profile, names: Vec<String>) -> impl Strategy<Value = Profile> {
+fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
     let base = prop::option::of(prop::sample::select(
         [vec!["link".to_owned()], names.clone()].concat(),
     ));
     let matrix = prop::option::of((base, 1..=65_536u32));
     let shared = prop::option::of(0..2usize);
-    (crate::rules::rules(names), matrix, shared).prop_map(move |(rules, matrix, shared)| {
-        let mut profile = profile.clone();
-        profile.rules = rules;
-        profile.matrix = matrix.map(|(link, capacity)| Matrix {
-            link: link.filter(|name| name != "link"),
-            capacity,
-            pairs: Default::default(),
-        });
-        // An instance and a pair have no room for long queues.
-        let per: Vec<_> = profile
-            .rules
-            .iter()
-            .filter(|r| r.per.is_some())
-            .cloned()
-            .collect();
-        let limit = profile.matrix.is_some() || !per.is_empty();
-        let named = profile
-            .links
-            .iter_mut()
-            .flat_map(|l| [&mut l.up, &mut l.down]);
-        for link in named
-            .chain([&mut profile.up, &mut profile.down])
-            .filter(|_| limit)
-        {
-            link.queue.packets = None;
-            link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
-        }
-        if let (Some(n), true) = (shared, profile.links.len() == 2) {
-            share(&mut profile, n);
-        }
-        profile
-    })
+    (crate::rules::rules(names), matrix, shared)
+        .prop_map(move |(rules, matrix, shared)| {
+            let mut profile = profile.clone();
+            profile.rules = rules;
+            profile.matrix = matrix.map(|(link, capacity)| Matrix {
+                link: link.filter(|name| name != "link"),
+                capacity,
+                pairs: Default::default(),
+            });
+            // An instance and a pair have no room for long queues.
+            let per: Vec<_> = profile
+                .rules
+                .iter()
+                .filter(|r| r.per.is_some())
+                .cloned()
+                .collect();
+            let limit = profile.matrix.is_some() || !per.is_empty();
+            let named = profile
+                .links
+                .iter_mut()
+                .flat_map(|l| [&mut l.up, &mut l.down]);
+            for link in named
+                .chain([&mut profile.up, &mut profile.down])
+                .filter(|_| limit)
+            {
+                link.queue.packets = None;
+                link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
+            }
+            if let (Some(n), true) = (shared, profile.links.len() == 2) {
+                share(&mut profile, n);
+            }
+            profile
+        })
+        .boxed()
 }
 
 /// Links of one rate and queue, in the up direction.
@@ -330,4 +332,5 @@ fn profiles() -> impl Strategy<Value = Profile> {
             },
         )
         .prop_flat_map(|strategy| strategy)
+        .boxed()
 }
