@@ -36,7 +36,11 @@ struct emud_offer {
 	__u64 busy_limit; /* ns */
 	__u32 segments; /* counted one by one */
 	__u32 packets; /* limit; 0: any */
-	int capable; /* of ECN */
+	__u64 wait_limit; /* ns */
+	__u32 limited; /* there is a limit in packets */
+	__u32 ring; /* where the pieces of its ring begin */
+	__u32 rings; /* how many there are */
+	__u32 capable; /* of ECN */
 };
 
 /* x times factor / 2^32, rounded; factor at most 2^32. */

@@ -362,6 +362,8 @@ struct emud_layout {
 	__u32 instances; /* a power of two, or 0 */
 	__u32 instance_rings; /* pieces of an instance's ring: a power of two, or 0 */
 	__u32 pair_rings;
+	__u32 spare_ring; /* the piece for queues that remember nothing */
+	__u32 reserved; /* 0 */
 };
 
 /* Delay by standard normal value, absolute, in ns. */

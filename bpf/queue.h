@@ -27,8 +27,8 @@
 /* The pieces of a ring that a packet needs, looked up before the lock, under
  * which no function may be called: so where the queue is by then may be elsewhere. */
 struct emud_ring_view {
-	__u32 step; /* the piece at the queue's end, counted on */
-	__u32 oldest_step; /* the piece with the packet that must have left */
+	__u32 pos; /* where the queue ended */
+	__u32 oldest_pos; /* the packet that must have left */
 	struct emud_ring *now;
 	struct emud_ring *next;
 	struct emud_ring *oldest;
@@ -56,32 +56,26 @@ static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *fi
 	return emud_layout.pair_rings;
 }
 
-/* The place of the packet that must have left so that `n` more fit. */
-static __always_inline __u32 emud_oldest(const struct emud_state *s, __u32 n,
-					 __u32 packets)
+/* 1 if x is above limit, both below 2^63: no branch, which the verifier would
+ * follow through all that comes after it. */
+static __always_inline __u64 emud_above(__u64 x, __u64 limit)
 {
-	return s->ring_pos + n - 1 - packets;
+	return (limit - x) >> 63;
 }
 
-/* False: this queue remembers no departures, and has no limit in packets. */
-static __always_inline int emud_ring_look(const struct emud_packet *p,
-					  const struct emud_state *s, __u32 n,
-					  __u32 packets, struct emud_ring_view *v)
+static __always_inline int emud_ring_look(const struct emud_state *s,
+					  const struct emud_offer *offer,
+					  struct emud_ring_view *v)
 {
-	__u32 pos = *(volatile __u32 *)&s->ring_pos, first, rings;
+	__u32 first = offer->ring, rings = offer->rings, step;
 
-	rings = emud_ring_of(p, &first);
-	v->now = v->next = v->oldest = NULL;
-	if (!rings)
-		return 0;
-	v->step = pos / EMUD_RING_STEP;
-	v->oldest_step = (pos + n - 1 - packets) / EMUD_RING_STEP;
-	v->now = EMUD_LOOKUP(emud_rings, first + (v->step & (rings - 1)));
-	v->next = EMUD_LOOKUP(emud_rings, first + ((v->step + 1) & (rings - 1)));
-	v->oldest = v->now;
-	if (packets)
-		v->oldest =
-			EMUD_LOOKUP(emud_rings, first + (v->oldest_step & (rings - 1)));
+	v->pos = *(volatile __u32 *)&s->ring_pos;
+	v->oldest_pos = v->pos + offer->segments - 1 - offer->packets;
+	step = v->pos / EMUD_RING_STEP;
+	v->now = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
+	v->next = EMUD_LOOKUP(emud_rings, first + ((step + 1) & (rings - 1)));
+	step = v->oldest_pos / EMUD_RING_STEP;
+	v->oldest = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
 	return v->now && v->next && v->oldest;
 }
 
@@ -101,7 +95,7 @@ emud_ring_push(struct emud_state *s, const struct emud_ring_view *v, __u32 n, __
 
 		if (i >= n)
 			break;
-		if (pos / EMUD_RING_STEP == v->step)
+		if ((pos ^ v->pos) < EMUD_RING_STEP)
 			*emud_ring_at(v->now, pos) = sent;
 		else
 			*emud_ring_at(v->next, pos) = sent;
@@ -177,7 +171,7 @@ struct emud_turn {
 	__u64 busy_until;
 	__u64 busy_frac;
 	__u64 sent;
-	int full;
+	__u64 full;
 };
 
 /* After idleness the clock lags behind by up to the burst: what fits in between
@@ -203,7 +197,8 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 	t.busy_frac = work & ((1ULL << shift) - 1);
 	t.wait = start > p->arrival ? start - p->arrival : 0;
 	t.sent = t.busy_until > p->arrival ? t.busy_until : p->arrival;
-	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > offer->busy_limit;
+	t.full = emud_above(t.wait, offer->wait_limit) |
+		 emud_above(t.sent - p->arrival, offer->busy_limit);
 	return t;
 }
 
@@ -212,20 +207,15 @@ static __always_inline enum emud_verdict
 emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
 	     const struct emud_offer *offer, const struct emud_ring_view *v)
 {
-	__u32 n = offer->segments, oldest = emud_oldest(s, n, offer->packets);
-	enum emud_verdict verdict = EMUD_ADMIT;
 	struct emud_turn t = emud_turn(p, l, s, offer);
+	enum emud_verdict verdict = EMUD_ADMIT;
+	__u32 n = offer->segments, oldest = s->ring_pos + n - 1 - offer->packets;
 
-	if (v->now) {
-		if (s->ring_pos / EMUD_RING_STEP != v->step)
-			return EMUD_AGAIN;
-		if (offer->packets && (__u64)s->ring_pos + n > offer->packets) {
-			if (oldest / EMUD_RING_STEP != v->oldest_step)
-				return EMUD_AGAIN;
-			if (*emud_ring_at(v->oldest, oldest) > p->arrival)
-				t.full = 1;
-		}
-	}
+	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
+		return EMUD_AGAIN;
+	/* Of the last so many packets the first has not left. */
+	t.full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
+		  emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
 	if (l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
 	if (verdict == EMUD_DROP)
@@ -234,36 +224,60 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 		return EMUD_FULL;
 	s->busy_until = t.busy_until;
 	s->busy_frac = t.busy_frac;
-	if (v->now)
-		emud_ring_push(s, v, n, t.sent);
+	emud_ring_push(s, v, n, t.sent);
 	p->sent = t.sent;
 	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
+}
+
+/* All that can be found out about a packet before the lock. A global function, so
+ * that its ways do not lead through what follows. */
+__noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
+			     struct emud_offer *offer)
+{
+	const __u64 any = ~0ULL >> 1;
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p || !offer)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s)
+		return 0;
+	offer->len = emud_on_wire(p, l);
+	offer->busy_limit = emud_busy_limit(p, l) & any;
+	offer->wait_limit = l->queue_wait_ns & any;
+	offer->segments = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
+	offer->packets = emud_is_pair(p) ? l->pair_packets : l->queue_packets;
+	offer->rings = emud_ring_of(p, &offer->ring);
+	if (!offer->rings) {
+		/* No limit in packets: what it writes there nobody reads. */
+		offer->packets = 0;
+		offer->ring = emud_layout.spare_ring;
+		offer->rings = 1;
+	}
+	offer->limited = !!offer->packets;
+	offer->capable = emud_ecn_capable(skb, p, l);
+	offer->decay = emud_red_decay(l, s, p->arrival);
+	emud_pie_catch_up(l, s, p->arrival);
+	return 1;
 }
 
 /* An enum emud_verdict. */
 __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 {
+	struct emud_offer offer = {};
 	const struct emud_link *l;
+	struct emud_ring_view view;
 	enum emud_verdict verdict;
 	struct emud_state *s;
-	struct emud_ring_view view;
-	struct emud_offer offer;
 
-	if (!p)
+	if (!p || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	if (!l || !s)
+	if (!l || !s || !emud_ring_look(s, &offer, &view))
 		return EMUD_FULL;
-	offer.len = emud_on_wire(p, l);
-	offer.busy_limit = emud_busy_limit(p, l);
-	offer.segments = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
-	offer.packets = emud_is_pair(p) ? l->pair_packets : l->queue_packets;
-	offer.capable = emud_ecn_capable(skb, p, l);
-	offer.decay = emud_red_decay(l, s, p->arrival);
-	emud_pie_catch_up(l, s, p->arrival);
-	if (!emud_ring_look(p, s, offer.segments, offer.packets, &view))
-		view.now = NULL;
 
 	bpf_spin_lock(&s->lock);
 	verdict = emud_enqueue(p, l, s, &offer, &view);

@@ -97,6 +97,8 @@ impl Sizes {
             instances: self.instances,
             instance_rings: self.instance_rings,
             pair_rings: self.pair_rings,
+            spare_ring: self.rings() - 1,
+            reserved: 0,
         }
     }
 
@@ -112,6 +114,7 @@ impl Sizes {
         self.plain() * PLAIN_RINGS
             + self.instances * self.instance_rings
             + self.pairs * self.pair_rings
+            + 1
     }
 
     pub(super) fn instance_sets(&self) -> u32 {
