@@ -10,7 +10,8 @@ use aya::programs::{TestRun, TestRunOptions};
 use criterion::{Criterion, criterion_group, criterion_main};
 use emud::abi;
 use emud::link::compile::{Place, compile};
-use emud::link::datapath::{Loaded, Program, Sizes};
+use emud::link::datapath::{Loaded, Program};
+use emud::link::sizes::Sizes;
 use emud::profile::{Delay, Distribution, Jitter, Link, Reorder};
 
 /// Runs in one system call.

@@ -25,6 +25,7 @@ enum emud_verdict {
 	EMUD_MARK,
 	EMUD_DROP, /* by a manager */
 	EMUD_FULL,
+	EMUD_AGAIN, /* another CPU has moved the queue on meanwhile */
 };
 
 /* What was found out about a packet before the lock, under which no function may
@@ -32,7 +33,14 @@ enum emud_verdict {
 struct emud_offer {
 	__u64 len; /* on the wire */
 	__u64 decay; /* emud_red_decay() */
-	int capable; /* of ECN */
+	__u64 busy_limit; /* ns */
+	__u32 segments; /* counted one by one */
+	__u32 packets; /* limit; 0: any */
+	__u64 wait_limit; /* ns */
+	__u32 limited; /* there is a limit in packets */
+	__u32 ring; /* where the pieces of its ring begin */
+	__u32 rings; /* how many there are */
+	__u32 capable; /* of ECN */
 };
 
 /* x times factor / 2^32, rounded; factor at most 2^32. */

@@ -54,6 +54,11 @@
 
 /* The longest queue that can be counted in packets. */
 #define EMUD_RING_LEN 65536
+/* Departures are remembered in pieces of so many: as many as a super-packet has. */
+#define EMUD_RING_STEP 64
+struct emud_ring {
+	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
+};
 
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
 #define EMUD_FLOW_SETS 8192
@@ -82,6 +87,10 @@ enum emud_flags {
 	EMUD_F_DOWN = 1 << 16, /* the link is down */
 	EMUD_F_LOSS_BEFORE = 1 << 17, /* loss before the queue */
 	EMUD_F_MEND = 1 << 18, /* corrupt: make the checksums right again */
+
+	/* of link number 0 */
+	EMUD_F_RULES = 1 << 24, /* rules say which link a packet takes */
+	EMUD_F_MATRIX = 1 << 25, /* pairs of addresses have figures of their own */
 };
 
 /* Why a packet passed untouched. */
@@ -91,6 +100,7 @@ enum emud_pass {
 	EMUD_PASS_NO_HOLDER, /* the holder's lease has run out */
 	EMUD_PASS_INACTIVE, /* attach or detach is under way */
 	EMUD_PASS_FAILED, /* a helper refused the packet */
+	EMUD_PASS_RULE, /* a rule says so */
 	EMUD_PASS_REASONS,
 };
 
@@ -223,8 +233,15 @@ struct emud_link {
 	__u32 corrupt_to; /* up to but not with that one */
 
 	struct emud_queueing queueing;
+
+	__u32 queue_bytes; /* what queue_busy_ns is made of; 0: any */
+	__u32 bottleneck; /* number of the link whose queue it is, its own or another's */
+	__u32 matrix_link; /* of link number 0: the one that pairs are based on */
+	__u32 pair_packets; /* limits of a pair's queue, in place of the link's */
+	__u32 pair_bytes;
+	__u32 reserved; /* 0 */
 };
-_Static_assert(sizeof(struct emud_link) == 400, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 424, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {
@@ -232,6 +249,7 @@ enum emud_set {
 	EMUD_SET_DELAY = 1 << 1,
 	EMUD_SET_JITTER = 1 << 2,
 	EMUD_SET_LOSS = 1 << 3,
+	EMUD_SET_PAIR = 1 << 4, /* of a pair's: there is such a pair */
 };
 #define EMUD_JITTER_SHIFT 20
 
@@ -246,6 +264,107 @@ struct emud_overlay {
 	__u32 reserved; /* 0 */
 };
 _Static_assert(sizeof(struct emud_overlay) == 40, "shared with Rust");
+
+/* What a rule may ask of a packet: there is such a thing in it. */
+enum emud_has {
+	EMUD_HAS_IP = 1 << 0,
+	EMUD_HAS_IP6 = 1 << 1, /* and it is IPv6 */
+	EMUD_HAS_PORTS = 1 << 2, /* not in a fragment */
+	EMUD_HAS_ICMP = 1 << 3,
+	EMUD_HAS_VLAN = 1 << 4,
+	EMUD_HAS_MAC = 1 << 5,
+};
+
+#define EMUD_KEY_WORDS 8
+/* What rules look at, as it stands in the packet, and masks over that. */
+struct emud_key {
+	__u64 source[2]; /* IPv4: in the first four bytes */
+	__u64 destination[2];
+	__be16 source_port;
+	__be16 destination_port;
+	__u32 mark;
+	__u16 vlan; /* of the outer tag */
+	__u8 has; /* enum emud_has */
+	__u8 protocol;
+	__u8 tos;
+	__u8 icmp_type;
+	__u8 source_mac[6];
+	__u8 destination_mac[6];
+	__u16 reserved; /* 0 */
+	__u32 table; /* direction, generation and mask, in a rule's key */
+};
+_Static_assert(sizeof(struct emud_key) == 8 * EMUD_KEY_WORDS, "no padding: it is hashed");
+
+/* Rules of one mask cost one look. */
+#define EMUD_MASKS_MAX 32
+struct emud_mask {
+	struct emud_key bits;
+	__u64 first; /* the lowest place of its rules */
+};
+struct emud_masks {
+	__u64 count;
+	struct emud_mask mask[EMUD_MASKS_MAX]; /* by `first` */
+};
+_Static_assert(sizeof(struct emud_masks) == 2312, "shared with Rust");
+
+/* Who shares one instance of a rule's link. */
+enum emud_per {
+	EMUD_PER_LINK, /* all */
+	EMUD_PER_FLOW,
+	EMUD_PER_SOURCE,
+	EMUD_PER_DESTINATION,
+	EMUD_PER_PAIR,
+};
+
+#define EMUD_RULES_MAX 65536
+#define EMUD_LINK_NONE 0xffffffff /* packets pass untouched */
+struct emud_rule {
+	__u32 place; /* among the rules: the lowest wins */
+	__u32 link; /* number, or EMUD_LINK_NONE */
+	__u32 per; /* enum emud_per */
+	__u32 reserved; /* 0 */
+};
+
+/* Pairs of addresses with figures of their own. IPv4 as ::ffff:a.b.c.d. */
+#define EMUD_PAIRS_MAX 65536
+struct emud_pair_key {
+	__u64 source[2];
+	__u64 destination[2];
+};
+struct emud_pair {
+	struct emud_overlay half[EMUD_GENERATIONS]; /* one in force, one to be written */
+	struct emud_pair_key key; /* for those who read the map; 0: not in use */
+};
+_Static_assert(sizeof(struct emud_pair) == 112, "shared with Rust");
+
+/* Instances: sets of EMUD_INSTANCE_WAYS. */
+#define EMUD_INSTANCE_WAYS 4
+#define EMUD_INSTANCES_MAX 65536
+struct emud_instance {
+	__u64 key; /* hash of the link and of whose it is; 0: not in use */
+	__u64 seen; /* ns */
+};
+struct emud_instances {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	__u32 lock; /* always read as 0 */
+#endif
+	__u32 reserved; /* 0 */
+	struct emud_instance way[EMUD_INSTANCE_WAYS];
+};
+_Static_assert(sizeof(struct emud_instances) == 72, "shared with Rust");
+
+/* How states and rings lie in their maps: those of plain links, one a link and
+ * direction, of instances, of pairs. */
+struct emud_layout {
+	__u32 plain;
+	__u32 instances; /* a power of two, or 0 */
+	__u32 instance_rings; /* pieces of an instance's ring: a power of two, or 0 */
+	__u32 pair_rings;
+	__u32 spare_ring; /* the piece for queues that remember nothing */
+	__u32 reserved; /* 0 */
+};
 
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {
@@ -293,10 +412,12 @@ struct emud_state {
 };
 _Static_assert(sizeof(struct emud_state) == 160, "shared with Rust");
 
-/* Which generation is in force, for both directions at once. */
+/* Which generation is in force, for both directions at once: bits of one word. */
+#define EMUD_LINKS_GENERATION 1
+#define EMUD_PAIRS_GENERATION 2
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* 0 or 1 */
+	__u32 generation; /* of links and rules, EMUD_LINKS_GENERATION; of pairs, the other */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
 };
@@ -321,6 +442,7 @@ struct emud_counters {
 	__u64 unaltered; /* to be copied or corrupted, and could not be */
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
 	__u64 marked; /* CE for the queue's sake, those that had it included */
+	__u64 instances_forgotten; /* an instance had to go for another one */
 };
 
 /* The holder's side of a direction: written by the holder alone. */

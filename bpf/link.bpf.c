@@ -8,7 +8,7 @@
  * so that the device behaves like the link described in struct emud_link. A
  * packet goes one way through the stages, one header each:
  *
- *	parse -> queue (aqm, ecn) -> loss -> alter -> delay -> release
+ *	parse -> match -> queue (aqm, ecn) -> loss -> alter -> delay -> release
  *
  * A stage is a global function, so that the verifier looks at each once.
  *
@@ -28,6 +28,7 @@
 #include "maps.h"
 #include "rng.h"
 #include "parse.h"
+#include "match.h"
 #include "queue.h"
 #include "loss.h"
 #include "delay.h"
@@ -68,6 +69,8 @@ static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
 {
 	if (l->release == EMUD_RELEASE_NONE)
 		return EMUD_PASS_INACTIVE;
+	if (unlikely(p->untouched))
+		return EMUD_PASS_RULE;
 	if (p->is_neighbour && !(l->flags & EMUD_F_NEIGHBOURS))
 		return EMUD_PASS_NEIGHBOUR;
 	if (l->flags & EMUD_F_DOWN)
@@ -145,6 +148,10 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	enum emud_pass why;
 
 	l = emud_link(p);
+	if (unlikely(l && (l->flags & (EMUD_F_RULES | EMUD_F_MATRIX)))) {
+		emud_match(skb, p);
+		l = emud_link(p);
+	}
 	count = emud_counters(p);
 	if (!l || !count)
 		return TC_ACT_UNSPEC;
@@ -181,8 +188,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (!control)
 		return TC_ACT_UNSPEC;
 	p.direction = direction;
-	p.base = direction * EMUD_GENERATIONS +
-		 (*(volatile __u32 *)&control->generation & (EMUD_GENERATIONS - 1));
+	p.control = *(volatile __u32 *)&control->generation;
+	p.base = direction * EMUD_GENERATIONS + (p.control & EMUD_LINKS_GENERATION);
 	p.slot = p.base;
 	p.queue = p.path = direction;
 	return emud_stages(skb, &p);

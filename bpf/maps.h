@@ -47,6 +47,11 @@ EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
 EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
+EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
+	 struct emud_ring);
+
+/* Filled by the loader: what is not there is no code either. */
+const volatile struct emud_layout emud_layout;
 
 /* A packet on its way through the stages: numbers only, and all bytes of it set,
  * because each stage is a global function. The verifier looks at such a function
@@ -60,6 +65,8 @@ struct emud_packet {
 	__u32 number; /* of the link; of the counters */
 	__u32 queue; /* of the state that has the queue */
 	__u32 path; /* of the state that has all else */
+	__u32 control; /* the word of struct emud_control */
+	__u32 untouched; /* a rule lets it pass */
 	struct emud_overlay over; /* what is not as the link says */
 
 	/* parse */
@@ -91,7 +98,7 @@ struct emud_packet {
 	__u64 departure;
 	__u64 copy_departure;
 };
-_Static_assert(sizeof(struct emud_packet) == 160, "no byte of it may be padding");
+_Static_assert(sizeof(struct emud_packet) == 168, "no byte of it may be padding");
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \

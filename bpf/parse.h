@@ -116,6 +116,7 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 	addresses = emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr);
 	proto = ip->protocol;
 	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
+		p->l4_proto = proto; /* rules look at it */
 		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
 		return;
 	}
@@ -160,6 +161,10 @@ __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 		c->off += (ext->hdrlen + 1) * 8;
 	}
 	if (proto == IPPROTO_FRAGMENT) {
+		struct ipv6_opt_hdr *fragment = emud_at(c, sizeof(*fragment));
+
+		if (fragment)
+			p->l4_proto = fragment->nexthdr;
 		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
 		return 1;
 	}

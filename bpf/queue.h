@@ -21,27 +21,120 @@
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
-/* When each admitted packet has left the wire, ns. */
-__u64 emud_ring[EMUD_DIRECTIONS * EMUD_RING_LEN];
+/* Packets that came to one queue on so many CPUs at once. */
+#define EMUD_QUEUE_TRIES 8
 
-static __always_inline __u64 *emud_ring_at(__u32 direction, __u32 pos)
+/* The pieces of a ring that a packet needs, looked up before the lock, under
+ * which no function may be called: so where the queue is by then may be elsewhere. */
+struct emud_ring_view {
+	__u32 pos; /* where the queue ended */
+	__u32 oldest_pos; /* the packet that must have left */
+	struct emud_ring *now;
+	struct emud_ring *next;
+	struct emud_ring *oldest;
+};
+
+/* Pieces of the ring of a state, and the first of them. */
+static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *first)
 {
-	return &emud_ring[emud_bound(direction * EMUD_RING_LEN +
-					     (pos & (EMUD_RING_LEN - 1)),
-				     EMUD_DIRECTIONS * EMUD_RING_LEN)];
+	const __u32 plain_rings = EMUD_RING_LEN / EMUD_RING_STEP;
+	__u32 plain = emud_layout.plain, instances = emud_layout.instances;
+	__u32 queue = p->queue;
+
+	if (likely(queue < plain)) {
+		*first = queue * plain_rings;
+		return plain_rings;
+	}
+	queue -= plain;
+	*first = plain * plain_rings;
+	if (queue < instances) {
+		*first += queue * emud_layout.instance_rings;
+		return emud_layout.instance_rings;
+	}
+	*first += instances * emud_layout.instance_rings +
+		  (queue - instances) * emud_layout.pair_rings;
+	return emud_layout.pair_rings;
 }
 
-static __always_inline void emud_ring_push(struct emud_state *s, __u32 direction, __u32 n,
-					   __u64 sent)
+/* 1 if x is above limit, both below 2^63: no branch, which the verifier would
+ * follow through all that comes after it. */
+static __always_inline __u64 emud_above(__u64 x, __u64 limit)
+{
+	return (limit - x) >> 63;
+}
+
+static __always_inline int emud_ring_look(const struct emud_state *s,
+					  const struct emud_offer *offer,
+					  struct emud_ring_view *v)
+{
+	__u32 first = offer->ring, rings = offer->rings, step;
+
+	v->pos = *(volatile __u32 *)&s->ring_pos;
+	v->oldest_pos = v->pos + offer->segments - 1 - offer->packets;
+	step = v->pos / EMUD_RING_STEP;
+	v->now = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
+	v->next = EMUD_LOOKUP(emud_rings, first + ((step + 1) & (rings - 1)));
+	step = v->oldest_pos / EMUD_RING_STEP;
+	v->oldest = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
+	return v->now && v->next && v->oldest;
+}
+
+static __always_inline __u64 *emud_ring_at(struct emud_ring *ring, __u32 pos)
+{
+	return &ring->sent[emud_bound(pos & (EMUD_RING_STEP - 1), EMUD_RING_STEP)];
+}
+
+/* A position is below EMUD_RING_LEN only as long as the ring is not full. */
+static __always_inline void
+emud_ring_push(struct emud_state *s, const struct emud_ring_view *v, __u32 n, __u64 sent)
 {
 	__u32 i;
 
 	for (i = 0; i < EMUD_TRAIN_MAX; i++) {
+		__u32 pos = s->ring_pos + i;
+
 		if (i >= n)
 			break;
-		*emud_ring_at(direction, s->ring_pos + i) = sent;
+		if ((pos ^ v->pos) < EMUD_RING_STEP)
+			*emud_ring_at(v->now, pos) = sent;
+		else
+			*emud_ring_at(v->next, pos) = sent;
 	}
 	s->ring_pos += n;
+	if (s->ring_pos < n)
+		s->ring_pos += EMUD_RING_LEN;
+}
+
+static __always_inline int emud_is_pair(const struct emud_packet *p)
+{
+	return p->queue >= emud_layout.plain + emud_layout.instances;
+}
+
+/* So many bytes at the rate in force, ns; ~0 for 0. */
+static __always_inline __u64 emud_bytes_ns(const struct emud_packet *p,
+					   const struct emud_link *l, __u32 bytes)
+{
+	__u64 mult = emud_rate_mult(p, l), time;
+	__u32 shift = emud_rate_shift(p, l);
+
+	if (!bytes)
+		return ~0ULL;
+	/* mult < 2^42: in units of 2^16, below 2^59 */
+	time = (bytes >> 16) * mult + (((bytes & 0xffff) * mult) >> 16);
+	if (shift >= 16)
+		return time >> (shift - 16);
+	return time >> (47 + shift) ? ~0ULL : time << (16 - shift);
+}
+
+/* The longest backlog with the packet. */
+static __always_inline __u64 emud_busy_limit(const struct emud_packet *p,
+					     const struct emud_link *l)
+{
+	if (unlikely(emud_is_pair(p)))
+		return emud_bytes_ns(p, l, l->pair_bytes);
+	if (unlikely(p->over.set & EMUD_SET_RATE))
+		return emud_bytes_ns(p, l, l->queue_bytes);
+	return l->queue_busy_ns;
 }
 
 /* One wire packet with all that it takes on the wire (tc-stab(8), tc-netem(8)). */
@@ -78,14 +171,15 @@ struct emud_turn {
 	__u64 busy_until;
 	__u64 busy_frac;
 	__u64 sent;
-	int full;
+	__u64 full;
 };
 
 /* After idleness the clock lags behind by up to the burst: what fits in between
  * is sent at once. */
 static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 						  const struct emud_link *l,
-						  const struct emud_state *s, __u64 len)
+						  const struct emud_state *s,
+						  const struct emud_offer *offer)
 {
 	__u32 shift = emud_rate_shift(p, l);
 	struct emud_turn t = {};
@@ -93,7 +187,7 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 
 	if (p->arrival > l->queueing.burst_ns)
 		start = p->arrival - l->queueing.burst_ns;
-	work = len * emud_rate_mult(p, l);
+	work = offer->len * emud_rate_mult(p, l);
 	if (s->busy_until >= start) {
 		start = s->busy_until;
 		/* a fraction of another rate's is less than a ns, too */
@@ -103,24 +197,25 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 	t.busy_frac = work & ((1ULL << shift) - 1);
 	t.wait = start > p->arrival ? start - p->arrival : 0;
 	t.sent = t.busy_until > p->arrival ? t.busy_until : p->arrival;
-	t.full = t.wait > l->queue_wait_ns || t.sent - p->arrival > l->queue_busy_ns;
+	t.full = emud_above(t.wait, offer->wait_limit) |
+		 emud_above(t.sent - p->arrival, offer->busy_limit);
 	return t;
 }
 
 /* Under the lock. */
-static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
-						      const struct emud_link *l,
-						      struct emud_state *s,
-						      const struct emud_offer *offer)
+static __always_inline enum emud_verdict
+emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
+	     const struct emud_offer *offer, const struct emud_ring_view *v)
 {
-	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
+	struct emud_turn t = emud_turn(p, l, s, offer);
 	enum emud_verdict verdict = EMUD_ADMIT;
-	struct emud_turn t = emud_turn(p, l, s, offer->len);
+	__u32 n = offer->segments, oldest = s->ring_pos + n - 1 - offer->packets;
 
-	if (l->queue_packets &&
-	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
-		    p->arrival)
-		t.full = 1;
+	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
+		return EMUD_AGAIN;
+	/* Of the last so many packets the first has not left. */
+	t.full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
+		  emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
 	if (l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
 	if (verdict == EMUD_DROP)
@@ -129,34 +224,79 @@ static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
 		return EMUD_FULL;
 	s->busy_until = t.busy_until;
 	s->busy_frac = t.busy_frac;
-	emud_ring_push(s, p->direction, n, t.sent);
+	emud_ring_push(s, v, n, t.sent);
 	p->sent = t.sent;
 	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* An enum emud_verdict. */
-__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
+/* All that can be found out about a packet before the lock. A global function, so
+ * that its ways do not lead through what follows. */
+__noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
+			     struct emud_offer *offer)
 {
+	const __u64 any = ~0ULL >> 1;
 	const struct emud_link *l;
-	enum emud_verdict verdict;
 	struct emud_state *s;
-	struct emud_offer offer;
 
-	if (!p)
-		return EMUD_FULL;
+	if (!p || !offer)
+		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
 	if (!l || !s)
-		return EMUD_FULL;
-	offer.len = emud_on_wire(p, l);
-	offer.capable = emud_ecn_capable(skb, p, l);
-	offer.decay = emud_red_decay(l, s, p->arrival);
+		return 0;
+	offer->len = emud_on_wire(p, l);
+	offer->busy_limit = emud_busy_limit(p, l) & any;
+	offer->wait_limit = l->queue_wait_ns & any;
+	offer->segments = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
+	offer->packets = emud_is_pair(p) ? l->pair_packets : l->queue_packets;
+	offer->rings = emud_ring_of(p, &offer->ring);
+	if (!offer->rings) {
+		/* No limit in packets: what it writes there nobody reads. */
+		offer->packets = 0;
+		offer->ring = emud_layout.spare_ring;
+		offer->rings = 1;
+	}
+	offer->limited = !!offer->packets;
+	offer->capable = emud_ecn_capable(skb, p, l);
+	offer->decay = emud_red_decay(l, s, p->arrival);
 	emud_pie_catch_up(l, s, p->arrival);
+	return 1;
+}
+
+/* An enum emud_verdict. */
+__noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
+{
+	struct emud_offer offer = {};
+	const struct emud_link *l;
+	struct emud_ring_view view;
+	enum emud_verdict verdict;
+	struct emud_state *s;
+
+	if (!p || !emud_offer_of(skb, p, &offer))
+		return EMUD_FULL;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s || !emud_ring_look(s, &offer, &view))
+		return EMUD_FULL;
 
 	bpf_spin_lock(&s->lock);
-	verdict = emud_enqueue(p, l, s, &offer);
+	verdict = emud_enqueue(p, l, s, &offer, &view);
 	bpf_spin_unlock(&s->lock);
 	return verdict;
+}
+
+__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
+{
+	int i, verdict = EMUD_FULL;
+
+	if (!p)
+		return EMUD_FULL;
+	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+		verdict = emud_queue_once(skb, p);
+		if (likely(verdict != EMUD_AGAIN))
+			return verdict;
+	}
+	return EMUD_FULL;
 }
 
 #endif

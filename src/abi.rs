@@ -26,8 +26,16 @@ pod!(
     emud_control,
     emud_counters,
     emud_holder,
+    emud_instances,
+    emud_key,
+    emud_layout,
     emud_link,
+    emud_masks,
+    emud_overlay,
+    emud_pair,
+    emud_pair_key,
     emud_pattern,
+    emud_rule,
     emud_state,
     emud_table
 );

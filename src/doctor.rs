@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::engine::fq;
 use crate::engine::hold;
-use crate::link::datapath::{Loaded, Program, Sizes};
+use crate::link::datapath::{Loaded, Program};
+use crate::link::sizes::Sizes;
 use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
 
 /// One feature.

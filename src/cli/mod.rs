@@ -2,6 +2,7 @@
 //! The command line: what it accepts, one file a verb.
 
 mod alarm;
+mod apply;
 mod attach;
 mod detach;
 mod doctor;
@@ -81,6 +82,7 @@ enum Verb {
     Detach(detach::Args),
     Show(show::Args),
     Set(set::Args),
+    Apply(apply::Args),
     List(list::Args),
     Doctor(doctor::Args),
     Monitor(Box<monitor::Args>),
@@ -109,6 +111,7 @@ impl Cli {
             Verb::Detach(args) => detach::run(&args),
             Verb::Show(args) => show::run(&args),
             Verb::Set(args) => set::run(&args),
+            Verb::Apply(args) => apply::run(&args),
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
             Verb::Profile(args) => profile::run(args),

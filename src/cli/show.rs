@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 use emud::link::attachment;
+use emud::link::matrix;
 use emud::link::queueing::{Manager, Queue, Wire};
 use emud::link::report::{Counters, Direction, Reordering, Report};
 use emud::link::report_loss;
-use emud::profile::{Percent, Rate, Time};
+use emud::link::report_match::Matching;
+use emud::profile::{Pair, Percent, Rate, Time};
 use serde_json::json;
 
 use super::Failure;
@@ -24,9 +26,18 @@ pub struct Args {
     /// Print JSON (docs/json.md)
     #[arg(long)]
     json: bool,
+
+    /// Print the pairs of a matrix as `emud apply` takes them
+    #[arg(long, requires = "interface", conflicts_with = "json")]
+    matrix: bool,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let (true, Some(interface)) = (args.matrix, &args.interface) {
+        let rows = matrix::show(interface)?;
+        let rows: String = rows.iter().map(Pair::to_csv).collect();
+        return super::out(&(Pair::csv_header() + &rows));
+    }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
         let shown = json!({ "schema": "emud-show/1", "interfaces": reports });
@@ -59,7 +70,40 @@ fn text(r: &Report) -> String {
             }
         }
     }
+    write_matching(&mut out, &r.matching);
     out
+}
+
+fn write_matching(out: &mut String, m: &Matching) {
+    for (n, rule) in (1..).zip(&m.rules) {
+        let _ = writeln!(out, "  rule {n}: {}: {} packets", rule.text, rule.packets);
+        for by in &rule.hidden_by {
+            let how = if by.wholly { "wholly" } else { "partly" };
+            let _ = writeln!(out, "    {how} hidden by rule {}", by.rule);
+        }
+    }
+    for link in &m.links {
+        for (name, counters) in [("up", &link.up), ("down", &link.down)] {
+            if let Some(counters) = counters {
+                let _ = writeln!(out, "  link {} {name}", link.name);
+                write_counters(out, counters);
+            }
+        }
+    }
+    if let Some(i) = &m.instances {
+        let _ = writeln!(
+            out,
+            "  instances: {} of {} in use, {} given up for others",
+            i.used, i.capacity, i.given_up
+        );
+    }
+    if let Some(x) = &m.matrix {
+        let _ = writeln!(
+            out,
+            "  matrix on {}: {} pairs, room for {}",
+            x.link, x.pairs, x.capacity
+        );
+    }
 }
 
 fn write_direction(out: &mut String, name: &str, d: &Direction) {
@@ -262,6 +306,7 @@ fn write_counters(out: &mut String, c: &Counters) {
         ("no holder", p.no_holder),
         ("inactive", p.inactive),
         ("failed", p.failed),
+        ("by a rule", p.rule),
     ];
     let passed: Vec<String> = others
         .iter()

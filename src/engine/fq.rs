@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::abi;
 use crate::doctor::in_namespace;
 use crate::link::compile::{Compiled, Place, compile};
-use crate::link::datapath::{Loaded, Program, Sizes};
+use crate::link::datapath::{Loaded, Program};
 use crate::link::queueing::wire_bytes;
+use crate::link::sizes::Sizes;
 use crate::netlink::{
     BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
 };

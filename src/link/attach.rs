@@ -16,8 +16,9 @@ use crate::abi;
 use crate::engine::fq;
 use crate::engine::hold::{self, Direction, Tap};
 use crate::link::compile::{Compiled, Place, compile, of_number};
-use crate::link::datapath::{Loaded, Maps, Program, Sizes};
+use crate::link::datapath::{Loaded, Maps, Program};
 use crate::link::plan::{place_of, plan};
+use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name, hook,
@@ -146,7 +147,7 @@ impl Session {
             });
         }
         let saved = plan(&mut nl, &link, request)?;
-        let mut loaded = Loaded::load(&Sizes::of(&request.profile))?;
+        let mut loaded = Loaded::load(&saved.sizes)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         let session = Self {
@@ -184,7 +185,9 @@ impl Session {
             start_holder(self)?;
         }
         let [up, down] = self.compile_both()?;
-        self.maps.apply([&up, &down])?;
+        let rules = compile_rules(&self.profile)?;
+        self.maps.start_pairs(&self.profile)?;
+        self.maps.apply_with([&up, &down], &rules)?;
         self.redirect_ingress()
     }
 
@@ -380,5 +383,28 @@ pub(super) fn compile_direction(
             source,
         })
     };
-    (0..).zip(profile.links_of(direction)).map(one).collect()
+    let links = (0..).zip(profile.links_of(direction)).map(one);
+    let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
+    matching(profile, direction, &mut links);
+    Ok(links)
+}
+
+/// What a link has to know of the others and of who takes it.
+pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
+    for (number, link) in (0..).zip(links.iter_mut()) {
+        link.link.bottleneck = profile.bottleneck(direction, number);
+    }
+    let Some(own) = links.first_mut() else { return };
+    if profile.rules.iter().any(|rule| rule.is_for(direction)) {
+        own.link.flags |= abi::EMUD_F_RULES;
+    }
+    if let Some(matrix) = &profile.matrix {
+        own.link.flags |= abi::EMUD_F_MATRIX;
+        own.link.matrix_link = profile.matrix_link(matrix);
+    }
+}
+
+/// The rules of a profile.
+pub fn compile_rules(profile: &Profile) -> Result<rules::Compiled, rules::RulesError> {
+    rules::compile(&profile.rules, |name| profile.number_of(name))
 }

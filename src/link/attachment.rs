@@ -65,6 +65,24 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
     })
 }
 
+/// The one interface with an emulated link.
+pub(super) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
+    let mut found = Vec::new();
+    for link in nl.links()? {
+        if !filters(nl, link.index)?.is_empty() {
+            found.push(link);
+        }
+    }
+    match found.len() {
+        0 => Err(LinkError::NoInterface),
+        1 => found.pop().ok_or(LinkError::NoInterface),
+        _ => {
+            let names: Vec<_> = found.into_iter().map(|link| link.name).collect();
+            Err(LinkError::WhichInterface(names.join(", ")))
+        }
+    }
+}
+
 /// What runs on one interface, or on all that have an emulated link.
 ///
 /// # Errors

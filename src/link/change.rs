@@ -3,11 +3,12 @@
 
 use crate::abi;
 use crate::engine::fq;
-use crate::link::attach::compile_direction;
+use crate::link::attach::{compile_direction, compile_rules};
 use crate::link::attachment;
 use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
+use crate::link::sizes::Sizes;
 use crate::link::{DIRECTIONS, LinkError, direction_name, segments};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::Profile;
@@ -25,6 +26,12 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let mut there = attachment::get(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     let after = before.with_changes(assignments)?;
+    if let Some(what) = there.saved.sizes.lacks(&Sizes::of(&after)) {
+        return Err(LinkError::NoRoom {
+            interface: link.name,
+            what,
+        });
+    }
     for direction in DIRECTIONS
         .into_iter()
         .filter(|d| !there.saved.directions[*d as usize])
@@ -62,7 +69,11 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
         there.maps.save(&serde_json::to_vec(&there.saved)?)?;
         segments::cap(&mut nl, &link, &mut there.saved)?;
     }
-    there.maps.apply([&both[0], &both[1]])?;
+    let rules = compile_rules(&after)?;
+    there.maps.apply_with([&both[0], &both[1]], &rules)?;
+    if before.rules != after.rules {
+        there.maps.clear_hits()?;
+    }
     there.saved.profile = after.to_toml();
     there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     Ok(())

@@ -74,6 +74,7 @@ pub fn compile(
         (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
         queueing::compile(&mut out, link, rate);
     }
+    queueing::of_pairs(&mut out, &link.queue);
     let pattern = loss::compile(&mut out, link);
     let mut table = Box::<abi::emud_table>::default();
     if let Some(jitter) = &link.delay.jitter {
@@ -125,7 +126,7 @@ pub(super) fn probability(p: f64) -> u64 {
 }
 
 /// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
-fn ns_per_byte(rate: u64) -> (u64, u32) {
+pub(super) fn ns_per_byte(rate: u64) -> (u64, u32) {
     const MULT_MAX: u128 = 1 << 42;
     let ns = 8_000_000_000u128;
     let rate = u128::from(rate.max(1));

@@ -4,15 +4,17 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
 use crate::abi;
 use crate::link::compile::Compiled;
+use crate::link::matrix::Pairs;
 use crate::link::record::Record;
+use crate::link::rules;
 use crate::link::shapes;
-use crate::profile::Profile;
+use crate::link::sizes::Sizes;
 
 /// Why the classifier could not be loaded, found, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -76,28 +78,6 @@ impl Program {
     }
 }
 
-/// How long the maps are made that depend on the profile.
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    /// The profile's own and the named ones.
-    pub links: u32,
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Self { links: 1 }
-    }
-}
-
-impl Sizes {
-    /// For a profile and what `emud set` may make of it.
-    pub fn of(profile: &Profile) -> Self {
-        Self {
-            links: 1 + profile.links.len() as u32,
-        }
-    }
-}
-
 /// The programs and maps of one attached (or about to be attached) emud.
 pub struct Loaded {
     bpf: Ebpf,
@@ -119,13 +99,21 @@ impl Loaded {
     /// As [`Self::load`].
     pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
+        let layout = sizes.layout();
         let mut bpf = EbpfLoader::new()
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
+            .override_global("emud_layout", &layout, true)
             .map_max_entries("emud_links", sizes.links * abi::EMUD_SLOTS)
             .map_max_entries("emud_tables", sizes.links * abi::EMUD_SLOTS)
             .map_max_entries("emud_patterns", sizes.links * abi::EMUD_SLOTS)
-            .map_max_entries("emud_states", sizes.links * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_states", sizes.states())
+            .map_max_entries("emud_rings", sizes.rings())
+            .map_max_entries("emud_rules", sizes.rule_keys)
+            .map_max_entries("emud_hits", sizes.rules)
+            .map_max_entries("emud_instances", sizes.instance_sets())
+            .map_max_entries("emud_pair_numbers", sizes.pairs.max(1))
+            .map_max_entries("emud_pairs", sizes.pairs.max(1))
             .map_max_entries("emud_counts", sizes.links * abi::EMUD_DIRECTIONS)
             .load(abi::LINK_OBJECT)?;
         for program in programs {
@@ -202,6 +190,11 @@ pub struct Maps {
     counts: PerCpuArray<MapData, abi::emud_counters>,
     saved: Record,
     patterns: Array<MapData, abi::emud_pattern>,
+    pub(super) masks: Array<MapData, abi::emud_masks>,
+    pub(super) rules: HashMap<MapData, abi::emud_key, abi::emud_rule>,
+    pub(super) hits: PerCpuArray<MapData, u64>,
+    pub(super) instances: Array<MapData, abi::emud_instances>,
+    pub(super) pairs: Pairs,
 }
 
 impl Maps {
@@ -246,6 +239,11 @@ impl Maps {
             counts: map!("emud_counts"),
             saved: Record::new(take("emud_saved")?)?,
             patterns: map!("emud_patterns"),
+            masks: map!("emud_masks"),
+            rules: map!("emud_rules"),
+            hits: map!("emud_hits"),
+            instances: map!("emud_instances"),
+            pairs: Pairs::new(take("emud_pair_numbers")?, take("emud_pairs")?)?,
         })
     }
 
@@ -277,7 +275,15 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn link(&self, direction: u32) -> Result<abi::emud_link, DatapathError> {
-        let slot = slot(direction, self.control()?.generation);
+        self.link_of(0, direction)
+    }
+
+    /// What a direction of a link runs now, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
+        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
         self.links.get(&slot, 0).map_err(at("emud_links"))
     }
 
@@ -286,7 +292,7 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn table(&self, direction: u32) -> Result<Box<abi::emud_table>, DatapathError> {
-        let slot = slot(direction, self.control()?.generation);
+        let slot = slot(direction, of_links(self.control()?));
         self.tables
             .get(&slot, 0)
             .map(Box::new)
@@ -300,7 +306,19 @@ impl Maps {
     /// # Errors
     /// A map cannot be written; what was in force stays so.
     pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
-        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
+        self.apply_with(both, &rules::none())
+    }
+
+    /// [`Self::apply`], and with the links the rules that say who takes them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_with(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rules::Compiled,
+    ) -> Result<(), DatapathError> {
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         for (direction, links) in (0..).zip(both) {
             for (number, compiled) in (0..).zip(links) {
                 let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
@@ -317,7 +335,9 @@ impl Maps {
                     .map_err(at("emud_links"))?;
             }
         }
-        self.turn(next)
+        self.write_rules(next, rules)?;
+        self.turn(next)?;
+        self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
     }
 
     /// [`Self::apply`] for a profile's own links, if they need no table.
@@ -325,7 +345,7 @@ impl Maps {
     /// # Errors
     /// As there.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
-        let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         for (direction, link) in (0..).zip(both) {
             self.links
                 .set(slot(direction, next), link, 0)
@@ -334,8 +354,14 @@ impl Maps {
         self.turn(next)
     }
 
-    /// Puts a generation in force.
+    /// Puts a generation of links in force.
     fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
+        let before = self.control()?.generation & !abi::EMUD_LINKS_GENERATION;
+        self.turn_to(before | generation)
+    }
+
+    /// Puts both generations in force.
+    pub(super) fn turn_to(&mut self, generation: u32) -> Result<(), DatapathError> {
         let control = abi::emud_control {
             generation,
             ..self.control()?
@@ -352,7 +378,20 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn counters(&self, direction: u32) -> Result<Box<abi::emud_counters>, DatapathError> {
-        let per_cpu = self.counts.get(&direction, 0).map_err(at("emud_counts"))?;
+        self.counters_of(0, direction)
+    }
+
+    /// Counters of a direction of a link, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counters_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<Box<abi::emud_counters>, DatapathError> {
+        let index = number * abi::EMUD_DIRECTIONS + direction;
+        let per_cpu = self.counts.get(&index, 0).map_err(at("emud_counts"))?;
         let mut sum = Box::<abi::emud_counters>::default();
         for c in per_cpu.iter() {
             sum.add(c);
@@ -453,7 +492,7 @@ pub(super) fn look(
     let control = control.get(&0, 0).map_err(at(CONTROL))?;
     speaks(control.abi)?;
     let links: Array<_, abi::emud_link> = take(LINKS)?.try_into().map_err(at(LINKS))?;
-    let slot = slot(direction, control.generation);
+    let slot = slot(direction, of_links(control));
     Ok((control, links.get(&slot, 0).map_err(at(LINKS))?))
 }
 
@@ -465,8 +504,13 @@ fn speaks(found: u32) -> Result<(), DatapathError> {
     }
 }
 
-fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
+pub(super) fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { name, source }
+}
+
+/// The generation of the links.
+const fn of_links(control: abi::emud_control) -> u32 {
+    control.generation & abi::EMUD_LINKS_GENERATION
 }
 
 const fn slot(direction: u32, generation: u32) -> u32 {
@@ -506,6 +550,7 @@ impl abi::emud_counters {
         self.flows_forgotten += other.flows_forgotten;
         self.undelayed += other.undelayed;
         self.marked += other.marked;
+        self.instances_forgotten += other.instances_forgotten;
         for (a, b) in self.aqm_dropped.iter_mut().zip(other.aqm_dropped) {
             *a += b;
         }

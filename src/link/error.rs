@@ -2,7 +2,9 @@
 
 use crate::engine::hold::HoldError;
 use crate::link::datapath::DatapathError;
+use crate::link::matrix::Full;
 use crate::link::quantile::SpreadError;
+use crate::link::rules::RulesError;
 use crate::netlink::NetlinkError;
 use crate::profile::ProfileError;
 
@@ -66,6 +68,28 @@ pub enum LinkError {
         direction: &'static str,
         interface: String,
     },
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    #[error(
+        "{interface} was attached without room for {what}: detach it, then attach a profile that has this"
+    )]
+    NoRoom {
+        interface: String,
+        what: &'static str,
+    },
+    #[error(
+        "{interface} has no matrix: attach a profile with a table [matrix], such as capacity = 1000"
+    )]
+    NoMatrix { interface: String },
+    #[error(
+        "{interface}: {new} new pairs, and room for {room} of {capacity}: attach with a larger capacity in [matrix]",
+        new = full.new, room = full.room, capacity = full.capacity
+    )]
+    MatrixFull { interface: String, full: Full },
+    #[error("emulated links are on {0}: say which interface")]
+    WhichInterface(String),
+    #[error("no interface of this network namespace has an emulated link: see `emud attach`")]
+    NoInterface,
     #[error("signals: {0}")]
     Signal(std::io::Error),
     #[error(
@@ -86,8 +110,8 @@ impl LinkError {
             Self::Datapath(e) => e.exit_code(),
             Self::Hold(e) => e.exit_code(),
             Self::Profile(e) => e.exit_code(),
-            Self::Spread { .. } => 65,
-            Self::NotAttached { .. } => 66,
+            Self::Spread { .. } | Self::Rules(_) => 65,
+            Self::NotAttached { .. } | Self::NoMatrix { .. } | Self::NoInterface => 66,
             Self::NoFq(_) | Self::HeldLoopback { .. } | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
@@ -96,7 +120,8 @@ impl LinkError {
             | Self::ByHand { .. }
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
-            Self::NotEmulated { .. } => 64,
+            Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
+            Self::NotEmulated { .. } | Self::WhichInterface(_) => 64,
             Self::NotRoot => 77,
         }
     }

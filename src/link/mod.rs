@@ -4,6 +4,7 @@
 
 pub mod attach;
 pub mod attachment;
+mod batch;
 pub mod change;
 pub mod compile;
 pub mod datapath;
@@ -11,15 +12,20 @@ pub mod detach;
 pub mod emulated;
 mod error;
 mod loss;
+pub mod matrix;
+mod overlap;
 mod plan;
 pub mod quantile;
 pub mod queueing;
 mod record;
 pub mod report;
 pub mod report_loss;
+pub mod report_match;
+pub mod rules;
 pub mod saved;
 mod segments;
 pub mod shapes;
+pub mod sizes;
 mod sweep;
 
 pub use error::LinkError;

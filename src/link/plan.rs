@@ -5,6 +5,7 @@
 use crate::engine::{self, Chosen, fq};
 use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
+use crate::link::sizes::Sizes;
 use crate::link::{DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 
@@ -62,6 +63,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         engine,
         reason,
         directions: request.directions,
+        sizes: Sizes::of(&request.profile),
         reversed: request.reversed,
         notes,
         epoch_ns: now_ns(),

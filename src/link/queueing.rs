@@ -18,6 +18,27 @@ const Q32: f64 = 4_294_967_296.0;
 /// The classifier shifts lengths of RED's queue by 20.
 const RED_LENGTH_MAX_NS: u64 = (1 << 42) - 1;
 
+/// Bytes in front of a pair's link where the profile does not say: as many full packets.
+const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
+
+/// The limit in packets of a link with a rate; 0: none.
+pub(super) fn packets(queue: &profile::Queue) -> u32 {
+    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
+    let usual = if any { 0 } else { DEFAULT_QUEUE_PACKETS };
+    queue.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
+}
+
+/// The limits of a queue whose rate comes with the packet.
+pub(super) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
+    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
+    let usual = if any { 0 } else { PAIR_BYTES };
+    // At most u32::MAX, where it is read.
+    out.queue_bytes = queue.bytes.map_or(0, |bytes| bytes as u32);
+    out.pair_packets = queue.packets.unwrap_or(0);
+    out.pair_bytes = queue.bytes.map_or(usual, |bytes| bytes as u32);
+    out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
+}
+
 /// Fills in the queue of a link with this rate (bit/s).
 pub(super) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64) {
     limits(out, &link.queue, rate);
@@ -61,11 +82,8 @@ pub(super) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
 }
 
 fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
-    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
-    let usual = if any { 0 } else { DEFAULT_QUEUE_PACKETS };
-    out.queue_packets = queue.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN);
+    out.queue_packets = packets(queue);
     out.queue_busy_ns = queue.bytes.map_or(u64::MAX, |bytes| ns(bytes, rate));
-    out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
 
 /// So many bytes' time on the wire.

@@ -6,6 +6,7 @@ use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::quantile::{density, table_x};
 use crate::link::queueing::{self, AqmDropped, Manager, Queue, Wire};
+use crate::link::report_match::{self, Matching};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{direction_name, report_loss};
 use crate::profile::{Link, Profile};
@@ -31,6 +32,9 @@ pub struct Report {
     pub notes: Vec<String>,
     pub up: Option<Direction>,
     pub down: Option<Direction>,
+    /// Which link a packet takes.
+    #[serde(flatten)]
+    pub matching: Matching,
 }
 
 /// One direction of it.
@@ -124,6 +128,8 @@ pub struct Passed {
     pub no_holder: u64,
     pub inactive: u64,
     pub failed: u64,
+    /// By a rule whose link is `none`.
+    pub rule: u64,
 }
 
 /// Packets with `from_ns <= delay < to_ns`.
@@ -193,6 +199,7 @@ pub fn report(
         notes,
         up,
         down,
+        matching: report_match::matching(maps, saved, profile.as_ref())?,
     })
 }
 
@@ -338,7 +345,7 @@ pub(crate) fn moments(delay_ns: &[u64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-fn counters(c: &abi::emud_counters) -> Counters {
+pub(super) fn counters(c: &abi::emud_counters) -> Counters {
     let passed = |why: abi::emud_pass| c.passed[why as usize];
     Counters {
         packets: c.packets,
@@ -358,6 +365,7 @@ fn counters(c: &abi::emud_counters) -> Counters {
             no_holder: passed(abi::EMUD_PASS_NO_HOLDER),
             inactive: passed(abi::EMUD_PASS_INACTIVE),
             failed: passed(abi::EMUD_PASS_FAILED),
+            rule: passed(abi::EMUD_PASS_RULE),
         },
         delay_histogram: c
             .delay_hist

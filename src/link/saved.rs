@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::sizes::Sizes;
 use crate::netlink::{Gso, Offloads, RootSnapshot};
 
 /// Where packets wait for their departure time.
@@ -37,6 +38,8 @@ pub struct Saved {
     pub reason: String,
     /// Emulated directions, by `EMUD_UP` and `EMUD_DOWN`.
     pub directions: [bool; 2],
+    /// How long the maps are.
+    pub sizes: Sizes,
     /// As it was attached with --reverse.
     pub reversed: bool,
     /// What the user was told at attach.

@@ -4,6 +4,7 @@
 use super::keys;
 use super::links;
 use super::read::Draft;
+use super::rules_read;
 use super::{Profile, ProfileError};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
@@ -106,6 +107,11 @@ impl Assignment {
     }
 
     fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
+        let both = self.directions.up && self.directions.down;
+        if self.entry.key.value == "rule" && self.link.is_none() && both {
+            draft.rules = rules_read::read(reader, &self.entry.value);
+            return;
+        }
         let (up, down) = match &self.link {
             None => (&mut draft.up, &mut draft.down),
             Some(name) => match links::find(&mut draft.links, name) {
@@ -201,6 +207,10 @@ fn fixed(key: &str) -> Option<&'static str> {
         "offload" => Some(
             "segmentation is a setting of the device, made at attach: detach, then attach a \
              profile with the other offload",
+        ),
+        "instances" | "matrix" => Some(
+            "the kernel's room for it is made at attach: detach, then attach a profile with \
+             other figures (the pairs of a matrix are changed by `emud apply`)",
         ),
         "name" | "description" | "source" => Some("it says where the profile came from"),
         "link" | "" => Some("name what to change, such as delay=80ms (both ways) or up.delay=80ms"),

@@ -22,6 +22,7 @@ impl Reader {
             duplicate: self.finish_duplicate(&draft.duplicate),
             corrupt: self.finish_corrupt(&draft.corrupt),
             state: value(&draft.state).unwrap_or_default(),
+            shared: draft.shared.as_ref().map(|name| name.value.clone()),
         }
     }
 

@@ -12,6 +12,7 @@ use super::keys;
 use super::loss::LinkState;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
+use super::shared;
 use super::wire::WireDraft;
 use super::words::ShapeWord;
 use super::{Neighbours, Reorder, Shape, file};
@@ -34,6 +35,7 @@ pub(super) struct LinkDraft {
     pub duplicate: Keyed,
     pub corrupt: Keyed,
     pub state: Option<Located<LinkState>>,
+    pub shared: Option<Located<String>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -94,6 +96,7 @@ impl Reader {
             "reorder" => self.reorder(&mut draft.reorder, value),
             "duplicate" => self.keyed(&mut draft.duplicate, &alter::DUPLICATE, value),
             "corrupt" => self.keyed(&mut draft.corrupt, &alter::CORRUPT, value),
+            "shared" => self.put_or_remove(&mut draft.shared, value, shared::name),
             "state" => self.put(&mut draft.state, value, |v| word(v, "state")),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }

@@ -15,6 +15,9 @@ pub(super) const TOP: Section = Section {
         "up",
         "down",
         "links",
+        "rule",
+        "instances",
+        "matrix",
     ],
     place: "at the top of a profile",
     belongs: "at the top of the file, above the first [header]",
@@ -31,6 +34,7 @@ pub(super) const LINK: Section = Section {
         "duplicate",
         "corrupt",
         "state",
+        "shared",
     ],
     place: "of a link",
     belongs: "under [link], [up], [down] or [links.NAME]",
@@ -114,6 +118,34 @@ pub(super) const REORDER: Section = Section {
     belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
 };
 
+pub(super) const RULE: Section = Section {
+    keys: &["match", "link", "direction", "per"],
+    place: "of a rule",
+    belongs: "under [[rule]]",
+};
+pub(super) const MATCH: Section = Section {
+    keys: &[
+        "source",
+        "destination",
+        "protocol",
+        "source-port",
+        "destination-port",
+        "dscp",
+        "tos",
+        "mark",
+        "vlan",
+        "icmp-type",
+        "source-mac",
+        "destination-mac",
+    ],
+    place: "of a match",
+    belongs: "inside `match` of a [[rule]], as in match = { protocol = \"tcp\" }",
+};
+pub(super) const MATRIX: Section = Section {
+    keys: &["file", "link", "capacity"],
+    place: "of a matrix",
+    belongs: "under [matrix]",
+};
 pub(super) const RATE: Section = Section {
     keys: &["rate", "burst", "overhead", "mpu", "cell"],
     place: "of a rate",
@@ -147,7 +179,7 @@ pub(super) const QUEUE: Section = Section {
 
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[
-        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER,
+        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER, RULE, MATCH, MATRIX,
     ],
     aliases: &[
         ("bandwidth", "rate"),

@@ -3,6 +3,7 @@
 
 use super::draft::LinkDraft;
 use super::read::section;
+use super::rules;
 use super::{Link, Profile};
 use crate::abi;
 use crate::text::{Entry, Located, Mistake, Reader, Value, closest};
@@ -101,6 +102,12 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
         reader
             .mistakes
             .push(Mistake::new(&name.at, "this is not a link's name", help));
+    }
+    if [rules::OWN, rules::NONE].contains(&name.value.as_str()) {
+        let title = format!("a link cannot be called `{}`", name.value);
+        let help = "in a rule, \"link\" is the profile's own and \"none\" lets packets pass: take \
+                    another name";
+        reader.mistakes.push(Mistake::new(&name.at, title, help));
     }
     let entries = section(reader, entry)?;
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{NamedLink, Queue, Wire};
+use super::{Matrix, NamedLink, Queue, Rule, Wire};
 use crate::link::quantile::Table;
 
 /// A described link, both directions.
@@ -22,7 +22,15 @@ pub struct Profile {
     pub down: Link,
     /// By name.
     pub links: Vec<NamedLink>,
+    /// The first that matches wins.
+    pub rules: Vec<Rule>,
+    /// Of all links that rules give to each flow or the like, 1..=65536.
+    pub instances: u32,
+    pub matrix: Option<Matrix>,
 }
+
+/// Instances where the profile does not say.
+pub const DEFAULT_INSTANCES: u32 = 4096;
 
 impl Profile {
     /// The link of a direction (`EMUD_UP`, `EMUD_DOWN`).
@@ -40,6 +48,7 @@ impl Profile {
             up: self.down,
             down: self.up,
             links: self.links.into_iter().map(NamedLink::reversed).collect(),
+            rules: self.rules.into_iter().map(Rule::reversed).collect(),
             ..self
         }
     }
@@ -64,6 +73,8 @@ pub struct Link {
     pub duplicate: super::Duplicate,
     pub corrupt: super::Corrupt,
     pub state: super::LinkState,
+    /// Links of one name and direction share one queue.
+    pub shared: Option<String>,
 }
 
 /// Limit of the backlog.

@@ -3,10 +3,12 @@
 
 use std::fmt::Write;
 
+use super::model::DEFAULT_INSTANCES;
 use super::{
     Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Queue, Reordering, Shape,
 };
-use super::{LinkState, Loss, alter, loss};
+use super::{LinkState, Loss, alter, loss, shared};
+use crate::abi;
 use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 
 impl Profile {
@@ -28,20 +30,39 @@ impl Profile {
         if self.offload != Offload::default() {
             line(&mut out, "offload", quoted(self.offload.word()));
         }
+        if self.instances != DEFAULT_INSTANCES {
+            line(&mut out, "instances", self.instances);
+        }
         if self.up == self.down {
             section(&mut out, "link", &self.up);
         } else {
             section(&mut out, "up", &self.up);
             section(&mut out, "down", &self.down);
         }
-        for named in &self.links {
+        for (number, named) in (1..).zip(&self.links) {
             let header = format!("links.{}", named.name);
-            if named.up == named.down {
-                section(&mut out, &header, &named.up);
+            let takes =
+                [abi::EMUD_UP, abi::EMUD_DOWN].map(|d| self.bottleneck(d, number) != number);
+            let [up, down] =
+                [(&named.up, takes[0]), (&named.down, takes[1])].map(|(link, takes)| {
+                    match takes {
+                        // Written where the queue is, so that `emud set` changes it in one place.
+                        true => shared::without_queue(link),
+                        false => link.clone(),
+                    }
+                });
+            if up == down {
+                section(&mut out, &header, &up);
             } else {
-                section(&mut out, &format!("{header}.up"), &named.up);
-                section(&mut out, &format!("{header}.down"), &named.down);
+                section(&mut out, &format!("{header}.up"), &up);
+                section(&mut out, &format!("{header}.down"), &down);
             }
+        }
+        for rule in &self.rules {
+            out.push_str(&rule.to_toml());
+        }
+        if let Some(matrix) = &self.matrix {
+            out.push_str(&matrix.to_toml());
         }
         out
     }
@@ -84,6 +105,9 @@ fn section(out: &mut String, header: &str, link: &Link) {
     }
     if link.corrupt.probability != 0.0 {
         line(out, "corrupt", alter::corrupt_text(&link.corrupt));
+    }
+    if let Some(name) = &link.shared {
+        line(out, "shared", quoted(name));
     }
     if link.state != LinkState::default() {
         line(out, "state", quoted(link.state.word()));

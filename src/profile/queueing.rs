@@ -9,7 +9,7 @@ use super::draft::{LinkDraft, is_none};
 use super::keys;
 use super::queue::{Bytes, Packets};
 use super::{Aqm, Limit, Wire};
-use crate::text::{Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
+use crate::text::{At, Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
 
 /// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -86,6 +86,18 @@ pub(super) struct QueueDraft {
     time_ns: Option<Located<u64>>,
     ecn: Option<Located<Ecn>>,
     aqm: AqmDraft,
+}
+
+impl QueueDraft {
+    /// Where something is said of the queue.
+    pub fn at(&self) -> Option<&At> {
+        let packets = self.packets.as_ref().map(|p| &p.at);
+        packets
+            .or(self.bytes.as_ref().map(|b| &b.at))
+            .or(self.time_ns.as_ref().map(|t| &t.at))
+            .or(self.aqm.kind.as_ref().map(|k| &k.at))
+            .or(self.ecn.as_ref().map(|e| &e.at))
+    }
 }
 
 /// What `ecn` says: from when, or to a manager whether.

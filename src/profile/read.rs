@@ -3,10 +3,14 @@
 
 use std::path::Path;
 
+use super::check::value;
 use super::draft::LinkDraft;
 use super::keys;
 use super::links::{self, NamedDraft};
-use super::{Offload, Profile, ProfileError};
+use super::matrix::{self, MatrixDraft};
+use super::model::DEFAULT_INSTANCES;
+use super::rules_read::{self, RuleDraft};
+use super::{Link, Matrix, NamedLink, Offload, Profile, ProfileError, Rule};
 use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
 use crate::text::{document, read_file, utf8, word};
 
@@ -73,6 +77,9 @@ pub(super) struct Draft {
     pub up: LinkDraft,
     pub down: LinkDraft,
     pub links: Vec<NamedDraft>,
+    pub rules: Vec<RuleDraft>,
+    instances: Option<Located<u32>>,
+    matrix: Option<MatrixDraft>,
 }
 
 impl Draft {
@@ -116,6 +123,14 @@ impl Draft {
         if let Some(entry) = find("links") {
             self.links = links::read(reader, entry);
         }
+        if let Some(entry) = find("rule") {
+            self.rules = rules_read::read(reader, &entry.value);
+        }
+        if let Some(entry) = find("matrix")
+            && let Some(keys) = section(reader, entry)
+        {
+            self.matrix = Some(matrix::read(reader, &entry.key.at, keys));
+        }
     }
 
     /// Everything at the top but the tables.
@@ -127,6 +142,9 @@ impl Draft {
             "source" => reader.put(&mut self.source, value, |v| prose(v, "source")),
             "seed" => reader.put(&mut self.seed, value, seed),
             "offload" => self.offload(reader, entry),
+            "instances" => reader.put(&mut self.instances, value, |v| {
+                matrix::count(v, "instances", crate::abi::EMUD_INSTANCES_MAX)
+            }),
             "neighbours" => reader.put(&mut both.neighbours, value, |v| word(v, "neighbours")),
             key if keys::TOP.has(key) => {}
             _ => reader.mistakes.push(keys::unknown(&entry.key, &keys::TOP)),
@@ -145,26 +163,54 @@ impl Draft {
         reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
     }
 
-    pub fn finish(self, mut reader: Reader, sources: Vec<Source>) -> Result<Profile, ProfileError> {
+    pub fn finish(
+        mut self,
+        mut reader: Reader,
+        sources: Vec<Source>,
+    ) -> Result<Profile, ProfileError> {
+        self.share(&mut reader);
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
         let links = self.links.iter().map(|link| link.finish(&mut reader));
-        let links = links.collect();
+        let links: Vec<_> = links.collect();
+        let rules = reader.finish_rules(&self.rules, &links);
+        let matrix = self.matrix.as_ref();
+        let matrix = matrix.map(|draft| reader.finish_matrix(draft, &links));
+        let profile = self.profile(up, down, links, rules, matrix);
+        if let Some(draft) = &self.matrix {
+            reader.pairs_have_room(draft, &profile);
+        }
+        reader.instances_have_room(&self.rules, &profile);
         if !reader.mistakes.is_empty() {
             return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
         }
-        Ok(Profile {
-            name: self.name.map(|name| name.value).unwrap_or_default(),
-            description: self.description.map(|text| text.value).unwrap_or_default(),
-            source: self.source.map(|text| text.value).unwrap_or_default(),
-            seed: self.seed.map(|seed| seed.value),
-            offload: self
-                .offload
-                .map(|offload| offload.value)
-                .unwrap_or_default(),
+        Ok(profile)
+    }
+
+    fn profile(
+        &self,
+        up: Link,
+        down: Link,
+        links: Vec<NamedLink>,
+        rules: Vec<Rule>,
+        matrix: Option<Matrix>,
+    ) -> Profile {
+        let text = |text: &Option<Located<String>>| {
+            let text = text.as_ref().map(|text| text.value.clone());
+            text.unwrap_or_default()
+        };
+        Profile {
+            name: text(&self.name),
+            description: text(&self.description),
+            source: text(&self.source),
+            seed: value(&self.seed),
+            offload: value(&self.offload).unwrap_or_default(),
             up,
             down,
             links,
-        })
+            rules,
+            instances: value(&self.instances).unwrap_or(DEFAULT_INSTANCES),
+            matrix,
+        }
     }
 }
 

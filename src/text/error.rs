@@ -62,10 +62,15 @@ pub(crate) fn read_up_to(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
 
 /// `bytes` as the text of `origin`, if it is text and not too long.
 pub(crate) fn utf8(bytes: &[u8], origin: &str) -> Result<Source, TextError> {
-    if bytes.len() > MAX_BYTES {
+    utf8_up_to(bytes, origin, MAX_BYTES)
+}
+
+/// [`utf8`] with another limit.
+pub(crate) fn utf8_up_to(bytes: &[u8], origin: &str, limit: usize) -> Result<Source, TextError> {
+    if bytes.len() > limit {
         return Err(TextError::TooLarge {
             origin: origin.to_owned(),
-            limit: MAX_BYTES,
+            limit,
         });
     }
     let source = |text: &str| Source {

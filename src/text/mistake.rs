@@ -49,6 +49,8 @@ pub struct Mistake {
     pub title: String,
     /// What would be right.
     pub help: String,
+    /// Another place that has to do with it, and what it is.
+    beside: Option<(At, String)>,
 }
 
 impl Mistake {
@@ -57,6 +59,15 @@ impl Mistake {
             at: at.clone(),
             title: title.into(),
             help: help.into(),
+            beside: None,
+        }
+    }
+
+    /// Shows another place, too.
+    pub(crate) fn beside(self, at: &At, label: impl Into<String>) -> Self {
+        Self {
+            beside: Some((at.clone(), label.into())),
+            ..self
         }
     }
 
@@ -125,11 +136,24 @@ impl Mistakes {
         let origin = self.origin(mistake);
         let span = mistake.at.span.clone();
         let snippet = Snippet::source(self.text_of(mistake)).path(origin);
-        let group = Level::ERROR
-            .primary_title(&mistake.title)
-            .element(snippet.annotation(AnnotationKind::Primary.span(span)))
-            .element(Level::HELP.message(&mistake.help));
-        renderer.render(&[group])
+        let mut snippet = snippet.annotation(AnnotationKind::Primary.span(span));
+        let mut other = None;
+        if let Some((at, label)) = &mistake.beside {
+            let span = AnnotationKind::Context.span(at.span.clone()).label(label);
+            match self.sources.get(at.source) {
+                _ if at.source == mistake.at.source => snippet = snippet.annotation(span),
+                Some(source) => {
+                    let place = Snippet::source(&source.text).path(&source.origin);
+                    other = Some(place.annotation(span));
+                }
+                None => {}
+            }
+        }
+        let mut group = Level::ERROR.primary_title(&mistake.title).element(snippet);
+        if let Some(other) = other {
+            group = group.element(other);
+        }
+        renderer.render(&[group.element(Level::HELP.message(&mistake.help))])
     }
 }
 

@@ -15,7 +15,7 @@ pub use mistake::{Mistake, Mistakes};
 pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
 pub use word::Word;
 
-pub(crate) use error::{read_file, read_up_to, utf8};
+pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source};
 pub(crate) use reader::{Reader, duration, number, quantity, word};

@@ -11,13 +11,17 @@ mod aqm;
 mod chain;
 mod delay;
 mod loss;
+mod matrix;
 mod queue;
+mod rules;
+mod rules_random;
 mod theory;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
 use emud::link::compile::{Compiled, Place, compile};
-use emud::link::datapath::{Loaded, Maps, Program, Sizes};
+use emud::link::datapath::{Loaded, Maps, Program};
+use emud::link::sizes::Sizes;
 use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
 
 const TC_ACT_UNSPEC: i32 = -1;

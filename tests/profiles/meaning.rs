@@ -68,6 +68,9 @@ fn every_key_arrives_where_it_belongs() {
         up: link.clone(),
         down: link,
         links: vec![],
+        rules: vec![],
+        instances: 4096,
+        matrix: None,
     };
     assert_eq!(profile, expected);
     assert_eq!(parse("[link]\noffload = \"keep\"").offload, Offload::Keep);

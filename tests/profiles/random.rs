@@ -4,7 +4,7 @@
 use emud::link::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
-    Delay, Distribution, Jitter, Limit, Link, NamedLink, Neighbours, Offload, Reorder, Wire,
+    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Reorder, Wire,
 };
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use emud::profile::{Reordering, Shape};
@@ -228,9 +228,63 @@ fn links() -> impl Strategy<Value = Link> {
                     duplicate: altered.0,
                     corrupt: altered.1,
                     state: altered.2,
+                    shared: None,
                 },
             )
     })
+}
+
+/// With rules and a matrix, and links that share a queue.
+fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
+    let base = prop::option::of(prop::sample::select(
+        [vec!["link".to_owned()], names.clone()].concat(),
+    ));
+    let matrix = prop::option::of((base, 1..=65_536u32));
+    let shared = prop::option::of(0..2usize);
+    (crate::rules::rules(names), matrix, shared)
+        .prop_map(move |(rules, matrix, shared)| {
+            let mut profile = profile.clone();
+            profile.rules = rules;
+            profile.matrix = matrix.map(|(link, capacity)| Matrix {
+                link: link.filter(|name| name != "link"),
+                capacity,
+                pairs: Default::default(),
+            });
+            // An instance and a pair have no room for long queues.
+            let per: Vec<_> = profile
+                .rules
+                .iter()
+                .filter(|r| r.per.is_some())
+                .cloned()
+                .collect();
+            let limit = profile.matrix.is_some() || !per.is_empty();
+            let named = profile
+                .links
+                .iter_mut()
+                .flat_map(|l| [&mut l.up, &mut l.down]);
+            for link in named
+                .chain([&mut profile.up, &mut profile.down])
+                .filter(|_| limit)
+            {
+                link.queue.packets = None;
+                link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
+            }
+            if let (Some(n), true) = (shared, profile.links.len() == 2) {
+                share(&mut profile, n);
+            }
+            profile
+        })
+        .boxed()
+}
+
+/// Links of one rate and queue, in the up direction.
+fn share(profile: &mut Profile, n: usize) {
+    let first = profile.links[n].up.clone();
+    profile.links[n].up.shared = Some("x".to_owned());
+    let other = &mut profile.links[1 - n].up;
+    other.shared = Some("x".to_owned());
+    (other.rate, other.wire, other.queue) = (first.rate, first.wire, first.queue);
+    other.overhead = first.overhead;
 }
 
 fn profiles() -> impl Strategy<Value = Profile> {
@@ -249,13 +303,19 @@ fn profiles() -> impl Strategy<Value = Profile> {
         links().boxed(),
         same,
         prop::collection::btree_map("[a-zA-Z0-9_-]{1,32}", (links(), links()), 0..3).boxed(),
+        1..=65_536u32,
     )
         .prop_map(
-            |((name, description, source), seed, offload, up, down, same, named)| {
+            |((name, description, source), seed, offload, up, down, same, named, instances)| {
                 let down = if same { up.clone() } else { down };
                 let named = named.into_iter();
                 let named = named.map(|(name, (up, down))| NamedLink { name, up, down });
-                Profile {
+                let links: Vec<_> = named.collect();
+                let names = links
+                    .iter()
+                    .map(|link: &NamedLink| link.name.clone())
+                    .collect();
+                let profile = Profile {
                     name,
                     description,
                     source,
@@ -263,8 +323,14 @@ fn profiles() -> impl Strategy<Value = Profile> {
                     offload,
                     up,
                     down,
-                    links: named.collect(),
-                }
+                    links,
+                    rules: vec![],
+                    instances,
+                    matrix: None,
+                };
+                matched(profile, names)
             },
         )
+        .prop_flat_map(|strategy| strategy)
+        .boxed()
 }

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * match: which link a packet takes.
+ *
+ * Rules are found by tuple space search (Srinivasan, Suri, Varghese: "Packet
+ * classification using tuple space search", SIGCOMM 1999): those that look at the
+ * same bits of a packet are in one hash table, so a packet costs one look for each
+ * distinct mask, however many rules there are. Masks are in the order of their
+ * first rule: once a rule is found that comes before all that are left, it is the
+ * one. The generation is part of a rule's key, so both are in one map.
+ *
+ * A pair of addresses (the matrix) is one look more. It has figures of its own,
+ * two halves of which one is in force.
+ *
+ * Without rules and matrix none of this is called.
+ */
+#ifndef EMUD_MATCH_H
+#define EMUD_MATCH_H
+
+#include "maps.h"
+#include "parse.h"
+#include "rng.h"
+
+#ifndef BPF_F_NO_PREALLOC
+#define BPF_F_NO_PREALLOC 1
+#endif
+
+#define EMUD_HASH(name_, len_, key_, value_)          \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_HASH);      \
+		__uint(map_flags, BPF_F_NO_PREALLOC); \
+		__uint(max_entries, len_);            \
+		__type(key, key_);                    \
+		__type(value, value_);                \
+	} name_ SEC(".maps")
+
+EMUD_MAP(emud_masks, ARRAY, EMUD_DIRECTIONS *EMUD_GENERATIONS, struct emud_masks);
+EMUD_HASH(emud_rules, 1, struct emud_key, struct emud_rule);
+EMUD_MAP(emud_hits, PERCPU_ARRAY, 1, __u64);
+EMUD_MAP(emud_instances, ARRAY, 1, struct emud_instances);
+EMUD_HASH(emud_pair_numbers, 1, struct emud_pair_key, __u32);
+EMUD_MAP(emud_pairs, ARRAY, 1, struct emud_pair);
+
+#define EMUD_VLAN_ID 0xfff
+#define EMUD_NO_PLACE (~0ULL)
+
+typedef __u64 __attribute__((may_alias)) emud_word;
+typedef __u32 __attribute__((may_alias)) emud_half_word;
+
+struct emud_search {
+	struct emud_key key;
+	__u64 place; /* of the rule found so far */
+	__u32 base; /* whose masks */
+	__u32 link;
+	__u32 per;
+	__u32 reserved;
+};
+
+/* The outer tag, beside the data or in them. */
+static __always_inline void emud_key_vlan(struct __sk_buff *skb,
+					  const struct emud_packet *p, struct emud_key *k)
+{
+	__be16 tci = 0;
+
+	if (skb->vlan_present) {
+		k->vlan = skb->vlan_tci & EMUD_VLAN_ID;
+		k->has |= EMUD_HAS_VLAN;
+	} else if ((k->has & EMUD_HAS_MAC) &&
+		   p->l3_off >= ETH_HLEN + sizeof(struct emud_vlan) &&
+		   !bpf_skb_load_bytes(skb, ETH_HLEN, &tci, sizeof(tci))) {
+		k->vlan = bpf_ntohs(tci) & EMUD_VLAN_ID;
+		k->has |= EMUD_HAS_VLAN;
+	}
+}
+
+static __always_inline void emud_key_ip(struct __sk_buff *skb,
+					const struct emud_packet *p, struct emud_key *k)
+{
+	__u32 addresses[2];
+	__u8 ds[2];
+
+	if (bpf_skb_load_bytes(skb, p->l3_off, ds, sizeof(ds)))
+		return;
+	k->has |= EMUD_HAS_IP;
+	k->protocol = p->l4_proto;
+	if (ds[0] >> 4 == 4) {
+		k->tos = ds[1];
+		if (bpf_skb_load_bytes(skb, p->l3_off + offsetof(struct iphdr, saddr),
+				       addresses, sizeof(addresses)))
+			return;
+		*(emud_half_word *)k->source = addresses[0];
+		*(emud_half_word *)k->destination = addresses[1];
+		return;
+	}
+	k->has |= EMUD_HAS_IP6;
+	k->tos = ds[0] << 4 | ds[1] >> 4;
+	bpf_skb_load_bytes(skb, p->l3_off + offsetof(struct ipv6hdr, saddr), k->source,
+			   2 * sizeof(k->source));
+}
+
+static __always_inline void emud_key_l4(struct __sk_buff *skb,
+					const struct emud_packet *p, struct emud_key *k)
+{
+	__be16 ports[2];
+
+	switch (p->l4_proto) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_SCTP:
+	case IPPROTO_DCCP:
+	case IPPROTO_UDPLITE:
+		if (bpf_skb_load_bytes(skb, p->l4_off, ports, sizeof(ports)))
+			return;
+		k->source_port = ports[0];
+		k->destination_port = ports[1];
+		k->has |= EMUD_HAS_PORTS;
+		return;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		if (!bpf_skb_load_bytes(skb, p->l4_off, &k->icmp_type,
+					sizeof(k->icmp_type)))
+			k->has |= EMUD_HAS_ICMP;
+	}
+}
+
+/* All that a rule may ask for. */
+__noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
+			   struct emud_key *k)
+{
+	const struct emud_link *l;
+	__u8 macs[12];
+
+	if (!p || !k)
+		return 0;
+	l = emud_link(p);
+	if (!l)
+		return 0;
+	__builtin_memset(k, 0, sizeof(*k));
+	k->mark = skb->mark;
+	if (!(l->flags & EMUD_F_L3) && !bpf_skb_load_bytes(skb, 0, macs, sizeof(macs))) {
+		__builtin_memcpy(k->destination_mac, macs, sizeof(k->destination_mac));
+		__builtin_memcpy(k->source_mac, macs + sizeof(k->destination_mac),
+				 sizeof(k->source_mac));
+		k->has |= EMUD_HAS_MAC;
+	}
+	emud_key_vlan(skb, p, k);
+	if (!p->is_ip)
+		return 1;
+	emud_key_ip(skb, p, k);
+	if (p->l4_off)
+		emud_key_l4(skb, p, k);
+	return 1;
+}
+
+/* The rules of mask `i`. False: no other can come before the one found. */
+__noinline int emud_search_mask(struct emud_search *s, __u32 i)
+{
+	const struct emud_masks *masks;
+	const struct emud_rule *rule;
+	const emud_word *key, *bits;
+	struct emud_key masked;
+	__u32 word;
+
+	if (!s)
+		return 0;
+	masks = EMUD_LOOKUP(emud_masks, s->base);
+	if (!masks || i >= masks->count)
+		return 0;
+	i = emud_bound(i, EMUD_MASKS_MAX);
+	if (masks->mask[i].first > s->place)
+		return 0;
+	key = (const emud_word *)&s->key;
+	bits = (const emud_word *)&masks->mask[i].bits;
+	for (word = 0; word < EMUD_KEY_WORDS; word++)
+		((emud_word *)&masked)[word] = key[word] & bits[word];
+	masked.table = s->base * EMUD_MASKS_MAX + i;
+	rule = bpf_map_lookup_elem(&emud_rules, &masked);
+	if (rule && rule->place < s->place) {
+		s->place = rule->place;
+		s->link = rule->link;
+		s->per = rule->per;
+	}
+	return 1;
+}
+
+/* Which of its set an instance is in, EMUD_INSTANCE_WAYS more if it is new, twice as
+ * many if another one had to go. A global function, as emud_flow_way(). */
+__noinline __u32 emud_instance_way(__u64 key, __u64 now)
+{
+	struct emud_instances *set;
+	__u32 i, way = 0, found = EMUD_INSTANCE_WAYS;
+	__u64 oldest = ~0ULL;
+
+	if (!emud_layout.instances)
+		return 0;
+	set = EMUD_LOOKUP(emud_instances,
+			  (key >> 32) & (emud_layout.instances / EMUD_INSTANCE_WAYS - 1));
+	if (!set)
+		return 0;
+	bpf_spin_lock(&set->lock);
+	for (i = 0; i < EMUD_INSTANCE_WAYS; i++) {
+		if (set->way[i].key == key)
+			found = i;
+		if (set->way[i].seen < oldest) {
+			oldest = set->way[i].seen;
+			way = i;
+		}
+	}
+	if (found < EMUD_INSTANCE_WAYS) {
+		set->way[emud_bound(found, EMUD_INSTANCE_WAYS)].seen = now;
+	} else {
+		i = emud_bound(way, EMUD_INSTANCE_WAYS);
+		found = way + (set->way[i].key ? 2 : 1) * EMUD_INSTANCE_WAYS;
+		set->way[i].key = key;
+		set->way[i].seen = now;
+	}
+	bpf_spin_unlock(&set->lock);
+	return found;
+}
+
+/* As attach leaves a state: what it was of has gone. Packets of a new instance that
+ * come on two CPUs at once may meet it in between, which costs the first its place
+ * in the order. */
+static __always_inline void emud_state_clear(struct emud_state *s)
+{
+	bpf_spin_lock(&s->lock);
+	s->ring_pos = 0;
+	s->busy_until = s->busy_frac = 0;
+	s->last_departure = 0;
+	s->loss_id = s->loss_state = 0;
+	s->loss_normal = s->duplicate_normal = s->corrupt_normal = 0;
+	s->aqm.aqm = 0;
+	bpf_spin_unlock(&s->lock);
+}
+
+/* Whose instance of a link a packet takes. */
+static __always_inline __u64 emud_instance_key(const struct emud_packet *p,
+					       const struct emud_search *s)
+{
+	__u64 key = emud_absorb(EMUD_FOR_INSTANCE,
+				(__u64)s->link << 32 | s->per << 1 | p->direction);
+	const struct emud_key *k = &s->key;
+
+	if (s->per == EMUD_PER_FLOW)
+		return emud_mix(emud_absorb(key, p->flow)) | 1;
+	if (s->per == EMUD_PER_SOURCE || s->per == EMUD_PER_PAIR)
+		key = emud_absorb(emud_absorb(key, k->source[0]), k->source[1]);
+	if (s->per == EMUD_PER_DESTINATION || s->per == EMUD_PER_PAIR)
+		key = emud_absorb(emud_absorb(key, k->destination[0]), k->destination[1]);
+	return emud_mix(key) | 1;
+}
+
+static __always_inline void emud_to_instance(struct emud_packet *p,
+					     const struct emud_search *s)
+{
+	__u64 key = emud_instance_key(p, s);
+	__u32 way = emud_instance_way(key, bpf_ktime_get_ns());
+	struct emud_counters *count;
+	struct emud_state *state;
+
+	p->path = ((key >> 32) & (emud_layout.instances / EMUD_INSTANCE_WAYS - 1)) *
+			  EMUD_INSTANCE_WAYS +
+		  (way & (EMUD_INSTANCE_WAYS - 1)) + emud_layout.plain;
+	p->queue = p->path;
+	if (likely(way < EMUD_INSTANCE_WAYS))
+		return;
+	state = emud_path_state(p);
+	if (state)
+		emud_state_clear(state);
+	count = emud_counters(p);
+	if (count && way >= 2 * EMUD_INSTANCE_WAYS)
+		count->instances_forgotten++;
+}
+
+static __always_inline void emud_to_link(struct emud_packet *p, __u32 number)
+{
+	const struct emud_link *l;
+
+	p->number = number;
+	p->slot = emud_slot(p, number);
+	p->path = number * EMUD_DIRECTIONS + p->direction;
+	p->queue = p->path;
+	l = emud_link(p);
+	if (l)
+		p->queue = l->bottleneck * EMUD_DIRECTIONS + p->direction;
+}
+
+/* False: no rule is for this packet. */
+static __always_inline int emud_match_rules(struct emud_packet *p, struct emud_search *s)
+{
+	__u64 *hits;
+	__u32 i;
+
+	s->place = EMUD_NO_PLACE;
+	s->base = p->base;
+	for (i = 0; i < EMUD_MASKS_MAX; i++)
+		if (!emud_search_mask(s, i))
+			break;
+	if (s->place == EMUD_NO_PLACE)
+		return 0;
+	hits = EMUD_LOOKUP(emud_hits, s->place);
+	if (hits)
+		*hits += p->segments;
+	if (s->link == EMUD_LINK_NONE) {
+		p->untouched = 1;
+		return 1;
+	}
+	emud_to_link(p, s->link);
+	if (s->per && emud_layout.instances)
+		emud_to_instance(p, s);
+	return 1;
+}
+
+static __always_inline void emud_pair_address(__u64 *to, const __u64 *from, int is_ip6)
+{
+	if (is_ip6) {
+		to[0] = from[0];
+		to[1] = from[1];
+		return;
+	}
+	to[0] = 0;
+	((emud_half_word *)to)[2] = bpf_htonl(0xffff);
+	((emud_half_word *)to)[3] = *(const emud_half_word *)from;
+}
+
+/* The pair's own figures and state, on top of the link that pairs are based on. */
+static __always_inline void emud_match_pair(struct emud_packet *p,
+					    const struct emud_key *k, __u32 base)
+{
+	int is_ip6 = k->has & EMUD_HAS_IP6;
+	const struct emud_pair *pair;
+	const struct emud_overlay *half;
+	struct emud_pair_key key;
+	__u32 *number;
+
+	if (!(k->has & EMUD_HAS_IP))
+		return;
+	emud_pair_address(key.source, k->source, is_ip6);
+	emud_pair_address(key.destination, k->destination, is_ip6);
+	number = bpf_map_lookup_elem(&emud_pair_numbers, &key);
+	if (!number)
+		return;
+	pair = EMUD_LOOKUP(emud_pairs, *number);
+	if (!pair)
+		return;
+	half = &pair->half[p->control & EMUD_PAIRS_GENERATION ? 1 : 0];
+	if (!(half->set & EMUD_SET_PAIR))
+		return;
+	emud_to_link(p, base);
+	p->over = *half;
+	p->path = p->queue = emud_layout.plain + emud_layout.instances + *number;
+}
+
+/* From what parse found to p->number, p->slot, p->queue, p->path and p->over. */
+__noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
+{
+	const struct emud_link *own;
+	struct emud_search s = {};
+	__u32 flags, base;
+
+	if (!p)
+		return 0;
+	own = emud_link(p);
+	if (!own)
+		return 0;
+	flags = own->flags;
+	base = own->matrix_link;
+	emud_key_of(skb, p, &s.key);
+	if ((flags & EMUD_F_RULES) && emud_match_rules(p, &s))
+		return 1;
+	if (flags & EMUD_F_MATRIX)
+		emud_match_pair(p, &s.key, base);
+	return 1;
+}
+
+#endif

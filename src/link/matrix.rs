@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Pairs of addresses with figures of their own: written all at once, read back.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use aya::maps::{Map, MapData, MapError};
+
+use crate::abi;
+use crate::link::batch;
+use crate::link::compile::{ns_per_byte, probability};
+use crate::link::datapath::{DatapathError, Maps, at};
+use crate::link::{LinkError, attachment};
+use crate::netlink::{self, Netlink};
+use crate::profile::{Pair, Profile};
+
+/// What `emud apply` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    /// Pairs given.
+    pub pairs: usize,
+    /// Of those, how many were not there before.
+    pub new: usize,
+    pub capacity: u32,
+}
+
+/// Pairs that are there and room for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full {
+    pub new: usize,
+    pub room: usize,
+    pub capacity: u32,
+}
+
+/// Changes the pairs of an interface, all between two packets.
+///
+/// `interface` may be left out where only one has an emulated link. With `replace`
+/// pairs that are not given go back to the base link.
+///
+/// # Errors
+/// Nothing is attached, it has no matrix, or no room; then nothing has changed.
+pub fn apply(
+    interface: Option<&str>,
+    pairs: &[Pair],
+    replace: bool,
+) -> Result<(String, Applied), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = match interface {
+        Some(name) => nl.link(name)?,
+        None => attachment::only(&mut nl)?,
+    };
+    let _lock = netlink::lock(link.index)?;
+    let mut there = attachment::get(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    if profile.matrix.is_none() {
+        return Err(LinkError::NoMatrix {
+            interface: link.name,
+        });
+    }
+    match there.maps.apply_pairs(pairs, replace)? {
+        Ok(applied) => Ok((link.name, applied)),
+        Err(full) => Err(LinkError::MatrixFull {
+            interface: link.name,
+            full,
+        }),
+    }
+}
+
+/// The pairs in force on an interface.
+///
+/// # Errors
+/// Nothing is attached, or it cannot be read.
+pub fn show(interface: &str) -> Result<Vec<Pair>, LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let there = attachment::get(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    if profile.matrix.is_none() {
+        return Err(LinkError::NoMatrix {
+            interface: link.name,
+        });
+    }
+    Ok(there.maps.pairs_in_force()?)
+}
+
+/// The two maps of pairs, for what aya's have no words for.
+pub(super) struct Pairs {
+    numbers: MapData,
+    values: MapData,
+    capacity: u32,
+}
+
+impl Pairs {
+    /// # Errors
+    /// They are no such maps.
+    pub(super) fn new(numbers: Map, values: Map) -> Result<Self, DatapathError> {
+        let (Map::HashMap(numbers), Map::Array(values)) = (numbers, values) else {
+            return Err(DatapathError::Missing("emud_pairs"));
+        };
+        let key = size_of::<abi::emud_pair_key>();
+        of_size("emud_pair_numbers", &numbers, key, size_of::<u32>())?;
+        of_size(
+            "emud_pairs",
+            &values,
+            size_of::<u32>(),
+            size_of::<abi::emud_pair>(),
+        )?;
+        let capacity = values.info().map_err(at("emud_pairs"))?.max_entries();
+        Ok(Self {
+            numbers,
+            values,
+            capacity,
+        })
+    }
+}
+
+/// Whether keys and values are as long as those that are read and written.
+fn of_size(
+    name: &'static str,
+    map: &MapData,
+    key: usize,
+    value: usize,
+) -> Result<(), DatapathError> {
+    let info = map.info().map_err(at(name))?;
+    match (info.key_size() as usize, info.value_size() as usize) {
+        (k, v) if (k, v) == (key, value) => Ok(()),
+        (_, found) => Err(at(name)(MapError::InvalidValueSize {
+            size: value,
+            expected: found,
+        })),
+    }
+}
+
+impl Maps {
+    /// The pairs that a profile comes with.
+    pub(super) fn start_pairs(&mut self, profile: &Profile) -> Result<(), DatapathError> {
+        let Some(matrix) = &profile.matrix else {
+            return Ok(());
+        };
+        // Their number is at most the capacity: the profile's reader has looked.
+        self.apply_pairs(&matrix.pairs, true).map(|_| ())
+    }
+
+    /// Writes pairs into the half that is not in force, turns the word, and waits until no
+    /// packet still runs on the other half.
+    ///
+    /// # Errors
+    /// A map cannot be read or written; what was in force stays so. Inside: there is
+    /// no room for so many new pairs.
+    pub fn apply_pairs(
+        &mut self,
+        pairs: &[Pair],
+        replace: bool,
+    ) -> Result<Result<Applied, Full>, DatapathError> {
+        let control = self.control()?;
+        let (now, next) = halves(control);
+        let mut all = self.read_pairs()?;
+        let capacity = all.len();
+        let mut known: HashMap<Key, usize> = (0..)
+            .zip(&all)
+            .take_while(|(_, pair)| in_use(pair))
+            .map(|(number, pair)| (key_of(&pair.key), number))
+            .collect();
+        let before = known.len();
+        for pair in all.iter_mut().take(before) {
+            pair.half[next] = match replace {
+                true => abi::emud_overlay::default(),
+                false => pair.half[now],
+            };
+        }
+        for pair in pairs {
+            let free = known.len();
+            let key = key(pair);
+            let number = *known.entry(key_of(&key)).or_insert(free);
+            let Some(slot) = all.get_mut(number) else {
+                continue;
+            };
+            slot.key = key;
+            slot.half[next] = overlay(pair);
+        }
+        let new = known.len() - before;
+        if known.len() > capacity {
+            return Ok(Err(Full {
+                new,
+                room: capacity - before,
+                capacity: capacity as u32,
+            }));
+        }
+        let used = known.len();
+        self.write_pairs(&all[..used], before)?;
+        self.turn_to(control.generation ^ abi::EMUD_PAIRS_GENERATION)?;
+        Ok(Ok(Applied {
+            pairs: pairs.len(),
+            new,
+            capacity: capacity as u32,
+        }))
+    }
+
+    /// Values first: a number that a packet finds must have one.
+    fn write_pairs(&mut self, all: &[abi::emud_pair], before: usize) -> Result<(), DatapathError> {
+        let map = self.pairs.values.fd().as_fd();
+        batch::write_all(map, 0, all).map_err(at("emud_pairs"))?;
+        let keys: Vec<_> = all.iter().skip(before).map(|pair| pair.key).collect();
+        let numbers: Vec<u32> = (before as u32..all.len() as u32).collect();
+        let map = self.pairs.numbers.fd().as_fd();
+        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_numbers"))
+    }
+
+    fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {
+        let map = self.pairs.values.fd().as_fd();
+        batch::read_all(map, self.pairs.capacity).map_err(at("emud_pairs"))
+    }
+
+    /// The pairs that are not the base link's.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn pairs_in_force(&self) -> Result<Vec<Pair>, DatapathError> {
+        let (now, _) = halves(self.control()?);
+        let all = self.read_pairs()?;
+        let used = all.iter().take_while(|pair| in_use(pair));
+        Ok(used
+            .filter_map(|pair| shown(&pair.key, &pair.half[now]))
+            .collect())
+    }
+
+    /// How many pairs there may be.
+    pub fn pairs_capacity(&self) -> u32 {
+        self.pairs.capacity
+    }
+}
+
+/// The half in force, and the other one.
+fn halves(control: abi::emud_control) -> (usize, usize) {
+    match control.generation & abi::EMUD_PAIRS_GENERATION {
+        0 => (0, 1),
+        _ => (1, 0),
+    }
+}
+
+type Key = ([u64; 2], [u64; 2]);
+
+fn key_of(key: &abi::emud_pair_key) -> Key {
+    (key.source, key.destination)
+}
+
+fn in_use(pair: &abi::emud_pair) -> bool {
+    key_of(&pair.key) != Key::default()
+}
+
+fn key(pair: &Pair) -> abi::emud_pair_key {
+    let words = |address: IpAddr| {
+        let bytes = match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+            IpAddr::V6(v6) => v6.octets(),
+        };
+        let (words, _) = bytes.as_chunks::<8>();
+        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+    };
+    abi::emud_pair_key {
+        source: words(pair.source),
+        destination: words(pair.destination),
+    }
+}
+
+fn overlay(pair: &Pair) -> abi::emud_overlay {
+    let mut out = abi::emud_overlay {
+        set: abi::EMUD_SET_PAIR,
+        ..abi::emud_overlay::default()
+    };
+    if let Some(rate) = pair.rate {
+        (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
+        out.set |= abi::EMUD_SET_RATE;
+    }
+    if let Some(delay_ns) = pair.delay_ns {
+        out.delay_ns = delay_ns;
+        out.set |= abi::EMUD_SET_DELAY;
+    }
+    if let Some(loss) = pair.loss {
+        out.loss = probability(loss);
+        out.set |= abi::EMUD_SET_LOSS;
+    }
+    out
+}
+
+/// None: a pair that has gone back to the base link.
+fn shown(key: &abi::emud_pair_key, half: &abi::emud_overlay) -> Option<Pair> {
+    let address = |words: [u64; 2]| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
+        bytes[8..].copy_from_slice(&words[1].to_ne_bytes());
+        IpAddr::from(bytes).to_canonical()
+    };
+    let set = |which: abi::emud_set| half.set & which != 0;
+    set(abi::EMUD_SET_PAIR).then(|| Pair {
+        source: address(key.source),
+        destination: address(key.destination),
+        rate: set(abi::EMUD_SET_RATE).then(|| {
+            let per_byte = half.rate_mult as f64 / 2f64.powi(half.rate_shift as i32);
+            (8e9 / per_byte).round() as u64
+        }),
+        delay_ns: set(abi::EMUD_SET_DELAY).then_some(half.delay_ns),
+        // To the digits that people write: the bound is 2^-64 off at most.
+        loss: set(abi::EMUD_SET_LOSS)
+            .then(|| (half.loss as f64 / 2f64.powi(64) * 1e15).round() / 1e15),
+    })
+}

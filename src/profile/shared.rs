@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `shared`: several links in front of one bottleneck.
+
+use super::draft::LinkDraft;
+use super::queueing::QueueDraft;
+use super::read::Draft;
+use super::wire::WireDraft;
+use super::{Link, Profile, Queue, Wire};
+use crate::abi;
+use crate::text::{At, Located, Mistake, Reader, Value};
+
+const NAME_BYTES: usize = 32;
+
+/// The name of a bottleneck.
+pub(super) fn name(value: &Located<Value>) -> Result<String, Mistake> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match &value.value {
+        Value::Text(text) | Value::Number(text)
+            if !text.is_empty() && text.len() <= NAME_BYTES && text.chars().all(plain) =>
+        {
+            Ok(text.clone())
+        }
+        _ => {
+            let help = format!(
+                "at most {NAME_BYTES} letters, digits, - and _, the same in each link that shares \
+                 the queue, such as shared = \"uplink\""
+            );
+            let title = "this is not the name of a shared queue";
+            Err(Mistake::new(&value.at, title, help))
+        }
+    }
+}
+
+impl Profile {
+    /// The number of the link whose queue a link has: the first that shares it.
+    pub fn bottleneck(&self, direction: u32, number: u32) -> u32 {
+        let links: Vec<&Link> = self.links_of(direction).collect();
+        let name = links.get(number as usize).and_then(|l| l.shared.as_ref());
+        let first = name.and_then(|name| {
+            let shares = |link: &&Link| link.shared.as_ref() == Some(name);
+            links.iter().position(shares)
+        });
+        first.map_or(number, |first| first as u32)
+    }
+}
+
+/// What a link has beside a queue.
+pub(super) fn without_queue(link: &Link) -> Link {
+    Link {
+        rate: None,
+        wire: Wire::default(),
+        queue: Queue::default(),
+        ..link.clone()
+    }
+}
+
+impl Draft {
+    /// Links that share a queue have one rate and one queue.
+    pub(super) fn share(&mut self, reader: &mut Reader) {
+        for direction in [abi::EMUD_UP, abi::EMUD_DOWN] {
+            let up = direction == abi::EMUD_UP;
+            let mut links = vec![if up { &mut self.up } else { &mut self.down }];
+            let named = self.links.iter_mut();
+            links.extend(named.map(|n| if up { &mut n.up } else { &mut n.down }));
+            let mut names: Vec<String> = Vec::new();
+            for link in &links {
+                let name = link.shared.as_ref().map(|name| name.value.clone());
+                names.extend(name.filter(|name| !names.contains(name)));
+            }
+            for name in names {
+                let of = |link: &&mut &mut LinkDraft| {
+                    link.shared.as_ref().is_some_and(|s| s.value == name)
+                };
+                agree(
+                    reader,
+                    links.iter_mut().filter(of).map(|l| &mut **l).collect(),
+                );
+            }
+        }
+    }
+}
+
+/// Who gives a rate or a queue, gives it to all.
+fn agree(reader: &mut Reader, mut links: Vec<&mut LinkDraft>) {
+    if let Some((rate, wire)) = links.iter().find_map(|l| {
+        let at = rate_at(l)?;
+        Some(((l.rate.clone(), at.clone()), l.wire.clone()))
+    }) {
+        let first = figures(rate.0.as_ref(), &wire);
+        for link in &mut links {
+            match rate_at(link) {
+                None => (link.rate, link.wire) = (rate.0.clone(), wire.clone()),
+                Some(at) if figures(link.rate.as_ref(), &link.wire) != first => {
+                    reader.mistakes.push(disagree("rate", at, &rate.1));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let given = links.iter().find_map(|l| {
+        let at = l.queue.at()?.clone();
+        Some((l.queue.clone(), at, judged(l)))
+    });
+    let Some((queue, place, first)) = given else {
+        return;
+    };
+    for link in links {
+        match link.queue.at() {
+            None => link.queue = queue.clone(),
+            Some(at) if judged(link) != first => {
+                let mistake = disagree("queue", at, &place);
+                reader.mistakes.push(mistake);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn disagree(key: &str, at: &At, first: &At) -> Mistake {
+    let help = "links that share a queue have one rate and one limit: write it once, or the same \
+                in each";
+    let title = format!("links share a queue and have another `{key}`");
+    Mistake::new(at, title, help).beside(first, "the first that says so")
+}
+
+fn rate_at(link: &LinkDraft) -> Option<&At> {
+    let WireDraft { burst, mpu, cells } = &link.wire;
+    let rate = link.rate.as_ref().map(|r| &r.at);
+    rate.or(burst.as_ref().map(|b| &b.at))
+        .or(mpu.as_ref().map(|m| &m.at))
+        .or(cells.as_ref().map(|c| &c.at))
+}
+
+/// A rate and its wire, without their places.
+fn figures(rate: Option<&Located<u64>>, wire: &WireDraft) -> (Option<u64>, Wire) {
+    let wire = Wire {
+        burst: wire.burst.as_ref().map(|b| b.value),
+        mpu: wire.mpu.as_ref().map_or(0, |m| m.value),
+        cells: wire.cells.as_ref().map(|c| c.value),
+    };
+    (rate.map(|r| r.value), wire)
+}
+
+/// A queue as it will be; what is wrong with it is said when that is made.
+fn judged(link: &LinkDraft) -> Queue {
+    let queue: &QueueDraft = &link.queue;
+    let alone = LinkDraft {
+        queue: queue.clone(),
+        ..LinkDraft::default()
+    };
+    Reader::default().finish_queue(&alone, &Wire::default())
+}
