@@ -148,14 +148,16 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	enum emud_pass why;
 
 	l = emud_link(p);
-	if (unlikely(l && (l->flags & (EMUD_F_RULES | EMUD_F_MATRIX)))) {
+	if (!l)
+		return TC_ACT_UNSPEC;
+	emud_parse(skb, p, l);
+	if (unlikely(l->flags & (EMUD_F_RULES | EMUD_F_MATRIX))) {
 		emud_match(skb, p);
 		l = emud_link(p);
 	}
 	count = emud_counters(p);
 	if (!l || !count)
 		return TC_ACT_UNSPEC;
-	emud_parse(skb, p, l);
 	count->packets += p->segments;
 	count->bytes += p->wire_len;
 	if (p->segments > 1)
