@@ -25,6 +25,7 @@ enum emud_verdict {
 	EMUD_MARK,
 	EMUD_DROP, /* by a manager */
 	EMUD_FULL,
+	EMUD_AGAIN, /* not decided: another packet came in between */
 };
 
 /* What was found out about a packet before the lock, under which no function may

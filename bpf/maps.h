@@ -47,6 +47,7 @@ EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
 EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
+EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
 
 /* A packet on its way through the stages: numbers only, and all bytes of it set,
  * because each stage is a global function. The verifier looks at such a function
@@ -61,6 +62,8 @@ struct emud_packet {
 	__u32 queue; /* of the state that has the queue */
 	__u32 path; /* of the state that has all else */
 	struct emud_overlay over; /* what is not as the link says */
+	__u32 timeline; /* slot of the link whose rows they are */
+	__u32 timed; /* its enum emud_timeline_kind */
 
 	/* parse */
 	__u64 flow; /* hash of the 5-tuple */
@@ -91,7 +94,7 @@ struct emud_packet {
 	__u64 departure;
 	__u64 copy_departure;
 };
-_Static_assert(sizeof(struct emud_packet) == 160, "no byte of it may be padding");
+_Static_assert(sizeof(struct emud_packet) == 168, "no byte of it may be padding");
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \

@@ -17,6 +17,7 @@
 #include "maps.h"
 #include "aqm.h"
 #include "ecn.h"
+#include "timeline.h"
 
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
@@ -72,15 +73,6 @@ static __always_inline __u64 emud_on_wire(const struct emud_packet *p,
 	return len < EMUD_WIRE_MAX ? len : EMUD_WIRE_MAX;
 }
 
-/* The wire's clock after this packet, and whether its time fits the limits. */
-struct emud_turn {
-	__u64 wait; /* the sojourn time: until its own bits begin */
-	__u64 busy_until;
-	__u64 busy_frac;
-	__u64 sent;
-	int full;
-};
-
 /* After idleness the clock lags behind by up to the burst: what fits in between
  * is sent at once. */
 static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
@@ -108,30 +100,28 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 }
 
 /* Under the lock. */
-static __always_inline enum emud_verdict emud_enqueue(struct emud_packet *p,
-						      const struct emud_link *l,
-						      struct emud_state *s,
-						      const struct emud_offer *offer)
+static __always_inline enum emud_verdict
+emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
+	     const struct emud_offer *offer, struct emud_turn *t)
 {
 	__u32 n = p->segments < EMUD_TRAIN_MAX ? p->segments : EMUD_TRAIN_MAX;
 	enum emud_verdict verdict = EMUD_ADMIT;
-	struct emud_turn t = emud_turn(p, l, s, offer->len);
 
 	if (l->queue_packets &&
 	    *emud_ring_at(p->direction, s->ring_pos + n - 1 - l->queue_packets) >
 		    p->arrival)
-		t.full = 1;
+		t->full = 1;
 	if (l->queueing.aqm)
-		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
+		verdict = emud_aqm(p, l, s, offer, t->wait, t->full);
 	if (verdict == EMUD_DROP)
 		return verdict;
-	if (t.full)
+	if (t->full)
 		return EMUD_FULL;
-	s->busy_until = t.busy_until;
-	s->busy_frac = t.busy_frac;
-	emud_ring_push(s, p->direction, n, t.sent);
-	p->sent = t.sent;
-	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
+	s->busy_until = t->busy_until;
+	s->busy_frac = t->busy_frac;
+	emud_ring_push(s, p->direction, n, t->sent);
+	p->sent = t->sent;
+	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
 /* An enum emud_verdict. */
@@ -141,6 +131,7 @@ __noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 	enum emud_verdict verdict;
 	struct emud_state *s;
 	struct emud_offer offer;
+	struct emud_turn t;
 
 	if (!p)
 		return EMUD_FULL;
@@ -154,9 +145,69 @@ __noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 	emud_pie_catch_up(l, s, p->arrival);
 
 	bpf_spin_lock(&s->lock);
-	verdict = emud_enqueue(p, l, s, &offer);
+	t = emud_turn(p, l, s, offer.len);
+	verdict = emud_enqueue(p, l, s, &offer, &t);
 	bpf_spin_unlock(&s->lock);
 	return verdict;
+}
+
+#define EMUD_QUEUE_TRIES 16
+
+/* The same, its turn worked out by a timeline. */
+__noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
+{
+	const struct emud_link *l;
+	enum emud_verdict verdict;
+	struct emud_offer offer;
+	struct emud_timed *w;
+	struct emud_state *s;
+	struct emud_turn t;
+
+	if (!p)
+		return EMUD_FULL;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	w = EMUD_LOOKUP(emud_turns, 0);
+	if (!l || !s || !w)
+		return EMUD_FULL;
+	offer.len = w->len;
+	offer.capable = emud_ecn_capable(skb, p, l);
+	offer.decay = emud_red_decay(l, s, p->arrival);
+	emud_pie_catch_up(l, s, p->arrival);
+	t = w->turn;
+
+	bpf_spin_lock(&s->lock);
+	verdict = EMUD_AGAIN;
+	if (!emud_stale(s, w))
+		verdict = emud_enqueue(p, l, s, &offer, &t);
+	if (verdict == EMUD_ADMIT || verdict == EMUD_MARK)
+		emud_timed_commit(s, w);
+	bpf_spin_unlock(&s->lock);
+	return verdict;
+}
+
+/* Until no other packet is faster; that each of so many was is as good as never,
+ * and then it is dropped as by a full queue. */
+__noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
+{
+	const struct emud_link *l;
+	int i, verdict;
+	__u64 len;
+
+	if (!p)
+		return EMUD_FULL;
+	l = emud_link(p);
+	if (!l)
+		return EMUD_FULL;
+	len = emud_on_wire(p, l);
+	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+		if (!emud_timed_turn(p, len))
+			return EMUD_FULL;
+		verdict = emud_queue_timed(skb, p);
+		if (verdict != EMUD_AGAIN)
+			return verdict;
+	}
+	return EMUD_FULL;
 }
 
 #endif
