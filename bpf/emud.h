@@ -205,21 +205,22 @@ struct emud_timeline {
 	__u64 epoch_ns; /* time of row 0; signed differences from it count */
 	__u64 period_ns; /* over and over; 0: the last row holds for ever */
 	__u64 sent; /* bytes of a period */
+	__u64 content; /* of the rows: the same ones need not be written again */
 	__u64 id; /* another one: counts of opportunities start anew */
 	__u32 first; /* in emud_rows */
 	__u32 count; /* without the one behind */
 	__u32 kind; /* enum emud_timeline_kind */
 	__u32 frac; /* 1..EMUD_FRAC_MAX */
 };
-_Static_assert(sizeof(struct emud_timeline) == 48, "shared with Rust");
+_Static_assert(sizeof(struct emud_timeline) == 56, "shared with Rust");
 #define EMUD_FRAC_MAX 40
 /* ns to bytes: times 2^(frac + this). */
 #define EMUD_BYTE_RATE_SHIFT 30
 
 /* rate_mult of a row in which no bit moves. */
-#define EMUD_STOPPED (~0ULL)
+#define EMUD_STOPPED 0xffffffffffffffffULL
 /* emud_row.number of one that leaves the link what it is. */
-#define EMUD_SAME_LINK (~0U)
+#define EMUD_SAME_LINK 0xffffffffU
 
 /* From one moment on. */
 struct emud_row {
@@ -286,7 +287,7 @@ struct emud_link {
 	struct emud_tdma tdma;
 	__u64 queue_bytes; /* longest backlog where the rate varies; ~0: any */
 };
-_Static_assert(sizeof(struct emud_link) == 488, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 496, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {

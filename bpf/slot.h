@@ -18,7 +18,7 @@
 #include "rng.h"
 #include "wide.h"
 
-#define EMUD_TDMA_STEPS 32
+#define EMUD_TDMA_STEPS 16
 /* Left to be counted after a jump. */
 #define EMUD_TDMA_REST 8
 

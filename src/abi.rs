@@ -28,6 +28,7 @@ pod!(
     emud_holder,
     emud_link,
     emud_pattern,
+    emud_row,
     emud_state,
     emud_table
 );

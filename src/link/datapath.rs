@@ -11,7 +11,8 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 use crate::abi;
 use crate::link::compile::Compiled;
 use crate::link::record::Record;
-use crate::link::shapes;
+use crate::link::rows::{self, RowsMap};
+use crate::link::{shapes, timeline};
 use crate::profile::Profile;
 
 /// Why the classifier could not be loaded, found, read or written.
@@ -42,6 +43,12 @@ pub enum DatapathError {
     Search(ProgramError),
     #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
     TooLong(usize),
+    #[error(
+        "there is no room for {rows} rows of a trace: this link was attached with room for {room}, those in force included; detach, then attach with the new trace"
+    )]
+    NoRoomForRows { rows: u32, room: u32 },
+    #[error("the kernel does not have the rows of that trace any more: give its file again")]
+    RowsGone,
 }
 
 /// A program of bpf/link.bpf.c.
@@ -81,11 +88,13 @@ impl Program {
 pub struct Sizes {
     /// The profile's own and the named ones.
     pub links: u32,
+    /// Of traces and phases, each with one behind the last.
+    pub rows: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { links: 1 }
+        Self { links: 1, rows: 0 }
     }
 }
 
@@ -93,7 +102,8 @@ impl Sizes {
     /// For a profile and what `emud set` may make of it.
     pub fn of(profile: &Profile) -> Self {
         Self {
-            links: 1 + profile.links.len() as u32,
+            links: 1 + (profile.links.len() + profile.phases.list.len()) as u32,
+            rows: timeline::rows_of(profile),
         }
     }
 }
@@ -127,6 +137,7 @@ impl Loaded {
             .map_max_entries("emud_patterns", sizes.links * abi::EMUD_SLOTS)
             .map_max_entries("emud_states", sizes.links * abi::EMUD_DIRECTIONS)
             .map_max_entries("emud_counts", sizes.links * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .load(abi::LINK_OBJECT)?;
         for program in programs {
             Self::classifier(&mut bpf, *program)?
@@ -202,6 +213,7 @@ pub struct Maps {
     counts: PerCpuArray<MapData, abi::emud_counters>,
     saved: Record,
     patterns: Array<MapData, abi::emud_pattern>,
+    rows: RowsMap,
 }
 
 impl Maps {
@@ -246,6 +258,7 @@ impl Maps {
             counts: map!("emud_counts"),
             saved: Record::new(take("emud_saved")?)?,
             patterns: map!("emud_patterns"),
+            rows: RowsMap::new(take("emud_rows")?)?,
         })
     }
 
@@ -301,8 +314,11 @@ impl Maps {
     /// A map cannot be written; what was in force stays so.
     pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
         let next = (self.control()?.generation + 1) % abi::EMUD_GENERATIONS;
+        let in_force = self.timelines()?;
+        let all = both.into_iter().flatten();
+        let mut timelines = self.rows.place(&in_force, all)?.into_iter();
         for (direction, links) in (0..).zip(both) {
-            for (number, compiled) in (0..).zip(links) {
+            for ((number, compiled), timeline) in (0..).zip(links).zip(&mut timelines) {
                 let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
                 self.tables
                     .set(slot, *compiled.table, 0)
@@ -312,12 +328,32 @@ impl Maps {
                         .set(slot, **pattern, 0)
                         .map_err(at("emud_patterns"))?;
                 }
-                self.links
-                    .set(slot, compiled.link, 0)
-                    .map_err(at("emud_links"))?;
+                let link = abi::emud_link {
+                    timeline,
+                    ..compiled.link
+                };
+                self.links.set(slot, link, 0).map_err(at("emud_links"))?;
             }
         }
         self.turn(next)
+    }
+
+    /// The timelines of all links in force.
+    fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
+        let generation = self.control()?.generation;
+        let slots = (0..self.links.len())
+            .filter(|slot| slot % abi::EMUD_GENERATIONS == generation % abi::EMUD_GENERATIONS);
+        let timeline = |slot| self.links.get(&slot, 0).map(|link| link.timeline);
+        let all = slots.map(timeline).collect::<Result<_, _>>();
+        all.map_err(at("emud_links"))
+    }
+
+    /// The row of a timeline, by its place in the map.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn row(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
+        self.rows.get(place)
     }
 
     /// [`Self::apply`] for a profile's own links, if they need no table.
@@ -490,6 +526,7 @@ impl DatapathError {
             Self::Load(_) | Self::Program { .. } => 69,
             Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
             Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
+            Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }
 }

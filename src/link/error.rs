@@ -66,6 +66,8 @@ pub enum LinkError {
         direction: &'static str,
         interface: String,
     },
+    #[error("{0} has neither a trace nor phases, so there is nothing to restart")]
+    NoTime(String),
     #[error("signals: {0}")]
     Signal(std::io::Error),
     #[error(
@@ -96,7 +98,7 @@ impl LinkError {
             | Self::ByHand { .. }
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
-            Self::NotEmulated { .. } => 64,
+            Self::NotEmulated { .. } | Self::NoTime(_) => 64,
             Self::NotRoot => 77,
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod attach;
 pub mod attachment;
+mod batch;
 pub mod change;
 pub mod compile;
 pub mod datapath;
@@ -17,10 +18,12 @@ pub mod queueing;
 mod record;
 pub mod report;
 pub mod report_loss;
+mod rows;
 pub mod saved;
 mod segments;
 pub mod shapes;
 mod sweep;
+pub mod timeline;
 
 pub use error::LinkError;
 

@@ -22,6 +22,8 @@ impl Reader {
             duplicate: self.finish_duplicate(&draft.duplicate),
             corrupt: self.finish_corrupt(&draft.corrupt),
             state: value(&draft.state).unwrap_or_default(),
+            trace: self.finish_trace(&draft.trace),
+            slot: self.finish_slot(&draft.slot),
         }
     }
 

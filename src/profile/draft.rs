@@ -12,6 +12,8 @@ use super::keys;
 use super::loss::LinkState;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
+use super::slot::SlotDraft;
+use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
 use super::words::ShapeWord;
 use super::{Neighbours, Reorder, Shape, file};
@@ -34,6 +36,8 @@ pub(super) struct LinkDraft {
     pub duplicate: Keyed,
     pub corrupt: Keyed,
     pub state: Option<Located<LinkState>>,
+    pub trace: TraceDraft,
+    pub slot: SlotDraft,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -95,6 +99,8 @@ impl Reader {
             "duplicate" => self.keyed(&mut draft.duplicate, &alter::DUPLICATE, value),
             "corrupt" => self.keyed(&mut draft.corrupt, &alter::CORRUPT, value),
             "state" => self.put(&mut draft.state, value, |v| word(v, "state")),
+            "trace" => self.trace(&mut draft.trace, value),
+            "slot" => self.slot(&mut draft.slot, value),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }

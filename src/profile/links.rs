@@ -20,13 +20,23 @@ pub struct NamedLink {
 }
 
 impl Profile {
-    /// All links of a direction by number: the profile's own is 0, then the named ones.
+    /// All links of a direction by number: the profile's own is 0, then the named ones, then
+    /// those of the phases.
     pub fn links_of(&self, direction: u32) -> impl Iterator<Item = &Link> {
         let named = self
             .links
             .iter()
             .map(move |named| named.direction(direction));
-        std::iter::once(self.direction(direction)).chain(named)
+        let phases = self.phases.list.iter().map(move |p| p.direction(direction));
+        std::iter::once(self.direction(direction))
+            .chain(named)
+            .chain(phases)
+    }
+
+    /// Whether anything depends on the time since the start.
+    pub fn is_timed(&self) -> bool {
+        let traced = |direction| self.links_of(direction).any(|link| link.trace.is_some());
+        !self.phases.list.is_empty() || traced(abi::EMUD_UP) || traced(abi::EMUD_DOWN)
     }
 
     /// The number of a named link.

@@ -22,6 +22,7 @@ pub struct Profile {
     pub down: Link,
     /// By name.
     pub links: Vec<NamedLink>,
+    pub phases: super::Phases,
 }
 
 impl Profile {
@@ -40,6 +41,7 @@ impl Profile {
             up: self.down,
             down: self.up,
             links: self.links.into_iter().map(NamedLink::reversed).collect(),
+            phases: self.phases.reversed(),
             ..self
         }
     }
@@ -64,6 +66,9 @@ pub struct Link {
     pub duplicate: super::Duplicate,
     pub corrupt: super::Corrupt,
     pub state: super::LinkState,
+    /// Rate, delay, jitter and loss by time.
+    pub trace: Option<super::Trace>,
+    pub slot: Option<super::Slot>,
 }
 
 /// Limit of the backlog.

@@ -28,6 +28,7 @@ impl Profile {
         if self.offload != Offload::default() {
             line(&mut out, "offload", quoted(self.offload.word()));
         }
+        self.phases.top(&mut out);
         if self.up == self.down {
             section(&mut out, "link", &self.up);
         } else {
@@ -43,11 +44,12 @@ impl Profile {
                 section(&mut out, &format!("{header}.down"), &named.down);
             }
         }
+        self.phases.tables(&mut out);
         out
     }
 }
 
-fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
+pub(super) fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
     // Writing to a String does not fail.
     let _ = writeln!(out, "{key} = {value}");
 }
@@ -56,7 +58,7 @@ fn quoted(value: impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
-fn section(out: &mut String, header: &str, link: &Link) {
+pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     let _ = writeln!(out, "\n[{header}]");
     if let Some(bits) = link.rate {
         line(out, "rate", link.wire.with_rate(Rate(bits)));
@@ -87,6 +89,12 @@ fn section(out: &mut String, header: &str, link: &Link) {
     }
     if link.state != LinkState::default() {
         line(out, "state", quoted(link.state.word()));
+    }
+    if let Some(trace) = &link.trace {
+        line(out, "trace", trace.text());
+    }
+    if let Some(slot) = &link.slot {
+        line(out, "slot", slot.text());
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::draft::LinkDraft;
 use super::keys;
 use super::links::{self, NamedDraft};
+use super::phase::PhasesDraft;
 use super::{Offload, Profile, ProfileError};
 use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
 use crate::text::{document, read_file, utf8, word};
@@ -73,6 +74,7 @@ pub(super) struct Draft {
     pub up: LinkDraft,
     pub down: LinkDraft,
     pub links: Vec<NamedDraft>,
+    pub phases: PhasesDraft,
 }
 
 impl Draft {
@@ -116,6 +118,8 @@ impl Draft {
         if let Some(entry) = find("links") {
             self.links = links::read(reader, entry);
         }
+        let own = [&self.up, &self.down];
+        self.phases.read(reader, entries, own, &self.links);
     }
 
     /// Everything at the top but the tables.
@@ -149,6 +153,7 @@ impl Draft {
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
         let links = self.links.iter().map(|link| link.finish(&mut reader));
         let links = links.collect();
+        let phases = self.phases.finish(&mut reader, [&up, &down]);
         if !reader.mistakes.is_empty() {
             return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
         }
@@ -164,6 +169,7 @@ impl Draft {
             up,
             down,
             links,
+            phases,
         })
     }
 }

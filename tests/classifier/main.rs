@@ -13,6 +13,7 @@ mod delay;
 mod loss;
 mod queue;
 mod theory;
+mod timeline;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
@@ -67,8 +68,20 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut loaded = Loaded::load_only(&[Program::Egress], &Sizes::default())
-            .expect("load the classifier (root?)");
+        let mut bench = Self::empty(&Sizes::default());
+        bench.set(up, seed, place);
+        bench
+    }
+
+    fn sized(up: &Link, sizes: Sizes) -> Self {
+        let mut bench = Self::empty(&sizes);
+        bench.set(up, 42, stamp_place());
+        bench
+    }
+
+    fn empty(sizes: &Sizes) -> Self {
+        let mut loaded =
+            Loaded::load_only(&[Program::Egress], sizes).expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
@@ -76,7 +89,6 @@ impl Bench {
             start: now() + LEAD_NS,
         };
         bench.maps.init(1, 0).unwrap();
-        bench.set(up, seed, place);
         bench
     }
 

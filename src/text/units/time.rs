@@ -56,6 +56,26 @@ impl FromStr for Time {
     }
 }
 
+/// A duration that may be longer than an hour: up to 30 years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span(pub u64);
+
+const SPAN_MAX_NS: f64 = 1e18;
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match KIND.read(text)? {
+            ns if ns <= SPAN_MAX_NS => Ok(Self(ns.round() as u64)),
+            _ => Err(UnitError::new(
+                format!("`{text}` is too long"),
+                "the limit is 30 years",
+            )),
+        }
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (places, unit) = match self.0 {
