@@ -31,6 +31,8 @@
 #define EMUD_REST_SHIFT 42
 /* Fraction bits of a ns in busy_frac, where rates differ. */
 #define EMUD_TIMED_SHIFT 63
+/* Above all but 2^-12 of a ns. */
+#define EMUD_WHOLE_SHIFT 51
 
 /* A packet's turn on the wire. */
 struct emud_turn {
@@ -470,7 +472,12 @@ __noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
 	w->id = *(volatile __u64 *)&s->timeline_id;
 	ever = p->timed == EMUD_TIMELINE_RATES ? emud_turn_by_rates(p, w)
 					       : emud_turn_by_opportunities(p, w);
-	w->turn.sent = w->turn.busy_until > p->arrival ? w->turn.busy_until : p->arrival;
+	/* What is a whole ns may have been rounded down a little. */
+	w->turn.sent =
+		w->turn.busy_until + (w->turn.busy_frac >> EMUD_WHOLE_SHIFT ==
+				      (1 << (EMUD_TIMED_SHIFT - EMUD_WHOLE_SHIFT)) - 1);
+	if (w->turn.sent < p->arrival)
+		w->turn.sent = p->arrival;
 	if (w->turn.wait > l->queue_wait_ns)
 		w->turn.full = 1;
 	return ever;

@@ -87,6 +87,17 @@ impl Step {
 pub fn summary(trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
+        _ => Summary {
+            content: content(&build(trace).rows),
+            ..figures(trace)
+        },
+    }
+}
+
+/// All of the summary but what it takes the rows for.
+fn figures(trace: &Trace) -> Summary {
+    match &trace.source {
+        TraceSource::InForce(summary) => *summary,
         TraceSource::Rows { rows, period_ns } => {
             let max = |f: fn(&TraceRow) -> Option<u64>| rows.iter().filter_map(f).max();
             let ends = rows.iter().skip(1).map(|row| row.at_ns);
@@ -96,7 +107,7 @@ pub fn summary(trace: &Trace) -> Summary {
             let mean = carried / u128::from((*period_ns).max(1));
             let has_rate = rows.iter().any(|row| row.rate.is_some());
             Summary {
-                content: content(&build(trace).rows),
+                content: 0,
                 rows: rows.len() as u32,
                 mahimahi: false,
                 mean_rate: if has_rate { (mean as u64).max(1) } else { 0 },
@@ -111,7 +122,7 @@ pub fn summary(trace: &Trace) -> Summary {
             let bits = |n: u64| n * OPPORTUNITY * 8 * 1000;
             let most = ms.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
             Summary {
-                content: content(&build(trace).rows),
+                content: 0,
                 rows: ms.len() as u32,
                 mahimahi: true,
                 mean_rate: (bits(ms.len() as u64) / u64::from(period_ms)).max(1),
@@ -167,7 +178,7 @@ pub fn rows_of(profile: &Profile) -> usize {
 
 /// The delay whose table serves all rows: as the link's, with the widest of their jitters.
 pub(super) fn delay(link: &Link) -> profile::Delay {
-    let Some(summary) = link.trace.as_ref().map(summary) else {
+    let Some(summary) = link.trace.as_ref().map(figures) else {
         return link.delay.clone();
     };
     let mut delay = link.delay.clone();
@@ -196,16 +207,19 @@ pub(super) fn delay(link: &Link) -> profile::Delay {
 /// The rate for what is reckoned in time although it is bytes: the link's own, else the mean.
 pub(super) fn rate(link: &Link) -> Option<u64> {
     let trace = link.trace.as_ref().filter(|trace| trace.has_rate());
-    link.rate.or_else(|| trace.map(|t| summary(t).mean_rate))
+    link.rate.or_else(|| trace.map(|t| figures(t).mean_rate))
 }
 
 /// Fills in the timeline of a link that has a trace.
 pub(super) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> Option<Rows> {
     let trace = link.trace.as_ref()?;
-    let summary = summary(trace);
+    let summary = figures(trace);
     let built = build(trace);
     out.timeline = built.timeline;
-    out.timeline.content = summary.content;
+    out.timeline.content = match built.rows.is_empty() {
+        true => summary.content,
+        false => content(&built.rows),
+    };
     out.timeline.count = summary.rows;
     out.timeline.epoch_ns = epoch_ns.wrapping_sub(trace.offset_ns);
     renew(&mut out.timeline);
@@ -222,7 +236,7 @@ pub(super) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> O
 }
 
 /// Puts a profile's phases into its own link.
-pub(super) fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], epoch_ns: u64) {
+pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], epoch_ns: u64) {
     let phases = &profile.phases;
     if phases.list.is_empty() {
         return;

@@ -11,7 +11,10 @@ mod aqm;
 mod chain;
 mod delay;
 mod loss;
+mod opportunities;
+mod phases;
 mod queue;
+mod slot;
 mod theory;
 mod timeline;
 
@@ -75,6 +78,9 @@ impl Bench {
 
     fn sized(up: &Link, sizes: Sizes) -> Self {
         let mut bench = Self::empty(&sizes);
+        bench.set(up, 42, stamp_place());
+        // That may have taken some time; the rows are there now.
+        bench.start = now() + LEAD_NS;
         bench.set(up, 42, stamp_place());
         bench
     }

@@ -142,7 +142,7 @@ impl Exact {
     }
 }
 
-fn lcg(state: &mut u64) -> u64 {
+pub fn lcg(state: &mut u64) -> u64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
@@ -205,13 +205,16 @@ fn any_packets_over_any_rows_leave_when_the_integral_is_their_length() {
         println!("{rows} rows: {off} of {sent} one ns off");
         assert!(sent > 100, "{rows} rows: only {sent} sent");
         // Where the sum is within a fraction of a ns of a whole one.
-        assert!(off * 50 <= sent, "{rows} rows: {off} of {sent} one ns off");
+        assert!(
+            off * 1000 <= sent,
+            "{rows} rows: {off} of {sent} one ns off"
+        );
     }
 }
 
 #[test]
 fn limits_mean_what_they_say_whatever_the_rate() {
-    let slow_then_fast = || rates(&[(0, 800_000), (100, 80_000_000)], 10_000, true);
+    let slow_then_fast = || rates(&[(0, 800_000), (100, 80_000_000)], 4_000, true);
     let with = |queue: emud::profile::Queue| {
         Bench::new(&link(|l| {
             l.trace = Some(slow_then_fast());
@@ -227,7 +230,7 @@ fn limits_mean_what_they_say_whatever_the_rate() {
     assert_eq!(admitted(&with(Limit::Bytes(20_000).into()), 0), 20);
     assert_eq!(admitted(&with(Limit::Bytes(20_999).into()), 50 * MS), 20);
     assert_eq!(admitted(&with(Limit::Bytes(20_000).into()), 200 * MS), 20);
-    assert_eq!(admitted(&with(Limit::Bytes(15_000).into()), 9_950 * MS), 15);
+    assert_eq!(admitted(&with(Limit::Bytes(15_000).into()), 3_950 * MS), 15);
     // Those whose bits begin within 30 ms; 50 ms before the fast time it is 5, then 300.
     assert_eq!(admitted(&with(Limit::Time(30 * MS).into()), 0), 4);
     let over = admitted(&with(Limit::Time(60 * MS).into()), 50 * MS);
@@ -372,7 +375,9 @@ fn a_million_rows_fit_and_cost_no_more_than_ten() {
     many.set(&changed, 42, stamp_place());
     let timeline = many.maps.link(abi::EMUD_UP).unwrap().timeline;
     assert_eq!((timeline.first, timeline.count), (place, 1_000_000));
-    assert_eq!(many.send(&udp4(1000, 1), 6_000 * MS).departure / MS, 6_002);
+    // At 8,000,999 bit/s at most it is 125 ns less than a ms.
+    let last = many.send(&udp4(1000, 1), 6_000 * MS).departure;
+    assert!((6_002 * MS).abs_diff(last) <= 125, "{last}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod meaning;
 mod mistakes;
 mod queue;
 mod random;
+mod trace;
 
 use emud::profile::{Profile, ProfileError};
 

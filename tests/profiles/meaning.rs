@@ -68,6 +68,7 @@ fn every_key_arrives_where_it_belongs() {
         up: link.clone(),
         down: link,
         links: vec![],
+        phases: emud::profile::Phases::default(),
     };
     assert_eq!(profile, expected);
     assert_eq!(parse("[link]\noffload = \"keep\"").offload, Offload::Keep);

@@ -56,11 +56,12 @@ impl FromStr for Time {
     }
 }
 
-/// A duration that may be longer than an hour: up to 30 years.
+/// A duration that may be longer than an hour: up to 100 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span(pub u64);
 
-const SPAN_MAX_NS: f64 = 1e18;
+/// So that a time since 1970 is one.
+const SPAN_MAX_NS: f64 = 3.2e18;
 
 impl FromStr for Span {
     type Err = UnitError;
@@ -70,7 +71,7 @@ impl FromStr for Span {
             ns if ns <= SPAN_MAX_NS => Ok(Self(ns.round() as u64)),
             _ => Err(UnitError::new(
                 format!("`{text}` is too long"),
-                "the limit is 30 years",
+                "the limit is 100 years",
             )),
         }
     }
