@@ -18,6 +18,7 @@ pub mod queueing;
 mod record;
 pub mod report;
 pub mod report_loss;
+pub mod report_time;
 mod rows;
 pub mod saved;
 mod segments;

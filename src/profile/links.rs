@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Named links: `[links.NAME]`, to which rules and phases refer.
 
+use super::base;
 use super::draft::LinkDraft;
 use super::read::section;
 use super::{Link, Profile};
@@ -114,14 +115,16 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
     }
     let entries = section(reader, entry)?;
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);
-    let mut both = LinkDraft::default();
+    let mut directions = base::of_named(reader, entries);
+    let beside = ["up", "down", "profile"];
     for key in entries
         .iter()
-        .filter(|e| e.key.value != "up" && e.key.value != "down")
+        .filter(|e| !beside.contains(&e.key.value.as_str()))
     {
-        reader.link_key(&mut both, key);
+        for draft in &mut directions {
+            reader.link_key(draft, key);
+        }
     }
-    let mut directions = [both.clone(), both];
     for (draft, name) in directions.iter_mut().zip(["up", "down"]) {
         if let Some(keys) = of(name).and_then(|entry| section(reader, entry)) {
             reader.link(draft, keys);

@@ -6,6 +6,7 @@
 
 mod alter;
 mod aqm;
+mod base;
 mod change;
 mod check;
 mod draft;

@@ -47,6 +47,14 @@ impl Profile {
         draft.finish(reader, vec![source])
     }
 
+    /// As [`Profile::parse`], with the folder where relative paths start.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_text(text: &str, origin: &str, folder: &Path) -> Result<Self, ProfileError> {
+        Self::read(text.as_bytes(), origin, folder)
+    }
+
     /// Reads a profile file; one without a name takes the file's.
     ///
     /// # Errors

@@ -163,7 +163,7 @@ fn any_packets_over_any_rows_leave_when_the_integral_is_their_length() {
                 );
                 at_ns += 1 + lcg(&mut seed) % (400 * MS / rows);
                 // One in eight is an outage, but for the first.
-                if i > 0 && lcg(&mut seed) % 8 == 0 {
+                if i > 0 && lcg(&mut seed).is_multiple_of(8) {
                     (row.0, 0)
                 } else {
                     row
