@@ -65,7 +65,6 @@ struct emud_search {
 struct emud_timed {
 	struct emud_turn turn;
 	struct emud_place at; /* where its bits begin, then end */
-	struct emud_search search;
 	__u64 len; /* bytes on the wire */
 	__u64 seen_until;
 	__u64 seen_frac;
@@ -110,13 +109,17 @@ static long emud_seek_step(__u32 i, struct emud_search *s)
 	return 0;
 }
 
-__noinline __u32 emud_seek(struct emud_search *search)
+/* Numbers for arguments: callers have no room on the stack. */
+__noinline __u32 emud_seek(__u64 key, __u32 first, __u32 low, __u32 high, __u32 by_sent)
 {
-	struct emud_search s;
+	struct emud_search s = {
+		.key = key,
+		.first = first,
+		.low = low,
+		.high = high,
+		.by_sent = by_sent,
+	};
 
-	if (!search)
-		return 0;
-	s = *search;
 	bpf_loop(EMUD_SEEK_STEPS, emud_seek_step, &s, 0);
 	return s.low;
 }
@@ -133,7 +136,6 @@ static __always_inline int emud_covers(const struct emud_timeline *t, __u32 row,
 __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 {
 	const struct emud_timeline *t;
-	struct emud_search s = {};
 	__s64 since;
 
 	if (!p || !at)
@@ -151,10 +153,7 @@ __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 	at->row++;
 	if (emud_covers(t, at->row, at->pos))
 		return 1;
-	s.key = at->pos;
-	s.first = t->first;
-	s.high = t->count;
-	at->row = emud_seek(&s);
+	at->row = emud_seek(at->pos, t->first, 0, t->count, 0);
 	return 1;
 }
 
@@ -214,29 +213,29 @@ static __always_inline __u64 emud_carried(const struct emud_timeline *t,
 }
 
 /* Bytes of others that are still to be sent when it arrives. */
-__noinline __u64 emud_backlog(struct emud_packet *p, __u64 start, __u64 frac)
+__noinline __u64 emud_backlog(struct emud_packet *p, struct emud_timed *w, __u64 start,
+			      __u64 frac)
 {
 	const struct emud_timeline *t;
-	struct emud_place at = {};
 	struct emud_state *s;
 	__u64 units;
 
-	if (!p || start <= p->arrival)
+	if (!p || !w || start <= p->arrival)
 		return 0;
 	t = emud_timeline_of(p);
 	s = emud_queue_state(p);
 	if (!t || !s)
 		return 0;
-	at.time = start;
-	at.row = s->row_sent;
-	if (!emud_place(p, &at))
+	w->at.time = start;
+	w->at.row = s->row_sent;
+	if (!emud_place(p, &w->at))
 		return 0;
-	units = emud_carried(t, &at, frac);
-	at.time = p->arrival;
-	at.row = s->row_arrival;
-	if (!emud_place(p, &at))
+	units = emud_carried(t, &w->at, frac);
+	w->at.time = p->arrival;
+	w->at.row = s->row_arrival;
+	if (!emud_place(p, &w->at))
 		return 0;
-	units -= emud_carried(t, &at, 0);
+	units -= emud_carried(t, &w->at, 0);
 	return (units + (1ULL << ((t->frac - 1) & 63))) >> (t->frac & 63);
 }
 
@@ -259,17 +258,14 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	const struct emud_row *row, *next;
 	const struct emud_timeline *t;
 	__u64 units, work, end;
-	__u32 shift;
+	__u32 shift, low;
 
 	if (!p || !w)
 		return 0;
 	t = emud_timeline_of(p);
 	if (!t)
 		return 0;
-	w->search.first = t->first;
-	w->search.low = w->at.row + 1;
-	w->search.high = t->count;
-	w->search.by_sent = 1;
+	low = w->at.row + 1;
 	next = emud_row(t, w->at.row + 1);
 	if (!next || next->at_ns == ~0ULL)
 		return 0;
@@ -287,10 +283,9 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 		rounds = (units - 1) / t->sent;
 		units -= rounds * t->sent;
 		w->at.base += rounds * t->period_ns;
-		w->search.low = 0;
+		low = 0;
 	}
-	w->search.key = units - 1;
-	w->at.row = emud_seek(&w->search);
+	w->at.row = emud_seek(units - 1, t->first, low, t->count, 1);
 	row = emud_row(t, w->at.row);
 	next = emud_row(t, w->at.row + 1);
 	if (!row || !next || row->rate_mult == EMUD_STOPPED)
@@ -344,7 +339,7 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 	const struct emud_timeline *t;
 	const struct emud_link *l;
 	struct emud_state *s;
-	int ever;
+	__u64 start = 0;
 
 	if (!p || !w)
 		return 0;
@@ -353,24 +348,23 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 	t = emud_timeline_of(p);
 	if (!l || !s || !t)
 		return 0;
-	w->at.time = 0;
 	if (p->arrival > l->queueing.burst_ns)
-		w->at.time = p->arrival - l->queueing.burst_ns;
+		start = p->arrival - l->queueing.burst_ns;
 	w->turn.busy_frac = 0;
-	if (w->seen_until >= w->at.time) {
-		w->at.time = w->seen_until;
+	if (w->seen_until >= start) {
+		start = w->seen_until;
 		w->turn.busy_frac = w->seen_frac;
 	}
-	w->turn.wait = w->at.time > p->arrival ? w->at.time - p->arrival : 0;
+	w->turn.wait = start > p->arrival ? start - p->arrival : 0;
 	if (l->queue_bytes != ~0ULL &&
-	    emud_backlog(p, w->at.time, w->turn.busy_frac) + w->len > l->queue_bytes)
+	    emud_backlog(p, w, start, w->turn.busy_frac) + w->len > l->queue_bytes)
 		w->turn.full = 1;
+	w->at.time = start;
 	w->at.row = s->row_sent;
 	if (!emud_place(p, &w->at))
 		return 0;
 	s->row_sent = w->at.row;
-	ever = emud_turn_at(p, w, t);
-	return ever;
+	return emud_turn_at(p, w, t);
 }
 
 /* When an opportunity comes; ~0: never. */
@@ -388,19 +382,21 @@ static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, 
 /* The first opportunity after a time: a packet that comes with one is too late for
  * it, as in mm-link. */
 static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
+						   struct emud_timed *w,
 						   const struct emud_timeline *t,
 						   struct emud_state *s)
 {
-	struct emud_place at = {.time = p->arrival, .row = s->row_arrival};
 	const struct emud_row *row;
 	__u64 n;
 
-	if (!emud_place(p, &at))
+	w->at.time = p->arrival;
+	w->at.row = s->row_arrival;
+	if (!emud_place(p, &w->at))
 		return 0;
-	s->row_arrival = at.row;
-	n = at.round * t->count + at.row;
-	row = emud_row(t, at.row);
-	return row && row->at_ns <= at.pos && (__s64)(p->arrival - t->epoch_ns) >= 0
+	s->row_arrival = w->at.row;
+	n = w->at.round * t->count + w->at.row;
+	row = emud_row(t, w->at.row);
+	return row && row->at_ns <= w->at.pos && (__s64)(p->arrival - t->epoch_ns) >= 0
 		       ? n + 1
 		       : n;
 }
@@ -419,7 +415,7 @@ __noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_tim
 	t = emud_timeline_of(p);
 	if (!l || !s || !t)
 		return 0;
-	first = emud_next_opportunity(p, t, s);
+	first = emud_next_opportunity(p, w, t, s);
 	n = w->opportunity;
 	left = w->left;
 	if (w->id != t->id || n < first) {

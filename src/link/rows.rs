@@ -31,7 +31,7 @@ pub(super) struct RowsMap {
 /// A part of the map that is taken.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
-    content: u64,
+    timeline: abi::emud_timeline,
     first: u32,
     /// With the row behind the last.
     len: u32,
@@ -40,10 +40,17 @@ struct Taken {
 impl Taken {
     fn of(timeline: &abi::emud_timeline) -> Option<Self> {
         (timeline.count > 0).then_some(Self {
-            content: timeline.content,
+            timeline: *timeline,
             first: timeline.first,
             len: timeline.count + 1,
         })
+    }
+
+    fn has_rows_of(&self, other: &Self) -> bool {
+        let (this, other) = (&self.timeline, &other.timeline);
+        this.content == other.content
+            && this.count == other.count
+            && this.period_ns == other.period_ns
     }
 }
 
@@ -86,14 +93,17 @@ impl RowsMap {
         taken: &mut Vec<Taken>,
         link: &Compiled,
     ) -> Result<abi::emud_timeline, DatapathError> {
-        let mut timeline = link.link.timeline;
-        let Some(wanted) = Taken::of(&timeline) else {
+        let timeline = link.link.timeline;
+        let Some(mut wanted) = Taken::of(&timeline) else {
             return Ok(timeline);
         };
-        let there = |t: &&Taken| t.content == wanted.content && t.len == wanted.len;
-        if let Some(there) = taken.iter().find(there) {
-            timeline.first = there.first;
-            return Ok(timeline);
+        if let Some(there) = taken.iter().find(|t| t.has_rows_of(&wanted)) {
+            // Whoever has no rows of its own does not know what they are.
+            return Ok(abi::emud_timeline {
+                epoch_ns: timeline.epoch_ns,
+                id: timeline.id,
+                ..there.timeline
+            });
         }
         let rows = link.timeline.as_ref().map_or(&[][..], |t| &t.rows);
         if rows.len() != wanted.len as usize {
@@ -101,9 +111,9 @@ impl RowsMap {
         }
         let first = self.free(taken, wanted.len)?;
         batch::write_all(self.map.fd().as_fd(), first, rows).map_err(at)?;
-        timeline.first = first;
+        wanted.timeline.first = first;
         taken.push(Taken { first, ..wanted });
-        Ok(timeline)
+        Ok(wanted.timeline)
     }
 
     /// The first gap of that length.

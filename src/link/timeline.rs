@@ -221,6 +221,7 @@ pub(super) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> O
         false => content(&built.rows),
     };
     out.timeline.count = summary.rows;
+    out.timeline.period_ns = if trace.repeat { summary.period_ns } else { 0 };
     out.timeline.epoch_ns = epoch_ns.wrapping_sub(trace.offset_ns);
     renew(&mut out.timeline);
     let wait = match built.rows.is_empty() {

@@ -319,6 +319,57 @@ fn a_long_trace_stays_in_the_kernel() {
 }
 
 #[test]
+fn what_changes_with_time_is_not_verified() {
+    for link in ["trace = { opportunities = \"1\" }", "slot = \"10ms\""] {
+        let profile = parse(&format!("[link]\n{link}\n"));
+        let error = emud::verify::compiled(&profile, 0, 1514)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("trace") || error.contains("slot"), "{error}");
+    }
+}
+
+#[test]
+fn netem_has_no_time() {
+    for (link, what) in [
+        ("trace = { opportunities = \"1\" }", "`trace`"),
+        ("slot = \"10ms\"", "`slot`"),
+        ("[[phase]]", "`[[phase]]`"),
+    ] {
+        let profile = parse(&format!("[link]\n{link}\n"));
+        let error = emud::export::netem(&profile, emud::export::Direction::Up, None);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+#[test]
+fn a_named_link_may_begin_with_another_profile() {
+    let profile = parse(
+        "[link]\n[links.x]\nprofile = \"lte\"\ndelay = \"1ms\"\n[links.x.up]\nloss = \"1%\"\n",
+    );
+    let lte = emud::profile::shipped::find("lte").unwrap();
+    let x = &profile.links[0];
+    assert_eq!((x.up.rate, x.down.rate), (lte.up.rate, lte.down.rate));
+    assert_eq!((x.up.delay.mean_ns, x.down.delay.mean_ns), (MS, MS));
+    assert_eq!((&x.up.loss, &x.down.loss), (&0.01.into(), &lte.down.loss));
+    assert_eq!(parse(&profile.to_toml()), profile);
+    for (name, what) in [("ltee", "did you mean `lte`"), ("./none.toml", "none.toml")] {
+        let toml = format!("[link]\n[links.x]\nprofile = \"{name}\"\n");
+        let error = Profile::parse(&toml, "x.toml").unwrap_err().to_string();
+        assert!(
+            error.contains("x.toml:3:") && error.contains(what),
+            "{error}"
+        );
+    }
+    let path = file("self.toml", "[link]\n[links.x]\nprofile = \"lte\"\n");
+    let toml = format!("[link]\n[links.x]\nprofile = \"{path}\"\n");
+    let error = Profile::parse(&toml, "x.toml").unwrap_err().to_string();
+    assert!(error.contains("it has `links`"), "{error}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn set_merges_a_trace_key_by_key() {
     let profile = parse("[link]\ntrace = { opportunities = \"1 2x3\" }\n");
     let changed = set(&profile, &["trace.loop=false", "up.trace.offset=1s"]).unwrap();
