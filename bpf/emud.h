@@ -198,6 +198,65 @@ struct emud_queueing {
 };
 _Static_assert(sizeof(struct emud_queueing) == 144, "shared with Rust");
 
+/* What stands in the rows of a timeline. */
+enum emud_timeline_kind {
+	EMUD_TIMELINE_NONE,
+	EMUD_TIMELINE_FIGURES, /* delay, jitter, loss, other links; no rate */
+	EMUD_TIMELINE_RATES, /* the same and a rate, in every row */
+	EMUD_TIMELINE_OPPORTUNITIES, /* each carries EMUD_OPPORTUNITY bytes */
+};
+/* Mahimahi's: Netravali et al.: "Mahimahi: Accurate record-and-replay for HTTP",
+ * USENIX ATC 2015. */
+#define EMUD_OPPORTUNITY 1500
+
+/* A link that changes with time: rows of emud_rows, and one behind them that says
+ * where they end. Bytes are times 2^frac. */
+struct emud_timeline {
+	__u64 epoch_ns; /* time of row 0; signed differences from it count */
+	__u64 period_ns; /* over and over; 0: the last row holds for ever */
+	__u64 sent; /* bytes of a period */
+	__u64 content; /* of the rows: the same ones need not be written again */
+	__u64 id; /* another one: counts of opportunities start anew */
+	__u32 first; /* in emud_rows */
+	__u32 count; /* without the one behind */
+	__u32 kind; /* enum emud_timeline_kind */
+	__u32 frac; /* 1..EMUD_FRAC_MAX */
+};
+_Static_assert(sizeof(struct emud_timeline) == 56, "shared with Rust");
+#define EMUD_FRAC_MAX 40
+/* ns to bytes: times 2^(frac + this). */
+#define EMUD_BYTE_RATE_SHIFT 30
+
+/* rate_mult of a row in which no bit moves. */
+#define EMUD_STOPPED 0xffffffffffffffffULL
+/* emud_row.number of one that leaves the link what it is. */
+#define EMUD_SAME_LINK 0xffffffffU
+
+/* From one moment on. */
+struct emud_row {
+	__u64 at_ns; /* from the start of the period */
+	__u64 rate_mult; /* as emud_link's; 0: no limit */
+	__u64 sent; /* bytes from the start of the period until then */
+	__u64 byte_rate; /* bytes a ns, times 2^(frac + EMUD_BYTE_RATE_SHIFT) */
+	__u64 delay_ns; /* these as emud_overlay's */
+	__u64 loss;
+	__u32 rate_shift;
+	__u32 jitter;
+	__u32 set; /* enum emud_set */
+	__u32 number; /* of the link from here on */
+};
+_Static_assert(sizeof(struct emud_row) == 64, "shared with Rust");
+
+/* Departures in slots (TDMA). */
+struct emud_tdma {
+	__u64 min_ns; /* from one slot to the next, at least */
+	__u64 span_ns; /* how many ns there are to choose from; 0: no slots */
+	__u64 id; /* another one: begins anew */
+	__u32 packets; /* of a slot; 0: any */
+	__u32 bytes;
+};
+_Static_assert(sizeof(struct emud_tdma) == 32, "shared with Rust");
+
 /* One direction of the link, as the classifier runs it. */
 struct emud_link {
 	__u64 seed; /* seed, link and direction, already mixed */
@@ -234,14 +293,17 @@ struct emud_link {
 
 	struct emud_queueing queueing;
 
-	__u32 queue_bytes; /* what queue_busy_ns is made of; 0: any */
+	__u32 queue_bytes; /* longest backlog, of which queue_busy_ns is made; 0: any */
 	__u32 bottleneck; /* number of the link whose queue it is, its own or another's */
 	__u32 matrix_link; /* of link number 0: the one that pairs are based on */
 	__u32 pair_packets; /* limits of a pair's queue, in place of the link's */
 	__u32 pair_bytes;
 	__u32 reserved; /* 0 */
+
+	struct emud_timeline timeline;
+	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 424, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 512, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {
@@ -409,8 +471,22 @@ struct emud_state {
 	__s64 corrupt_normal;
 
 	struct emud_aqm_state aqm;
+
+	/* timeline: where to look first, and the opportunity in use */
+	__u32 row_arrival;
+	__u32 row_sent;
+	__u64 timeline_id;
+	__u64 opportunity; /* from the epoch on, all rounds counted */
+	__u64 opportunity_left; /* bytes */
+
+	/* slots: the last one in use */
+	__u64 tdma_id;
+	__u64 tdma_number;
+	__u64 tdma_at; /* ns */
+	__u32 tdma_packets; /* in it so far */
+	__u32 tdma_bytes;
 };
-_Static_assert(sizeof(struct emud_state) == 160, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
 
 /* Which generation is in force, for both directions at once: bits of one word. */
 #define EMUD_LINKS_GENERATION 1

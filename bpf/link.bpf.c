@@ -8,7 +8,8 @@
  * so that the device behaves like the link described in struct emud_link. A
  * packet goes one way through the stages, one header each:
  *
- *	parse -> match -> queue (aqm, ecn) -> loss -> alter -> delay -> release
+ *	parse -> match -> timeline -> queue (aqm, ecn) -> loss -> alter -> delay ->
+ *	slot -> release
  *
  * A stage is a global function, so that the verifier looks at each once.
  *
@@ -34,6 +35,7 @@
 #include "delay.h"
 #include "alter.h"
 #include "release.h"
+#include "slot.h"
 
 static __always_inline int emud_holder_gone(const struct emud_packet *p,
 					    const struct emud_link *l, __u64 now)
@@ -98,15 +100,25 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	int verdict;
 
 	p->sent = p->arrival;
-	if (!emud_rate_mult(p, l))
+	if (unlikely(p->timed >= EMUD_TIMELINE_RATES))
+		verdict = emud_timed_queue(skb, p);
+	else if (emud_rate_mult(p, l))
+		verdict = emud_queue(skb, p);
+	else
 		return 1;
-	verdict = emud_queue(skb, p);
 	if (verdict == EMUD_FULL)
 		count->queue_dropped += p->segments;
 	if (verdict == EMUD_DROP)
 		count->aqm_dropped[l->queueing.aqm & (EMUD_AQMS - 1)] += p->segments;
 	p->mark = verdict == EMUD_MARK;
 	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
+}
+
+static __always_inline void emud_slot_in(struct emud_packet *p)
+{
+	if (p->copied)
+		p->copy_departure = emud_slotted(p, p->copy_departure);
+	p->departure = emud_slotted(p, p->departure);
 }
 
 /* A link of its own; what p says of a packet has been found out. */
@@ -116,7 +128,8 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 {
 	int before = l->flags & EMUD_F_LOSS_BEFORE, verdict;
 
-	if (emud_draws(p, l))
+	/* The link of a later row may draw where this one does not. */
+	if (p->timed || emud_draws(p, l))
 		emud_number(p, count);
 	if (unlikely(before) && emud_loses(p, l) && emud_lost(p, l))
 		return emud_gone(p, &count->lost);
@@ -127,6 +140,12 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 			return emud_passed(p, l, count, EMUD_PASS_FAILED);
 		count->marked += p->segments;
 	}
+	if (unlikely(p->timed)) {
+		emud_timeline(p, p->sent, 1);
+		l = emud_link(p);
+		if (!l)
+			return TC_ACT_UNSPEC;
+	}
 	if (likely(!before) && emud_loses(p, l) && emud_lost(p, l))
 		return emud_gone(p, &count->lost);
 	if (emud_alters(l))
@@ -134,6 +153,8 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	emud_delay(p, l, count);
 	if (unlikely(p->copied))
 		emud_delay_copy(p);
+	if (unlikely(l->tdma.span_ns))
+		emud_slot_in(p);
 	verdict = emud_release(skb, p, l, count);
 	if (!p->passed)
 		emud_count_delay(p, count);
@@ -162,20 +183,27 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	count->bytes += p->wire_len;
 	if (p->segments > 1)
 		count->super_packets++;
+	p->arrival = emud_arrival(skb, now);
+	if (unlikely(l->timeline.count)) {
+		p->timeline = p->slot;
+		p->timed = l->timeline.kind;
+		emud_timeline(p, p->arrival, 0);
+		l = emud_link(p);
+		if (!l)
+			return TC_ACT_UNSPEC;
+	}
 	why = emud_foreign(p, l, now);
 	if (unlikely(why != EMUD_PASS_REASONS))
 		return emud_passed(p, l, count, why);
 	if (unlikely(l->flags & EMUD_F_DOWN))
 		return emud_gone(p, &count->down);
-	p->arrival = emud_arrival(skb, now);
 	return emud_emulate(skb, p, l, count);
 }
 
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
-	struct emud_packet p = {};
-	__u32 zero = 0;
+	struct emud_packet *p;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
 		/* detach finds the saved state by the maps of this program:
@@ -186,15 +214,17 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	}
 	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
 		skb->tc_index = 0;
-	control = bpf_map_lookup_elem(&emud_control, &zero);
-	if (!control)
+	control = EMUD_LOOKUP(emud_control, 0);
+	p = EMUD_LOOKUP(emud_packets, 0);
+	if (!control || !p)
 		return TC_ACT_UNSPEC;
-	p.direction = direction;
-	p.control = *(volatile __u32 *)&control->generation;
-	p.base = direction * EMUD_GENERATIONS + (p.control & EMUD_LINKS_GENERATION);
-	p.slot = p.base;
-	p.queue = p.path = direction;
-	return emud_stages(skb, &p);
+	__builtin_memset(p, 0, sizeof(*p));
+	p->direction = direction;
+	p->control = *(volatile __u32 *)&control->generation;
+	p->base = direction * EMUD_GENERATIONS + (p->control & EMUD_LINKS_GENERATION);
+	p->slot = p->base;
+	p->queue = p->path = direction;
+	return emud_stages(skb, p);
 }
 
 SEC("classifier")

@@ -16,6 +16,7 @@
 #include "maps.h"
 #include "queue.h"
 #include "rng.h"
+#include "wide.h"
 
 /* A super-packet has at most 2^19 bytes (BIG TCP), and its headers. */
 #define EMUD_LENGTH_BITS 20
@@ -152,15 +153,6 @@ static __always_inline int emud_lost_by_state(const struct emud_packet *p,
 	}
 	bpf_spin_unlock(&s->lock);
 	return lost;
-}
-
-/* The upper half of a product: BPF has no such instruction. */
-static __always_inline __u64 emud_mul_high(__u64 a, __u64 b)
-{
-	__u64 al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
-	__u64 mid = ah * bl + ((al * bl) >> 32), mid2 = al * bh + (mid & 0xffffffff);
-
-	return ah * bh + (mid >> 32) + (mid2 >> 32);
 }
 
 /* That a byte survives, to the power of the bytes, by squares. A global function:

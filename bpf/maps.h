@@ -52,12 +52,13 @@ EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
 
 /* Filled by the loader: what is not there is no code either. */
 const volatile struct emud_layout emud_layout;
+EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
 
-/* A packet on its way through the stages: numbers only, and all bytes of it set,
- * because each stage is a global function. The verifier looks at such a function
- * once, whatever led to it; with all stages in one function it looked at every
- * way through all of them (49,000 instructions, 0.4 s a program). A pointer in
- * here would come out of a stage as a plain number. */
+/* A packet on its way through the stages: numbers only, because most stages are
+ * global functions. The verifier looks at such a function once, whatever led to
+ * it; with all stages in one function it looked at every way through all of them
+ * (49,000 instructions, 0.4 s a program). A pointer in here would come out of a
+ * stage as a plain number. */
 struct emud_packet {
 	__u32 direction;
 	__u32 base; /* slot of link number 0: direction and generation */
@@ -68,6 +69,8 @@ struct emud_packet {
 	__u32 control; /* the word of struct emud_control */
 	__u32 untouched; /* a rule lets it pass */
 	struct emud_overlay over; /* what is not as the link says */
+	__u32 timeline; /* slot of the link whose rows they are */
+	__u32 timed; /* its enum emud_timeline_kind */
 
 	/* parse */
 	__u64 flow; /* hash of the 5-tuple */
@@ -98,7 +101,10 @@ struct emud_packet {
 	__u64 departure;
 	__u64 copy_departure;
 };
-_Static_assert(sizeof(struct emud_packet) == 168, "no byte of it may be padding");
+
+/* Not on the stack, of which all functions together have 512 bytes. Nothing of this
+ * attachment interrupts a classifier on its CPU: what it sends is marked. */
+EMUD_MAP(emud_packets, PERCPU_ARRAY, 1, struct emud_packet);
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \

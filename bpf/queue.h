@@ -17,6 +17,7 @@
 #include "maps.h"
 #include "aqm.h"
 #include "ecn.h"
+#include "timeline.h"
 
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
@@ -165,15 +166,6 @@ static __always_inline __u64 emud_on_wire(const struct emud_packet *p,
 	return len < EMUD_WIRE_MAX ? len : EMUD_WIRE_MAX;
 }
 
-/* The wire's clock after this packet, and whether its time fits the limits. */
-struct emud_turn {
-	__u64 wait; /* the sojourn time: until its own bits begin */
-	__u64 busy_until;
-	__u64 busy_frac;
-	__u64 sent;
-	__u64 full;
-};
-
 /* After idleness the clock lags behind by up to the burst: what fits in between
  * is sent at once. */
 static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
@@ -205,28 +197,28 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 /* Under the lock. */
 static __always_inline enum emud_verdict
 emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
-	     const struct emud_offer *offer, const struct emud_ring_view *v)
+	     const struct emud_offer *offer, const struct emud_ring_view *v,
+	     struct emud_turn *t)
 {
-	struct emud_turn t = emud_turn(p, l, s, offer);
 	enum emud_verdict verdict = EMUD_ADMIT;
 	__u32 n = offer->segments, oldest = s->ring_pos + n - 1 - offer->packets;
 
 	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
 		return EMUD_AGAIN;
 	/* Of the last so many packets the first has not left. */
-	t.full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
-		  emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
+	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
+		   emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
 	if (l->queueing.aqm)
-		verdict = emud_aqm(p, l, s, offer, t.wait, t.full);
+		verdict = emud_aqm(p, l, s, offer, t->wait, t->full);
 	if (verdict == EMUD_DROP)
 		return verdict;
-	if (t.full)
+	if (t->full)
 		return EMUD_FULL;
-	s->busy_until = t.busy_until;
-	s->busy_frac = t.busy_frac;
-	emud_ring_push(s, v, n, t.sent);
-	p->sent = t.sent;
-	return offer->capable && t.wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
+	s->busy_until = t->busy_until;
+	s->busy_frac = t->busy_frac;
+	emud_ring_push(s, v, n, t->sent);
+	p->sent = t->sent;
+	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
 /* All that can be found out about a packet before the lock. A global function, so
@@ -271,6 +263,7 @@ __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 	struct emud_ring_view view;
 	enum emud_verdict verdict;
 	struct emud_state *s;
+	struct emud_turn t;
 
 	if (!p || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
@@ -280,7 +273,8 @@ __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 		return EMUD_FULL;
 
 	bpf_spin_lock(&s->lock);
-	verdict = emud_enqueue(p, l, s, &offer, &view);
+	t = emud_turn(p, l, s, &offer);
+	verdict = emud_enqueue(p, l, s, &offer, &view, &t);
 	bpf_spin_unlock(&s->lock);
 	return verdict;
 }
@@ -294,6 +288,58 @@ __noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
 		verdict = emud_queue_once(skb, p);
 		if (likely(verdict != EMUD_AGAIN))
+			return verdict;
+	}
+	return EMUD_FULL;
+}
+
+/* The same, its turn worked out by a timeline. */
+__noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
+{
+	struct emud_offer offer = {};
+	struct emud_ring_view view;
+	const struct emud_link *l;
+	enum emud_verdict verdict;
+	struct emud_timed *w;
+	struct emud_state *s;
+
+	if (!p || !emud_offer_of(skb, p, &offer))
+		return EMUD_FULL;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	w = EMUD_LOOKUP(emud_turns, 0);
+	if (!l || !s || !w || !emud_ring_look(s, &offer, &view))
+		return EMUD_FULL;
+
+	bpf_spin_lock(&s->lock);
+	verdict = EMUD_AGAIN;
+	if (!emud_stale(s, w))
+		verdict = emud_enqueue(p, l, s, &offer, &view, &w->turn);
+	if (verdict == EMUD_ADMIT || verdict == EMUD_MARK)
+		emud_timed_commit(s, w);
+	bpf_spin_unlock(&s->lock);
+	return verdict;
+}
+
+/* Until no other packet is faster; that each of so many was is as good as never,
+ * and then it is dropped as by a full queue. */
+__noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
+{
+	const struct emud_link *l;
+	int i, verdict;
+	__u64 len;
+
+	if (!p)
+		return EMUD_FULL;
+	l = emud_link(p);
+	if (!l)
+		return EMUD_FULL;
+	len = emud_on_wire(p, l);
+	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
+		if (!emud_timed_turn(p, len))
+			return EMUD_FULL;
+		verdict = emud_queue_timed(skb, p);
+		if (verdict != EMUD_AGAIN)
 			return verdict;
 	}
 	return EMUD_FULL;

@@ -36,6 +36,7 @@ pod!(
     emud_pair_key,
     emud_pattern,
     emud_rule,
+    emud_row,
     emud_state,
     emud_table
 );

@@ -82,6 +82,10 @@ pub fn netem_from_toml(
         .iter()
         .find_map(|section| profile.get(*section)?.as_table())
         .unwrap_or(&nothing);
+    if profile.contains_key("phase") {
+        let reason = "`[[phase]]`: netem has nothing like it".to_owned();
+        return Err(ExportError::Cannot(vec![reason]));
+    }
     let seed = profile.get("seed").map(toml::Value::to_string);
     let Exported { command, mut notes } = netem::options(link, seed)?;
     let both = profile.contains_key("up") && profile.contains_key("down");

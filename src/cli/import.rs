@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use emud::import::{self, Header, Imported};
 use emud::profile::{ProfileError, TextError};
 
 use super::Failure;
+use super::failure::EX_CANTCREAT;
 
-/// Make a profile of a netem command or a ping log
+/// Make a profile of a netem command, a ping log or a Mahimahi trace
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -33,6 +34,22 @@ Warnings say what the profile cannot say; the same is in its comments.")]
         /// The command, or its part from `netem` on, as one argument or as many (after `--`)
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
+    },
+    /// Write the profile whose up and down are two traces of Mahimahi
+    #[command(after_long_help = "\
+Example:
+  emud import mahimahi Verizon-LTE.up Verizon-LTE.down -o verizon.toml
+
+The profile names the files: by their places relative to it if they are in its folder or below,
+else by their whole paths.")]
+    Mahimahi {
+        /// Delivery opportunities of what leaves the interface, a time in ms a line
+        up: PathBuf,
+        /// The same of what arrives
+        down: PathBuf,
+        /// Where to write it; else it is printed
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// Print the profile that a ping measured: each way half of the round trip
     #[command(after_long_help = "\
@@ -63,9 +80,29 @@ pub fn run(args: Args) -> Result<(), Failure> {
             import::netem(&command.join(" "), header, &import::tc_table)
         }
         Verb::Ping { file } => ping(&file),
+        Verb::Mahimahi { up, down, output } => return mahimahi(&up, &down, output.as_deref()),
     }
     .map_err(ProfileError::from)?;
     show(&imported)
+}
+
+fn mahimahi(up: &Path, down: &Path, output: Option<&Path>) -> Result<(), Failure> {
+    let folder = output.map(|file| file.parent().unwrap_or(Path::new("")));
+    // An empty one is this one.
+    let folder = folder.map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let imported = import::mahimahi(up, down, folder)?;
+    match output {
+        None => show(&imported),
+        Some(file) => std::fs::write(file, &imported.toml).map_err(|e| {
+            Failure::new(
+                EX_CANTCREAT,
+                format!("cannot write {}: {e}", file.display()),
+            )
+        }),
+    }
 }
 
 fn ping(file: &str) -> Result<Imported, TextError> {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use emud::link::{DIRECTIONS, direction_name};
+use emud::link::{DIRECTIONS, direction_name, timeline};
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Profile, Rate};
 use emud::verify::{Asked, Cdf, compiled};
 
-use super::{Failure, plot};
+use super::{Failure, plot, plot_time};
 
 /// Look at profiles
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,8 @@ enum Verb {
         #[arg(required = true)]
         profiles: Vec<String>,
     },
-    /// Draw the delays of both directions, with rate and loss, as SVG
+    /// Draw the delays of both directions, with rate and loss, as SVG; of a profile that changes
+    /// with time the rate over time
     #[command(after_long_help = "Example:\n  emud profile plot hsdpa -o hsdpa.svg")]
     Plot {
         /// A shipped profile's name or a file
@@ -86,6 +87,10 @@ fn check(profiles: &[String]) -> Result<(), Failure> {
 
 fn draw(name: &str, output: &Path) -> Result<(), Failure> {
     let profile = shipped::find(name)?;
+    if profile.is_timed() {
+        let panels: Vec<_> = DIRECTIONS.map(|d| rates(&profile, d)).into();
+        return plot_time::write(output, &panels);
+    }
     let panels: Result<Vec<_>, Failure> =
         DIRECTIONS.into_iter().map(|d| panel(&profile, d)).collect();
     plot::write(output, &panels?)
@@ -98,6 +103,23 @@ fn panel(profile: &Profile, direction: u32) -> Result<plot::Panel, Failure> {
         facts: facts(&asked),
         curves: vec![plot::asked(&Cdf::of(&[&asked]), 0.0)],
     })
+}
+
+/// A link without a limit has no rate to draw.
+fn rates(profile: &Profile, direction: u32) -> plot_time::RatePanel {
+    let (steps, end_s) = timeline::rates(profile, direction);
+    let unlimited = steps.iter().any(|(_, rate)| rate.is_infinite());
+    let note = if unlimited {
+        " (0 stands for no limit)"
+    } else {
+        ""
+    };
+    let mbit = |rate: f64| if rate.is_finite() { rate / 1e6 } else { 0.0 };
+    plot_time::RatePanel {
+        title: format!("{} {}{note}", profile.name, direction_name(direction)),
+        steps: steps.iter().map(|(at, rate)| (*at, mbit(*rate))).collect(),
+        end_s,
+    }
 }
 
 /// The longest usual packet.

@@ -12,6 +12,7 @@ Examples:
   emud set eth0 up.delay=80ms down.rate=2Mbit
   emud set eth0 delay.jitter=5ms queue=100p
   emud set eth0 rate=none                     no rate any more
+  emud set eth0 trace.restart                 traces and phases begin again
 
 Counters, the queue and what is on its way live on.")]
 pub struct Args {

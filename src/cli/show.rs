@@ -8,6 +8,7 @@ use emud::link::queueing::{Manager, Queue, Wire};
 use emud::link::report::{Counters, Direction, Reordering, Report};
 use emud::link::report_loss;
 use emud::link::report_match::Matching;
+use emud::link::report_time::{SlotReport, TimelineReport};
 use emud::profile::{Pair, Percent, Rate, Time};
 use serde_json::json;
 
@@ -130,6 +131,7 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         d.duplicate.as_ref(),
         d.corrupt.as_ref(),
     ));
+    link.extend(d.slot.as_ref().map(slot));
     if d.state == "down" {
         link.push("state down".into());
     }
@@ -137,6 +139,9 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
         link.push("neighbours emulate".into());
     }
     let _ = writeln!(out, "  {name}: {}", link.join(", "));
+    if let Some(t) = &d.timeline {
+        let _ = writeln!(out, "    {}", timeline(t));
+    }
     write_counters(out, &d.counters);
     if let Some(h) = &d.holder {
         let alive = if h.alive { "alive" } else { "NOT ANSWERING" };
@@ -152,6 +157,43 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
             ns(h.worst_late_ns as f64)
         );
     }
+}
+
+fn timeline(t: &TimelineReport) -> String {
+    let rate = match t.rate_bit_s {
+        None => String::new(),
+        Some(0.0) => ", outage".to_owned(),
+        Some(bits) => format!(", rate {}", Rate(bits.round() as u64)),
+    };
+    let period = match t.period_s {
+        None => "then the last one holds".to_owned(),
+        Some(s) => format!("round {} of {s} s", t.round + 1),
+    };
+    let next = match t.next_s {
+        None => "no next one".to_owned(),
+        Some(s) => format!("next in {s:.3} s"),
+    };
+    format!(
+        "by time ({}): row {} of {} at {:.3} s, {period}{rate}, {next}",
+        t.kind,
+        t.row + 1,
+        t.rows,
+        t.at_s
+    )
+}
+
+fn slot(s: &SlotReport) -> String {
+    let mut text = match s.max_ns == s.min_ns {
+        true => format!("slots every {}", Time(s.min_ns)),
+        false => format!("slots every {} to {}", Time(s.min_ns), Time(s.max_ns)),
+    };
+    if let Some(packets) = s.packets {
+        let _ = write!(text, " of {packets} packets");
+    }
+    if let Some(bytes) = s.bytes {
+        let _ = write!(text, " of {bytes} bytes");
+    }
+    text
 }
 
 fn queue(q: &Queue) -> String {

@@ -63,6 +63,11 @@ pub fn options(links: &[Compiled]) -> FqOptions {
 /// How many packets of a link may wait, and for how long, s.
 fn holds(link: &Compiled) -> (f64, f64) {
     let delay_s = longest_delay_ns(link) as f64 / 1e9;
+    if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
+        let packets_per_s = rows.max_rate as f64 / 8.0 / FRAME_MIN;
+        let longest_s = delay_s + rows.longest_wait_ns as f64 / 1e9;
+        return (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s);
+    }
     let (queue_s, packets_per_s) = match byte_s(&link.link) {
         Some(byte_s) => (queue_s(&link.link, byte_s), 1.0 / (byte_s * FRAME_MIN)),
         None => (0.0, PACKETS_PER_S_MAX),
@@ -74,7 +79,10 @@ fn holds(link: &Compiled) -> (f64, f64) {
 fn longest_delay_ns(c: &Compiled) -> u64 {
     let jitter = c.link.flags & abi::EMUD_F_JITTER != 0;
     let table_end = c.table.delay_ns.last().copied().unwrap_or(0);
-    if jitter { table_end } else { c.link.delay_ns }
+    let by_row = c.timeline.as_ref().map_or(0, |rows| rows.longest_delay_ns);
+    let own = if jitter { table_end } else { c.link.delay_ns };
+    // A row moves the whole table.
+    own.saturating_add(by_row)
 }
 
 fn byte_s(link: &abi::emud_link) -> Option<f64> {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Profiles from what others write: tc's netem commands, ping logs.
+//! Profiles from what others write: tc's netem commands, ping logs, Mahimahi's traces.
 //!
 //! One way only, as everywhere: text -> words with their places -> what they say -> a profile's
 //! TOML, with a comment wherever emud and the origin mean different things. What cannot be said in
 //! TOML is a mistake with its place, or a warning: never left out in silence.
 
+mod mahimahi;
 mod netem;
 mod netem_delay;
 mod netem_toml;
@@ -16,6 +17,7 @@ mod writer;
 
 use std::path::PathBuf;
 
+pub use mahimahi::mahimahi;
 use netem::Netem;
 use ping::PingLog;
 

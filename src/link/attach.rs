@@ -22,7 +22,7 @@ use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name, hook,
-    segments,
+    segments, timeline,
 };
 use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, NetlinkError};
 use crate::profile::Profile;
@@ -386,6 +386,13 @@ pub(super) fn compile_direction(
     let links = (0..).zip(profile.links_of(direction)).map(one);
     let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
     matching(profile, direction, &mut links);
+    timeline::phases(profile, direction, &mut links, saved.epoch_ns);
+    // As if it had been attached then.
+    let later_ns = saved.restarted_ns.unwrap_or(saved.epoch_ns);
+    let later_ns = later_ns.wrapping_sub(saved.epoch_ns);
+    for compiled in &mut links {
+        timeline::shift(&mut compiled.link.timeline, later_ns);
+    }
     Ok(links)
 }
 

@@ -9,13 +9,16 @@ use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
-use crate::link::{DIRECTIONS, LinkError, direction_name, segments};
+use crate::link::{DIRECTIONS, LinkError, direction_name, now_ns, segments, timeline};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::Profile;
 
+/// The time of all traces and phases begins again now.
+const RESTART: &str = "trace.restart";
+
 /// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet meets
 /// either the link before or the link after. Counters, the queue and packets on
-/// their way live on.
+/// their way live on. `trace.restart` is no assignment but is made with them.
 ///
 /// # Errors
 /// Nothing is attached or an assignment is wrong; then nothing has changed.
@@ -25,6 +28,15 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let _lock = netlink::lock(link.index)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    let (restarts, assignments): (Vec<_>, Vec<_>) =
+        (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);
+    if !restarts.is_empty() {
+        if !before.is_timed() {
+            return Err(LinkError::NoTime(link.name));
+        }
+        there.saved.restarted_ns = Some(now_ns());
+    }
+    let assignments = &assignments[..];
     let after = before.with_changes(assignments)?;
     if let Some(what) = there.saved.sizes.lacks(&Sizes::of(&after)) {
         return Err(LinkError::NoRoom {
@@ -74,7 +86,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     if before.rules != after.rules {
         there.maps.clear_hits()?;
     }
-    there.saved.profile = after.to_toml();
+    there.saved.profile = timeline::kept(&after).to_toml();
     there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     Ok(())
 }

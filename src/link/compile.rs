@@ -2,7 +2,7 @@
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
 use crate::abi;
-use crate::link::{loss, quantile, queueing};
+use crate::link::{loss, quantile, queueing, timeline};
 use crate::profile::{self, Neighbours, Reorder, Reordering, Shape};
 
 /// The in-order jitter's coherence time by default, over the span of delays
@@ -33,6 +33,8 @@ pub struct Compiled {
     pub table: Box<abi::emud_table>,
     /// Of a recorded loss pattern.
     pub pattern: Option<Box<abi::emud_pattern>>,
+    /// Of a trace, or of phases.
+    pub timeline: Option<timeline::Rows>,
 }
 
 /// Compiles one direction (`EMUD_UP` or `EMUD_DOWN`).
@@ -48,15 +50,17 @@ pub fn compile(
     epoch_ns: u64,
     place: Place,
 ) -> Result<Compiled, quantile::SpreadError> {
+    let delay = timeline::delay(link);
     let mut out = abi::emud_link {
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
-        delay_ns: link.delay.mean_ns,
+        delay_ns: delay.mean_ns,
         epoch_ns,
         overhead: link.overhead,
         release: place.release,
         ifindex: place.ifindex,
         queue_wait_ns: u64::MAX,
         queue_busy_ns: u64::MAX,
+        queue_bytes: link.queue.bytes.map_or(0, |bytes| bytes as u32),
         ..Default::default()
     };
     out.flags |= if place.l3 { abi::EMUD_F_L3 } else { 0 };
@@ -70,17 +74,17 @@ pub fn compile(
     } else {
         0
     };
-    if let Some(rate) = link.rate {
+    if let Some(rate) = timeline::rate(link) {
         (out.rate_mult, out.rate_shift) = ns_per_byte(rate);
         queueing::compile(&mut out, link, rate);
     }
     queueing::of_pairs(&mut out, &link.queue);
     let pattern = loss::compile(&mut out, link);
     let mut table = Box::<abi::emud_table>::default();
-    if let Some(jitter) = &link.delay.jitter {
+    if let Some(jitter) = &delay.jitter {
         table
             .delay_ns
-            .copy_from_slice(&quantile::delay_table(&link.delay)?);
+            .copy_from_slice(&quantile::delay_table(&delay)?);
         out.flags |= abi::EMUD_F_JITTER;
         if jitter.reorder == Reorder::Jitter {
             out.flags |= abi::EMUD_F_PER_PACKET;
@@ -101,10 +105,15 @@ pub fn compile(
     if let Some(reordering) = &link.reorder {
         reorder(&mut out, reordering);
     }
+    if let Some(slot) = &link.slot {
+        out.tdma = tdma(slot);
+    }
+    let timeline = timeline::compile(&mut out, link, epoch_ns);
     Ok(Compiled {
         link: out,
         table,
         pattern,
+        timeline,
     })
 }
 
@@ -130,7 +139,9 @@ pub(super) fn ns_per_byte(rate: u64) -> (u64, u32) {
     const MULT_MAX: u128 = 1 << 42;
     let ns = 8_000_000_000u128;
     let rate = u128::from(rate.max(1));
-    let shift = (0..=60)
+    // A million rows have a rate each: so close to the answer the search begins.
+    let near = (rate.ilog2() + 12).min(60);
+    let shift = (near.saturating_sub(4)..=near)
         .rev()
         .find(|s| (ns << s) / rate < MULT_MAX)
         .unwrap_or(0);
@@ -149,6 +160,22 @@ fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64
     let r = f64::from(out.correlation) / ONE;
     out.innovation = ((1.0 - r * r).sqrt() * ONE).round() as u32;
     out.flags |= abi::EMUD_F_CORRELATED;
+}
+
+fn tdma(slot: &profile::Slot) -> abi::emud_tdma {
+    let (packets, bytes) = (slot.packets.unwrap_or(0), slot.bytes.unwrap_or(0));
+    let figures = [
+        slot.min_ns,
+        slot.max_ns,
+        u64::from(packets) << 32 | u64::from(bytes),
+    ];
+    abi::emud_tdma {
+        min_ns: slot.min_ns,
+        span_ns: slot.max_ns - slot.min_ns + 1,
+        id: figures.iter().fold(1, |id, figure| mix(id ^ figure)) | 1,
+        packets,
+        bytes,
+    }
 }
 
 fn reorder(out: &mut abi::emud_link, reordering: &Reordering) {

@@ -12,6 +12,7 @@ use crate::abi;
 use crate::link::compile::Compiled;
 use crate::link::matrix::Pairs;
 use crate::link::record::Record;
+use crate::link::rows::{self, RowsMap};
 use crate::link::rules;
 use crate::link::shapes;
 use crate::link::sizes::Sizes;
@@ -44,6 +45,12 @@ pub enum DatapathError {
     Search(ProgramError),
     #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
     TooLong(usize),
+    #[error(
+        "there is no room for {rows} rows of a trace: this link was attached with room for {room}, those in force included; detach, then attach with the new trace"
+    )]
+    NoRoomForRows { rows: u32, room: u32 },
+    #[error("the kernel does not have the rows of that trace any more: give its file again")]
+    RowsGone,
 }
 
 /// A program of bpf/link.bpf.c.
@@ -104,9 +111,9 @@ impl Loaded {
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
-            .map_max_entries("emud_links", sizes.links * abi::EMUD_SLOTS)
-            .map_max_entries("emud_tables", sizes.links * abi::EMUD_SLOTS)
-            .map_max_entries("emud_patterns", sizes.links * abi::EMUD_SLOTS)
+            .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_states", sizes.states())
             .map_max_entries("emud_rings", sizes.rings())
             .map_max_entries("emud_rules", sizes.rule_keys)
@@ -114,7 +121,8 @@ impl Loaded {
             .map_max_entries("emud_instances", sizes.instance_sets())
             .map_max_entries("emud_pair_numbers", sizes.pairs.max(1))
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
-            .map_max_entries("emud_counts", sizes.links * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .load(abi::LINK_OBJECT)?;
         for program in programs {
             Self::classifier(&mut bpf, *program)?
@@ -195,6 +203,7 @@ pub struct Maps {
     pub(super) hits: PerCpuArray<MapData, u64>,
     pub(super) instances: Array<MapData, abi::emud_instances>,
     pub(super) pairs: Pairs,
+    rows: RowsMap,
 }
 
 impl Maps {
@@ -244,6 +253,7 @@ impl Maps {
             hits: map!("emud_hits"),
             instances: map!("emud_instances"),
             pairs: Pairs::new(take("emud_pair_numbers")?, take("emud_pairs")?)?,
+            rows: RowsMap::new(take("emud_rows")?)?,
         })
     }
 
@@ -319,8 +329,11 @@ impl Maps {
         rules: &rules::Compiled,
     ) -> Result<(), DatapathError> {
         let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        let in_force = self.timelines()?;
+        let all = both.into_iter().flatten();
+        let mut timelines = self.rows.place(&in_force, all)?.into_iter();
         for (direction, links) in (0..).zip(both) {
-            for (number, compiled) in (0..).zip(links) {
+            for ((number, compiled), timeline) in (0..).zip(links).zip(&mut timelines) {
                 let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
                 self.tables
                     .set(slot, *compiled.table, 0)
@@ -330,14 +343,34 @@ impl Maps {
                         .set(slot, **pattern, 0)
                         .map_err(at("emud_patterns"))?;
                 }
-                self.links
-                    .set(slot, compiled.link, 0)
-                    .map_err(at("emud_links"))?;
+                let link = abi::emud_link {
+                    timeline,
+                    ..compiled.link
+                };
+                self.links.set(slot, link, 0).map_err(at("emud_links"))?;
             }
         }
         self.write_rules(next, rules)?;
         self.turn(next)?;
         self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
+    }
+
+    /// The timelines of all links in force.
+    fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
+        let generation = of_links(self.control()?);
+        let slots = (0..self.links.len())
+            .filter(|slot| slot % abi::EMUD_GENERATIONS == generation % abi::EMUD_GENERATIONS);
+        let timeline = |slot| self.links.get(&slot, 0).map(|link| link.timeline);
+        let all = slots.map(timeline).collect::<Result<_, _>>();
+        all.map_err(at("emud_links"))
+    }
+
+    /// The row of a timeline, by its place in the map.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn row(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
+        self.rows.get(place)
     }
 
     /// [`Self::apply`] for a profile's own links, if they need no table.
@@ -534,6 +567,7 @@ impl DatapathError {
             Self::Load(_) | Self::Program { .. } => 69,
             Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
             Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
+            Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }
 }

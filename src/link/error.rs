@@ -90,6 +90,8 @@ pub enum LinkError {
     WhichInterface(String),
     #[error("no interface of this network namespace has an emulated link: see `emud attach`")]
     NoInterface,
+    #[error("{0} has neither a trace nor phases, so there is nothing to restart")]
+    NoTime(String),
     #[error("signals: {0}")]
     Signal(std::io::Error),
     #[error(
@@ -121,7 +123,7 @@ impl LinkError {
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
-            Self::NotEmulated { .. } | Self::WhichInterface(_) => 64,
+            Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::NoTime(_) => 64,
             Self::NotRoot => 77,
         }
     }

@@ -21,12 +21,15 @@ mod record;
 pub mod report;
 pub mod report_loss;
 pub mod report_match;
+pub mod report_time;
+mod rows;
 pub mod rules;
 pub mod saved;
 mod segments;
 pub mod shapes;
 pub mod sizes;
 mod sweep;
+pub mod timeline;
 
 pub use error::LinkError;
 

@@ -6,7 +6,9 @@ use crate::engine::{self, Chosen, fq};
 use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
-use crate::link::{DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep};
+use crate::link::{
+    DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep, timeline,
+};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 
 /// First on the way: the others see each packet once, after the link. With fq
@@ -58,7 +60,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         None => draw_seed(),
     };
     let mut saved = Saved {
-        profile: request.profile.to_toml(),
+        profile: timeline::kept(&request.profile).to_toml(),
         seed,
         engine,
         reason,
@@ -67,6 +69,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         reversed: request.reversed,
         notes,
         epoch_ns: now_ns(),
+        restarted_ns: None,
         l3,
         clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,

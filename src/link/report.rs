@@ -8,7 +8,7 @@ use crate::link::quantile::{density, table_x};
 use crate::link::queueing::{self, AqmDropped, Manager, Queue, Wire};
 use crate::link::report_match::{self, Matching};
 use crate::link::saved::{Engine, Saved};
-use crate::link::{direction_name, report_loss};
+use crate::link::{direction_name, report_loss, report_time};
 use crate::profile::{Link, Profile};
 use serde::Serialize;
 
@@ -67,6 +67,9 @@ pub struct Direction {
     pub loss_model: Option<report_loss::LossReport>,
     pub duplicate: Option<report_loss::DuplicateReport>,
     pub corrupt: Option<report_loss::CorruptReport>,
+    /// Absent: nothing changes with time.
+    pub timeline: Option<report_time::TimelineReport>,
+    pub slot: Option<report_time::SlotReport>,
 }
 
 /// Mean and deviation of the table in force.
@@ -275,6 +278,8 @@ fn direction(
         loss_model: report_loss::loss(&link),
         duplicate: report_loss::duplicate(&link),
         corrupt: report_loss::corrupt(&link),
+        timeline: report_time::timeline(maps, &link, now_ns)?,
+        slot: report_time::slot(&link),
     })
 }
 

@@ -46,6 +46,9 @@ pub struct Saved {
     pub notes: Vec<String>,
     /// Origin of the in-order jitter and time of attach, CLOCK_MONOTONIC ns.
     pub epoch_ns: u64,
+    /// When the time of traces and phases began anew, if it did.
+    #[serde(default)]
+    pub restarted_ns: Option<u64>,
     pub l3: bool,
     /// clsact was not there before.
     pub clsact_created: bool,

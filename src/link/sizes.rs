@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::abi;
-use crate::link::rules;
+use crate::link::{rules, timeline};
 use crate::profile::{Link, Profile, Rule, Target};
 
 /// Room for rules that `emud set` adds.
@@ -19,6 +19,10 @@ const PLAIN_RINGS: u32 = abi::EMUD_RING_LEN / abi::EMUD_RING_STEP;
 pub struct Sizes {
     /// The profile's own and the named ones.
     pub links: u32,
+    /// Links of phases, which have no queue of their own.
+    pub phases: u32,
+    /// Of traces and phases, each with one behind the last.
+    pub rows: usize,
     pub rules: u32,
     /// Keys of rules, of both generations.
     pub rule_keys: u32,
@@ -34,6 +38,8 @@ impl Default for Sizes {
     fn default() -> Self {
         Self {
             links: 1,
+            phases: 0,
+            rows: 0,
             rules: RULES_MIN,
             rule_keys: RULE_KEYS_MIN,
             instances: 0,
@@ -53,6 +59,8 @@ impl Sizes {
         let matrix = profile.matrix.as_ref();
         Self {
             links: 1 + profile.links.len() as u32,
+            phases: profile.phases.list.len() as u32,
+            rows: timeline::rows_of(profile),
             rules: (profile.rules.len() as u32)
                 .max(RULES_MIN)
                 .next_power_of_two(),
@@ -100,6 +108,11 @@ impl Sizes {
             spare_ring: self.rings() - 1,
             reserved: 0,
         }
+    }
+
+    /// With those of phases: what has figures.
+    pub(super) fn numbers(&self) -> u32 {
+        self.links + self.phases
     }
 
     fn plain(&self) -> u32 {

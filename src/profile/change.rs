@@ -212,6 +212,10 @@ fn fixed(key: &str) -> Option<&'static str> {
             "the kernel's room for it is made at attach: detach, then attach a profile with \
              other figures (the pairs of a matrix are changed by `emud apply`)",
         ),
+        "phase" | "phases" => Some(
+            "phases are fixed at attach: detach, then attach; `emud set IFACE trace.restart` begins \
+             with the first one again",
+        ),
         "name" | "description" | "source" => Some("it says where the profile came from"),
         "link" | "" => Some("name what to change, such as delay=80ms (both ways) or up.delay=80ms"),
         _ => None,

@@ -23,6 +23,8 @@ impl Reader {
             corrupt: self.finish_corrupt(&draft.corrupt),
             state: value(&draft.state).unwrap_or_default(),
             shared: draft.shared.as_ref().map(|name| name.value.clone()),
+            trace: self.finish_trace(&draft.trace),
+            slot: self.finish_slot(&draft.slot),
         }
     }
 

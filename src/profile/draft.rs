@@ -13,6 +13,8 @@ use super::loss::LinkState;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
 use super::shared;
+use super::slot::SlotDraft;
+use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
 use super::words::ShapeWord;
 use super::{Neighbours, Reorder, Shape, file};
@@ -36,6 +38,8 @@ pub(super) struct LinkDraft {
     pub corrupt: Keyed,
     pub state: Option<Located<LinkState>>,
     pub shared: Option<Located<String>>,
+    pub trace: TraceDraft,
+    pub slot: SlotDraft,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -98,6 +102,8 @@ impl Reader {
             "corrupt" => self.keyed(&mut draft.corrupt, &alter::CORRUPT, value),
             "shared" => self.put_or_remove(&mut draft.shared, value, shared::name),
             "state" => self.put(&mut draft.state, value, |v| word(v, "state")),
+            "trace" => self.trace(&mut draft.trace, value),
+            "slot" => self.slot(&mut draft.slot, value),
             _ => self.mistakes.push(keys::unknown(&entry.key, &keys::LINK)),
         }
     }

@@ -352,7 +352,7 @@ fn path(value: &Located<Value>) -> Result<Located<String>, Mistake> {
 }
 
 /// The text of a file; a relative path starts at the profile's folder.
-fn contents(reader: &Reader, file: &Located<String>) -> Result<String, Mistake> {
+pub(super) fn contents(reader: &Reader, file: &Located<String>) -> Result<String, Mistake> {
     let path = reader.folder.join(Path::new(&file.value));
     let shown = path.display();
     let bytes = read_up_to(&path, FILE_BYTES).map_err(|error| {

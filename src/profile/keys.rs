@@ -18,6 +18,8 @@ pub(super) const TOP: Section = Section {
         "rule",
         "instances",
         "matrix",
+        "phase",
+        "phases",
     ],
     place: "at the top of a profile",
     belongs: "at the top of the file, above the first [header]",
@@ -35,6 +37,8 @@ pub(super) const LINK: Section = Section {
         "corrupt",
         "state",
         "shared",
+        "trace",
+        "slot",
     ],
     place: "of a link",
     belongs: "under [link], [up], [down] or [links.NAME]",
@@ -110,7 +114,39 @@ pub(super) const TABLES: &[&str] = &[
     "duplicate",
     "corrupt",
     "reorder",
+    "trace",
+    "slot",
 ];
+
+pub(super) const TRACE: Section = Section {
+    keys: &[
+        "file",
+        "mahimahi",
+        "rows",
+        "opportunities",
+        "in-force",
+        "loop",
+        "offset",
+        "period",
+    ],
+    place: "of a trace",
+    belongs: "inside `trace`, as in trace = { file = \"cell.csv\", offset = \"5s\" }",
+};
+pub(super) const SLOT: Section = Section {
+    keys: &["min", "max", "packets", "bytes"],
+    place: "of a slot",
+    belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
+};
+pub(super) const PHASE: Section = Section {
+    keys: &["for", "link", "ramp", "whole", "up", "down"],
+    place: "of a phase",
+    belongs: "under [[phase]]",
+};
+pub(super) const PHASES: Section = Section {
+    keys: &["loop", "offset"],
+    place: "of `phases`",
+    belongs: "at the top, as in phases = { loop = true, offset = \"10s\" }",
+};
 
 pub(super) const REORDER: Section = Section {
     keys: &["probability", "correlation", "gap"],
@@ -179,7 +215,8 @@ pub(super) const QUEUE: Section = Section {
 
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[
-        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER, RULE, MATCH, MATRIX,
+        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER, RULE, MATCH,
+        MATRIX, TRACE, SLOT, PHASE, PHASES,
     ],
     aliases: &[
         ("bandwidth", "rate"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Named links: `[links.NAME]`, to which rules and phases refer.
 
+use super::base;
 use super::draft::LinkDraft;
 use super::read::section;
 use super::rules;
@@ -21,13 +22,23 @@ pub struct NamedLink {
 }
 
 impl Profile {
-    /// All links of a direction by number: the profile's own is 0, then the named ones.
+    /// All links of a direction by number: the profile's own is 0, then the named ones, then
+    /// those of the phases.
     pub fn links_of(&self, direction: u32) -> impl Iterator<Item = &Link> {
         let named = self
             .links
             .iter()
             .map(move |named| named.direction(direction));
-        std::iter::once(self.direction(direction)).chain(named)
+        let phases = self.phases.list.iter().map(move |p| p.direction(direction));
+        std::iter::once(self.direction(direction))
+            .chain(named)
+            .chain(phases)
+    }
+
+    /// Whether anything depends on the time since the start.
+    pub fn is_timed(&self) -> bool {
+        let traced = |direction| self.links_of(direction).any(|link| link.trace.is_some());
+        !self.phases.list.is_empty() || traced(abi::EMUD_UP) || traced(abi::EMUD_DOWN)
     }
 
     /// The number of a named link.
@@ -111,14 +122,16 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
     }
     let entries = section(reader, entry)?;
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);
-    let mut both = LinkDraft::default();
+    let mut directions = base::of_named(reader, entries);
+    let beside = ["up", "down", "profile"];
     for key in entries
         .iter()
-        .filter(|e| e.key.value != "up" && e.key.value != "down")
+        .filter(|e| !beside.contains(&e.key.value.as_str()))
     {
-        reader.link_key(&mut both, key);
+        for draft in &mut directions {
+            reader.link_key(draft, key);
+        }
     }
-    let mut directions = [both.clone(), both];
     for (draft, name) in directions.iter_mut().zip(["up", "down"]) {
         if let Some(keys) = of(name).and_then(|entry| section(reader, entry)) {
             reader.link(draft, keys);

@@ -6,6 +6,7 @@
 
 mod alter;
 mod aqm;
+mod base;
 mod change;
 mod check;
 mod draft;
@@ -19,6 +20,7 @@ mod loss_read;
 mod matrix;
 mod model;
 mod pattern;
+mod phase;
 mod print;
 mod queue;
 mod queueing;
@@ -28,6 +30,10 @@ mod rules;
 mod rules_read;
 mod shared;
 pub mod shipped;
+mod slot;
+mod trace;
+mod trace_file;
+mod trace_read;
 mod wire;
 mod words;
 
@@ -41,6 +47,9 @@ pub use loss::{LinkState, Loss, LossModel, Stage};
 pub use matrix::{MAX_PAIRS, Matrix, Pair};
 pub use model::*;
 pub use pattern::{MAX_PATTERN, Pattern, PatternError};
+pub use phase::{Phase, Phases};
 pub use queueing::Queue;
 pub use rules::{Match, Per, Ports, Rule, Target};
+pub use slot::Slot;
+pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};

@@ -27,6 +27,7 @@ pub struct Profile {
     /// Of all links that rules give to each flow or the like, 1..=65536.
     pub instances: u32,
     pub matrix: Option<Matrix>,
+    pub phases: super::Phases,
 }
 
 /// Instances where the profile does not say.
@@ -49,6 +50,7 @@ impl Profile {
             down: self.up,
             links: self.links.into_iter().map(NamedLink::reversed).collect(),
             rules: self.rules.into_iter().map(Rule::reversed).collect(),
+            phases: self.phases.reversed(),
             ..self
         }
     }
@@ -75,6 +77,9 @@ pub struct Link {
     pub state: super::LinkState,
     /// Links of one name and direction share one queue.
     pub shared: Option<String>,
+    /// Rate, delay, jitter and loss by time.
+    pub trace: Option<super::Trace>,
+    pub slot: Option<super::Slot>,
 }
 
 /// Limit of the backlog.

@@ -33,6 +33,7 @@ impl Profile {
         if self.instances != DEFAULT_INSTANCES {
             line(&mut out, "instances", self.instances);
         }
+        self.phases.top(&mut out);
         if self.up == self.down {
             section(&mut out, "link", &self.up);
         } else {
@@ -64,11 +65,12 @@ impl Profile {
         if let Some(matrix) = &self.matrix {
             out.push_str(&matrix.to_toml());
         }
+        self.phases.tables(&mut out);
         out
     }
 }
 
-fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
+pub(super) fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
     // Writing to a String does not fail.
     let _ = writeln!(out, "{key} = {value}");
 }
@@ -77,7 +79,7 @@ fn quoted(value: impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
-fn section(out: &mut String, header: &str, link: &Link) {
+pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     let _ = writeln!(out, "\n[{header}]");
     if let Some(bits) = link.rate {
         line(out, "rate", link.wire.with_rate(Rate(bits)));
@@ -111,6 +113,12 @@ fn section(out: &mut String, header: &str, link: &Link) {
     }
     if link.state != LinkState::default() {
         line(out, "state", quoted(link.state.word()));
+    }
+    if let Some(trace) = &link.trace {
+        line(out, "trace", trace.text());
+    }
+    if let Some(slot) = &link.slot {
+        line(out, "slot", slot.text());
     }
 }
 

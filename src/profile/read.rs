@@ -9,8 +9,9 @@ use super::keys;
 use super::links::{self, NamedDraft};
 use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
+use super::phase::PhasesDraft;
 use super::rules_read::{self, RuleDraft};
-use super::{Link, Matrix, NamedLink, Offload, Profile, ProfileError, Rule};
+use super::{Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule};
 use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
 use crate::text::{document, read_file, utf8, word};
 
@@ -50,6 +51,14 @@ impl Profile {
         draft.finish(reader, vec![source])
     }
 
+    /// As [`Profile::parse`], with the folder where relative paths start.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_text(text: &str, origin: &str, folder: &Path) -> Result<Self, ProfileError> {
+        Self::read(text.as_bytes(), origin, folder)
+    }
+
     /// Reads a profile file; one without a name takes the file's.
     ///
     /// # Errors
@@ -80,6 +89,7 @@ pub(super) struct Draft {
     pub rules: Vec<RuleDraft>,
     instances: Option<Located<u32>>,
     matrix: Option<MatrixDraft>,
+    pub phases: PhasesDraft,
 }
 
 impl Draft {
@@ -131,6 +141,8 @@ impl Draft {
         {
             self.matrix = Some(matrix::read(reader, &entry.key.at, keys));
         }
+        let own = [&self.up, &self.down];
+        self.phases.read(reader, entries, own, &self.links);
     }
 
     /// Everything at the top but the tables.
@@ -172,10 +184,14 @@ impl Draft {
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
         let links = self.links.iter().map(|link| link.finish(&mut reader));
         let links: Vec<_> = links.collect();
+        let phases = self.phases.finish(&mut reader, [&up, &down]);
         let rules = reader.finish_rules(&self.rules, &links);
         let matrix = self.matrix.as_ref();
         let matrix = matrix.map(|draft| reader.finish_matrix(draft, &links));
-        let profile = self.profile(up, down, links, rules, matrix);
+        let profile = Profile {
+            phases,
+            ..self.profile(up, down, links, rules, matrix)
+        };
         if let Some(draft) = &self.matrix {
             reader.pairs_have_room(draft, &profile);
         }
@@ -210,6 +226,7 @@ impl Draft {
             rules,
             instances: value(&self.instances).unwrap_or(DEFAULT_INSTANCES),
             matrix,
+            phases: Phases::default(),
         }
     }
 }

@@ -19,5 +19,5 @@ pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source};
 pub(crate) use reader::{Reader, duration, number, quantity, word};
-pub(crate) use units::closest;
+pub(crate) use units::{Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

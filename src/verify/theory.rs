@@ -104,6 +104,8 @@ impl Asked {
                 queueing.mpu != 0 || queueing.cell_size != 0,
             ),
             ("an AQM", queueing.aqm != 0),
+            ("a trace or phases", link.timeline.count != 0),
+            ("`slot`", link.tdma.span_ns != 0),
         ]
         .into_iter()
         .filter_map(|(what, there)| there.then_some(what))

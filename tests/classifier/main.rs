@@ -12,10 +12,14 @@ mod chain;
 mod delay;
 mod loss;
 mod matrix;
+mod opportunities;
+mod phases;
 mod queue;
 mod rules;
 mod rules_random;
+mod slot;
 mod theory;
+mod timeline;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
@@ -71,8 +75,23 @@ impl Bench {
     }
 
     fn with(up: &Link, seed: u64, place: Place) -> Self {
-        let mut loaded = Loaded::load_only(&[Program::Egress], &Sizes::default())
-            .expect("load the classifier (root?)");
+        let mut bench = Self::empty(&Sizes::default());
+        bench.set(up, seed, place);
+        bench
+    }
+
+    fn sized(up: &Link, sizes: Sizes) -> Self {
+        let mut bench = Self::empty(&sizes);
+        bench.set(up, 42, stamp_place());
+        // That may have taken some time; the rows are there now.
+        bench.start = now() + LEAD_NS;
+        bench.set(up, 42, stamp_place());
+        bench
+    }
+
+    fn empty(sizes: &Sizes) -> Self {
+        let mut loaded =
+            Loaded::load_only(&[Program::Egress], sizes).expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
@@ -80,7 +99,6 @@ impl Bench {
             start: now() + LEAD_NS,
         };
         bench.maps.init(1, 0).unwrap();
-        bench.set(up, seed, place);
         bench
     }
 

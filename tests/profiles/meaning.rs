@@ -71,6 +71,7 @@ fn every_key_arrives_where_it_belongs() {
         rules: vec![],
         instances: 4096,
         matrix: None,
+        phases: emud::profile::Phases::default(),
     };
     assert_eq!(profile, expected);
     assert_eq!(parse("[link]\noffload = \"keep\"").offload, Offload::Keep);

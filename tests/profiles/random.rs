@@ -4,7 +4,8 @@
 use emud::link::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
-    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Reorder, Wire,
+    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Phases,
+    Reorder, Wire,
 };
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use emud::profile::{Reordering, Shape};
@@ -126,6 +127,24 @@ proptest! {
     }
 
     #[test]
+    fn traces_phases_and_slots_read_back(
+        mut profile in profiles(),
+        up in prop::option::of(crate::trace::traces()),
+        slot in prop::option::of(crate::trace::slots()),
+        phases in crate::trace::phases(links().boxed()),
+    ) {
+        profile.up.slot = slot;
+        match phases.list.is_empty() {
+            true => profile.up.trace = up,
+            false => profile.phases = phases,
+        }
+        let text = profile.to_toml();
+        let back = Profile::parse(&text, "canonical");
+        prop_assert!(matches!(&back, Ok(back) if *back == profile), "{text}\n{profile:?}\n{back:?}");
+        prop_assert_eq!(profile.with_changes(&[]).unwrap(), profile);
+    }
+
+    #[test]
     fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
         prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
         prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
@@ -229,6 +248,8 @@ fn links() -> impl Strategy<Value = Link> {
                     corrupt: altered.1,
                     state: altered.2,
                     shared: None,
+                    trace: None,
+                    slot: None,
                 },
             )
     })
@@ -327,6 +348,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
                     rules: vec![],
                     instances,
                     matrix: None,
+                    phases: Phases::default(),
                 };
                 matched(profile, names)
             },

@@ -12,6 +12,8 @@ pub use percent::Percent;
 pub use rate::Rate;
 pub use time::{Nanoseconds, Time};
 
+pub(crate) use time::Span;
+
 pub(crate) use number::{Kind, Unit, shifted};
 
 use number::Number;

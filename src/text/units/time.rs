@@ -56,6 +56,27 @@ impl FromStr for Time {
     }
 }
 
+/// A duration that may be longer than an hour: up to 100 years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span(pub u64);
+
+/// So that a time since 1970 is one.
+const SPAN_MAX_NS: f64 = 3.2e18;
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match KIND.read(text)? {
+            ns if ns <= SPAN_MAX_NS => Ok(Self(ns.round() as u64)),
+            _ => Err(UnitError::new(
+                format!("`{text}` is too long"),
+                "the limit is 100 years",
+            )),
+        }
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (places, unit) = match self.0 {

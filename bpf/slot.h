@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * slot: departures in slots, as on a link whose time is divided (TDMA).
+ *
+ * Slots follow one another at distances that are uniform between two bounds and
+ * come from the seed and the slot's number. A packet leaves at the beginning of
+ * the first slot, not before its time and not before the last one used, that has
+ * room for it. One that is larger than a slot has one for itself.
+ *
+ * After a pause the slots in between are counted one by one up to EMUD_TDMA_STEPS
+ * of them; those of a longer pause are passed over at their mean distance, so that
+ * there they are where the clock says and not where the draws would have led.
+ */
+#ifndef EMUD_SLOT_H
+#define EMUD_SLOT_H
+
+#include "maps.h"
+#include "rng.h"
+#include "wide.h"
+
+#define EMUD_TDMA_STEPS 16
+/* Left to be counted after a jump. */
+#define EMUD_TDMA_REST 8
+
+static __always_inline void emud_next_slot(const struct emud_link *l,
+					   struct emud_state *s)
+{
+	__u64 draw = emud_mix((l->seed ^ EMUD_FOR_SLOT) + s->tdma_number * EMUD_GOLDEN);
+
+	s->tdma_at += l->tdma.min_ns + emud_mul_high(draw, l->tdma.span_ns);
+	s->tdma_number++;
+	s->tdma_packets = 0;
+	s->tdma_bytes = 0;
+}
+
+/* To the first slot that is not before a time. */
+static __always_inline void emud_slots_until(const struct emud_link *l,
+					     struct emud_state *s, __u64 time)
+{
+	__u64 mean = l->tdma.min_ns + (l->tdma.span_ns >> 1), passed;
+	int i;
+
+	if (time <= s->tdma_at)
+		return;
+	passed = mean ? (time - s->tdma_at) / mean : 0;
+	if (passed > EMUD_TDMA_STEPS) {
+		passed -= EMUD_TDMA_REST;
+		s->tdma_at += passed * mean;
+		s->tdma_number += passed;
+	}
+	for (i = 0; i < 2 * EMUD_TDMA_STEPS; i++) {
+		if (s->tdma_at >= time)
+			return;
+		emud_next_slot(l, s);
+	}
+	/* So many short ones in a row. */
+	s->tdma_at = time;
+}
+
+static __always_inline int emud_slot_is_full(const struct emud_packet *p,
+					     const struct emud_link *l,
+					     const struct emud_state *s)
+{
+	if (!s->tdma_packets)
+		return 0;
+	return (l->tdma.packets && s->tdma_packets + p->segments > l->tdma.packets) ||
+	       (l->tdma.bytes && s->tdma_bytes + p->wire_len > l->tdma.bytes);
+}
+
+/* When it leaves instead of then. */
+__noinline __u64 emud_slotted(struct emud_packet *p, __u64 departure)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p)
+		return departure;
+	l = emud_link(p);
+	s = emud_path_state(p);
+	if (!l || !s)
+		return departure;
+	bpf_spin_lock(&s->lock);
+	if (s->tdma_id != l->tdma.id) {
+		s->tdma_id = l->tdma.id;
+		s->tdma_number = 0;
+		s->tdma_at = l->epoch_ns;
+		s->tdma_packets = 0;
+		s->tdma_bytes = 0;
+	}
+	emud_slots_until(l, s, departure);
+	if (emud_slot_is_full(p, l, s))
+		emud_next_slot(l, s);
+	s->tdma_packets += p->segments;
+	s->tdma_bytes += p->wire_len;
+	departure = s->tdma_at;
+	bpf_spin_unlock(&s->lock);
+	return departure;
+}
+
+#endif

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * timeline: a link whose figures change with time, read from rows by the clock.
+ *
+ * A row holds from its time until the next one's; after the last it begins anew,
+ * or the last holds for ever. What a packet meets is the row's in which its last
+ * bit is sent; a row may name another link, whose queue stays this one's, so
+ * that a hand-over reorders nothing.
+ *
+ * Rates: the queue is the same virtual clock as ever, and within a row the same
+ * arithmetic. A packet whose bits do not fit into the rest of a row takes what
+ * is left of them to where the bytes since the start of the period, which each
+ * row has, say that they end: exact, and found by a binary search, however many
+ * rows it takes. Nothing adds up: a clock is never made of bytes.
+ *
+ * Opportunities are Mahimahi's: each carries 1500 bytes of what is waiting at
+ * that moment, and what nobody wants is gone. So the state is the number of the
+ * last one used and what is left of it.
+ *
+ * Rows cannot be looked up under the lock: the turn of a packet is worked out
+ * before, and again if another one has been faster.
+ */
+#ifndef EMUD_TIMELINE_H
+#define EMUD_TIMELINE_H
+
+#include "maps.h"
+#include "wide.h"
+
+#define EMUD_SEEK_STEPS 32
+/* Fraction bits of the bytes that a row leaves over. */
+#define EMUD_REST_SHIFT 42
+/* Fraction bits of a ns in busy_frac, where rates differ. */
+#define EMUD_TIMED_SHIFT 63
+/* Above all but 2^-12 of a ns. */
+#define EMUD_WHOLE_SHIFT 51
+
+/* A packet's turn on the wire. */
+struct emud_turn {
+	__u64 wait; /* the sojourn time: until its own bits begin */
+	__u64 busy_until;
+	__u64 busy_frac;
+	__u64 sent;
+	__u64 full; /* beyond a limit */
+};
+
+/* A moment among the rows. */
+struct emud_place {
+	__u64 time;
+	__u64 base; /* when the round began */
+	__u64 round;
+	__u64 pos; /* time since then */
+	__u64 row; /* where to look first; then, where it is */
+};
+
+/* For the last of rows low..high that is not above the key. */
+struct emud_row_search {
+	__u64 key;
+	__u32 first;
+	__u32 low;
+	__u32 high;
+	__u32 by_sent; /* else by time */
+};
+
+/* The same by a timeline, and what it was worked out from. */
+struct emud_timed {
+	struct emud_turn turn;
+	struct emud_place at; /* where its bits begin, then end */
+	__u64 len; /* bytes on the wire */
+	__u64 seen_until;
+	__u64 seen_frac;
+	__u64 seen_pos;
+	__u64 opportunity;
+	__u64 left;
+	__u64 id;
+};
+
+/* Not on the stack, of which all stages together have 512 bytes. From one stage to
+ * the next, so that nobody comes in between. */
+EMUD_MAP(emud_turns, PERCPU_ARRAY, 1, struct emud_timed);
+
+static __always_inline const struct emud_row *emud_row(const struct emud_timeline *t,
+						       __u32 row)
+{
+	return EMUD_LOOKUP(emud_rows, t->first + row);
+}
+
+static __always_inline const struct emud_timeline *
+emud_timeline_of(const struct emud_packet *p)
+{
+	const struct emud_link *l = EMUD_LOOKUP(emud_links, p->timeline);
+
+	return l && l->timeline.count ? &l->timeline : 0;
+}
+
+static long emud_seek_step(__u32 i, struct emud_row_search *s)
+{
+	__u32 middle = s->low + ((s->high - s->low) >> 1);
+	const struct emud_row *row;
+
+	if (s->high - s->low < 2)
+		return 1;
+	row = EMUD_LOOKUP(emud_rows, s->first + middle);
+	if (!row)
+		return 1;
+	if ((s->by_sent ? row->sent : row->at_ns) <= s->key)
+		s->low = middle;
+	else
+		s->high = middle;
+	return 0;
+}
+
+/* Numbers for arguments: callers have no room on the stack. */
+__noinline __u32 emud_seek(__u64 key, __u32 first, __u32 low, __u32 high, __u32 by_sent)
+{
+	struct emud_row_search s = {
+		.key = key,
+		.first = first,
+		.low = low,
+		.high = high,
+		.by_sent = by_sent,
+	};
+
+	bpf_loop(EMUD_SEEK_STEPS, emud_seek_step, &s, 0);
+	return s.low;
+}
+
+static __always_inline int emud_covers(const struct emud_timeline *t, __u32 row,
+				       __u64 pos)
+{
+	const struct emud_row *from = emud_row(t, row), *to = emud_row(t, row + 1);
+
+	return row < t->count && from && to && from->at_ns <= pos && pos < to->at_ns;
+}
+
+/* Fills in where a time is; false: there are no rows. */
+__noinline int emud_place(struct emud_packet *p, struct emud_place *at)
+{
+	const struct emud_timeline *t;
+	__s64 since;
+
+	if (!p || !at)
+		return 0;
+	t = emud_timeline_of(p);
+	if (!t)
+		return 0;
+	since = at->time - t->epoch_ns;
+	at->pos = since > 0 ? since : 0;
+	at->round = t->period_ns ? at->pos / t->period_ns : 0;
+	at->pos -= at->round * t->period_ns;
+	at->base = t->epoch_ns + at->round * t->period_ns;
+	if (emud_covers(t, at->row, at->pos))
+		return 1;
+	at->row++;
+	if (emud_covers(t, at->row, at->pos))
+		return 1;
+	at->row = emud_seek(at->pos, t->first, 0, t->count, 0);
+	return 1;
+}
+
+/* Figures and link of the row in force at a time: when it arrives, and again when
+ * its last bit is sent. */
+__noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
+{
+	const struct emud_timeline *t;
+	struct emud_place at = {};
+	const struct emud_row *row;
+	struct emud_state *s;
+	__u32 *hint;
+
+	if (!p)
+		return 0;
+	t = emud_timeline_of(p);
+	s = emud_queue_state(p);
+	if (!t || !s || t->kind == EMUD_TIMELINE_OPPORTUNITIES)
+		return 0;
+	hint = sent ? &s->row_sent : &s->row_arrival;
+	at.time = time;
+	at.row = *(volatile __u32 *)hint;
+	if (!emud_place(p, &at))
+		return 0;
+	*hint = at.row;
+	row = emud_row(t, at.row);
+	if (!row)
+		return 0;
+	if (row->set & EMUD_SET_RATE) {
+		p->over.rate_mult = row->rate_mult;
+		p->over.rate_shift = row->rate_shift;
+	}
+	if (row->set & EMUD_SET_DELAY)
+		p->over.delay_ns = row->delay_ns;
+	if (row->set & EMUD_SET_JITTER)
+		p->over.jitter = row->jitter;
+	if (row->set & EMUD_SET_LOSS)
+		p->over.loss = row->loss;
+	p->over.set |= row->set;
+	if (row->number != EMUD_SAME_LINK)
+		p->slot = emud_slot(p, row->number);
+	return 1;
+}
+
+/* Bytes that the wire could have carried from time 0 on, times 2^frac, modulo 2^64. */
+static __always_inline __u64 emud_carried(const struct emud_timeline *t,
+					  const struct emud_place *at, __u64 busy_frac)
+{
+	const struct emud_row *row = emud_row(t, at->row);
+
+	if (!row)
+		return 0;
+	return at->round * t->sent + row->sent +
+	       emud_mul_shift(at->pos - row->at_ns, row->byte_rate,
+			      EMUD_BYTE_RATE_SHIFT) +
+	       (emud_mul_high(busy_frac << 1, row->byte_rate) >> EMUD_BYTE_RATE_SHIFT);
+}
+
+/* Bytes of others that are still to be sent when it arrives. */
+__noinline __u64 emud_backlog(struct emud_packet *p, struct emud_timed *w, __u64 start,
+			      __u64 frac)
+{
+	const struct emud_timeline *t;
+	struct emud_state *s;
+	__u64 units;
+
+	if (!p || !w || start <= p->arrival)
+		return 0;
+	t = emud_timeline_of(p);
+	s = emud_queue_state(p);
+	if (!t || !s)
+		return 0;
+	w->at.time = start;
+	w->at.row = s->row_sent;
+	if (!emud_place(p, &w->at))
+		return 0;
+	units = emud_carried(t, &w->at, frac);
+	w->at.time = p->arrival;
+	w->at.row = s->row_arrival;
+	if (!emud_place(p, &w->at))
+		return 0;
+	units -= emud_carried(t, &w->at, 0);
+	return (units + (1ULL << ((t->frac - 1) & 63))) >> (t->frac & 63);
+}
+
+/* What is left of a packet at the end of a row, in bytes times 2^EMUD_REST_SHIFT:
+ * `work` in the row's own ns of the wire. */
+static __always_inline __u64 emud_rest(__u64 work, __u64 mult)
+{
+	const int half = EMUD_REST_SHIFT / 2;
+	__u64 bytes = work / mult, over = (work % mult) << half;
+
+	/* work % mult < 2^42 */
+	return (bytes << EMUD_REST_SHIFT) + ((over / mult) << half) +
+	       ((over % mult) << half) / mult;
+}
+
+/* The last bit is sent in a later row than that of `at`: where `rest` is carried
+ * from the row behind on. False: never. */
+__noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 rest)
+{
+	const struct emud_row *row, *next;
+	const struct emud_timeline *t;
+	__u64 units, work, end;
+	__u32 shift, low;
+
+	if (!p || !w)
+		return 0;
+	t = emud_timeline_of(p);
+	if (!t)
+		return 0;
+	low = w->at.row + 1;
+	next = emud_row(t, w->at.row + 1);
+	if (!next || next->at_ns == ~0ULL)
+		return 0;
+	shift = (EMUD_REST_SHIFT - t->frac) & 63;
+	units = (rest + (1ULL << ((shift - 1) & 63))) >> shift;
+	w->turn.busy_until = w->at.base + next->at_ns;
+	if (!units)
+		return 1;
+	units += next->sent;
+	if (t->period_ns && units > t->sent) {
+		__u64 rounds;
+
+		if (!t->sent)
+			return 0;
+		rounds = (units - 1) / t->sent;
+		units -= rounds * t->sent;
+		w->at.base += rounds * t->period_ns;
+		low = 0;
+	}
+	w->at.row = emud_seek(units - 1, t->first, low, t->count, 1);
+	row = emud_row(t, w->at.row);
+	next = emud_row(t, w->at.row + 1);
+	if (!row || !next || row->rate_mult == EMUD_STOPPED)
+		return 0;
+	shift = row->rate_shift & 63;
+	work = emud_mul_shift(units - row->sent, row->rate_mult, t->frac & 63);
+	w->turn.busy_until = w->at.base + row->at_ns + (work >> shift);
+	w->turn.busy_frac = (work & ((1ULL << shift) - 1))
+			    << ((EMUD_TIMED_SHIFT - shift) & 63);
+	end = w->at.base + next->at_ns;
+	/* Rounded beyond the row's last bit. */
+	if (next->at_ns != ~0ULL && w->turn.busy_until >= end) {
+		w->turn.busy_until = end;
+		w->turn.busy_frac = 0;
+	}
+	return 1;
+}
+
+/* From `at.time` and `turn.busy_frac` on; false: never. */
+static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed *w,
+					const struct emud_timeline *t)
+{
+	const struct emud_row *row = emud_row(t, w->at.row);
+	const struct emud_row *next = emud_row(t, w->at.row + 1);
+	__u64 work, room, frac = w->turn.busy_frac;
+	__u32 shift;
+
+	if (!row || !next)
+		return 0;
+	w->turn.busy_until = w->at.time;
+	w->turn.busy_frac = 0;
+	if (!row->rate_mult)
+		return 1;
+	if (row->rate_mult == EMUD_STOPPED)
+		return emud_across(p, w, w->len << EMUD_REST_SHIFT);
+	shift = row->rate_shift & 63;
+	work = w->len * row->rate_mult + (frac >> ((EMUD_TIMED_SHIFT - shift) & 63));
+	room = next->at_ns == ~0ULL ? ~0ULL : w->at.base + next->at_ns - w->at.time;
+	if (likely(work >> shift < room)) {
+		w->turn.busy_until += work >> shift;
+		w->turn.busy_frac = (work & ((1ULL << shift) - 1))
+				    << ((EMUD_TIMED_SHIFT - shift) & 63);
+		return 1;
+	}
+	return emud_across(p, w, emud_rest(work - (room << shift), row->rate_mult));
+}
+
+/* `seen_*` and `len` are given. */
+__noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
+{
+	const struct emud_timeline *t;
+	const struct emud_link *l;
+	struct emud_state *s;
+	__u64 start = 0;
+
+	if (!p || !w)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	t = emud_timeline_of(p);
+	if (!l || !s || !t)
+		return 0;
+	if (p->arrival > l->queueing.burst_ns)
+		start = p->arrival - l->queueing.burst_ns;
+	w->turn.busy_frac = 0;
+	if (w->seen_until >= start) {
+		start = w->seen_until;
+		w->turn.busy_frac = w->seen_frac;
+	}
+	w->turn.wait = start > p->arrival ? start - p->arrival : 0;
+	if (l->queue_bytes &&
+	    emud_backlog(p, w, start, w->turn.busy_frac) + w->len > l->queue_bytes)
+		w->turn.full = 1;
+	w->at.time = start;
+	w->at.row = s->row_sent;
+	if (!emud_place(p, &w->at))
+		return 0;
+	s->row_sent = w->at.row;
+	return emud_turn_at(p, w, t);
+}
+
+/* When an opportunity comes; ~0: never. */
+static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, __u64 n)
+{
+	__u64 round = t->count ? n / t->count : 0;
+	const struct emud_row *row;
+
+	if (!t->period_ns && round)
+		return ~0ULL;
+	row = emud_row(t, n - round * t->count);
+	return row ? t->epoch_ns + round * t->period_ns + row->at_ns : ~0ULL;
+}
+
+/* The first opportunity after a time: a packet that comes with one is too late for
+ * it, as in mm-link. */
+static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
+						   struct emud_timed *w,
+						   const struct emud_timeline *t,
+						   struct emud_state *s)
+{
+	const struct emud_row *row;
+	__u64 n;
+
+	w->at.time = p->arrival;
+	w->at.row = s->row_arrival;
+	if (!emud_place(p, &w->at))
+		return 0;
+	s->row_arrival = w->at.row;
+	n = w->at.round * t->count + w->at.row;
+	row = emud_row(t, w->at.row);
+	return row && row->at_ns <= w->at.pos && (__s64)(p->arrival - t->epoch_ns) >= 0
+		       ? n + 1
+		       : n;
+}
+
+__noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_timed *w)
+{
+	__u64 first, n, left, begins, more;
+	const struct emud_timeline *t;
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p || !w)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	t = emud_timeline_of(p);
+	if (!l || !s || !t)
+		return 0;
+	first = emud_next_opportunity(p, w, t, s);
+	n = w->opportunity;
+	left = w->left;
+	if (w->id != t->id || n < first) {
+		n = first;
+		left = EMUD_OPPORTUNITY;
+	}
+	begins = left ? n : n + 1;
+	if (w->len > left) {
+		more = (w->len - left + EMUD_OPPORTUNITY - 1) / EMUD_OPPORTUNITY;
+		left += more * EMUD_OPPORTUNITY;
+		n += more;
+	}
+	left -= w->len;
+	w->turn.busy_until = emud_opportunity_ns(t, n);
+	if (w->turn.busy_until == ~0ULL)
+		return 0;
+	begins = emud_opportunity_ns(t, begins);
+	w->turn.wait = begins > p->arrival ? begins - p->arrival : 0;
+	if (l->queue_bytes && (n - first + 1) * EMUD_OPPORTUNITY - left > l->queue_bytes)
+		w->turn.full = 1;
+	w->turn.busy_frac = 0;
+	w->opportunity = n;
+	w->left = left;
+	w->id = t->id;
+	return 1;
+}
+
+/* Works it out from what the state is now; false: it will never be sent. */
+__noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+	struct emud_timed *w;
+	int ever;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	w = EMUD_LOOKUP(emud_turns, 0);
+	if (!l || !s || !w)
+		return 0;
+	w->len = len;
+	w->turn.full = 0;
+	w->seen_pos = *(volatile __u32 *)&s->ring_pos;
+	w->seen_until = *(volatile __u64 *)&s->busy_until;
+	w->seen_frac = *(volatile __u64 *)&s->busy_frac;
+	w->opportunity = *(volatile __u64 *)&s->opportunity;
+	w->left = *(volatile __u64 *)&s->opportunity_left;
+	w->id = *(volatile __u64 *)&s->timeline_id;
+	ever = p->timed == EMUD_TIMELINE_RATES ? emud_turn_by_rates(p, w)
+					       : emud_turn_by_opportunities(p, w);
+	/* What is a whole ns may have been rounded down a little. */
+	w->turn.sent =
+		w->turn.busy_until + (w->turn.busy_frac >> EMUD_WHOLE_SHIFT ==
+				      (1 << (EMUD_TIMED_SHIFT - EMUD_WHOLE_SHIFT)) - 1);
+	if (w->turn.sent < p->arrival)
+		w->turn.sent = p->arrival;
+	if (w->turn.wait > l->queue_wait_ns)
+		w->turn.full = 1;
+	return ever;
+}
+
+/* Another packet has been admitted since. Under the lock. */
+static __always_inline int emud_stale(const struct emud_state *s,
+				      const struct emud_timed *w)
+{
+	return s->ring_pos != w->seen_pos || s->busy_until != w->seen_until ||
+	       s->busy_frac != w->seen_frac;
+}
+
+static __always_inline void emud_timed_commit(struct emud_state *s,
+					      const struct emud_timed *w)
+{
+	s->opportunity = w->opportunity;
+	s->opportunity_left = w->left;
+	s->timeline_id = w->id;
+}
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Rates over time as SVG, a panel a direction below one another.
+
+use std::error::Error;
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use super::Failure;
+use super::failure::EX_CANTCREAT;
+
+const PANEL: (u32, u32) = (1000, 300);
+const RATE: RGBColor = RGBColor(31, 94, 168);
+
+/// A direction: (s, Mbit/s), each from its moment on.
+pub struct RatePanel {
+    pub title: String,
+    pub steps: Vec<(f64, f64)>,
+    pub end_s: f64,
+}
+
+/// Writes the panels into an SVG file.
+///
+/// # Errors
+/// They cannot be drawn or written.
+pub fn write(path: &Path, panels: &[RatePanel]) -> Result<(), Failure> {
+    let cannot = |e: &dyn std::fmt::Display| {
+        Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
+    };
+    let text = svg(panels).map_err(|e| cannot(&e))?;
+    std::fs::write(path, text).map_err(|e| cannot(&e))
+}
+
+fn svg(panels: &[RatePanel]) -> Result<String, Box<dyn Error>> {
+    let rows = panels.len().max(1);
+    let mut text = String::new();
+    {
+        let size = (PANEL.0, PANEL.1 * rows as u32);
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)?;
+        for (panel, area) in panels.iter().zip(root.split_evenly((rows, 1))) {
+            let high = panel.steps.iter().map(|s| s.1).fold(0.0, f64::max) * 1.05;
+            let mut chart = ChartBuilder::on(&area)
+                .caption(&panel.title, ("sans-serif", 17))
+                .margin(10)
+                .margin_right(26)
+                .x_label_area_size(40)
+                .y_label_area_size(64)
+                .build_cartesian_2d(0.0..panel.end_s.max(1e-9), 0.0..high.max(1e-9))?;
+            chart
+                .configure_mesh()
+                .x_desc("time, s")
+                .y_desc("rate, Mbit/s")
+                .light_line_style(BLACK.mix(0.04))
+                .bold_line_style(BLACK.mix(0.14))
+                .label_style(("sans-serif", 13))
+                .draw()?;
+            let line = LineSeries::new(corners(panel), RATE.stroke_width(2));
+            chart.draw_series(line)?;
+        }
+        root.present()?;
+    }
+    Ok(text)
+}
+
+/// Each step holds until the next.
+fn corners(panel: &RatePanel) -> Vec<(f64, f64)> {
+    let ends = panel.steps.iter().skip(1).map(|s| s.0);
+    let ends = ends.chain([panel.end_s]);
+    let sides = panel.steps.iter().zip(ends);
+    sides
+        .flat_map(|((at, rate), end)| [(*at, *rate), (end, *rate)])
+        .collect()
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `profile = "lte"` of a named link: another profile's own link, to begin with.
+
+use std::path::Path;
+
+use super::draft::LinkDraft;
+use super::read::Draft;
+use super::shipped::{self, SHIPPED};
+use crate::text::{At, Entry, Located, Mistake, Reader, Value, document, read_file, utf8};
+
+/// The links of the profile that is named, up and down, as if they had been written here.
+pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[LinkDraft; 2]> {
+    let Value::Text(name) = &value.value else {
+        let title = format!("`profile` cannot be {}", value.value.kind());
+        let help = "write a shipped profile's name, or a file: profile = \"lte\"";
+        reader.mistakes.push(Mistake::new(&value.at, title, help));
+        return None;
+    };
+    let cannot = |error: &dyn std::fmt::Display| {
+        let help = "`emud profile check` looks at it alone";
+        Mistake::new(&value.at, format!("profile {name}: {error}"), help)
+    };
+    let file = name.contains('/') || name.ends_with(".toml");
+    let path = reader.folder.join(Path::new(name));
+    let text = match file {
+        true => read_file(&path)
+            .and_then(|bytes| utf8(&bytes, name))
+            .map(|source| source.text)
+            .map_err(|e| cannot(&e)),
+        false => match SHIPPED.iter().find(|s| s.name == name) {
+            Some(shipped) => Ok(shipped.text.to_owned()),
+            None => Err(match shipped::find(name) {
+                Err(error) => cannot(&error),
+                Ok(_) => cannot(&"it is not among the shipped ones"),
+            }),
+        },
+    };
+    let read = text.and_then(|text| {
+        document(0, &text).map_err(|mistakes| match mistakes.first() {
+            Some(first) => cannot(&first.title),
+            None => cannot(&"not valid TOML"),
+        })
+    });
+    match read.and_then(|entries| alone(reader, entries, &path, value, &cannot)) {
+        Ok(links) => Some(links),
+        Err(mistake) => {
+            reader.mistakes.push(mistake);
+            None
+        }
+    }
+}
+
+/// Its mistakes are this key's.
+fn alone(
+    reader: &Reader,
+    mut entries: Vec<Entry>,
+    path: &Path,
+    value: &Located<Value>,
+    cannot: &dyn Fn(&dyn std::fmt::Display) -> Mistake,
+) -> Result<[LinkDraft; 2], Mistake> {
+    // Also, a profile may not lead back to itself.
+    let more = ["links", "phase", "phases", "rule"];
+    if let Some(entry) = entries
+        .iter()
+        .find(|e| more.contains(&e.key.value.as_str()))
+    {
+        let what = format!("it has `{}`, and a link is one link alone", entry.key.value);
+        return Err(cannot(&what));
+    }
+    entries.iter_mut().for_each(|entry| here(entry, &value.at));
+    let mut inner = Reader {
+        folder: path.parent().unwrap_or(&reader.folder).to_owned(),
+        ..Reader::default()
+    };
+    let mut draft = Draft::default();
+    draft.read(&mut inner, &entries);
+    match inner.mistakes.first() {
+        Some(mistake) => Err(cannot(&mistake.title)),
+        None => Ok([draft.up, draft.down]),
+    }
+}
+
+/// Places in another file are none in this one.
+fn here(entry: &mut Entry, at: &At) {
+    entry.key.at = at.clone();
+    relocate(&mut entry.value, at);
+}
+
+fn relocate(value: &mut Located<Value>, at: &At) {
+    value.at = at.clone();
+    match &mut value.value {
+        Value::Table(entries) => entries.iter_mut().for_each(|entry| here(entry, at)),
+        Value::List(items) => items.iter_mut().for_each(|item| relocate(item, at)),
+        _ => {}
+    }
+}
+
+/// What a named link begins with.
+pub(super) fn of_named(reader: &mut Reader, entries: &[Entry]) -> [LinkDraft; 2] {
+    let entry = entries.iter().find(|e| e.key.value == "profile");
+    entry
+        .and_then(|entry| links(reader, &entry.value))
+        .unwrap_or_default()
+}

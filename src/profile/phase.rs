@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `[[phase]]`: one link after another.
+
+use std::fmt::Write;
+
+use super::check::value;
+use super::draft::LinkDraft;
+use super::keys;
+use super::links::{self, MAX_LINKS, NamedDraft};
+use super::print::{line, section as print_section};
+use super::read::section;
+use super::trace_read::flag;
+use super::{Link, LossModel};
+use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, quantity};
+
+/// Links by time; without phases the profile's own is there all the time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Phases {
+    pub list: Vec<Phase>,
+    /// Over and over; else the last one lasts for ever.
+    pub repeat: bool,
+    /// Where in them it begins, ns.
+    pub offset_ns: u64,
+}
+
+/// A link for a time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Phase {
+    /// Above 0; only the last one, of phases that do not repeat, may be for ever.
+    pub for_ns: Option<u64>,
+    /// Rate, delay and loss go linearly from those of the phase before to this one's.
+    pub ramp: bool,
+    pub up: Link,
+    pub down: Link,
+}
+
+impl Phase {
+    /// By `EMUD_UP`, `EMUD_DOWN`.
+    pub fn direction(&self, direction: u32) -> &Link {
+        if direction == crate::abi::EMUD_UP {
+            &self.up
+        } else {
+            &self.down
+        }
+    }
+}
+
+impl Phases {
+    pub(super) fn reversed(self) -> Self {
+        let turn = |phase: Phase| Phase {
+            up: phase.down,
+            down: phase.up,
+            ..phase
+        };
+        Self {
+            list: self.list.into_iter().map(turn).collect(),
+            ..self
+        }
+    }
+
+    /// The key at the top.
+    pub(super) fn top(&self, out: &mut String) {
+        if !self.repeat && self.offset_ns == 0 {
+            return;
+        }
+        let mut text = format!("{{ loop = {}", self.repeat);
+        if self.offset_ns > 0 {
+            let _ = write!(text, ", offset = \"{}\"", Time(self.offset_ns));
+        }
+        line(out, "phases", text + " }");
+    }
+
+    /// A table each, with all that its links are.
+    pub(super) fn tables(&self, out: &mut String) {
+        for phase in &self.list {
+            let _ = writeln!(out, "\n[[phase]]");
+            if let Some(ns) = phase.for_ns {
+                line(out, "for", format!("\"{}\"", Time(ns)));
+            }
+            if phase.ramp {
+                line(out, "ramp", true);
+            }
+            line(out, "whole", true);
+            print_section(out, "phase.up", &phase.up);
+            print_section(out, "phase.down", &phase.down);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct PhasesDraft {
+    list: Vec<PhaseDraft>,
+    repeat: Option<Located<bool>>,
+    offset: Option<Located<u64>>,
+}
+
+#[derive(Debug)]
+struct PhaseDraft {
+    at: At,
+    for_ns: Option<Located<u64>>,
+    ramp: Option<Located<bool>>,
+    up: LinkDraft,
+    down: LinkDraft,
+}
+
+impl PhasesDraft {
+    /// Reads `phases` and `[[phase]]`; `own` are the profile's own links, up and down.
+    pub fn read(
+        &mut self,
+        reader: &mut Reader,
+        entries: &[Entry],
+        own: [&LinkDraft; 2],
+        named: &[NamedDraft],
+    ) {
+        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+        if let Some(entry) = find("phases") {
+            self.read_phases(reader, entry);
+        }
+        let Some(entry) = find("phase") else { return };
+        let Value::List(list) = &entry.value.value else {
+            let title = format!("`phase` cannot be {}", entry.value.value.kind());
+            let help = "write [[phase]] in two brackets, once for each";
+            return (reader.mistakes).push(Mistake::new(&entry.value.at, title, help));
+        };
+        if list.len() + named.len() > MAX_LINKS {
+            let title = format!("{} phases and {} named links", list.len(), named.len());
+            let help = format!("a profile has at most {MAX_LINKS} of both; a trace has many rows");
+            (reader.mistakes).push(Mistake::new(&entry.key.at, title, help));
+        }
+        for item in list {
+            if let Some(phase) = one(reader, &entry.key, item, own, named) {
+                self.list.push(phase);
+            }
+        }
+    }
+
+    fn read_phases(&mut self, reader: &mut Reader, entry: &Entry) {
+        let Value::Table(entries) = &entry.value.value else {
+            let title = format!("`phases` cannot be {}", entry.value.value.kind());
+            let help = "write phases = { loop = true }, and [[phase]] for each of them";
+            return (reader.mistakes).push(Mistake::new(&entry.value.at, title, help));
+        };
+        for entry in entries {
+            match entry.key.value.as_str() {
+                "loop" => reader.put(&mut self.repeat, &entry.value, |v| flag(v, "loop")),
+                "offset" => reader.put(&mut self.offset, &entry.value, span),
+                _ => (reader.mistakes).push(keys::unknown(&entry.key, &keys::PHASES)),
+            }
+        }
+    }
+
+    /// The finished phases; meaningless if that adds a mistake.
+    pub fn finish(&self, reader: &mut Reader, own: [&Link; 2]) -> Phases {
+        let repeat = value(&self.repeat).unwrap_or_default();
+        let one = |reader: &mut Reader, draft: &PhaseDraft| Phase {
+            for_ns: value(&draft.for_ns),
+            ramp: value(&draft.ramp).unwrap_or_default(),
+            up: reader.finish(&draft.up),
+            down: reader.finish(&draft.down),
+        };
+        let list: Vec<_> = self.list.iter().map(|d| one(reader, d)).collect();
+        for (i, (draft, phase)) in self.list.iter().zip(&list).enumerate() {
+            let last = i + 1 == list.len();
+            if phase.for_ns.is_none() && (repeat || phase.ramp || !last) {
+                let help = "give it a duration: for = \"30s\"; only the last phase can do without, \
+                            if it is no ramp and they are not repeated";
+                mistake(reader, &draft.at, "a phase without an end", help);
+            }
+            for (d, now) in [&phase.up, &phase.down].into_iter().enumerate() {
+                if now.trace.is_some() || own[d].trace.is_some() {
+                    let help = "time is either of a trace or of phases: keep one";
+                    mistake(reader, &draft.at, "a trace beside phases", help);
+                }
+                let before = match (i.checked_sub(1), repeat) {
+                    (Some(i), _) => [&list[i].up, &list[i].down][d],
+                    (None, true) => list.last().map_or(own[d], |p| [&p.up, &p.down][d]),
+                    (None, false) => own[d],
+                };
+                if phase.ramp {
+                    ramp(reader, &draft.at, before, now);
+                }
+            }
+        }
+        Phases {
+            list,
+            repeat,
+            offset_ns: value(&self.offset).unwrap_or_default(),
+        }
+    }
+}
+
+fn mistake(reader: &mut Reader, at: &At, title: &str, help: &str) {
+    let same = |m: &Mistake| m.title == title;
+    if !reader.mistakes.iter().any(same) {
+        reader.mistakes.push(Mistake::new(at, title, help));
+    }
+}
+
+/// What cannot go linearly from one to the other.
+fn ramp(reader: &mut Reader, at: &At, before: &Link, now: &Link) {
+    if before.rate.is_some() != now.rate.is_some() {
+        let help = "a rate has to be there before and after: there is no way to or from no limit";
+        mistake(reader, at, "a ramp between a rate and none", help);
+    }
+    let plain = |link: &Link| matches!(link.loss.model, LossModel::Bernoulli { correlation, .. } if correlation == 0.0);
+    if before.loss != now.loss && !(plain(before) && plain(now)) {
+        let help = "only independent losses change by degrees";
+        mistake(reader, at, "a ramp between two models of loss", help);
+    }
+}
+
+fn one(
+    reader: &mut Reader,
+    key: &Located<String>,
+    item: &Located<Value>,
+    own: [&LinkDraft; 2],
+    named: &[NamedDraft],
+) -> Option<PhaseDraft> {
+    let Value::Table(entries) = &item.value else {
+        let title = format!("a phase cannot be {}", item.value.kind());
+        let help = "write [[phase]], its keys below";
+        reader.mistakes.push(Mistake::new(&item.at, title, help));
+        return None;
+    };
+    let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+    let mut phase = PhaseDraft {
+        // A header's table has no place of its own.
+        at: entries.first().map_or(&key.at, |e| &e.key.at).clone(),
+        for_ns: None,
+        ramp: None,
+        up: own[0].clone(),
+        down: own[1].clone(),
+    };
+    if let Some(entry) = find("whole")
+        && reader.read(&entry.value, |v| flag(v, "whole"))?.value
+    {
+        (phase.up, phase.down) = Default::default();
+    }
+    if let Some(entry) = find("link") {
+        let link = named_link(reader, &entry.value, named)?;
+        (phase.up, phase.down) = (link.up.clone(), link.down.clone());
+    }
+    for entry in entries {
+        let value = &entry.value;
+        match entry.key.value.as_str() {
+            "for" => reader.put(&mut phase.for_ns, value, duration),
+            "ramp" => reader.put(&mut phase.ramp, value, |v| flag(v, "ramp")),
+            "link" | "whole" | "up" | "down" => {}
+            key if keys::LINK.has(key) => {
+                reader.link_key(&mut phase.up, entry);
+                reader.link_key(&mut phase.down, entry);
+            }
+            _ => (reader.mistakes).push(keys::unknown(&entry.key, &keys::PHASE)),
+        }
+    }
+    for (draft, name) in [(&mut phase.up, "up"), (&mut phase.down, "down")] {
+        if let Some(keys) = find(name).and_then(|entry| section(reader, entry)) {
+            reader.link(draft, keys);
+        }
+    }
+    Some(phase)
+}
+
+fn named_link<'a>(
+    reader: &mut Reader,
+    value: &Located<Value>,
+    named: &'a [NamedDraft],
+) -> Option<&'a NamedDraft> {
+    let names = named.iter().map(|d| d.name.value.as_str());
+    let name = match &value.value {
+        Value::Text(text) => Located {
+            value: text.clone(),
+            at: value.at.clone(),
+        },
+        other => {
+            let title = format!("`link` cannot be {}", other.kind());
+            let help = "write the name of a [links.NAME]";
+            reader.mistakes.push(Mistake::new(&value.at, title, help));
+            return None;
+        }
+    };
+    let found = named.iter().find(|d| d.name.value == name.value);
+    if found.is_none() {
+        reader.mistakes.push(links::unknown(&name, names));
+    }
+    found
+}
+
+fn span(value: &Located<Value>) -> Result<u64, Mistake> {
+    quantity(value, "offset", "\"10s\"").map(|Span(ns)| ns)
+}
+
+fn duration(value: &Located<Value>) -> Result<u64, Mistake> {
+    match quantity(value, "for", "\"30s\"")? {
+        Span(0) => {
+            let help = "leave it out, or give it a time: for = \"30s\"";
+            Err(Mistake::new(&value.at, "a phase of no time", help))
+        }
+        Span(ns) => Ok(ns),
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The rows of a trace from CSV, from JSON, and the opportunities of Mahimahi's format.
+
+use super::trace::{MAX_ROWS, TraceRow};
+use crate::text::{Nanoseconds, Percent, Rate, Span, Time, UnitError};
+
+/// What is wrong with a trace and where in it, and what would be right.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// "line 3"; empty: all of it.
+    pub place: String,
+    pub problem: String,
+    pub help: String,
+}
+
+impl Wrong {
+    pub fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            place: String::new(),
+            problem: problem.into(),
+            help: help.into(),
+        }
+    }
+
+    fn at(self, place: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            ..self
+        }
+    }
+}
+
+impl From<UnitError> for Wrong {
+    fn from(error: UnitError) -> Self {
+        Self::new(error.problem, error.help)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Time,
+    Rate,
+    Delay,
+    Jitter,
+    Loss,
+}
+
+/// A column: what it says, and in which unit if its numbers are bare.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    what: What,
+    unit: Option<&'static str>,
+}
+
+const COLUMNS: &str = "columns are time (required), rate, delay, jitter, loss, with units in the \
+                       cells (1.5s, 3Mbit, 2%), or bare numbers and the unit in the name: time_s, \
+                       rate_Mbit, delay_ms, loss_%";
+
+impl Column {
+    fn read(name: &str) -> Result<Self, Wrong> {
+        let (what, unit) = match name.split_once('_') {
+            Some((what, unit)) => (what, Some(unit)),
+            None => (name, None),
+        };
+        let what = match what {
+            "time" => What::Time,
+            "rate" => What::Rate,
+            "delay" => What::Delay,
+            "jitter" => What::Jitter,
+            "loss" => What::Loss,
+            _ => return Err(Wrong::new(format!("there is no column `{name}`"), COLUMNS)),
+        };
+        let known: &[&str] = match what {
+            What::Rate => &["bit", "kbit", "Mbit", "Gbit"],
+            What::Loss => &["%"],
+            _ => &["ns", "us", "ms", "s"],
+        };
+        let unit = match unit {
+            None => None,
+            Some(unit) => match known.iter().find(|k| k.eq_ignore_ascii_case(unit)) {
+                Some(unit) => Some(*unit),
+                None => {
+                    let help = format!("units of this column are {}", known.join(", "));
+                    return Err(Wrong::new(format!("`{unit}` is not a unit here"), help));
+                }
+            },
+        };
+        Ok(Self { what, unit })
+    }
+
+    fn put(self, row: &mut TraceRow, cell: &str) -> Result<(), Wrong> {
+        let cell = cell.trim();
+        let text = match self.unit {
+            Some(unit) if cell.parse::<f64>().is_ok() => format!("{cell}{unit}"),
+            Some(_) => {
+                let help = "the unit is in the column's name, so its cells are bare numbers";
+                return Err(Wrong::new(format!("`{cell}` is not a number"), help));
+            }
+            None => cell.to_owned(),
+        };
+        match self.what {
+            What::Time => {
+                let Span(ns) = text.parse()?;
+                row.at_ns = ns;
+            }
+            What::Rate => {
+                // An outage, in whatever unit.
+                let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+                row.rate = Some(match number.trim().parse::<f64>() {
+                    Ok(0.0) => 0,
+                    _ => text.parse::<Rate>()?.0,
+                });
+            }
+            What::Delay => row.delay_ns = Some(text.parse::<Time>()?.0),
+            What::Jitter => row.jitter_ns = Some(text.parse::<Nanoseconds>()?.0.round() as u64),
+            What::Loss => row.loss = Some(text.parse::<Percent>()?.0),
+        }
+        Ok(())
+    }
+}
+
+/// Rows with a header of columns.
+pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_reader(text.as_bytes());
+    let broken = |error: csv::Error| {
+        let place = (error.position()).map_or(String::new(), |p| format!("line {}", p.line()));
+        Wrong::new(format!("not CSV: {error}"), COLUMNS).at(place)
+    };
+    let columns = reader.headers().map_err(broken)?.iter();
+    let columns: Vec<_> = columns
+        .map(Column::read)
+        .collect::<Result<_, _>>()
+        .map_err(|wrong| wrong.at("line 1"))?;
+    distinct(&columns)?;
+    let mut rows = Rows::default();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(broken)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let mut row = TraceRow::default();
+        for (column, cell) in columns.iter().zip(&record) {
+            let put = column.put(&mut row, cell);
+            put.map_err(|wrong| wrong.at(format!("line {line}")))?;
+        }
+        rows.push(row).map_err(|w| w.at(format!("line {line}")))?;
+    }
+    rows.finish()
+}
+
+fn distinct(columns: &[Column]) -> Result<(), Wrong> {
+    for (i, column) in columns.iter().enumerate() {
+        if columns[..i].iter().any(|other| other.what == column.what) {
+            return Err(Wrong::new("two columns say the same", COLUMNS).at("line 1"));
+        }
+    }
+    if columns.iter().any(|column| column.what == What::Time) {
+        return Ok(());
+    }
+    Err(Wrong::new("there is no column `time`", COLUMNS).at("line 1"))
+}
+
+/// An array of objects, whose keys are the columns.
+pub(super) fn json(text: &str) -> Result<Vec<TraceRow>, Wrong> {
+    const HELP: &str =
+        "write [{\"time\": \"0s\", \"rate\": \"1Mbit\"}, ...]; the keys are those of the CSV";
+    let objects: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(text)
+        .map_err(|e| {
+            Wrong::new(format!("not such JSON: {e}"), HELP).at(format!("line {}", e.line()))
+        })?;
+    let mut rows = Rows::default();
+    for (number, object) in (1..).zip(&objects) {
+        let here = |wrong: Wrong| wrong.at(format!("row {number}"));
+        let mut row = TraceRow::default();
+        let mut columns = Vec::new();
+        for (name, value) in object {
+            let cell = match value {
+                serde_json::Value::String(text) => text.clone(),
+                serde_json::Value::Number(number) => number.to_string(),
+                _ => return Err(here(Wrong::new(format!("`{name}` is not a figure"), HELP))),
+            };
+            let column = Column::read(name).map_err(here)?;
+            column.put(&mut row, &cell).map_err(here)?;
+            columns.push(column);
+        }
+        distinct(&columns).map_err(here)?;
+        rows.push(row).map_err(here)?;
+    }
+    rows.finish()
+}
+
+/// Rows so far.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<TraceRow>,
+    /// The first one's time, from which all others count.
+    start_ns: u64,
+}
+
+impl Rows {
+    fn push(&mut self, mut row: TraceRow) -> Result<(), Wrong> {
+        let Some(last) = self.rows.last() else {
+            self.start_ns = row.at_ns;
+            row.at_ns = 0;
+            self.rows.push(row);
+            return Ok(());
+        };
+        let after = row.at_ns.checked_sub(self.start_ns);
+        let Some(at_ns) = after.filter(|at| *at > last.at_ns) else {
+            let help = "each row is later than the one before";
+            return Err(Wrong::new("time does not go on", help));
+        };
+        row.at_ns = at_ns;
+        let columns = |r: &TraceRow| {
+            [
+                r.rate.is_some(),
+                r.delay_ns.is_some(),
+                r.jitter_ns.is_some(),
+                r.loss.is_some(),
+            ]
+        };
+        if columns(&row) != columns(last) {
+            let help = "every row has the columns of the first";
+            return Err(Wrong::new("a figure is missing, or one too many", help));
+        }
+        if self.rows.len() == MAX_ROWS {
+            return Err(too_many());
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<TraceRow>, Wrong> {
+        let Some(first) = self.rows.first() else {
+            return Err(Wrong::new("a trace without rows", COLUMNS));
+        };
+        let none = TraceRow::default();
+        if *first == none {
+            return Err(Wrong::new("a trace of times alone", COLUMNS));
+        }
+        Ok(self.rows)
+    }
+}
+
+fn too_many() -> Wrong {
+    Wrong::new(
+        format!("more than {MAX_ROWS} rows"),
+        "take a part of it, and loop = true",
+    )
+}
+
+/// One time in ms a line, with `x3` behind it for three of the same: words as well as lines.
+pub(super) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
+    const HELP: &str = "a Mahimahi trace has a line for each delivery opportunity, its time in \
+                        whole milliseconds, none below the one before and the last not 0";
+    let mut all = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let here = |wrong: Wrong| wrong.at(format!("line {number}"));
+        for word in line.split_whitespace() {
+            let (ms, times) = word.split_once('x').unwrap_or((word, "1"));
+            let (Ok(ms), Ok(times)) = (ms.parse::<u32>(), times.parse::<usize>()) else {
+                return Err(here(Wrong::new(
+                    format!("`{}` is not a time", word.escape_default()),
+                    HELP,
+                )));
+            };
+            if all.last().is_some_and(|last| ms < *last) {
+                return Err(here(Wrong::new(
+                    format!("{ms} is before the line above"),
+                    HELP,
+                )));
+            }
+            if times > MAX_ROWS - all.len() {
+                return Err(here(too_many()));
+            }
+            all.extend(std::iter::repeat_n(ms, times));
+        }
+    }
+    match all.last() {
+        None => Err(Wrong::new("there is no delivery opportunity", HELP)),
+        Some(0) => Err(Wrong::new("all opportunities are at 0", HELP)),
+        Some(_) => Ok(all),
+    }
+}

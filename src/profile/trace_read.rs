@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The keys of a trace, and whether they go together.
+
+use std::sync::Arc;
+
+use super::check::value;
+use super::draft::is_none;
+use super::file;
+use super::keys;
+use super::trace::{Summary, Trace, TraceRow, TraceSource};
+use super::trace_file::{self, Wrong};
+use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
+
+const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
+
+/// What has been written of a trace.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TraceDraft {
+    at: Option<At>,
+    source: Option<Located<Source>>,
+    repeat: Option<bool>,
+    offset: Option<Located<u64>>,
+    period: Option<Located<u64>>,
+    /// Its rows could not be read: what goes with them is not judged.
+    broken: bool,
+}
+
+/// As read: a file is read where it is named, so that both directions share it.
+#[derive(Debug, Clone)]
+enum Source {
+    Rows(Arc<[TraceRow]>),
+    Mahimahi(Arc<[u32]>),
+    InForce(Summary),
+}
+
+const SOURCES: [&str; 5] = ["file", "rows", "mahimahi", "opportunities", "in-force"];
+
+impl Reader {
+    /// Applies `trace`: other rows take `period` away, everything else is merged key by key.
+    pub(super) fn trace(&mut self, draft: &mut TraceDraft, value: &Located<Value>) {
+        if is_none(value) {
+            *draft = TraceDraft::default();
+            return;
+        }
+        let Value::Table(entries) = &value.value else {
+            let title = format!("`trace` cannot be {}", value.value.kind());
+            let help = format!("write {LOOKS}");
+            self.mistakes.push(Mistake::new(&value.at, title, help));
+            draft.broken = true;
+            return;
+        };
+        draft.at = Some(value.at.clone());
+        let is_source = |e: &&Entry| SOURCES.contains(&e.key.value.as_str());
+        let mut sources = entries.iter().filter(is_source);
+        if let Some(entry) = sources.next() {
+            draft.period = None;
+            draft.source = self.trace_source(entry);
+            draft.broken = draft.source.is_none();
+        }
+        if let Some(second) = sources.next() {
+            let title = "a trace from two places";
+            let help = format!("keep one of them: {LOOKS}");
+            self.mistakes
+                .push(Mistake::new(&second.key.at, title, help));
+        }
+        for entry in entries.iter().filter(|e| !is_source(e)) {
+            self.trace_key(draft, entry);
+        }
+    }
+
+    fn trace_key(&mut self, draft: &mut TraceDraft, entry: &Entry) {
+        let value = &entry.value;
+        let span = |key: &'static str| {
+            move |v: &Located<Value>| quantity(v, key, "\"5s\"").map(|Span(ns)| ns)
+        };
+        match entry.key.value.as_str() {
+            "loop" => {
+                if let Some(read) = self.read(value, |v| flag(v, "loop")) {
+                    draft.repeat = Some(read.value);
+                }
+            }
+            "offset" => self.put_or_remove(&mut draft.offset, value, span("offset")),
+            "period" => self.put_or_remove(&mut draft.period, value, span("period")),
+            "restart" => {
+                let help = "it is no property: emud set IFACE trace.restart";
+                let title = "`restart` has no value";
+                self.mistakes.push(Mistake::new(&entry.key.at, title, help));
+            }
+            _ => self.mistakes.push(keys::unknown(&entry.key, &keys::TRACE)),
+        }
+    }
+
+    fn trace_source(&mut self, entry: &Entry) -> Option<Located<Source>> {
+        let key = entry.key.value.as_str();
+        let read = self.trace_text(entry).and_then(|(name, text)| {
+            let read = match key {
+                "rows" => trace_file::csv(&text.replace(';', "\n")).map(rows),
+                "opportunities" | "mahimahi" => {
+                    trace_file::mahimahi(&text).map(|ms| Source::Mahimahi(ms.into()))
+                }
+                "in-force" => match Summary::parse(&text) {
+                    Some(summary) => Ok(Source::InForce(summary)),
+                    None => Err(Wrong::new(
+                        "these are no rows in force",
+                        "it is what emud keeps of a long trace: give its file",
+                    )),
+                },
+                _ if text.trim_start().starts_with('[') => trace_file::json(&text).map(rows),
+                _ => trace_file::csv(&text).map(rows),
+            };
+            read.map_err(|wrong| wrong.mistake(&name))
+        });
+        match read {
+            Ok(source) => Some(Located {
+                value: source,
+                at: entry.value.at.clone(),
+            }),
+            Err(mistake) => {
+                self.mistakes.push(mistake);
+                None
+            }
+        }
+    }
+
+    /// The text itself, and what to call it.
+    fn trace_text(&self, entry: &Entry) -> Result<(Located<String>, String), Mistake> {
+        let key = &entry.key.value;
+        let Value::Text(text) = &entry.value.value else {
+            let title = format!("`{key}` cannot be {}", entry.value.value.kind());
+            let help = format!("write text: {key} = \"...\"");
+            return Err(Mistake::new(&entry.value.at, title, help));
+        };
+        let at = entry.value.at.clone();
+        if matches!(key.as_str(), "file" | "mahimahi") {
+            let file = Located {
+                value: text.clone(),
+                at,
+            };
+            let contents = file::contents(self, &file)?;
+            return Ok((file, contents));
+        }
+        let name = Located {
+            value: format!("`{key}`"),
+            at,
+        };
+        Ok((name, text.clone()))
+    }
+
+    /// The finished trace; meaningless if that adds a mistake.
+    pub(super) fn finish_trace(&mut self, draft: &TraceDraft) -> Option<Trace> {
+        let at = draft.at.as_ref().filter(|_| !draft.broken)?;
+        let Some(source) = &draft.source else {
+            let help = format!("say what it does when: {LOOKS}");
+            self.mistakes
+                .push(Mistake::new(at, "a trace without rows", help));
+            return None;
+        };
+        let repeat = draft.repeat.unwrap_or(true);
+        let period = draft.period.as_ref();
+        if let (Some(period), false) = (period, matches!(source.value, Source::Rows(_))) {
+            let help = "a Mahimahi trace ends with its last line";
+            let title = "`period` of what has one of its own";
+            self.mistakes.push(Mistake::new(&period.at, title, help));
+        }
+        let found = match &source.value {
+            Source::Rows(rows) => TraceSource::Rows {
+                period_ns: self.period(rows, period, &source.at),
+                rows: rows.clone(),
+            },
+            Source::Mahimahi(ms) => TraceSource::Mahimahi(ms.clone()),
+            Source::InForce(summary) => TraceSource::InForce(*summary),
+        };
+        if let (Source::Rows(rows), true) = (&source.value, repeat)
+            && rows.iter().all(|row| row.rate == Some(0))
+        {
+            let help = "let something through, or write state = \"down\"";
+            let title = "a trace in which nothing ever moves";
+            self.mistakes.push(Mistake::new(&source.at, title, help));
+        }
+        Some(Trace {
+            source: found,
+            repeat,
+            offset_ns: value(&draft.offset).unwrap_or_default(),
+        })
+    }
+
+    /// As given, else the last row lasts as long as the one before.
+    fn period(&mut self, rows: &[TraceRow], given: Option<&Located<u64>>, at: &At) -> u64 {
+        let last = rows.last().map_or(0, |row| row.at_ns);
+        match (given, rows) {
+            (Some(given), _) if given.value > last => given.value,
+            (Some(given), _) => {
+                let help = format!("its last row begins at {} s", last as f64 / 1e9);
+                let title = "a trace with rows beyond its `period`";
+                self.mistakes.push(Mistake::new(&given.at, title, help));
+                given.value
+            }
+            (None, [.., before, last]) => 2 * last.at_ns - before.at_ns,
+            (None, _) => {
+                let help = "say how long it is: period = \"10s\"";
+                let title = "a trace of one row without `period`";
+                self.mistakes.push(Mistake::new(at, title, help));
+                1
+            }
+        }
+    }
+}
+
+fn rows(rows: Vec<TraceRow>) -> Source {
+    Source::Rows(rows.into())
+}
+
+impl Wrong {
+    fn mistake(self, name: &Located<String>) -> Mistake {
+        let place = match self.place.as_str() {
+            "" => String::new(),
+            place => format!(", {place}"),
+        };
+        let title = format!("{}{place}: {}", name.value, self.problem);
+        Mistake::new(&name.at, title, self.help)
+    }
+}
+
+/// True or false; as text too, which is what `emud set` gives.
+pub(super) fn flag(value: &Located<Value>, key: &str) -> Result<bool, Mistake> {
+    match &value.value {
+        Value::Flag(flag) => Ok(*flag),
+        Value::Text(text) if text == "true" => Ok(true),
+        Value::Text(text) if text == "false" => Ok(false),
+        other => {
+            let title = format!("`{key}` cannot be {}", other.kind());
+            let help = format!("write {key} = true or {key} = false");
+            Err(Mistake::new(&value.at, title, help))
+        }
+    }
+}
