@@ -99,7 +99,7 @@ impl Pairs {
             return Err(DatapathError::Missing("emud_pairs"));
         };
         let key = size_of::<abi::emud_pair_key>();
-        of_size("emud_pair_numbers", &numbers, key, size_of::<u32>())?;
+        of_size("emud_pair_index", &numbers, key, size_of::<u32>())?;
         of_size(
             "emud_pairs",
             &values,
@@ -204,7 +204,7 @@ impl Maps {
         let keys: Vec<_> = all.iter().skip(before).map(|pair| pair.key).collect();
         let numbers: Vec<u32> = (before as u32..all.len() as u32).collect();
         let map = self.pairs.numbers.fd().as_fd();
-        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_numbers"))
+        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_index"))
     }
 
     fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {
