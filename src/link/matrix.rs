@@ -9,8 +9,10 @@ use aya::maps::{Map, MapData, MapError};
 
 use crate::abi;
 use crate::link::batch;
+use crate::link::change::{compile_there, resize_fq};
 use crate::link::compile::{ns_per_byte, probability};
 use crate::link::datapath::{DatapathError, Maps, at};
+use crate::link::saved::Engine;
 use crate::link::{LinkError, attachment};
 use crate::netlink::{self, Netlink};
 use crate::profile::{Pair, Profile};
@@ -57,6 +59,13 @@ pub fn apply(
         return Err(LinkError::NoMatrix {
             interface: link.name,
         });
+    }
+    if there.saved.engine == Engine::Fq {
+        // Those that go may have packets on their way: room for them, too.
+        let mut all = there.maps.pairs_in_force()?;
+        all.extend(pairs);
+        let both = compile_there(&there.maps, &profile, &there.saved)?;
+        resize_fq(&mut nl, &link, &there.saved, &both, &all)?;
     }
     match there.maps.apply_pairs(pairs, replace)? {
         Ok(applied) => Ok((link.name, applied)),

@@ -98,6 +98,8 @@ impl Asked {
                 queueing.mpu != 0 || queueing.cell_size != 0,
             ),
             ("an AQM", queueing.aqm != 0),
+            ("rules", flag(abi::EMUD_F_RULES)),
+            ("a matrix", flag(abi::EMUD_F_MATRIX)),
         ]
         .into_iter()
         .filter_map(|(what, there)| there.then_some(what))
