@@ -18,6 +18,7 @@ mod loss;
 mod loss_read;
 mod matrix;
 mod model;
+mod pairs;
 mod pattern;
 mod print;
 mod queue;
