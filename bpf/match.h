@@ -38,7 +38,7 @@ EMUD_MAP(emud_masks, ARRAY, EMUD_DIRECTIONS *EMUD_GENERATIONS, struct emud_masks
 EMUD_HASH(emud_rules, 1, struct emud_key, struct emud_rule);
 EMUD_MAP(emud_hits, PERCPU_ARRAY, 1, __u64);
 EMUD_MAP(emud_instances, ARRAY, 1, struct emud_instances);
-EMUD_HASH(emud_pair_numbers, 1, struct emud_pair_key, __u32);
+EMUD_HASH(emud_pair_index, 1, struct emud_pair_key, __u32);
 EMUD_MAP(emud_pairs, ARRAY, 1, struct emud_pair);
 
 #define EMUD_VLAN_ID 0xfff
@@ -337,7 +337,7 @@ static __always_inline void emud_match_pair(struct emud_packet *p,
 		return;
 	emud_pair_address(key.source, k->source, is_ip6);
 	emud_pair_address(key.destination, k->destination, is_ip6);
-	number = bpf_map_lookup_elem(&emud_pair_numbers, &key);
+	number = bpf_map_lookup_elem(&emud_pair_index, &key);
 	if (!number)
 		return;
 	pair = EMUD_LOOKUP(emud_pairs, *number);

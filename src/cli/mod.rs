@@ -52,6 +52,7 @@ Examples:
   emud attach eth0 --profile hsdpa           both directions, a shipped profile
   emud attach eth0 --profile ./dsl.toml      a file of yours
   emud set eth0 up.delay=80ms loss=1%        change the running link
+  emud apply pairs.csv eth0                  change a matrix of pairs, all at once
   emud show eth0                             what the kernel runs, counters
   emud verify eth0 --peer 192.0.2.7          does the link do what it is asked to?
   emud detach eth0                           as it was before

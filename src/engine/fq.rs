@@ -15,7 +15,7 @@ use crate::link::sizes::Sizes;
 use crate::netlink::{
     BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
 };
-use crate::profile;
+use crate::profile::{self, Pair};
 
 /// Handle of emud's root qdisc, by which detach knows it.
 pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
@@ -40,8 +40,13 @@ const PROBE_WAIT: Duration = Duration::from_millis(200);
 const IFB_TXQLEN: u32 = 16_384;
 
 /// fq sized for the links of a direction, so that it never drops: the queue limit is emud's.
-pub fn options(links: &[Compiled]) -> FqOptions {
-    let (held, longest_s) = (links.iter().map(holds))
+///
+/// `instances` is how many of its links with `per` may have, `pairs` are those of the matrix.
+pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions {
+    let own = links.iter().map(holds);
+    let own = own.map(|(held, longest_s)| (held * f64::from(instances.max(1)), longest_s));
+    let (held, longest_s) = own
+        .chain(hold_pairs(links, pairs))
         .fold((0.0, 0.0f64), |(all, longest), (held, longest_s)| {
             (all + held, longest.max(longest_s))
         });
@@ -73,6 +78,44 @@ fn holds(link: &Compiled) -> (f64, f64) {
         None => (0.0, PACKETS_PER_S_MAX),
     };
     let longest_s = delay_s + queue_s;
+    (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
+}
+
+/// The same of pairs of addresses, each with a queue of its own on the base link.
+fn hold_pairs<'a>(
+    links: &'a [Compiled],
+    pairs: &'a [Pair],
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let base = links
+        .first()
+        .and_then(|own| links.get(own.link.matrix_link as usize));
+    base.into_iter()
+        .flat_map(move |base| pairs.iter().map(move |pair| hold_pair(base, pair)))
+}
+
+fn hold_pair(base: &Compiled, pair: &Pair) -> (f64, f64) {
+    let mean = base.link.delay_ns;
+    // The base link's jitter goes on about the pair's mean.
+    let beyond = longest_delay_ns(base).saturating_sub(mean);
+    let delay_s = (pair.delay_ns.unwrap_or(mean) + beyond) as f64 / 1e9;
+    let byte_s = pair
+        .rate
+        .map(|rate| 8.0 / rate as f64)
+        .or(byte_s(&base.link));
+    let Some(byte_s) = byte_s else {
+        return (delay_s * PACKETS_PER_S_MAX, delay_s);
+    };
+    let bytes_s = match base.link.pair_bytes {
+        0 => f64::INFINITY,
+        bytes => f64::from(bytes) * byte_s,
+    };
+    let packets_s = match base.link.pair_packets {
+        0 => f64::INFINITY,
+        n => f64::from(n) * wire_bytes(&base.link, FRAME_MAX) * byte_s,
+    };
+    let wait_s = base.link.queue_wait_ns as f64 / 1e9;
+    let longest_s = delay_s + packets_s.min(bytes_s).min(wait_s);
+    let packets_per_s = 1.0 / (byte_s * FRAME_MIN);
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
 }
 

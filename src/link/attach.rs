@@ -24,7 +24,7 @@ use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name, hook,
     segments, timeline,
 };
-use crate::netlink::{self, BpfFilter, Hook, Link, Netlink, NetlinkError};
+use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink, NetlinkError};
 use crate::profile::Profile;
 
 /// How long the holder may take to start.
@@ -258,16 +258,22 @@ impl Session {
         if self.saved.directions[abi::EMUD_DOWN as usize]
             && let Some(name) = &self.saved.devices[abi::EMUD_DOWN as usize]
         {
-            let options = fq::options(&compiled[abi::EMUD_DOWN as usize]);
+            let options = self.fq_options(&compiled[abi::EMUD_DOWN as usize]);
             self.targets[abi::EMUD_DOWN as usize] =
                 fq::add_ifb(&mut self.nl, name, &self.link, &options)?;
         }
         if self.saved.root_taken {
             self.nl.delete_root(self.link.index)?;
-            let options = fq::options(&compiled[abi::EMUD_UP as usize]);
+            let options = self.fq_options(&compiled[abi::EMUD_UP as usize]);
             fq::install(&mut self.nl, &self.link, &options)?;
         }
         Ok(())
+    }
+
+    fn fq_options(&self, links: &[Compiled]) -> FqOptions {
+        let matrix = self.profile.matrix.as_ref();
+        let pairs = matrix.map_or(&[][..], |matrix| &matrix.pairs);
+        fq::options(links, self.saved.sizes.instances, pairs)
     }
 
     /// Last of all: whatever the classifier lets through goes to the ifb now.

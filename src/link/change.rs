@@ -11,7 +11,7 @@ use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
 use crate::link::{DIRECTIONS, LinkError, direction_name, now_ns, segments, timeline};
 use crate::netlink::{self, Link, Netlink};
-use crate::profile::Profile;
+use crate::profile::{Pair, Profile};
 
 /// The time of all traces and phases begins again now.
 const RESTART: &str = "trace.restart";
@@ -60,21 +60,10 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
             });
         }
     }
-    let compile = |maps: &Maps, direction: u32| -> Result<Vec<Compiled>, LinkError> {
-        let now = maps.link(direction)?;
-        let place = Place {
-            release: now.release,
-            ifindex: now.ifindex,
-            l3: now.flags & abi::EMUD_F_L3 != 0,
-        };
-        compile_direction(&after, &there.saved, direction, place)
-    };
-    let both = [
-        compile(&there.maps, abi::EMUD_UP)?,
-        compile(&there.maps, abi::EMUD_DOWN)?,
-    ];
+    let both = compile_there(&there.maps, &after, &there.saved)?;
     if there.saved.engine == Engine::Fq {
-        resize_fq(&mut nl, &link, &there.saved, &both)?;
+        let pairs = there.maps.pairs_in_force()?;
+        resize_fq(&mut nl, &link, &there.saved, &both, &pairs)?;
     }
     if segments::plan(&mut nl, &link, &after, &mut there.saved)? {
         // What detach has to undo is on record before it is done.
@@ -91,18 +80,37 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     Ok(())
 }
 
+/// Both directions of a profile, where the one in force is.
+pub(super) fn compile_there(
+    maps: &Maps,
+    profile: &Profile,
+    saved: &Saved,
+) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
+        let now = maps.link(direction)?;
+        let place = Place {
+            release: now.release,
+            ifindex: now.ifindex,
+            l3: now.flags & abi::EMUD_F_L3 != 0,
+        };
+        compile_direction(profile, saved, direction, place)
+    };
+    Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
+}
+
 /// A longer delay or queue needs room in fq before the first packet uses it.
-fn resize_fq(
+pub(super) fn resize_fq(
     nl: &mut Netlink,
     link: &Link,
     saved: &Saved,
     both: &[Vec<Compiled>; 2],
+    pairs: &[Pair],
 ) -> Result<(), LinkError> {
     for direction in DIRECTIONS
         .into_iter()
         .filter(|d| saved.directions[*d as usize])
     {
-        let options = fq::options(&both[direction as usize]);
+        let options = fq::options(&both[direction as usize], saved.sizes.instances, pairs);
         match &saved.devices[direction as usize] {
             Some(ifb) => {
                 let ifb = nl.link(ifb)?;

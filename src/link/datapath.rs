@@ -119,7 +119,7 @@ impl Loaded {
             .map_max_entries("emud_rules", sizes.rule_keys)
             .map_max_entries("emud_hits", sizes.rules)
             .map_max_entries("emud_instances", sizes.instance_sets())
-            .map_max_entries("emud_pair_numbers", sizes.pairs.max(1))
+            .map_max_entries("emud_pair_index", sizes.pairs.max(1))
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
             .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
@@ -252,7 +252,7 @@ impl Maps {
             rules: map!("emud_rules"),
             hits: map!("emud_hits"),
             instances: map!("emud_instances"),
-            pairs: Pairs::new(take("emud_pair_numbers")?, take("emud_pairs")?)?,
+            pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
             rows: RowsMap::new(take("emud_rows")?)?,
         })
     }

@@ -9,8 +9,10 @@ use aya::maps::{Map, MapData, MapError};
 
 use crate::abi;
 use crate::link::batch;
+use crate::link::change::{compile_there, resize_fq};
 use crate::link::compile::{ns_per_byte, probability};
 use crate::link::datapath::{DatapathError, Maps, at};
+use crate::link::saved::Engine;
 use crate::link::{LinkError, attachment};
 use crate::netlink::{self, Netlink};
 use crate::profile::{Pair, Profile};
@@ -58,6 +60,13 @@ pub fn apply(
             interface: link.name,
         });
     }
+    if there.saved.engine == Engine::Fq {
+        // Those that go may have packets on their way: room for them, too.
+        let mut all = there.maps.pairs_in_force()?;
+        all.extend(pairs);
+        let both = compile_there(&there.maps, &profile, &there.saved)?;
+        resize_fq(&mut nl, &link, &there.saved, &both, &all)?;
+    }
     match there.maps.apply_pairs(pairs, replace)? {
         Ok(applied) => Ok((link.name, applied)),
         Err(full) => Err(LinkError::MatrixFull {
@@ -99,7 +108,7 @@ impl Pairs {
             return Err(DatapathError::Missing("emud_pairs"));
         };
         let key = size_of::<abi::emud_pair_key>();
-        of_size("emud_pair_numbers", &numbers, key, size_of::<u32>())?;
+        of_size("emud_pair_index", &numbers, key, size_of::<u32>())?;
         of_size(
             "emud_pairs",
             &values,
@@ -204,7 +213,7 @@ impl Maps {
         let keys: Vec<_> = all.iter().skip(before).map(|pair| pair.key).collect();
         let numbers: Vec<u32> = (before as u32..all.len() as u32).collect();
         let map = self.pairs.numbers.fd().as_fd();
-        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_numbers"))
+        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_index"))
     }
 
     fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {

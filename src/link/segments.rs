@@ -43,7 +43,8 @@ pub(super) fn plan(
         let any = profile
             .links_of(d)
             .any(|link| one_by_one(saved.engine, link));
-        saved.directions[d as usize] && any
+        // Pairs may have a rate and a loss at any time.
+        saved.directions[d as usize] && (any || profile.matrix.is_some())
     });
     let mut more = false;
     if up && saved.gso.is_none() && link.gso.max_segs > 1 {
@@ -89,7 +90,8 @@ pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<Stri
     }
     let down = abi::EMUD_DOWN;
     let inbound = saved.directions[down as usize]
-        && (profile.links_of(down)).any(|link| one_by_one(saved.engine, link));
+        && (profile.matrix.is_some()
+            || (profile.links_of(down)).any(|link| one_by_one(saved.engine, link)));
     (inbound && link.kind.as_deref() == Some("veth")).then(|| {
         "down: the other end of this veth decides on segmentation; if `emud show` counts \
          super-packets, run there: ip link set dev PEER gso_max_segs 1"

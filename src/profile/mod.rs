@@ -19,6 +19,7 @@ mod loss;
 mod loss_read;
 mod matrix;
 mod model;
+mod pairs;
 mod pattern;
 mod phase;
 mod print;

@@ -5,6 +5,7 @@ use super::probe::{LONG_PAYLOAD, wire_bytes};
 use super::theory::Asked;
 use super::{Request, VerifyError};
 use crate::abi;
+use crate::link::attach::matching;
 use crate::link::attachment;
 use crate::link::compile::{Place, compile};
 use crate::link::direction_name;
@@ -112,12 +113,14 @@ pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Ask
         ifindex: 0,
         l3: false,
     };
-    let compiled = compile(profile.direction(direction), 0, direction, 0, place).map_err(|e| {
-        VerifyError::Spread {
-            direction: direction_name(direction),
-            source: e,
-        }
-    })?;
+    let mut compiled =
+        compile(profile.direction(direction), 0, direction, 0, place).map_err(|e| {
+            VerifyError::Spread {
+                direction: direction_name(direction),
+                source: e,
+            }
+        })?;
+    matching(profile, direction, std::slice::from_mut(&mut compiled));
     judged(&compiled.link, direction)?;
     Ok(Asked::of(&compiled.link, &compiled.table, longest))
 }

@@ -106,6 +106,8 @@ impl Asked {
             ("an AQM", queueing.aqm != 0),
             ("a trace or phases", link.timeline.count != 0),
             ("`slot`", link.tdma.span_ns != 0),
+            ("rules", flag(abi::EMUD_F_RULES)),
+            ("a matrix", flag(abi::EMUD_F_MATRIX)),
         ]
         .into_iter()
         .filter_map(|(what, there)| there.then_some(what))

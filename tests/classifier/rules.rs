@@ -462,3 +462,20 @@ fn instances_lose_and_order_for_themselves() {
         }
     }
 }
+
+#[test]
+fn a_limit_in_packets_is_exact_with_two_senders_at_once() {
+    // Where the ring's pieces end, one sender finds that the other has moved the queue on.
+    for limit in [64usize, 1000, 5000] {
+        let b = bench(&format!("[link]\nrate = \"8Mbit\"\nqueue = \"{limit}p\"\n"));
+        let sender = || {
+            let fits = (0..limit).filter(|_| b.send(&udp4(100, 1), FAR).verdict == TC_ACT_UNSPEC);
+            fits.count()
+        };
+        let admitted = std::thread::scope(|scope| {
+            let other = scope.spawn(sender);
+            sender() + other.join().unwrap()
+        });
+        assert_eq!(admitted, limit);
+    }
+}

@@ -17,6 +17,7 @@ mod frames;
 mod lab;
 mod loss;
 mod malformed;
+mod matching;
 mod probe;
 mod rate;
 mod restore;
@@ -48,6 +49,8 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("frames::without_ethernet", frames::without_ethernet),
     ("loss::repeats", loss::repeats),
     ("malformed::attach", malformed::attach),
+    ("matching::matrix", matching::matrix),
+    ("matching::rules", matching::rules),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),
     ("rate::tcp", rate::tcp),
