@@ -10,6 +10,9 @@
 
 mod alter;
 mod bulk;
+#[path = "../classifier/chain.rs"]
+#[allow(dead_code)]
+mod chain;
 mod change;
 mod ecn;
 mod emulated;
@@ -17,6 +20,7 @@ mod frames;
 mod lab;
 mod loss;
 mod malformed;
+mod models;
 mod probe;
 mod rate;
 mod restore;
@@ -48,6 +52,9 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("frames::without_ethernet", frames::without_ethernet),
     ("loss::repeats", loss::repeats),
     ("malformed::attach", malformed::attach),
+    ("models::delays", models::delays),
+    ("models::losses", models::losses),
+    ("models::verified", models::verified),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),
     ("rate::tcp", rate::tcp),

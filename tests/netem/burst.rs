@@ -67,7 +67,7 @@ const BURSTS: &[Burst] = &[
 
 pub fn rates(pairs: &Pairs) {
     let mut verdict = Verdict::default();
-    let spread_ms = pairs.machine().spread_ms;
+    let within_ms = pairs.machine().busy_ms;
     for burst in BURSTS {
         let wire = (burst.wire)(burst.payload + HEADERS);
         let packet_ms = wire as f64 * 8e3 / burst.bit_s;
@@ -88,19 +88,19 @@ pub fn rates(pairs: &Pairs) {
             &format!("{name}: ms of the burst, netem"),
             theory,
             spans[0],
-            spread_ms,
+            within_ms,
         );
         verdict.near(
             &format!("{name}: ms of the burst, emud"),
             theory,
             spans[1],
-            spread_ms,
+            within_ms,
         );
         verdict.near(
             &format!("{name}: emud against netem"),
             spans[0],
             spans[1],
-            spread_ms,
+            within_ms,
         );
     }
     verdict.end();

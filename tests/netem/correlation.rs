@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What correlation does to a distribution and to a probability: netem's against emud's.
 
-use super::examples::{Example, measure};
+use super::examples::{self, Example, measure};
 use super::lab::Verdict;
+use super::measure::What;
 use super::model::{Link, Loss, Who, simulate};
-use super::pairs::{INTERVAL_MS, INTERVAL_NS, Pairs};
-use super::probe::{Arrivals, Probe};
+use super::pairs::Pairs;
+use super::probe::Arrivals;
 use super::stats::{ks_between, ks_bound, ks_distance, uniform_cdf};
 
 const MEAN_MS: f64 = 3000.0;
@@ -28,26 +29,25 @@ const DELAY: Example = Example {
         reorder_correlation: 0.0,
         gap: 0,
     },
-    differs: Some("netem's filter, (1 - r) new + r old, narrows the distribution by sqrt((1 - r) / (1 + r))"),
+    differs: &[What::DelaySd, What::Overtaken],
+    reason: "netem's filter, (1 - r) new + r old, narrows the distribution by sqrt((1 - r) / (1 + r))",
 };
+
+/// Apart enough for most packets to be followed for as long as a delay may be.
+const INTERVAL_NS: u64 = 5_185_000;
 
 /// Both correlate by as much; emud keeps the distribution, netem does not.
 pub fn delay(pairs: &Pairs, count: u32) {
-    measure(&DELAY, pairs, count);
-    let probe = |lab: &_| Probe {
-        patience: std::time::Duration::from_secs(6),
-        ..Probe::new(lab, count, INTERVAL_NS)
-    };
-    let arrivals = pairs.run(DELAY.command, probe);
+    let arrivals = measure(&DELAY, pairs, count, INTERVAL_NS);
     let machine = pairs.machine();
     let asked = uniform_cdf(MEAN_MS, JITTER_MS);
     let delays = |arrivals: &Arrivals, added_ms: f64| -> Vec<f64> {
         let delays = arrivals.delays_ms();
         delays.iter().map(|delay| delay - added_ms).collect()
     };
-    let netem = delays(&arrivals[0], machine.netem_ms);
-    let emud = delays(&arrivals[1], machine.emud_ms);
-    let recurrence = simulate(&DELAY.link, Who::Netem, 1 << 16, INTERVAL_MS).delays_ms();
+    let netem = delays(&arrivals[0], machine.added_ms[0]);
+    let emud = delays(&arrivals[1], machine.added_ms[1]);
+    let recurrence = simulate(&DELAY.link, Who::Netem, 1 << 16, 1.0).delays_ms();
     // So many independent values are these worth.
     let n = f64::from(count) * (1.0 - CORRELATION) / (1.0 + CORRELATION);
     let mut verdict = Verdict::default();
@@ -82,7 +82,8 @@ pub fn loss(pairs: &Pairs, count: u32) {
     let example = Example {
         command: "netem loss 10% 25%",
         link,
-        differs: Some("netem's filter leaves few numbers near zero"),
+        differs: &[What::Lost],
+        reason: "netem's filter leaves few numbers near zero",
     };
-    measure(&example, pairs, count);
+    measure(&example, pairs, count, examples::INTERVAL_NS);
 }

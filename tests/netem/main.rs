@@ -56,7 +56,9 @@ fn main() -> ExitCode {
     if pairs::has_netem() || lab::promised("EMUD_EXPECT", "netem") {
         for example in examples::EXAMPLES {
             let name = format!("side by side: {}", example.command);
-            trials.push(bench.trial(name, |pairs| examples::measure(example, pairs, count())));
+            trials.push(bench.trial(name, |pairs| {
+                examples::measure(example, pairs, count(), examples::INTERVAL_NS);
+            }));
         }
         trials.push(bench.trial("rates".to_owned(), burst::rates));
         for (name, test) in [
@@ -70,7 +72,13 @@ fn main() -> ExitCode {
     }
     let conclusion = libtest_mimic::run(&args, trials);
     // The namespaces go.
-    drop(bench.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(
+        bench
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(),
+    );
     conclusion.exit_code()
 }
 

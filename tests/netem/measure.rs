@@ -2,7 +2,7 @@
 //! Figures of a sample, each with its standard error.
 
 use super::probe::Arrivals;
-use super::stats::{quantile, share_error};
+use super::stats::quantile;
 
 /// So many means of consecutive packets say how well the mean of all is known, whatever the
 /// packets' correlation (batch means).
@@ -29,16 +29,10 @@ impl Figure {
         }
     }
 
-    /// A share of which there may be so few that no batch says anything; `theory` then does.
-    pub fn known(self, theory: f64, n: f64) -> Self {
-        const FEW: f64 = 50.0;
-        if theory * n > FEW {
-            return self;
-        }
-        Self {
-            error: self.error.max(share_error(theory, n)),
-            ..self
-        }
+    /// The standard error of a sample of `n`, where this figure is one of `of`. A long sample knows
+    /// it better than the short one itself: rare events, long bursts.
+    pub fn error_of(self, n: f64, of: f64) -> f64 {
+        self.error * (of / n).sqrt()
     }
 }
 
@@ -77,85 +71,77 @@ impl What {
         }
     }
 
-    pub fn is_share(self) -> bool {
-        matches!(self, Self::Lost | Self::Doubled | Self::Overtaken)
-    }
-
     pub fn is_time(self) -> bool {
         matches!(self, Self::DelayMean | Self::DelaySd)
     }
 }
 
 /// Packets and what came of them.
-pub struct Sample<'a> {
-    pub arrivals: &'a Arrivals,
-    pub count: u32,
-    pub interval_ms: f64,
-    /// What the machine adds to a delay.
-    pub added_ms: f64,
+pub struct Sample {
+    /// Delays of each packet, in the order of sending.
+    each_ms: Vec<Vec<f64>>,
+    /// For each packet that came, in the order of sending, 1 if one sent later came before it.
+    overtaken: Vec<f64>,
 }
 
-impl Sample<'_> {
-    /// `None`: there is nothing to measure.
-    pub fn figure(&self, what: What) -> Option<Figure> {
-        match what {
-            What::DelayMean => Some(Figure::mean(&self.delays_ms())),
-            What::DelaySd => Some(sd(&self.delays_ms())),
-            What::Correlation => self.correlation(),
-            What::Lost => Some(self.share(|copies| copies == 0)),
-            What::Doubled => Some(self.share(|copies| copies == 2)),
-            What::Overtaken => Some(Figure::mean(&self.overtaken())),
+impl Sample {
+    /// `added_ms` is the machine's part of a delay.
+    pub fn new(arrivals: &Arrivals, count: u32, interval_ms: f64, added_ms: f64) -> Self {
+        let mut each_ms = arrivals.of_each_ms(count);
+        each_ms
+            .iter_mut()
+            .flatten()
+            .for_each(|delay| *delay -= added_ms);
+        Self {
+            each_ms,
+            overtaken: overtaken(arrivals, count, interval_ms),
         }
     }
 
-    /// In the order of sending.
-    fn delays_ms(&self) -> Vec<f64> {
-        let delays = self.arrivals.of_each_ms(self.count).concat();
-        delays.iter().map(|delay| delay - self.added_ms).collect()
+    /// `None`: there is nothing to measure.
+    pub fn figure(&self, what: What) -> Option<Figure> {
+        match what {
+            What::DelayMean => Some(Figure::mean(&self.each_ms.concat())),
+            What::DelaySd => Some(sd(&self.each_ms.concat())),
+            What::Correlation => self.correlation(),
+            What::Lost => Some(self.share(|copies| copies == 0)),
+            What::Doubled => Some(self.share(|copies| copies == 2)),
+            What::Overtaken => (!self.overtaken.is_empty()).then(|| Figure::mean(&self.overtaken)),
+        }
     }
 
     fn share(&self, of: impl Fn(usize) -> bool) -> Figure {
-        let each = self.arrivals.of_each_ms(self.count);
-        let hits: Vec<f64> = each
-            .iter()
-            .map(|delays| f64::from(of(delays.len())))
-            .collect();
-        Figure::mean(&hits)
+        let hits = self.each_ms.iter().map(|delays| of(delays.len()));
+        Figure::mean(&hits.map(f64::from).collect::<Vec<_>>())
     }
 
     /// Of a packet's delay and the next one's, where both came once.
     fn correlation(&self) -> Option<Figure> {
-        let delays = self.delays_ms();
-        let sd = sd(&delays).value;
-        let mean = average(&delays);
-        let each = self.arrivals.of_each_ms(self.count);
-        let products: Vec<f64> = each
+        let delays = self.each_ms.concat();
+        let (mean, sd) = (average(&delays), sd(&delays).value);
+        let products: Vec<f64> = self
+            .each_ms
             .windows(2)
             .filter(|pair| pair[0].len() == 1 && pair[1].len() == 1)
-            .map(|pair| (pair[0][0] - self.added_ms - mean) * (pair[1][0] - self.added_ms - mean))
-            .map(|product| product / (sd * sd))
+            .map(|pair| (pair[0][0] - mean) * (pair[1][0] - mean) / (sd * sd))
             .collect();
         (sd > 0.0).then(|| Figure::mean(&products))
     }
+}
 
-    /// For each packet that came, in the order of sending, 1 if one sent later came before it.
-    /// The last ones, behind which too few were sent, are left out.
-    fn overtaken(&self) -> Vec<f64> {
-        let longest = quantile(&self.arrivals.delays_ms(), 1.0);
-        let behind = (longest / self.interval_ms).ceil() as u32 + 1;
-        let counted = self.count.saturating_sub(behind);
-        let mut latest = 0;
-        let mut overtaken = vec![None; self.count as usize];
-        for arrival in &self.arrivals.0 {
-            overtaken[arrival.number as usize].get_or_insert(f64::from(arrival.number < latest));
-            latest = latest.max(arrival.number);
-        }
-        overtaken
-            .into_iter()
-            .take(counted as usize)
-            .flatten()
-            .collect()
+/// The last ones, behind which too few were sent, are left out.
+fn overtaken(arrivals: &Arrivals, count: u32, interval_ms: f64) -> Vec<f64> {
+    let longest = quantile(&arrivals.delays_ms(), 1.0);
+    let behind = (longest / interval_ms).ceil() as u32 + 1;
+    let counted = count.saturating_sub(behind);
+    let mut latest = 0;
+    let mut overtaken = vec![None; count as usize];
+    for arrival in &arrivals.0 {
+        overtaken[arrival.number as usize].get_or_insert(f64::from(arrival.number < latest));
+        latest = latest.max(arrival.number);
     }
+    let counted = overtaken.into_iter().take(counted as usize);
+    counted.flatten().collect()
 }
 
 fn sd(values: &[f64]) -> Figure {

@@ -98,8 +98,8 @@ impl Mixed {
         }
         let rho = rho + 1;
         let last = u64::from(self.last.unwrap_or(value));
-        let mixed = (u128::from(value) * u128::from((1u64 << 32) - rho) + u128::from(last * rho))
-            >> 32;
+        let mixed =
+            (u128::from(value) * u128::from((1u64 << 32) - rho) + u128::from(last * rho)) >> 32;
         self.last = Some(mixed as u32);
         mixed as u32
     }
@@ -230,7 +230,9 @@ impl Fate<'_> {
                 let drawn = self.delay.0.next(&mut self.random, delay_correlation);
                 if normal {
                     assert_eq!(delay_correlation, 0.0, "not modelled");
-                    Normal::standard().inverse_cdf(share_of(drawn)).clamp(-4.0, 4.0)
+                    Normal::standard()
+                        .inverse_cdf(share_of(drawn))
+                        .clamp(-4.0, 4.0)
                 } else {
                     let half_ns = (jitter_ms * 1e6) as u32;
                     f64::from(drawn % (2 * half_ns)) / f64::from(half_ns) - 1.0
@@ -338,12 +340,7 @@ pub fn closed_forms() {
         (Who::Emud, &reorder, What::DelayMean, 10.0 * (1.0 - at_once)),
     ] {
         let arrivals = simulate(link, who, COUNT, 1.0);
-        let sample = Sample {
-            arrivals: &arrivals,
-            count: COUNT,
-            interval_ms: 1.0,
-            added_ms: 0.0,
-        };
+        let sample = Sample::new(&arrivals, COUNT, 1.0, 0.0);
         let got = sample.figure(what).expect("enough packets");
         let name = format!("{who:?}: {}", what.name());
         verdict.near(&name, asked, got.value, 3.0 * got.error);

@@ -11,14 +11,10 @@ use netlink_socket2::NetlinkSocket;
 
 use emud::netlink::{Netlink, ROOT};
 
+use super::examples::INTERVAL_NS;
 use super::lab::{Engine, Lab, emud, inside, run, sh};
-use super::model::Who;
 use super::probe::{Arrivals, Probe};
 use super::stats::quantile;
-
-/// One each of these; no whole part of a delay, so that sending and arriving do not meet.
-pub const INTERVAL_NS: u64 = 1_037_000;
-pub const INTERVAL_MS: f64 = INTERVAL_NS as f64 / 1e6;
 
 pub struct Pairs {
     netem: Lab,
@@ -26,22 +22,15 @@ pub struct Pairs {
     machine: OnceLock<Machine>,
 }
 
-/// What the machine adds to a constant delay, ms.
+/// What the machine adds to a packet's delay, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    pub netem_ms: f64,
-    pub emud_ms: f64,
-    /// How far the middle 98 of 100 packets are apart, on the worse of the two.
-    pub spread_ms: f64,
-}
-
-impl Machine {
-    pub fn added_ms(&self, who: Who) -> f64 {
-        match who {
-            Who::Netem => self.netem_ms,
-            Who::Emud => self.emud_ms,
-        }
-    }
+    /// On average, to one that waits: with netem, with emud.
+    pub added_ms: [f64; 2],
+    /// How far the middle 98 of 100 packets are apart, waiting ones (for a timer) and others.
+    pub spread_ms: [f64; 2],
+    /// The same while the sender sends on, on the worse of the two.
+    pub busy_ms: f64,
 }
 
 impl Pairs {
@@ -76,18 +65,22 @@ impl Pairs {
     pub fn machine(&self) -> Machine {
         *self.machine.get_or_init(|| {
             const DELAY_MS: f64 = 5.0;
-            let added = self
-                .run("netem delay 5ms", |lab| Probe::new(lab, 1000, INTERVAL_NS))
-                .map(|arrivals| {
-                    let delays = arrivals.delays_ms();
-                    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
-                    let spread = quantile(&delays, 0.99) - quantile(&delays, 0.01);
-                    (mean - DELAY_MS, spread)
-                });
+            let added = |command, delay_ms: f64, interval_ns| {
+                self.run(command, |lab| Probe::new(lab, 1000, interval_ns))
+                    .map(|arrivals| -> Vec<f64> {
+                        let delays = arrivals.delays_ms();
+                        delays.iter().map(|delay| delay - delay_ms).collect()
+                    })
+            };
+            let waiting = added("netem delay 5ms", DELAY_MS, INTERVAL_NS);
+            let others = added("netem", 0.0, INTERVAL_NS);
+            let busy = added("netem delay 5ms", DELAY_MS, 0);
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+            let spread = |values: &[f64]| quantile(values, 0.99) - quantile(values, 0.01);
             let machine = Machine {
-                netem_ms: added[0].0,
-                emud_ms: added[1].0,
-                spread_ms: added[0].1.max(added[1].1),
+                added_ms: [0, 1].map(|who| mean(&waiting[who])),
+                spread_ms: [0, 1].map(|who| spread(&[&waiting[who][..], &others[who]].concat())),
+                busy_ms: spread(&busy[0]).max(spread(&busy[1])),
             };
             println!("    {machine:?}");
             machine
@@ -126,9 +119,9 @@ pub fn import(command: &str) -> String {
 pub fn has_netem() -> bool {
     let space = format!("netem-{}", std::process::id());
     sh(&format!("ip netns add {space}"));
-    let added = run(Command::new("tc").args(["-n", &space]).args([
-        "qdisc", "add", "dev", "lo", "root", "netem",
-    ]));
+    let added = run(Command::new("tc")
+        .args(["-n", &space])
+        .args(["qdisc", "add", "dev", "lo", "root", "netem"]));
     sh(&format!("ip netns del {space}"));
     added.code == 0
 }
