@@ -102,6 +102,11 @@ pub fn losses(engine: Engine) {
 /// Delays that are drawn packet by packet, with what the machine adds taken off.
 pub fn delays(engine: Engine) {
     const SD_MS: f64 = 5.0;
+    // How far the machine may move a delay: engine hold's target for 99 of 100 packets.
+    let machine_ms = match engine {
+        Engine::Fq => 0.0,
+        Engine::Hold => 0.5,
+    };
     let mut verdict = Verdict::default();
     let lab = Lab::new();
     lab.attach(engine, "[up]\ndelay = \"20ms\"", &["--seed", "1"]);
@@ -122,22 +127,22 @@ pub fn delays(engine: Engine) {
     );
     let variance = (1.0 + (SD_MS / 20.0f64).powi(2)).ln();
     let of_logarithm = normal_cdf(20f64.ln() - variance / 2.0, variance.sqrt());
-    verdict.near("lognormal: mean, ms", 20.0, mean(&got), {
-        3.0 * mean_error(SD_MS, n)
-    });
+    let allowed = 3.0 * mean_error(SD_MS, n) + machine_ms;
+    verdict.near("lognormal: mean, ms", 20.0, mean(&got), allowed);
+    // The density of this one is below 0.5 / sd.
     verdict.at_most(
         "lognormal: KS distance",
-        ks_bound(n),
+        ks_bound(n) + machine_ms * 0.5 / SD_MS,
         ks_distance(&got, |x| of_logarithm(x.max(1e-9).ln())),
     );
 
-    let got =
-        measured("{ samples = { values = \"10 12 20\", unit = \"ms\" }, reorder = \"jitter\" }");
+    let got = measured(
+        "{ samples = { values = \"10 10 10 10 12 12 12 12 20 20 20 20\", unit = \"ms\" }, reorder = \"jitter\" }",
+    );
     // Mean 14; (16 + 4 + 36) / 3 is the variance.
     let sd = (56.0f64 / 3.0).sqrt();
-    verdict.near("samples: mean, ms", 14.0, mean(&got), {
-        3.0 * mean_error(sd, n)
-    });
+    let allowed = 3.0 * mean_error(sd, n) + machine_ms;
+    verdict.near("samples: mean, ms", 14.0, mean(&got), allowed);
     for (ms, share) in [(11.0, 1.0 / 3.0), (16.0, 2.0 / 3.0)] {
         let below = got.iter().filter(|delay| **delay < ms).count() as f64 / n;
         let name = format!("samples: share below {ms} ms");
