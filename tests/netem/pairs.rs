@@ -27,9 +27,9 @@ pub struct Pairs {
 pub struct Machine {
     /// On average, to one that waits: with netem, with emud.
     pub added_ms: [f64; 2],
-    /// How far packets are apart, waiting ones (for a timer) and others.
+    /// How far 998 of 1000 packets are apart at most, waiting ones (for a timer) and others.
     pub spread_ms: [f64; 2],
-    /// The same while the sender sends on, on the worse of the two.
+    /// 98 of 100, while the sender sends on, on the worse of the two.
     pub busy_ms: f64,
 }
 
@@ -76,11 +76,13 @@ impl Pairs {
             let others = added("netem", 0.0, INTERVAL_NS);
             let busy = added("netem delay 5ms", DELAY_MS, 0);
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-            let spread = |values: &[f64]| quantile(values, 1.0) - quantile(values, 0.0);
+            let spread =
+                |values: &[f64], tail: f64| quantile(values, 1.0 - tail) - quantile(values, tail);
             let machine = Machine {
                 added_ms: [0, 1].map(|who| mean(&waiting[who])),
-                spread_ms: [0, 1].map(|who| spread(&[&waiting[who][..], &others[who]].concat())),
-                busy_ms: spread(&busy[0]).max(spread(&busy[1])),
+                spread_ms: [0, 1]
+                    .map(|who| spread(&[&waiting[who][..], &others[who]].concat(), 0.001)),
+                busy_ms: spread(&busy[0], 0.01).max(spread(&busy[1], 0.01)),
             };
             println!("    {machine:?}");
             machine
