@@ -157,6 +157,7 @@ pub fn delays(engine: Engine) {
     let each = with(&lab, "up.reorder={ probability = \"100%\", gap = 5 }").of_each_ms(count);
     // The count of delayed packets goes on, so the first one may be any.
     let at_once: Vec<usize> = (0..each.len()).filter(|n| each[*n][0] < 10.0).collect();
+    println!("    reordered: the first ones {:?}", &at_once[..10]);
     verdict.same(
         "reordered: every fifth",
         true,

@@ -19,9 +19,12 @@ pub struct Judge {
 impl Judge {
     /// `differs`: netem does something else, which its recurrence has to show as well.
     pub fn figure(&mut self, what: What, got: [Figure; 2], theory: [Figure; 2], differs: bool) {
-        let machine = self
-            .spread_ms
-            .map(|ms| if what.is_time() { ms } else { 0.0 });
+        let machine = self.spread_ms.map(|ms| match what {
+            _ if what.is_time() => ms,
+            What::Correlation => 0.0,
+            // A pattern may be cut at its beginning and at its end.
+            _ => 2.0 / self.measured,
+        });
         let error = theory.map(|t| t.error_of(self.measured, self.simulated));
         let near = |a: f64, b: f64, errors: [f64; 2], machine: f64| {
             (a - b).abs() <= WITHIN * errors[0].hypot(errors[1]) + machine
