@@ -55,6 +55,9 @@
 /* The longest queue that can be counted in packets. */
 #define EMUD_RING_LEN 65536
 
+/* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
+#define EMUD_FQ_FLOWS 65536
+
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
 #define EMUD_FLOW_SETS 8192
 #define EMUD_FLOW_WAYS 4

@@ -54,6 +54,7 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("malformed::attach", malformed::attach),
     ("models::delays", models::delays),
     ("models::losses", models::losses),
+    ("models::sparse", models::sparse),
     ("models::verified", models::verified),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),

@@ -5,7 +5,7 @@
 use super::chain::Chain;
 use super::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
 use super::probe::{Arrivals, Probe};
-use super::stats::{ks_bound, ks_distance, mean_error, normal_cdf, share_error};
+use super::stats::{ks_bound, ks_distance, mean_error, normal_cdf, share_error, uniform_cdf};
 
 /// Ethernet, IP, UDP and payload.
 const FRAME_BITS: f64 = 8.0 * 106.0;
@@ -157,12 +157,64 @@ pub fn delays(engine: Engine) {
     let each = with(&lab, "up.reorder={ probability = \"100%\", gap = 5 }").of_each_ms(count);
     // The count of delayed packets goes on, so the first one may be any.
     let at_once: Vec<usize> = (0..each.len()).filter(|n| each[*n][0] < 10.0).collect();
-    println!("    reordered: the first ones {:?}", &at_once[..10]);
     verdict.same(
         "reordered: every fifth",
         true,
         at_once[0] < 5 && at_once.windows(2).all(|pair| pair[1] - pair[0] == 5),
     );
+    verdict.end();
+}
+
+/// Packets so far apart that most of them wait alone: each delay is what was drawn for it, also
+/// where the one before is due later.
+pub fn sparse(engine: Engine) {
+    const EVERY_NS: u64 = 29_000_000;
+    if engine == Engine::Hold {
+        println!("    for fq, where a packet may have to wait for its flow");
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let delay = "delay = { mean = \"50ms\", jitter = \"50ms\", reorder = \"jitter\" }";
+    let profile = format!("[link]\nduplicate = \"20%\"\n{delay}");
+    lab.attach(engine, &profile, &["--seed", "1"]);
+    let up = Probe {
+        copies: 2,
+        ..Probe::new(&lab, 2000, EVERY_NS)
+    };
+    let down = Probe {
+        from: lab.b.clone(),
+        to: lab.a.clone(),
+        address: Lab::A4.parse().expect("an address"),
+        ..up.clone()
+    };
+    let both = std::thread::scope(|threads| {
+        let running = [&up, &down].map(|probe| threads.spawn(|| probe.run().delays_ms()));
+        running.map(|thread| thread.join().expect("probes"))
+    });
+    for (name, delays) in ["up", "down"].into_iter().zip(both) {
+        verdict.at_most(
+            &format!("{name}: KS distance"),
+            // A millisecond that the machine may add at most.
+            ks_bound(delays.len() as f64) + 1.0 / 100.0,
+            ks_distance(&delays, uniform_cdf(50.0, 50.0)),
+        );
+    }
+
+    lab.emud(&["set", "va", "duplicate=none", "delay=50ms"])
+        .expect(0);
+    lab.emud(&["set", "va", "reorder={ probability = \"100%\", gap = 2 }"])
+        .expect(0);
+    for (name, probe) in [("up", &up), ("down", &down)] {
+        let probe = Probe {
+            count: 50,
+            copies: 1,
+            ..probe.clone()
+        };
+        let delays = probe.run().delays_ms();
+        let soon = delays.iter().filter(|delay| **delay < 10.0);
+        verdict.same(&format!("{name}: sent at once"), 25, soon.count());
+    }
     verdict.end();
 }
 
