@@ -27,7 +27,8 @@ pub struct Pairs {
 pub struct Machine {
     /// On average, to one that waits: with netem, with emud.
     pub added_ms: [f64; 2],
-    /// How far 998 of 1000 packets are apart at most, waiting ones (for a timer) and others.
+    /// How far 998 of 1000 packets are apart at most, waiting ones (for a timer), others,
+    /// and copies, which are made one after the other.
     pub spread_ms: [f64; 2],
     /// 98 of 100, while the sender sends on, on the worse of the two.
     pub busy_ms: f64,
@@ -65,15 +66,19 @@ impl Pairs {
     pub fn machine(&self) -> Machine {
         *self.machine.get_or_init(|| {
             const DELAY_MS: f64 = 5.0;
+            let probe = |lab: &Lab, interval_ns| Probe {
+                copies: 2,
+                ..Probe::new(lab, 1000, interval_ns)
+            };
             let added = |command, delay_ms: f64, interval_ns| {
-                self.run(command, |lab| Probe::new(lab, 1000, interval_ns))
+                self.run(command, |lab| probe(lab, interval_ns))
                     .map(|arrivals| -> Vec<f64> {
                         let delays = arrivals.delays_ms();
                         delays.iter().map(|delay| delay - delay_ms).collect()
                     })
             };
             let waiting = added("netem delay 5ms", DELAY_MS, INTERVAL_NS);
-            let others = added("netem", 0.0, INTERVAL_NS);
+            let others = added("netem duplicate 100%", 0.0, INTERVAL_NS);
             let busy = added("netem delay 5ms", DELAY_MS, 0);
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
             let spread =
