@@ -60,6 +60,9 @@ struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
 
+/* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
+#define EMUD_FQ_FLOWS 65536
+
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
 #define EMUD_FLOW_SETS 8192
 #define EMUD_FLOW_WAYS 4

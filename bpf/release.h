@@ -30,6 +30,7 @@ struct emud_exit {
 	struct emud_packet *p;
 	const struct emud_link *link;
 	struct emud_counters *count;
+	__u32 fq_flow; /* the hash by which fq tells flows apart */
 };
 
 static __always_inline int emud_passed(struct emud_packet *p, const struct emud_link *l,
@@ -65,6 +66,23 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
 		e->count->duplicated += e->p->segments;
 }
 
+/* fq looks at a flow again when the packet that was its first is due. One that is
+ * due earlier and comes meanwhile would wait for that: packets that may overtake
+ * are a flow each. Successive draws differ by an odd number, so no two of
+ * EMUD_FQ_FLOWS in a row share one. fq would dissect a packet without a hash: 968
+ * instructions. */
+static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
+					  const struct emud_link *l)
+{
+	return l->flags & EMUD_F_DRAWN ? p->draw : p->flow;
+}
+
+/* In order, a copy is due with its packet and belongs behind it. */
+static __always_inline __u32 emud_fq_copy(const struct emud_exit *e)
+{
+	return e->fq_flow ^ (e->link->flags & EMUD_F_DRAWN ? EMUD_FQ_FLOWS / 2 : 0);
+}
+
 /* Where the stamp says when: known by its tc_index if it comes by again. */
 static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 ifindex,
 					       __u64 flags)
@@ -74,9 +92,11 @@ static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 
 	if (likely(!e->p->copied))
 		return;
 	bpf_skb_set_tstamp(skb, e->p->copy_departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	bpf_set_hash(skb, emud_fq_copy(e));
 	skb->tc_index = EMUD_TC_INDEX;
 	emud_send_copy(e, ifindex, flags);
 	skb->tc_index = 0;
+	bpf_set_hash(skb, e->fq_flow);
 	bpf_skb_set_tstamp(skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
@@ -85,8 +105,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	struct __sk_buff *skb = e->skb;
 	struct emud_packet *p = e->p;
 
-	/* fq would dissect the packet for a hash: 968 instructions a packet. */
-	bpf_set_hash(skb, p->flow);
+	bpf_set_hash(skb, e->fq_flow);
 	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
@@ -114,7 +133,7 @@ static __always_inline enum emud_pass emud_stamp_for_ifb(const struct emud_exit 
 {
 	if (bpf_skb_set_tstamp(e->skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		return EMUD_PASS_NOT_IP;
-	bpf_set_hash(e->skb, e->p->flow);
+	bpf_set_hash(e->skb, e->fq_flow);
 	if ((e->link->flags & EMUD_F_L3) && emud_push_mac(e->skb))
 		return EMUD_PASS_FAILED;
 	return EMUD_PASS_REASONS;
@@ -201,7 +220,13 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 					const struct emud_link *l,
 					struct emud_counters *count)
 {
-	const struct emud_exit e = {.skb = skb, .p = p, .link = l, .count = count};
+	const struct emud_exit e = {
+		.skb = skb,
+		.p = p,
+		.link = l,
+		.count = count,
+		.fq_flow = emud_fq_flow(p, l),
+	};
 
 	switch (l->release) {
 	case EMUD_RELEASE_STAMP:

@@ -96,10 +96,12 @@ start_guests() {
     EMUD_BIN=$PWD/target/debug/emud
     EMUD_LIVE=$(program live)
     EMUD_MONITOR=$(program monitor)
-    export EMUD_BIN EMUD_LIVE EMUD_MONITOR jobs
+    EMUD_NETEM=$(program netem)
+    export EMUD_BIN EMUD_LIVE EMUD_MONITOR EMUD_NETEM jobs
     for guest in "${guests[@]}"; do
         printf '%s\n' "live.sh --engine hold $guest" "live.sh --engine fq $guest" "monitor.sh $guest"
     done >"$jobs/list"
+    echo "netem.sh 7.2" >>"$jobs/list"
     # A group of its own, so that what they started ends with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
     setsid xargs -P 2 -a "$jobs/list" -d '\n' -I JOB sh -c '

@@ -59,7 +59,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
         timer_slack_ns: TIMER_SLACK_NS,
         horizon_us: (horizon_s * 1e6) as u32,
         horizon_drop: false,
-        orphan_mask: None,
+        orphan_mask: Some(abi::EMUD_FQ_FLOWS - 1),
         buckets_log: None,
         pacing: Some(false),
     }

@@ -4,7 +4,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use super::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled};
+use super::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled, sh};
 use super::probe::{monotonic_ns, precise_timers, sleep_until};
 use super::stats::share_error;
 
@@ -21,12 +21,25 @@ struct Came {
     wrong_bits: u32,
 }
 
-/// Sends `count` datagrams from a to b; what comes, however often.
-fn send(lab: &Lab, count: u32) -> Vec<Came> {
+/// A direction of the link: who sends over it, and who receives.
+struct Way<'a> {
+    name: &'static str,
+    from: (&'a str, &'static str),
+    to: (&'a str, &'static str),
+}
+
+fn ways(lab: &Lab) -> [Way<'_>; 2] {
+    let (a, b) = ((lab.a.as_str(), Lab::A4), (lab.b.as_str(), Lab::B4));
+    [("up", a, b), ("down", b, a)].map(|(name, from, to)| Way { name, from, to })
+}
+
+/// Sends `count` datagrams; what comes, however often.
+fn send(way: &Way, count: u32) -> Vec<Came> {
+    let (from, to) = (way.from.1, way.to.1);
     let gap_ns = 1_000_000_000 / u64::from(packets_per_s(2000));
     let (ready, is_ready) = std::sync::mpsc::channel();
-    let receiver = inside(&lab.b, move || {
-        let socket = UdpSocket::bind((Lab::B4, 7002)).expect("bind");
+    let receiver = inside(way.to.0, move || {
+        let socket = UdpSocket::bind((to, 7002)).expect("bind");
         let patience = Some(Duration::from_secs(2));
         socket.set_read_timeout(patience).expect("time-out");
         ready.send(()).expect("the test waits");
@@ -46,10 +59,10 @@ fn send(lab: &Lab, count: u32) -> Vec<Came> {
         came
     });
     is_ready.recv().expect("the receiver's socket");
-    let sender = inside(&lab.a, move || {
+    let sender = inside(way.from.0, move || {
         precise_timers();
-        let socket = UdpSocket::bind((Lab::A4, 7001)).expect("bind");
-        socket.connect((Lab::B4, 7002)).expect("connect");
+        let socket = UdpSocket::bind((from, 7001)).expect("bind");
+        socket.connect((to, 7002)).expect("connect");
         let mut payload = [0u8; PAYLOAD];
         let start = monotonic_ns();
         for number in 0..count {
@@ -65,44 +78,64 @@ fn send(lab: &Lab, count: u32) -> Vec<Came> {
 
 /// As many copies as asked and counted, each with a delay of its own.
 pub fn duplicate(engine: Engine) {
-    const SHARE: f64 = 0.1;
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    let profile = "seed = 1\n[up]\nduplicate = \"10%\"\n\
+    let profile = "seed = 1\n[link]\nduplicate = \"10%\"\n\
         delay = { mean = \"20ms\", jitter = \"10ms\", reorder = \"jitter\" }";
-    lab.attach(engine, profile, &["--direction", "up"]);
+    lab.attach(engine, profile, &[]);
+    for way in ways(&lab) {
+        duplicate_on(&mut verdict, &lab, &way);
+    }
+    verdict.end();
+}
+
+fn duplicate_on(verdict: &mut Verdict, lab: &Lab, way: &Way) {
+    const SHARE: f64 = 0.1;
+    let name = way.name;
     let count = scaled(5000);
-    let came = send(&lab, count);
+    let came = send(way, count);
     let mut delays = vec![vec![]; count as usize];
     for packet in &came {
         delays[packet.number as usize].push(packet.delay_ms);
     }
     let twice: Vec<_> = delays.iter().filter(|d| d.len() == 2).collect();
     let once = delays.iter().filter(|d| d.len() == 1).count();
-    verdict.same("came once or twice", count as usize, once + twice.len());
+    verdict.same(
+        &format!("{name}: came once or twice"),
+        count as usize,
+        once + twice.len(),
+    );
     let n = f64::from(count);
     let share = twice.len() as f64 / n;
-    verdict.near("share copied", SHARE, share, 3.0 * share_error(SHARE, n));
-    let counted = lab.shown("/up/counters/duplicated");
-    verdict.same("copied by emud's own count", counted, twice.len() as u64);
-    verdict.same("not copied", 0, lab.shown("/up/counters/unaltered"));
+    verdict.near(
+        &format!("{name}: share copied"),
+        SHARE,
+        share,
+        3.0 * share_error(SHARE, n),
+    );
+    let counter = |counter: &str| lab.shown(&format!("/{name}/counters/{counter}"));
+    verdict.same(
+        &format!("{name}: copied by emud's own count"),
+        counter("duplicated"),
+        twice.len() as u64,
+    );
+    verdict.same(&format!("{name}: not copied"), 0, counter("unaltered"));
     // Two uniform values within +-10 ms are a third of 20 ms apart, give or take 20/sqrt(18).
     let apart: f64 = twice.iter().map(|d| (d[0] - d[1]).abs()).sum();
     let k = twice.len() as f64;
     let error = 20.0 / 18f64.sqrt() / k.sqrt();
     // What the machine adds to a delay is below a millisecond, and to most alike.
     verdict.near(
-        "ms between the two",
+        &format!("{name}: ms between the two"),
         20.0 / 3.0,
         apart / k,
         3.0 * error + 0.5,
     );
-    verdict.end();
 }
 
-/// `name` of /proc/net/snmp's UDP line in namespace b.
-fn udp_count(lab: &Lab, name: &str) -> u64 {
-    let text = lab.in_b("grep ^Udp: /proc/net/snmp");
+/// A counter of UDP of /proc/net/snmp in a namespace.
+fn udp_count(space: &str, name: &str) -> u64 {
+    let text = sh(&format!("ip netns exec {space} grep ^Udp: /proc/net/snmp"));
     let mut lines = text.lines().map(str::split_whitespace);
     let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
     let mut both = names.zip(values);
@@ -113,34 +146,84 @@ fn udp_count(lab: &Lab, name: &str) -> u64 {
 /// A checksum that is kept makes the receiver drop the packet, one that is mended
 /// brings the damage to the application.
 pub fn corrupt(engine: Engine) {
-    const SHARE: f64 = 0.05;
     let mut verdict = Verdict::default();
     let lab = Lab::new();
+    if engine == Engine::Fq {
+        // Else a veth's packets have no checksum, and what would be wrong with it goes unnoticed.
+        for (space, device) in [(&lab.a, "va"), (&lab.b, "vb")] {
+            sh(&format!(
+                "ip netns exec {space} ethtool -K {device} tx off >/dev/null"
+            ));
+        }
+    }
     let keys = format!("probability = \"5%\", bits = 3, from = {FROM}");
-    let profile = format!("seed = 1\n[up]\ncorrupt = {{ {keys} }}\ndelay = \"3ms\"");
-    lab.attach(engine, &profile, &["--direction", "up"]);
+    let profile = format!("seed = 1\n[link]\ncorrupt = {{ {keys} }}\ndelay = \"3ms\"");
+    lab.attach(engine, &profile, &[]);
+    for way in ways(&lab) {
+        corrupt_on(&mut verdict, &lab, &way);
+    }
+    verdict.end();
+}
+
+fn corrupt_on(verdict: &mut Verdict, lab: &Lab, way: &Way) {
+    const SHARE: f64 = 0.05;
+    let name = way.name;
+    let counted = || lab.shown(&format!("/{name}/counters/corrupted"));
+    let errors = || udp_count(way.to.0, "InCsumErrors");
+    let wrong = |came: &[Came], bits: &dyn Fn(u32) -> bool| {
+        came.iter().filter(|packet| bits(packet.wrong_bits)).count()
+    };
     let count = scaled(5000);
     let (n, allowed) = (f64::from(count), 3.0 * share_error(SHARE, f64::from(count)));
-    let came = send(&lab, count);
-    let kept = lab.shown("/up/counters/corrupted");
-    verdict.near("share corrupted", SHARE, kept as f64 / n, allowed);
-    let wrong = came.iter().filter(|packet| packet.wrong_bits > 0).count();
-    verdict.same("kept: damaged ones that came", 0, wrong);
-    verdict.same("kept: came", u64::from(count) - kept, came.len() as u64);
-    let errors = udp_count(&lab, "InCsumErrors");
-    verdict.same("kept: checksum errors of the receiver", kept, errors);
+    let came = send(way, count);
+    let kept = counted();
+    verdict.near(
+        &format!("{name}: share corrupted"),
+        SHARE,
+        kept as f64 / n,
+        allowed,
+    );
+    verdict.same(
+        &format!("{name}: kept: damaged ones that came"),
+        0,
+        wrong(&came, &|bits| bits > 0),
+    );
+    verdict.same(
+        &format!("{name}: kept: came"),
+        u64::from(count) - kept,
+        came.len() as u64,
+    );
+    verdict.same(
+        &format!("{name}: kept: checksum errors of the receiver"),
+        kept,
+        errors(),
+    );
 
-    lab.emud(&["set", "va", "up.corrupt.checksum=mend"])
+    lab.emud(&["set", "va", &format!("{name}.corrupt.checksum=mend")])
         .expect(0);
-    let came = send(&lab, count);
-    let mended = lab.shown("/up/counters/corrupted") - kept;
-    verdict.near("share mended", SHARE, mended as f64 / n, allowed);
-    let three = came.iter().filter(|packet| packet.wrong_bits == 3).count();
-    verdict.same("mended: came", count as usize, came.len());
-    verdict.same("mended: with three bits wrong", mended, three as u64);
-    let whole = came.iter().filter(|packet| packet.wrong_bits == 0).count();
-    verdict.same("mended: whole", count as usize - three, whole);
-    let more = udp_count(&lab, "InCsumErrors") - errors;
-    verdict.same("mended: checksum errors of the receiver", 0, more);
-    verdict.end();
+    let came = send(way, count);
+    let mended = counted() - kept;
+    verdict.near(
+        &format!("{name}: share mended"),
+        SHARE,
+        mended as f64 / n,
+        allowed,
+    );
+    verdict.same(&format!("{name}: mended: came"), count as usize, came.len());
+    let three = wrong(&came, &|bits| bits == 3);
+    verdict.same(
+        &format!("{name}: mended: with three bits wrong"),
+        mended,
+        three as u64,
+    );
+    verdict.same(
+        &format!("{name}: mended: whole"),
+        count as usize - three,
+        wrong(&came, &|bits| bits == 0),
+    );
+    verdict.same(
+        &format!("{name}: mended: checksum errors of the receiver"),
+        0,
+        errors() - kept,
+    );
 }

@@ -27,15 +27,10 @@ fn attach(lab: &Lab, engine: Engine, seed: u64) {
 
 fn probes(lab: &Lab, source_port: u16) -> Vec<u32> {
     let probe = Probe {
-        from: lab.a.clone(),
-        to: lab.b.clone(),
-        address: Lab::B4.parse().expect("an address"),
         source_port,
-        port: 7002,
         payload_len: 16,
-        count: PROBES,
-        interval_ns: 1_000_000_000 / u64::from(packets_per_s(8000)),
         patience: Duration::from_millis(500),
+        ..Probe::new(lab, PROBES, 1_000_000_000 / u64::from(packets_per_s(8000)))
     };
     probe.run().lost(PROBES)
 }

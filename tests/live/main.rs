@@ -10,6 +10,9 @@
 
 mod alter;
 mod bulk;
+#[path = "../classifier/chain.rs"]
+#[allow(dead_code)]
+mod chain;
 mod change;
 mod ecn;
 mod emulated;
@@ -18,6 +21,7 @@ mod lab;
 mod loss;
 mod malformed;
 mod matching;
+mod models;
 mod probe;
 mod rate;
 mod restore;
@@ -51,6 +55,10 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("malformed::attach", malformed::attach),
     ("matching::matrix", matching::matrix),
     ("matching::rules", matching::rules),
+    ("models::delays", models::delays),
+    ("models::losses", models::losses),
+    ("models::sparse", models::sparse),
+    ("models::verified", models::verified),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),
     ("rate::tcp", rate::tcp),

@@ -26,6 +26,8 @@ pub struct Probe {
     /// At least 12.
     pub payload_len: usize,
     pub count: u32,
+    /// How often each may come.
+    pub copies: u32,
     /// Between two packets; 0: all at once.
     pub interval_ns: u64,
     /// How long to wait for more after the last one was sent.
@@ -43,6 +45,7 @@ impl Probe {
             port: 7002,
             payload_len: 64,
             count,
+            copies: 1,
             interval_ns,
             patience: Duration::from_secs(1),
         }
@@ -82,6 +85,15 @@ impl Arrivals {
             overtaken
         });
         late.count()
+    }
+
+    /// The delays of each packet, in order of sending: none if it was lost, two if it was copied.
+    pub fn of_each_ms(&self, count: u32) -> Vec<Vec<f64>> {
+        let mut delays = vec![vec![]; count as usize];
+        for arrival in &self.0 {
+            delays[arrival.number as usize].push(arrival.delay_ms());
+        }
+        delays
     }
 
     /// The numbers, below `count`, of those that did not come.
@@ -152,7 +164,7 @@ impl Probe {
         ready.send(()).expect("the test waits");
         let mut arrivals = Vec::with_capacity(self.count as usize);
         let mut quiet_since = None;
-        while arrivals.len() < self.count as usize {
+        while arrivals.len() < (self.count * self.copies) as usize {
             let Some(arrival) = receive_one(&socket) else {
                 if progress.load(Ordering::Acquire) < u64::from(self.count) {
                     continue;
