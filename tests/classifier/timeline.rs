@@ -98,6 +98,26 @@ fn an_offset_begins_within() {
     assert_eq!(departures(&b, 1000, &[5 * MS]), [6 * MS]);
 }
 
+#[test]
+fn a_restart_begins_anew_at_one_moment() {
+    let mut b = Bench::new(&traced(rates(&[(0, 1_000_000), (10, 8_000_000)], 20, true)));
+    assert_eq!(departures(&b, 1000, &[14 * MS]), [15 * MS]);
+    let mut up = b.compile(
+        &traced(rates(&[(0, 1_000_000), (10, 8_000_000)], 20, true)),
+        42,
+        abi::EMUD_UP,
+        stamp_place(),
+    );
+    let id = up.link.timeline.id;
+    // What `emud set eth0 trace.restart` does 15 ms after attach.
+    emud::link::timeline::shift(&mut up.link.timeline, 15 * MS);
+    assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
+    b.maps.apply([&[up], &[]]).unwrap();
+    // 10 ms at 1 Mbit/s again: 1000 bytes take 8 of them.
+    assert_eq!(departures(&b, 1000, &[15 * MS]), [23 * MS]);
+    assert_eq!(departures(&b, 1000, &[25 * MS]), [26 * MS]);
+}
+
 /// The integral of the rate, in whole numbers: bits times 1e9.
 struct Exact {
     rows: Vec<(u64, u64)>,
