@@ -27,6 +27,8 @@
 #include "wide.h"
 
 #define EMUD_SEEK_STEPS 32
+/* So many rows on, the one wanted is mostly among them. */
+#define EMUD_NEAR 64
 /* Fraction bits of the bytes that a row leaves over. */
 #define EMUD_REST_SHIFT 42
 /* Fraction bits of a ns in busy_frac, where rates differ. */
@@ -136,6 +138,8 @@ static __always_inline int emud_covers(const struct emud_timeline *t, __u32 row,
 __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 {
 	const struct emud_timeline *t;
+	const struct emud_row *from;
+	__u32 low = 0, high, near;
 	__s64 since;
 
 	if (!p || !at)
@@ -148,12 +152,21 @@ __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 	at->round = t->period_ns ? at->pos / t->period_ns : 0;
 	at->pos -= at->round * t->period_ns;
 	at->base = t->epoch_ns + at->round * t->period_ns;
+	high = t->count;
 	if (emud_covers(t, at->row, at->pos))
 		return 1;
 	at->row++;
 	if (emud_covers(t, at->row, at->pos))
 		return 1;
-	at->row = emud_seek(at->pos, t->first, 0, t->count, 0);
+	near = at->row;
+	from = near < t->count ? emud_row(t, near) : 0;
+	if (from && from->at_ns <= at->pos) {
+		low = near;
+		from = near + EMUD_NEAR < high ? emud_row(t, near + EMUD_NEAR) : 0;
+		if (from && from->at_ns > at->pos)
+			high = near + EMUD_NEAR;
+	}
+	at->row = emud_seek(at->pos, t->first, low, high, 0);
 	return 1;
 }
 
@@ -258,7 +271,7 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	const struct emud_row *row, *next;
 	const struct emud_timeline *t;
 	__u64 units, work, end;
-	__u32 shift, low;
+	__u32 shift, low, high;
 
 	if (!p || !w)
 		return 0;
@@ -285,7 +298,11 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 		w->at.base += rounds * t->period_ns;
 		low = 0;
 	}
-	w->at.row = emud_seek(units - 1, t->first, low, t->count, 1);
+	high = t->count;
+	row = low + EMUD_NEAR < high ? emud_row(t, low + EMUD_NEAR) : 0;
+	if (row && row->sent >= units)
+		high = low + EMUD_NEAR;
+	w->at.row = emud_seek(units - 1, t->first, low, high, 1);
 	row = emud_row(t, w->at.row);
 	next = emud_row(t, w->at.row + 1);
 	if (!row || !next || row->rate_mult == EMUD_STOPPED)

@@ -22,7 +22,13 @@ fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
         || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
     // The TAP cuts super-packets up in any case, after the classifier.
     let alters = link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0;
-    engine == Engine::Hold || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
+    let by_time = link.trace.is_some() || link.slot.is_some();
+    engine == Engine::Hold
+        || by_time
+        || link.rate.is_some()
+        || !link.loss.is_none()
+        || alters
+        || per_packet
 }
 
 /// Records in `saved` what has to be capped for `profile` and is not yet; true

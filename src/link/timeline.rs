@@ -263,7 +263,7 @@ pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], epoch_n
 }
 
 /// Time begins so much later.
-pub(super) fn shift(timeline: &mut abi::emud_timeline, later_ns: u64) {
+pub fn shift(timeline: &mut abi::emud_timeline, later_ns: u64) {
     if timeline.count > 0 {
         timeline.epoch_ns = timeline.epoch_ns.wrapping_add(later_ns);
         renew(timeline);

@@ -98,6 +98,26 @@ fn an_offset_begins_within() {
     assert_eq!(departures(&b, 1000, &[5 * MS]), [6 * MS]);
 }
 
+#[test]
+fn a_restart_begins_anew_at_one_moment() {
+    let mut b = Bench::new(&traced(rates(&[(0, 1_000_000), (10, 8_000_000)], 20, true)));
+    assert_eq!(departures(&b, 1000, &[14 * MS]), [15 * MS]);
+    let mut up = b.compile(
+        &traced(rates(&[(0, 1_000_000), (10, 8_000_000)], 20, true)),
+        42,
+        abi::EMUD_UP,
+        stamp_place(),
+    );
+    let id = up.link.timeline.id;
+    // What `emud set eth0 trace.restart` does 15 ms after attach.
+    emud::link::timeline::shift(&mut up.link.timeline, 15 * MS);
+    assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
+    b.maps.apply([&[up], &[]]).unwrap();
+    // 10 ms at 1 Mbit/s again: 1000 bytes take 8 of them.
+    assert_eq!(departures(&b, 1000, &[15 * MS]), [23 * MS]);
+    assert_eq!(departures(&b, 1000, &[25 * MS]), [26 * MS]);
+}
+
 /// The integral of the rate, in whole numbers: bits times 1e9.
 struct Exact {
     rows: Vec<(u64, u64)>,
@@ -324,19 +344,20 @@ fn jitter_is_scaled_row_by_row() {
     }
 }
 
-fn million() -> Trace {
-    let rates = (0..1_000_000u64).map(|i| TraceRow {
+/// So many rows of 5 us, about 8 Mbit/s.
+fn many_rows(count: u64) -> Trace {
+    let rates = (0..count).map(|i| TraceRow {
         at_ns: i * 5_000,
         rate: Some(8_000_000 + i % 1000),
         ..TraceRow::default()
     });
-    of_rows(rates.collect(), 5_000 * MS, true)
+    of_rows(rates.collect(), count * 5_000, true)
 }
 
 #[test]
 fn a_million_rows_fit_and_stay_where_they_are() {
     let begun = std::time::Instant::now();
-    let million = traced(million());
+    let million = traced(many_rows(1_000_000));
     let mut many = Bench::sized(
         &million,
         Sizes {
@@ -420,8 +441,8 @@ fn another_trace_takes_other_rows_and_there_may_be_no_room() {
         stamp_place(),
     );
     assert_eq!(b.maps.link(abi::EMUD_UP).unwrap().timeline.first, first);
-    let up = b.compile(&traced(million()), 42, abi::EMUD_UP, stamp_place());
+    let up = b.compile(&traced(many_rows(5_000)), 42, abi::EMUD_UP, stamp_place());
     let error = b.maps.apply([&[up], &[]]).unwrap_err().to_string();
-    assert!(error.contains("no room for 1000000 rows"), "{error}");
+    assert!(error.contains("no room for 5000 rows"), "{error}");
     assert_eq!(departures(&b, 1000, &[100 * MS]), [100 * MS + 100_000]);
 }

@@ -330,6 +330,40 @@ fn what_changes_with_time_is_not_verified() {
 }
 
 #[test]
+fn two_mahimahi_traces_become_a_profile_that_names_them() {
+    let (up, down) = (file("im.up", "1\n2\n2\n"), file("im.down", "5\n"));
+    let (up, down) = (std::path::Path::new(&up), std::path::Path::new(&down));
+    let folder = std::env::temp_dir();
+    let near = emud::import::mahimahi(up, down, Some(&folder))
+        .unwrap()
+        .toml;
+    let name = up.file_name().unwrap().to_str().unwrap();
+    assert!(near.contains(&format!("mahimahi = \"{name}\"")), "{near}");
+    let far = emud::import::mahimahi(up, down, None).unwrap().toml;
+    assert!(
+        far.contains(&format!("mahimahi = \"{}\"", up.display())),
+        "{far}"
+    );
+    for profile in [
+        parse(&far),
+        Profile::from_text(&near, "x", &folder).unwrap(),
+    ] {
+        let source = |link: &Link| link.trace.clone().unwrap().source;
+        assert_eq!(source(&profile.up), TraceSource::Mahimahi([1, 2, 2].into()));
+        assert_eq!(source(&profile.down), TraceSource::Mahimahi([5].into()));
+        assert_eq!(profile.up.overhead, -14);
+    }
+    std::fs::write(down, "5\n4\n").unwrap();
+    let error = emud::import::mahimahi(up, down, None)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("line 2: 4 is before"), "{error}");
+    for path in [up, down] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
 fn netem_has_no_time() {
     for (link, what) in [
         ("trace = { opportunities = \"1\" }", "`trace`"),
