@@ -83,6 +83,7 @@ enum emud_flags {
 	EMUD_F_PER_PACKET = 1 << 2, /* jitter drawn per packet: reorders */
 	EMUD_F_JITTER = 1 << 3, /* the delay table is in use */
 	EMUD_F_CLONE = 1 << 4, /* packets with a socket go by clone */
+	EMUD_F_PLAIN_QUEUE = 1 << 7, /* a rate and limits, nothing else */
 	EMUD_F_SHARE = 1 << 8, /* only a share of the packets is delayed */
 	EMUD_F_REORDER = 1 << 9, /* some packets are sent without delay */
 	EMUD_F_CORRELATED = 1 << 10, /* per packet, and like the one before */

@@ -103,7 +103,7 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	if (unlikely(p->timed >= EMUD_TIMELINE_RATES))
 		verdict = emud_timed_queue(skb, p);
 	else if (emud_rate_mult(p, l))
-		verdict = emud_queue(skb, p);
+		verdict = emud_queue(skb, p, l);
 	else
 		return 1;
 	if (verdict == EMUD_FULL)

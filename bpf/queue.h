@@ -74,7 +74,9 @@ static __always_inline int emud_ring_look(const struct emud_state *s,
 	v->oldest_pos = v->pos + offer->segments - 1 - offer->packets;
 	step = v->pos / EMUD_RING_STEP;
 	v->now = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
-	v->next = EMUD_LOOKUP(emud_rings, first + ((step + 1) & (rings - 1)));
+	v->next = v->now;
+	if (offer->segments > 1)
+		v->next = EMUD_LOOKUP(emud_rings, first + ((step + 1) & (rings - 1)));
 	step = v->oldest_pos / EMUD_RING_STEP;
 	v->oldest = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
 	return v->now && v->next && v->oldest;
@@ -198,7 +200,7 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 static __always_inline enum emud_verdict
 emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
 	     const struct emud_offer *offer, const struct emud_ring_view *v,
-	     struct emud_turn *t)
+	     struct emud_turn *t, int managed)
 {
 	enum emud_verdict verdict = EMUD_ADMIT;
 	__u32 n = offer->segments, oldest = s->ring_pos + n - 1 - offer->packets;
@@ -208,7 +210,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	/* Of the last so many packets the first has not left. */
 	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
 		   emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
-	if (l->queueing.aqm)
+	if (managed && l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t->wait, t->full);
 	if (verdict == EMUD_DROP)
 		return verdict;
@@ -255,31 +257,40 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	return 1;
 }
 
-/* An enum emud_verdict. */
+/* An enum emud_verdict. `managed` is a constant: without managers it is short. */
+static __always_inline int emud_take_turn(struct emud_packet *p,
+					  const struct emud_link *l, struct emud_state *s,
+					  const struct emud_offer *offer, int managed)
+{
+	struct emud_ring_view view;
+	enum emud_verdict verdict;
+	struct emud_turn t;
+
+	if (!emud_ring_look(s, offer, &view))
+		return EMUD_FULL;
+	bpf_spin_lock(&s->lock);
+	t = emud_turn(p, l, s, offer);
+	verdict = emud_enqueue(p, l, s, offer, &view, &t, managed);
+	bpf_spin_unlock(&s->lock);
+	return verdict;
+}
+
 __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_offer offer = {};
 	const struct emud_link *l;
-	struct emud_ring_view view;
-	enum emud_verdict verdict;
 	struct emud_state *s;
-	struct emud_turn t;
 
 	if (!p || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	if (!l || !s || !emud_ring_look(s, &offer, &view))
+	if (!l || !s)
 		return EMUD_FULL;
-
-	bpf_spin_lock(&s->lock);
-	t = emud_turn(p, l, s, &offer);
-	verdict = emud_enqueue(p, l, s, &offer, &view, &t);
-	bpf_spin_unlock(&s->lock);
-	return verdict;
+	return emud_take_turn(p, l, s, &offer, 1);
 }
 
-__noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
+__noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 {
 	int i, verdict = EMUD_FULL;
 
@@ -291,6 +302,31 @@ __noinline int emud_queue(struct __sk_buff *skb, struct emud_packet *p)
 			return verdict;
 	}
 	return EMUD_FULL;
+}
+
+/* The commonest, without a call: one packet, a link's own queue, nothing but a rate
+ * and limits. */
+static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet *p,
+				      const struct emud_link *l)
+{
+	__s64 len = (__s64)p->last_len + l->overhead;
+	struct emud_state *s = emud_queue_state(p);
+	struct emud_offer offer = {
+		.len = len & ~(len >> 63), /* not below 0 */
+		.busy_limit = l->queue_busy_ns & ~0ULL >> 1,
+		.wait_limit = l->queue_wait_ns & ~0ULL >> 1,
+		.segments = 1,
+		.packets = l->queue_packets,
+		.limited = emud_nonzero(l->queue_packets),
+	};
+	int verdict = EMUD_AGAIN;
+
+	if (s && (l->flags & EMUD_F_PLAIN_QUEUE) && p->segments == 1 && !p->over.set &&
+	    p->queue < emud_layout.plain) {
+		offer.rings = emud_ring_of(p, &offer.ring);
+		verdict = emud_take_turn(p, l, s, &offer, 0);
+	}
+	return likely(verdict != EMUD_AGAIN) ? verdict : emud_queue_any(skb, p);
 }
 
 /* The same, its turn worked out by a timeline. */
@@ -314,7 +350,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	bpf_spin_lock(&s->lock);
 	verdict = EMUD_AGAIN;
 	if (!emud_stale(s, w))
-		verdict = emud_enqueue(p, l, s, &offer, &view, &w->turn);
+		verdict = emud_enqueue(p, l, s, &offer, &view, &w->turn, 1);
 	if (verdict == EMUD_ADMIT || verdict == EMUD_MARK)
 		emud_timed_commit(s, w);
 	bpf_spin_unlock(&s->lock);

@@ -79,6 +79,9 @@ pub(super) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
         }
     }
     q.ecn = ecn.into();
+    if !ecn && q.aqm == abi::EMUD_AQM_NONE && q.mpu == 0 && q.cell_size == 0 {
+        out.flags |= abi::EMUD_F_PLAIN_QUEUE;
+    }
 }
 
 fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
