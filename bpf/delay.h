@@ -205,16 +205,17 @@ __noinline int emud_delay_any(struct emud_packet *p)
 	return 1;
 }
 
-/* A constant delay, the commonest, without a call. */
+/* What is the same for each packet, or drawn for each alone: the commonest, without
+ * a call. */
 static __always_inline void emud_delay(struct emud_packet *p, const struct emud_link *l,
 				       struct emud_counters *count)
 {
 	struct emud_state *s;
 
-	if (!(l->flags & (EMUD_F_JITTER | EMUD_F_SHARE | EMUD_F_REORDER)) &&
+	if (!(l->flags & (EMUD_F_SHARE | EMUD_F_REORDER | EMUD_F_CORRELATED)) &&
 	    !p->over.set && (s = emud_path_state(p))) {
-		p->departure = p->sent + l->delay_ns;
-		emud_order(p, s, count, 0);
+		p->departure = p->sent + emud_own_delay(p, l);
+		emud_order(p, s, count, l->flags & EMUD_F_PER_PACKET);
 	} else {
 		emud_delay_any(p);
 	}
