@@ -58,7 +58,6 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("models::delays", models::delays),
     ("models::losses", models::losses),
     ("models::sparse", models::sparse),
-    ("models::verified", models::verified),
     ("rate::queue", rate::queue),
     ("rate::udp", rate::udp),
     ("rate::tcp", rate::tcp),
@@ -100,6 +99,9 @@ fn main() -> ExitCode {
     if engines.contains(&Engine::Hold) {
         let test = emulated::holder_tells_monitors;
         trials.push(trial("hold::emulated::holder_tells_monitors", test));
+    }
+    if engines.contains(&Engine::Fq) {
+        trials.push(trial("fq::models::verified", models::verified));
     }
     if engines.len() == 2 {
         trials.push(trial("both::loss::same", loss::same_under_both_engines));
