@@ -69,9 +69,16 @@ pub(super) struct RateOption {
     pub(super) at: At,
 }
 
-/// As it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SlotOption(pub String);
+pub(super) struct SlotOption {
+    /// As it was written.
+    pub text: String,
+    /// The least and the greatest distance, ns; none where a distribution has them.
+    pub distances_ns: Option<(u64, u64)>,
+    /// Of a slot; 0: any.
+    pub packets: u32,
+    pub bytes: u32,
+}
 
 /// In the order in which tc compares: the first that begins with a word is meant by it.
 const OPTIONS: [&str; 14] = [
@@ -316,6 +323,8 @@ fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
 /// `slot MIN [MAX]` or `slot distribution NAME DELAY JITTER`, then `[packets N] [bytes N]`.
 fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     let mut text = word.value.to_owned();
+    let mut distances_ns = None;
+    let mut limits = [0; 2];
     let mut take = |word: &Word| {
         text.push(' ');
         text.push_str(word.value);
@@ -323,9 +332,12 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     if let Some(least) = words.number() {
         take(&least);
         let least = time_ns(&least)?;
+        distances_ns = Some((least, least));
         if let Some(most) = words.number() {
             take(&most);
-            if time_ns(&most)? < least {
+            let greatest = time_ns(&most)?;
+            distances_ns = Some((least, greatest));
+            if greatest < least {
                 let help = "write the shorter one first: slot 5ms 10ms";
                 return Err(Mistake::new(
                     &most.at,
@@ -349,17 +361,23 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
             time_ns(&time)?;
         }
     }
-    for option in ["packets", "bytes"] {
+    for (option, limit) in ["packets", "bytes"].into_iter().zip(&mut limits) {
         if words.peek().is_some_and(|word| begins(word, option)) {
             if let Some(word) = words.next() {
                 take(&word);
             }
             let value = words.argument(option, "5")?;
             take(&value);
-            size(&value)?;
+            *limit = size(&value)?;
         }
     }
-    Ok(SlotOption(text))
+    let [packets, bytes] = limits;
+    Ok(SlotOption {
+        text,
+        distances_ns,
+        packets,
+        bytes,
+    })
 }
 
 fn unknown(word: &Word) -> Mistake {

@@ -5,10 +5,10 @@
 //! (iproute2 6.9 and later); figures for its generator with correlation are from running that
 //! recurrence 10^6 times.
 
-use super::netem::{Chance, LossOption, Netem, RateOption};
+use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
-use crate::profile::{Percent, Rate};
+use crate::profile::{Percent, Rate, Time};
 use crate::text::Mistake;
 
 /// netem's own, and emud's.
@@ -60,8 +60,7 @@ pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<I
     loss(&mut out, netem, rate.is_some());
     alter(&mut out, netem);
     if let Some(slot) = &netem.slot {
-        let text = format!("`{}`: emud has no slots yet", slot.0);
-        out.warning(text);
+        slots(&mut out, slot);
     }
     out.note(
         "netem treats ARP and IPv6 neighbour discovery as any packet; without this line emud \
@@ -69,6 +68,31 @@ pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<I
     );
     out.key("neighbours", quoted("emulate"));
     Ok(out.finish())
+}
+
+fn slots(out: &mut Writer, slot: &SlotOption) {
+    let Some((min, max)) = slot.distances_ns else {
+        let text = "emud's slots are at distances between two bounds, not of a distribution";
+        return out.warning(format!("`{}`: {text}", slot.text));
+    };
+    if max == 0 {
+        return out.note("Slots no time apart are none.");
+    }
+    out.note(
+        "netem's next slot begins that long after the packet that waits for it or that filled the one \
+         before; emud's follow one another by the clock.",
+    );
+    let limit = |n: u32| (n > 0).then(|| n.to_string());
+    let bytes = |n: u32| (n > 0).then(|| quoted(format!("{n}B")));
+    out.key(
+        "slot",
+        table(&[
+            ("min", Some(quoted(Time(min.max(1))))),
+            ("max", Some(quoted(Time(max)))),
+            ("packets", limit(slot.packets)),
+            ("bytes", bytes(slot.bytes)),
+        ]),
+    );
 }
 
 /// In bit/s, of whole bytes a second as netem has it; `None`: no limit.

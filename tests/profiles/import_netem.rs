@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use emud::import::{Header, Imported, netem};
-use emud::profile::{Profile, TextError};
+use emud::profile::{Profile, Slot, TextError};
 use proptest::prelude::*;
 
 use crate::parse;
@@ -233,13 +233,37 @@ fn differences_are_said() {
     assert!(!silent.contains("tc forgets"), "{silent}");
 }
 
+#[test]
+fn slots() {
+    let slot = |min_ns, max_ns, packets, bytes| {
+        Some(Slot {
+            min_ns,
+            max_ns,
+            packets,
+            bytes,
+        })
+    };
+    for (command, asked) in [
+        ("netem slot 800us", slot(800_000, 800_000, None, None)),
+        (
+            "netem slot 5ms 10ms packets 3 bytes 2k",
+            slot(5_000_000, 10_000_000, Some(3), Some(2048)),
+        ),
+        ("netem slot 0 1ms", slot(1, 1_000_000, None, None)),
+        ("netem slot 0", None),
+    ] {
+        let imported = import(command);
+        assert_eq!(imported.warnings, [""; 0], "{command}");
+        let profile = Profile::parse(&imported.toml, command).unwrap();
+        assert_eq!(profile.up.slot, asked, "{command}");
+    }
+}
+
 /// What a profile cannot say is in a comment and a warning, never left out.
 #[test]
 #[rustfmt::skip]
 fn what_is_not_imported_is_said() {
     for (command, what) in [
-        ("netem slot 800us", "`slot 800us`"),
-        ("netem slot 5ms 10ms packets 3 bytes 2k", "`slot 5ms 10ms packets 3 bytes 2k`"),
         ("netem slot distribution mine 5ms 1ms p 3", "`slot distribution mine 5ms 1ms p 3`"),
         ("netem loss 1% ecn", "`ecn`"),
         ("netem rate 1mbit delay 9ms 1ms 25%", "the correlation of 25%"),
