@@ -27,17 +27,21 @@ static __always_inline int emud_ds_of_ip4(const struct emud_ds *ds)
 }
 
 /* Whether its sender understands CE: ECT(0), ECT(1), or CE already. */
+static __always_inline int emud_ecn_understands(struct __sk_buff *skb,
+						const struct emud_packet *p)
+{
+	struct emud_ds ds = {};
+
+	if (!p->is_ip || bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
+		return 0;
+	return (ds.byte[1] >> (emud_ds_of_ip4(&ds) ? 0 : 4)) & EMUD_ECN_CE;
+}
+
 static __always_inline int emud_ecn_capable(struct __sk_buff *skb,
 					    const struct emud_packet *p,
 					    const struct emud_link *l)
 {
-	struct emud_ds ds = {};
-
-	if (!l->queueing.ecn || !p->is_ip)
-		return 0;
-	if (bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
-		return 0;
-	return (ds.byte[1] >> (emud_ds_of_ip4(&ds) ? 0 : 4)) & EMUD_ECN_CE;
+	return l->queueing.ecn && emud_ecn_understands(skb, p);
 }
 
 /* IPv4: the header's checksum changes by as much as the header, so that a sum
@@ -68,6 +72,12 @@ __noinline int emud_ecn_mark(struct __sk_buff *skb, struct emud_packet *p)
 	ds.byte[1] |= EMUD_ECN_CE << 4;
 	return !bpf_skb_store_bytes(skb, p->l3_off, &ds, sizeof(ds),
 				    BPF_F_RECOMPUTE_CSUM);
+}
+
+/* Says by a mark what would else be said by a loss; false: it cannot be. */
+__noinline int emud_ecn_instead(struct __sk_buff *skb, struct emud_packet *p)
+{
+	return p && emud_ecn_understands(skb, p) && emud_ecn_mark(skb, p);
 }
 
 #endif

@@ -91,6 +91,7 @@ enum emud_flags {
 	EMUD_F_DOWN = 1 << 16, /* the link is down */
 	EMUD_F_LOSS_BEFORE = 1 << 17, /* loss before the queue */
 	EMUD_F_MEND = 1 << 18, /* corrupt: make the checksums right again */
+	EMUD_F_LOSS_MARKS = 1 << 19, /* loss: mark what can be marked instead */
 
 	/* of link number 0 */
 	EMUD_F_RULES = 1 << 24, /* rules say which link a packet takes */
@@ -521,7 +522,7 @@ struct emud_counters {
 	__u64 corrupted;
 	__u64 unaltered; /* to be copied or corrupted, and could not be */
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
-	__u64 marked; /* CE for the queue's sake, those that had it included */
+	__u64 marked; /* CE by the queue or in place of a loss, those that had it included */
 	__u64 instances_forgotten; /* an instance had to go for another one */
 };
 

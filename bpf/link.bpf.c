@@ -121,6 +121,18 @@ static __always_inline void emud_slot_in(struct emud_packet *p)
 	p->departure = emud_slotted(p, p->departure);
 }
 
+static __always_inline int emud_wire_loses(struct __sk_buff *skb, struct emud_packet *p,
+					   const struct emud_link *l,
+					   struct emud_counters *count)
+{
+	if (!emud_loses(p, l) || !emud_lost(p, l))
+		return 0;
+	if (likely(!(l->flags & EMUD_F_LOSS_MARKS)) || !emud_ecn_instead(skb, p))
+		return 1;
+	count->marked += p->segments;
+	return 0;
+}
+
 /* A link of its own; what p says of a packet has been found out. */
 static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packet *p,
 					const struct emud_link *l,
@@ -131,7 +143,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	/* The link of a later row may draw where this one does not. */
 	if (p->timed || emud_draws(p, l))
 		emud_number(p, count);
-	if (unlikely(before) && emud_loses(p, l) && emud_lost(p, l))
+	if (unlikely(before) && emud_wire_loses(skb, p, l, count))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
@@ -146,7 +158,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		if (!l)
 			return TC_ACT_UNSPEC;
 	}
-	if (likely(!before) && emud_loses(p, l) && emud_lost(p, l))
+	if (likely(!before) && emud_wire_loses(skb, p, l, count))
 		return emud_gone(p, &count->lost);
 	if (emud_alters(l))
 		emud_alter(skb, p);

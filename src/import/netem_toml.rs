@@ -215,6 +215,7 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
     let Some(loss) = &netem.loss else { return };
     // netem loses a packet before it takes up any of the rate.
     let stage = has_rate.then(|| quoted("before-queue"));
+    let ecn = netem.ecn.then(|| "true".to_owned());
     let percent = |p: f64| Some(quoted(Percent(p)));
     let value = match loss {
         LossOption::Random(chance) if chance.probability == 0.0 => return,
@@ -222,13 +223,14 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
             if chance.correlation > 0.0 {
                 out.note(NARROW);
             }
-            match (correlation(chance), &stage) {
-                (None, None) => quoted(Percent(chance.probability)),
-                (correlation, _) => table(&[
+            match (correlation(chance), &stage, &ecn) {
+                (None, None, None) => quoted(Percent(chance.probability)),
+                (correlation, ..) => table(&[
                     ("model", Some(quoted("bernoulli"))),
                     ("probability", percent(chance.probability)),
                     ("correlation", correlation),
                     ("stage", stage.clone()),
+                    ("ecn", ecn.clone()),
                 ]),
             }
         }
@@ -246,6 +248,7 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
             ("p23", percent(*p23)),
             ("p14", percent(*p14)),
             ("stage", stage.clone()),
+            ("ecn", ecn.clone()),
         ]),
         LossOption::Gemodel { p, r, bad, good } => table(&[
             ("model", Some(quoted("gilbert-elliott"))),
@@ -254,17 +257,11 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
             ("bad", percent(*bad)),
             ("good", percent(*good)),
             ("stage", stage.clone()),
+            ("ecn", ecn.clone()),
         ]),
     };
     if stage.is_some() {
         out.note("netem loses packets in front of its rate, so a lost one takes none of it.");
-    }
-    if netem.ecn {
-        out.warning(
-            "`ecn`: netem marks packets that can be marked instead of losing them; emud marks by \
-             how long the queue is, not in place of loss, so these are lost"
-                .to_owned(),
-        );
     }
     out.key("loss", value);
 }

@@ -36,6 +36,9 @@ fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>>
     if loss.stage == Stage::BeforeQueue {
         out.flags |= abi::EMUD_F_LOSS_BEFORE;
     }
+    if loss.ecn {
+        out.flags |= abi::EMUD_F_LOSS_MARKS;
+    }
     let (model, param) = match &loss.model {
         LossModel::Bernoulli {
             probability,

@@ -17,6 +17,8 @@ pub struct LossReport {
     pub model: &'static str,
     /// `after-queue` or `before-queue`.
     pub stage: &'static str,
+    /// What understands ECN is marked instead.
+    pub ecn: bool,
     /// Its figures by their keys in a profile; probabilities from 0 to 1.
     pub parameters: BTreeMap<&'static str, f64>,
 }
@@ -91,7 +93,12 @@ pub(super) fn expected(link: &abi::emud_link, wanted: Option<&Link>) -> Option<f
         _ => return None,
     };
     let stage = Stage::default();
-    Loss { model, stage }.share()
+    Loss {
+        model,
+        stage,
+        ecn: false,
+    }
+    .share()
 }
 
 pub(super) fn loss(link: &abi::emud_link) -> Option<LossReport> {
@@ -142,6 +149,7 @@ pub(super) fn loss(link: &abi::emud_link) -> Option<LossReport> {
     Some(LossReport {
         model,
         stage: stage.word(),
+        ecn: link.flags & abi::EMUD_F_LOSS_MARKS != 0,
         parameters,
     })
 }

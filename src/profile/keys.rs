@@ -82,6 +82,7 @@ pub(super) const LOSS: Section = Section {
         "file",
         "lost",
         "loop",
+        "ecn",
     ],
     place: "of a loss",
     belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",

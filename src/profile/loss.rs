@@ -9,6 +9,8 @@ use crate::text::{Percent, Word};
 pub struct Loss {
     pub model: LossModel,
     pub stage: Stage,
+    /// What understands ECN is marked instead of lost.
+    pub ecn: bool,
 }
 
 /// A loss model; probabilities are 0.0..=1.0.
@@ -112,6 +114,7 @@ impl From<f64> for Loss {
         Self {
             model,
             stage: Stage::default(),
+            ecn: false,
         }
     }
 }
@@ -188,7 +191,7 @@ pub(super) fn text(loss: &Loss) -> String {
         LossModel::Bernoulli {
             probability,
             correlation: 0.0,
-        } if loss.stage == Stage::default() => return percent(*probability),
+        } if loss.stage == Stage::default() && !loss.ecn => return percent(*probability),
         LossModel::Bernoulli {
             probability,
             correlation,
@@ -236,7 +239,8 @@ pub(super) fn text(loss: &Loss) -> String {
         true => String::new(),
         false => format!(", stage = \"{}\"", loss.stage.word()),
     };
-    format!("{{ model = \"{}\", {keys}{stage} }}", model.word())
+    let ecn = if loss.ecn { ", ecn = true" } else { "" };
+    format!("{{ model = \"{}\", {keys}{stage}{ecn} }}", model.word())
 }
 
 fn shares(shares: &[(&str, f64)]) -> String {

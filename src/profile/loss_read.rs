@@ -31,6 +31,7 @@ const TABLE: Table = Table {
         Kind::Text,
         Kind::List,
         Kind::Flag,
+        Kind::Flag,
     ],
     name: "loss",
     plain: "probability",
@@ -101,7 +102,7 @@ impl Reader {
         };
         let model = model_of(draft);
         for (key, field) in &draft.fields {
-            if *key != "model" && *key != "stage" && !model.keys().contains(key) {
+            if !["model", "stage", "ecn"].contains(key) && !model.keys().contains(key) {
                 let keys = model.keys().join("`, `");
                 self.mistakes.push(Mistake::new(
                     &field.at,
@@ -120,6 +121,10 @@ impl Reader {
         Loss {
             model: model.unwrap_or_default(),
             stage,
+            ecn: matches!(
+                draft.get("ecn").map(|field| &field.value),
+                Some(Field::Flag(true))
+            ),
         }
     }
 

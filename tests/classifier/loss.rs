@@ -13,7 +13,7 @@ fn model(model: LossModel) -> Link {
     link(|l| {
         l.loss = Loss {
             model,
-            stage: Stage::AfterQueue,
+            ..Loss::default()
         }
     })
 }
@@ -265,6 +265,7 @@ fn before_the_queue_a_lost_packet_takes_no_time() {
             l.loss = Loss {
                 model: LossModel::Every { n: 2, offset: 0 },
                 stage,
+                ecn: false,
             };
         }));
         let frame = udp4(1000, 1);
@@ -286,6 +287,7 @@ fn before_and_after_a_full_queue() {
             l.loss = Loss {
                 model: LossModel::Every { n: 2, offset: 0 },
                 stage,
+                ecn: false,
             };
         }));
         let frame = udp4(1000, 1);
@@ -333,4 +335,30 @@ fn the_same_seed_moves_the_chain_alike() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
+}
+
+/// With ecn a loss is a mark where the sender understands it.
+#[test]
+fn what_understands_it_is_marked_instead_of_lost() {
+    let b = Bench::new(&link(|l| {
+        l.loss = Loss {
+            model: LossModel::Every { n: 2, offset: 0 },
+            ecn: true,
+            ..Loss::default()
+        };
+    }));
+    for (ecn, lost) in [(0u8, 5), (1, 0), (2, 0), (3, 0)] {
+        let mut frame = udp4(200, 1);
+        frame[15] = ecn;
+        let before = b.counters();
+        let fates = (0..10).map(|i| b.send(&frame, i * MS).verdict);
+        assert_eq!(
+            fates.filter(|v| *v == TC_ACT_STOLEN).count(),
+            lost,
+            "ECN {ecn}"
+        );
+        let c = b.counters();
+        assert_eq!((c.lost - before.lost) as usize, lost, "ECN {ecn}");
+        assert_eq!((c.marked - before.marked) as usize, 5 - lost, "ECN {ecn}");
+    }
 }

@@ -234,6 +234,19 @@ fn differences_are_said() {
 }
 
 #[test]
+fn ecn_marks_instead_of_losing() {
+    for command in [
+        "netem loss 1% ecn",
+        "netem loss gemodel 1% 10% ecn rate 1mbit",
+    ] {
+        let imported = import(command);
+        assert_eq!(imported.warnings, [""; 0], "{command}");
+        let profile = Profile::parse(&imported.toml, command).unwrap();
+        assert!(profile.up.loss.ecn, "{command}");
+    }
+}
+
+#[test]
 fn slots() {
     let slot = |min_ns, max_ns, packets, bytes| {
         Some(Slot {
@@ -265,7 +278,6 @@ fn slots() {
 fn what_is_not_imported_is_said() {
     for (command, what) in [
         ("netem slot distribution mine 5ms 1ms p 3", "`slot distribution mine 5ms 1ms p 3`"),
-        ("netem loss 1% ecn", "`ecn`"),
         ("netem rate 1mbit delay 9ms 1ms 25%", "the correlation of 25%"),
         ("tc qdisc add dev eth0 parent 1:3 netem delay 5ms", "class 1:3"),
         ("netem delay 50", "without a unit"),

@@ -55,7 +55,15 @@ fn every_model_and_its_defaults() {
     ];
     for (text, model) in cases {
         let stage = Stage::AfterQueue;
-        assert_eq!(loss(text), Loss { model, stage }, "{text}");
+        assert_eq!(
+            loss(text),
+            Loss {
+                model,
+                stage,
+                ecn: false
+            },
+            "{text}"
+        );
     }
     let early = loss("{ probability = \"1%\", stage = \"before-queue\" }");
     assert_eq!(early.stage, Stage::BeforeQueue);
@@ -333,5 +341,16 @@ pub fn losses() -> impl Strategy<Value = Loss> {
         }),
     ];
     let stage = prop::sample::select(vec![Stage::AfterQueue, Stage::BeforeQueue]);
-    (models, stage).prop_map(|(model, stage)| Loss { model, stage })
+    (models, stage, any::<bool>()).prop_map(|(model, stage, ecn)| {
+        let lossless = Loss {
+            model: model.clone(),
+            ..Loss::default()
+        }
+        .is_none();
+        Loss {
+            model,
+            stage,
+            ecn: ecn && !lossless,
+        }
+    })
 }
