@@ -229,16 +229,12 @@ impl Watch {
 
     /// Whether an episode of the wanted alarms was going on at a time: what comes on top of it takes no other alarm.
     pub fn going_on(&self, at_ns: u64, wanted: impl Fn(&Line) -> bool) -> bool {
-        let lines = self.since(0);
         let over = |alarm: &Line| {
-            let same = |line: &&Line| line.number("/episode") == alarm.number("/episode");
-            let mut clears = lines.iter().filter(|line| line.is("clear"));
-            clears
-                .find(same)
-                .is_some_and(|clear| clear.mono_ns() < at_ns)
+            let clear = self.clear(alarm, Duration::ZERO);
+            clear.is_some_and(|clear| clear.mono_ns() < at_ns)
         };
-        let mut alarms = lines.iter().filter(|line| line.is("alarm"));
-        alarms.any(|alarm| wanted(alarm) && alarm.mono_ns() < at_ns && !over(alarm))
+        let mut alarms = self.alarms_since(0).into_iter();
+        alarms.any(|alarm| wanted(&alarm) && alarm.mono_ns() < at_ns && !over(&alarm))
     }
 
     pub fn alarms_since(&self, mark: usize) -> Vec<Line> {
