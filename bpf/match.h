@@ -56,48 +56,72 @@ struct emud_search {
 	__u32 reserved;
 };
 
-/* The outer tag, beside the data or in them. */
-static __always_inline void emud_key_vlan(struct __sk_buff *skb,
-					  const struct emud_packet *p, struct emud_key *k)
+/* Where the IP header is: behind Ethernet and two tags at most, which the verifier
+ * needs to see. emud_parse() has pulled in what is read here. */
+static __always_inline struct emud_cursor emud_cursor_l3(const struct __sk_buff *skb,
+							 const struct emud_packet *p)
 {
-	__be16 tci = 0;
+	struct emud_cursor c = {
+		.data = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+		.off = p->l3_off & 31,
+	};
 
-	if (skb->vlan_present) {
-		k->vlan = skb->vlan_tci & EMUD_VLAN_ID;
-		k->has |= EMUD_HAS_VLAN;
-	} else if ((k->has & EMUD_HAS_MAC) &&
-		   p->l3_off >= ETH_HLEN + sizeof(struct emud_vlan) &&
-		   !bpf_skb_load_bytes(skb, ETH_HLEN, &tci, sizeof(tci))) {
-		k->vlan = bpf_ntohs(tci) & EMUD_VLAN_ID;
-		k->has |= EMUD_HAS_VLAN;
-	}
+	return c;
+}
+
+static __always_inline void emud_key_l2(struct __sk_buff *skb,
+					const struct emud_packet *p, struct emud_key *k)
+{
+	struct emud_cursor c = {
+		.data = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+	};
+	struct ethhdr *eth = emud_at(&c, sizeof(*eth));
+	struct emud_vlan *tag;
+
+	if (!eth)
+		return;
+	__builtin_memcpy(k->destination_mac, eth->h_dest, sizeof(k->destination_mac));
+	__builtin_memcpy(k->source_mac, eth->h_source, sizeof(k->source_mac));
+	k->has |= EMUD_HAS_MAC;
+	if (skb->vlan_present || p->l3_off < ETH_HLEN + sizeof(*tag))
+		return;
+	c.off = ETH_HLEN;
+	tag = emud_at(&c, sizeof(*tag));
+	if (!tag)
+		return;
+	k->vlan = bpf_ntohs(tag->tci) & EMUD_VLAN_ID;
+	k->has |= EMUD_HAS_VLAN;
 }
 
 static __always_inline void emud_key_ip(struct __sk_buff *skb,
 					const struct emud_packet *p, struct emud_key *k)
 {
-	__u32 addresses[2];
-	__u8 ds[2];
+	struct emud_cursor c = emud_cursor_l3(skb, p);
+	struct iphdr *ip = emud_at(&c, sizeof(*ip));
+	struct ipv6hdr *ip6;
 
-	if (bpf_skb_load_bytes(skb, p->l3_off, ds, sizeof(ds)))
+	if (!ip)
 		return;
 	k->has |= EMUD_HAS_IP;
 	k->protocol = p->l4_proto;
-	if (ds[0] >> 4 == 4) {
-		k->tos = ds[1];
-		if (bpf_skb_load_bytes(skb, p->l3_off + offsetof(struct iphdr, saddr),
-				       addresses, sizeof(addresses)))
-			return;
-		*(emud_half_word *)k->source = addresses[0];
-		*(emud_half_word *)k->destination = addresses[1];
+	if (ip->version == 4) {
+		k->tos = ip->tos;
+		*(emud_half_word *)k->source = ip->saddr;
+		*(emud_half_word *)k->destination = ip->daddr;
 		return;
 	}
+	ip6 = emud_at(&c, sizeof(*ip6));
+	if (!ip6)
+		return;
 	k->has |= EMUD_HAS_IP6;
-	k->tos = ds[0] << 4 | ds[1] >> 4;
-	bpf_skb_load_bytes(skb, p->l3_off + offsetof(struct ipv6hdr, saddr), k->source,
-			   2 * sizeof(k->source));
+	k->tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
+	__builtin_memcpy(k->source, &ip6->saddr, sizeof(k->source));
+	__builtin_memcpy(k->destination, &ip6->daddr, sizeof(k->destination));
 }
 
+/* Loaded: extension headers may be longer than what was pulled in. */
 static __always_inline void emud_key_l4(struct __sk_buff *skb,
 					const struct emud_packet *p, struct emud_key *k)
 {
@@ -128,7 +152,6 @@ __noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
 			   struct emud_key *k)
 {
 	const struct emud_link *l;
-	__u8 macs[12];
 
 	if (!p || !k)
 		return 0;
@@ -137,13 +160,12 @@ __noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
 		return 0;
 	__builtin_memset(k, 0, sizeof(*k));
 	k->mark = skb->mark;
-	if (!(l->flags & EMUD_F_L3) && !bpf_skb_load_bytes(skb, 0, macs, sizeof(macs))) {
-		__builtin_memcpy(k->destination_mac, macs, sizeof(k->destination_mac));
-		__builtin_memcpy(k->source_mac, macs + sizeof(k->destination_mac),
-				 sizeof(k->source_mac));
-		k->has |= EMUD_HAS_MAC;
+	if (!(l->flags & EMUD_F_L3))
+		emud_key_l2(skb, p, k);
+	if (skb->vlan_present) {
+		k->vlan = skb->vlan_tci & EMUD_VLAN_ID;
+		k->has |= EMUD_HAS_VLAN;
 	}
-	emud_key_vlan(skb, p, k);
 	if (!p->is_ip)
 		return 1;
 	emud_key_ip(skb, p, k);
@@ -287,57 +309,72 @@ static __always_inline void emud_to_link(struct emud_packet *p, __u32 number)
 }
 
 /* False: no rule is for this packet. */
-static __always_inline int emud_match_rules(struct emud_packet *p, struct emud_search *s)
+static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_packet *p)
 {
+	struct emud_search s = {.place = EMUD_NO_PLACE, .base = p->base};
 	__u64 *hits;
 	__u32 i;
 
-	s->place = EMUD_NO_PLACE;
-	s->base = p->base;
+	emud_key_of(skb, p, &s.key);
 	for (i = 0; i < EMUD_MASKS_MAX; i++)
-		if (!emud_search_mask(s, i))
+		if (!emud_search_mask(&s, i))
 			break;
-	if (s->place == EMUD_NO_PLACE)
+	if (s.place == EMUD_NO_PLACE)
 		return 0;
-	hits = EMUD_LOOKUP(emud_hits, s->place);
+	hits = EMUD_LOOKUP(emud_hits, s.place);
 	if (hits)
 		*hits += p->segments;
-	if (s->link == EMUD_LINK_NONE) {
+	if (s.link == EMUD_LINK_NONE) {
 		p->untouched = 1;
 		return 1;
 	}
-	emud_to_link(p, s->link);
-	if (s->per && emud_layout.instances)
-		emud_to_instance(p, s);
+	emud_to_link(p, s.link);
+	if (s.per && emud_layout.instances)
+		emud_to_instance(p, &s);
 	return 1;
 }
 
-static __always_inline void emud_pair_address(__u64 *to, const __u64 *from, int is_ip6)
+static __always_inline void emud_mapped(__u64 *to, __be32 address)
 {
-	if (is_ip6) {
-		to[0] = from[0];
-		to[1] = from[1];
-		return;
-	}
 	to[0] = 0;
 	((emud_half_word *)to)[2] = bpf_htonl(0xffff);
-	((emud_half_word *)to)[3] = *(const emud_half_word *)from;
+	((emud_half_word *)to)[3] = address;
+}
+
+static __always_inline int emud_pair_key(const struct __sk_buff *skb,
+					 const struct emud_packet *p,
+					 struct emud_pair_key *key)
+{
+	struct emud_cursor c = emud_cursor_l3(skb, p);
+	struct iphdr *ip = emud_at(&c, sizeof(*ip));
+	struct ipv6hdr *ip6;
+
+	if (!p->is_ip || !ip)
+		return 0;
+	if (ip->version == 4) {
+		emud_mapped(key->source, ip->saddr);
+		emud_mapped(key->destination, ip->daddr);
+		return 1;
+	}
+	ip6 = emud_at(&c, sizeof(*ip6));
+	if (!ip6)
+		return 0;
+	__builtin_memcpy(key->source, &ip6->saddr, sizeof(key->source));
+	__builtin_memcpy(key->destination, &ip6->daddr, sizeof(key->destination));
+	return 1;
 }
 
 /* The pair's own figures and state, on top of the link that pairs are based on. */
-static __always_inline void emud_match_pair(struct emud_packet *p,
-					    const struct emud_key *k, __u32 base)
+static __always_inline void emud_match_pair(const struct __sk_buff *skb,
+					    struct emud_packet *p, __u32 base)
 {
-	int is_ip6 = k->has & EMUD_HAS_IP6;
 	const struct emud_pair *pair;
 	const struct emud_overlay *half;
 	struct emud_pair_key key;
 	__u32 *number;
 
-	if (!(k->has & EMUD_HAS_IP))
+	if (!emud_pair_key(skb, p, &key))
 		return;
-	emud_pair_address(key.source, k->source, is_ip6);
-	emud_pair_address(key.destination, k->destination, is_ip6);
 	number = bpf_map_lookup_elem(&emud_pair_index, &key);
 	if (!number)
 		return;
@@ -356,7 +393,6 @@ static __always_inline void emud_match_pair(struct emud_packet *p,
 __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 {
 	const struct emud_link *own;
-	struct emud_search s = {};
 	__u32 flags, base;
 
 	if (!p)
@@ -366,11 +402,10 @@ __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 		return 0;
 	flags = own->flags;
 	base = own->matrix_link;
-	emud_key_of(skb, p, &s.key);
-	if ((flags & EMUD_F_RULES) && emud_match_rules(p, &s))
+	if ((flags & EMUD_F_RULES) && emud_match_rules(skb, p))
 		return 1;
 	if (flags & EMUD_F_MATRIX)
-		emud_match_pair(p, &s.key, base);
+		emud_match_pair(skb, p, base);
 	return 1;
 }
 
