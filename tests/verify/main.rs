@@ -6,6 +6,7 @@
 //! needs no other machine: it is judged against the profile it no longer has.
 #![allow(clippy::unwrap_used)]
 
+mod shipped;
 mod space;
 
 use serde_json::Value;
@@ -74,55 +75,73 @@ fn found_out(profile: &str, change: &str, tells: &[&str]) {
     space::assert_valid(&answer);
 }
 
+/// All at once: most of the time they wait, and none of them is judged to the millisecond.
 #[test]
-fn a_rate_halved_is_found() {
+fn what_was_changed_is_found() {
+    let (rate, loss) = ("down rate", "down loss");
+    let jitter = ["down delay_sd", "down delay_distribution"];
+    let changes: [(&str, &str, &[&str]); 8] = [
+        ("hsdpa", "down.rate=192kbit", &[rate]),
+        ("adsl24", "down.rate=12Mbit", &[rate]),
+        ("adsl24", "down.loss=1%", &[loss]),
+        ("hsdpa", "down.loss=1%", &[loss]),
+        ("tiainen-mobile", "down.loss=1.5%", &[loss]),
+        ("adsl24", "down.delay.sd=12.728ms", &jitter),
+        ("hsdpa", "down.delay.sd=138.592ms", &jitter),
+        ("tiainen-mobile", "down.delay.jitter=100ms", &jitter),
+    ];
     std::thread::scope(|scope| {
-        scope.spawn(|| found_out("hsdpa", "down.rate=192kbit", &["down rate"]));
-        scope.spawn(|| found_out("adsl24", "down.rate=12Mbit", &["down rate"]));
-    });
-}
-
-#[test]
-fn one_percent_of_loss_is_found() {
-    std::thread::scope(|scope| {
-        for (profile, loss) in SHIPPED.into_iter().zip(["1%", "1%", "1.5%"]) {
-            let change = format!("down.loss={loss}");
-            scope.spawn(move || found_out(profile, &change, &["down loss"]));
-        }
-    });
-}
-
-#[test]
-fn twice_the_jitter_is_found() {
-    let tells = ["down delay_sd", "down delay_distribution"];
-    std::thread::scope(|scope| {
-        let changes = ["sd=12.728ms", "sd=138.592ms", "jitter=100ms"];
-        for (profile, change) in SHIPPED.into_iter().zip(changes) {
-            let change = format!("down.delay.{change}");
-            scope.spawn(move || found_out(profile, &change, &tells));
+        for (profile, change, tells) in changes {
+            scope.spawn(move || found_out(profile, change, tells));
         }
     });
 }
 
 #[test]
 fn a_round_trip_by_echo_is_judged_as_one() {
-    let space = Space::new();
-    space.attach("tiainen-mobile");
-    let (code, answer) = space.verify(&["--peer", Space::B4]);
-    assert_eq!(code, 0, "{answer:#}");
-    assert_eq!(answer["method"], "round_trip");
-    let loss = answer["checks"].as_array().unwrap().iter();
-    let loss = loss.filter(|c| c["what"] == "loss").collect::<Vec<_>>();
-    assert_eq!(loss.len(), 1);
-    assert!((loss[0]["asked"].as_f64().unwrap() - 0.009_975).abs() < 1e-6);
-    space::assert_valid(&answer);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let space = Space::new();
+            space.attach("tiainen-mobile");
+            let (code, answer) = space.verify(&["--peer", Space::B4]);
+            assert_eq!(code, 0, "{answer:#}");
+            assert_eq!(answer["method"], "round_trip");
+            let loss = answer["checks"].as_array().unwrap().iter();
+            let loss = loss.filter(|c| c["what"] == "loss").collect::<Vec<_>>();
+            assert_eq!(loss.len(), 1);
+            assert!((loss[0]["asked"].as_f64().unwrap() - 0.009_975).abs() < 1e-6);
+            space::assert_valid(&answer);
+        });
+        scope.spawn(|| {
+            let space = Space::new();
+            space.attach("tiainen-mobile");
+            space.emud(&["set", "va", "loss=2%"]);
+            let asked = ["--peer", Space::B4, "--against", "tiainen-mobile"];
+            let (code, answer) = space.verify(&asked);
+            assert_eq!(code, 1);
+            assert_eq!(
+                with_verdict(&answer, "disagrees"),
+                ["both loss"],
+                "{answer:#}"
+            );
+        });
+    });
+}
 
-    space.emud(&["set", "va", "loss=2%"]);
-    let (code, answer) = space.verify(&["--peer", Space::B4, "--against", "tiainen-mobile"]);
-    assert_eq!(code, 1);
+/// A train of super-packets: one by one they cannot be handed over so fast.
+#[test]
+fn ten_gigabits_a_second_are_measured() {
+    let space = Space::new();
+    space.attach("datacentre");
+    let netns = ["--peer-netns", &space.b, "--duration", "6s"];
+    let (code, answer) = space.verify(&netns);
+    assert_eq!(code, 0, "{answer:#}");
+    space.emud(&["set", "va", "down.rate=5Gbit"]);
+    let (code, answer) = space.verify(&[&netns[..], &["--against", "datacentre"]].concat());
+    assert_eq!(code, 1, "{answer:#}");
     assert_eq!(
         with_verdict(&answer, "disagrees"),
-        ["both loss"],
+        ["down rate"],
         "{answer:#}"
     );
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Every profile that is shipped: agrees, and is found out when it is changed.
+
+use emud::profile::shipped::SHIPPED;
+use emud::profile::{Link, Rate};
+
+use super::space::Space;
+use super::with_verdict;
+
+/// A change of `down`, and the checks that may tell.
+type Change = (String, &'static [&'static str]);
+
+/// Half the rate, 1 % more loss, twice the jitter; what the link has of them.
+fn changes(down: &Link) -> Vec<Change> {
+    let rate = down.rate.map(|rate| -> Change {
+        let half = Rate(rate / 2);
+        (format!("down.rate={half}"), &["down rate"])
+    });
+    let percent = 100.0 * down.loss.share().unwrap() + 1.0;
+    let loss: Change = (format!("down.loss={percent}%"), &["down loss"]);
+    let jitter = down.delay.jitter.as_ref().map(|jitter| -> Change {
+        let sd_us = 2.0 * jitter.sd_ns / 1e3;
+        let tells = &["down delay_sd", "down delay_distribution"];
+        (format!("down.delay.sd={sd_us:.0}us"), tells)
+    });
+    [rate, Some(loss), jitter].into_iter().flatten().collect()
+}
+
+/// `None`: as it should be.
+fn agrees(profile: &str) -> Option<String> {
+    let space = Space::new();
+    space.attach(profile);
+    let (code, answer) = space.verify(&["--peer-netns", &space.b]);
+    (code != 0).then(|| format!("{profile}: exit {code}, {:?}", answer["checks"]))
+}
+
+fn is_found((change, tells): Change, profile: &str) -> Option<String> {
+    let space = Space::new();
+    space.attach(profile);
+    let set = space.try_emud(&["set", "va", &change]);
+    if !set.status.success() {
+        let why = String::from_utf8_lossy(&set.stderr);
+        println!(
+            "{profile} {change} is refused: {}",
+            why.lines().next().unwrap_or_default()
+        );
+        return None;
+    }
+    let (_, answer) = space.verify(&["--peer-netns", &space.b, "--against", profile]);
+    let wrong = with_verdict(&answer, "disagrees");
+    println!("{profile} {change}: {wrong:?}");
+    let found = wrong.iter().any(|what| tells.contains(&what.as_str()));
+    (!found).then(|| format!("{profile} {change}: {answer:#}"))
+}
+
+#[test]
+#[ignore = "half an hour"]
+fn every_shipped_profile() {
+    let mut wrong = Vec::new();
+    for shipped in SHIPPED {
+        let profile = shipped.parse().unwrap();
+        println!("{}", shipped.name);
+        // Alone: what is fast takes the whole machine.
+        wrong.extend(agrees(shipped.name));
+        wrong.extend(std::thread::scope(|scope| {
+            let changed: Vec<_> = changes(&profile.down)
+                .into_iter()
+                .map(|change| scope.spawn(|| is_found(change, shipped.name)))
+                .collect();
+            let ended = changed.into_iter().filter_map(|t| t.join().unwrap());
+            ended.collect::<Vec<_>>()
+        }));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
