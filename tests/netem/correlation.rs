@@ -28,6 +28,7 @@ const DELAY: Example = Example {
         reorder: 0.0,
         reorder_correlation: 0.0,
         gap: 0,
+        slot_ms: 0.0,
     },
     differs: &[What::DelaySd, What::Overtaken],
     reason: "netem's filter, (1 - r) new + r old, narrows the distribution by sqrt((1 - r) / (1 + r))",

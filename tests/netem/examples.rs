@@ -29,6 +29,7 @@ const NONE: Link = Link {
     reorder: 0.0,
     reorder_correlation: 0.0,
     gap: 0,
+    slot_ms: 0.0,
 };
 
 const SQUEEZED: &str = "netem's correlation squeezes its numbers towards one half";
@@ -71,6 +72,12 @@ pub const EXAMPLES: &[Example] = &[
     Example { command: "netem corrupt 20%",
         link: Link { corrupt: 0.2, ..NONE },
         differs: &[What::Lost], reason: "netem may hit the source's hardware address, which nobody checks" },
+    // Marks what can be marked, which the probes cannot.
+    Example { command: "netem loss 1% ecn",
+        link: Link { loss: Loss::Random { p: 0.01, correlation: 0.0 }, ..NONE }, differs: &[], reason: "" },
+    Example { command: "netem slot 5ms",
+        link: Link { slot_ms: 5.0, ..NONE },
+        differs: &[What::DelayMean, What::DelaySd], reason: "netem's slot begins when a packet waits for it, emud's when the last one ends" },
 ];
 
 /// What the page says beside, which no sample can be compared of.
@@ -81,7 +88,6 @@ pub const PARSED: &[&str] = &[
     "netem rate 100kbit -14",
     "netem rate 100kbit 0 48 5",
     "netem slot 800us",
-    "netem loss 1% ecn",
 ];
 
 /// Packets for the theory, many more than measured.

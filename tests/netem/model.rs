@@ -26,6 +26,8 @@ pub struct Link {
     pub reorder_correlation: f64,
     /// 0: 1.
     pub gap: u32,
+    /// From one slot to the next; 0: no slots.
+    pub slot_ms: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -283,7 +285,26 @@ pub fn simulate(link: &Link, who: Who, count: u32, interval_ms: f64) -> Arrivals
         }
     }
     came.sort_by_key(|arrival| arrival.arrived_ns);
+    if link.slot_ms > 0.0 {
+        into_slots(&mut came, who, (link.slot_ms * 1e6) as u64);
+    }
     Arrivals(came)
+}
+
+/// emud's slots follow one another; netem's next one begins when there is a packet for it
+/// (get_slot_next() in netem_dequeue()).
+fn into_slots(came: &mut [Arrival], who: Who, slot_ns: u64) {
+    let mut next_ns = 0;
+    for arrival in came {
+        let ready_ns = arrival.arrived_ns;
+        if next_ns < ready_ns {
+            next_ns = match who {
+                Who::Netem => ready_ns + slot_ns,
+                Who::Emud => ready_ns.next_multiple_of(slot_ns),
+            };
+        }
+        arrival.arrived_ns = next_ns;
+    }
 }
 
 /// The theory is right where there is a formula for it.
