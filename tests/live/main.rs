@@ -26,6 +26,7 @@ mod probe;
 mod rate;
 mod restore;
 mod stats;
+mod time;
 mod timing;
 
 use std::process::ExitCode;
@@ -75,6 +76,8 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("restore::device_deleted", restore::device_deleted),
     ("restore::namespace_deleted", restore::namespace_deleted),
     ("restore::foreground", restore::foreground),
+    ("time::opportunities", time::opportunities),
+    ("time::phases", time::phases),
     ("timing::departure_error", timing::departure_error),
     (
         "timing::in_order_at_every_rate",
