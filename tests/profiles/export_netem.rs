@@ -4,7 +4,7 @@
 use emud::export::{Direction, ExportError, Exported, netem, netem_from_toml};
 use emud::profile::shipped;
 
-use crate::import_netem::{EXAMPLES, has_new_keys, import};
+use crate::import_netem::{EXAMPLES, import, names_a_file};
 use crate::parse;
 
 fn export(link: &str) -> Result<String, ExportError> {
@@ -127,7 +127,7 @@ fn import_and_export_are_inverse() {
     let mut same = 0;
     for (command, keys) in EXAMPLES {
         let imported = import(command).toml;
-        if !has_new_keys(keys) {
+        if !names_a_file(keys) {
             // As a profile is read and printed, not only as it was written.
             let command = |result: Result<Exported, ExportError>| result.ok().map(|e| e.command);
             let canonical = netem(&parse(&imported), Direction::Up, Some("eth0"));
