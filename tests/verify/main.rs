@@ -128,24 +128,6 @@ fn a_round_trip_by_echo_is_judged_as_one() {
     });
 }
 
-/// A train of super-packets: one by one they cannot be handed over so fast.
-#[test]
-fn ten_gigabits_a_second_are_measured() {
-    let space = Space::new();
-    space.attach("datacentre");
-    let netns = ["--peer-netns", &space.b, "--duration", "6s"];
-    let (code, answer) = space.verify(&netns);
-    assert_eq!(code, 0, "{answer:#}");
-    space.emud(&["set", "va", "down.rate=5Gbit"]);
-    let (code, answer) = space.verify(&[&netns[..], &["--against", "datacentre"]].concat());
-    assert_eq!(code, 1, "{answer:#}");
-    assert_eq!(
-        with_verdict(&answer, "disagrees"),
-        ["down rate"],
-        "{answer:#}"
-    );
-}
-
 #[test]
 fn what_cannot_be_measured_is_not_passed() {
     let space = Space::new();
