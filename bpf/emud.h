@@ -257,10 +257,11 @@ struct emud_tdma {
 	__u64 min_ns; /* from one slot to the next, at least */
 	__u64 span_ns; /* how many ns there are to choose from; 0: no slots */
 	__u64 id; /* another one: begins anew */
+	__u64 wait_ns; /* longest wait for a slot; ~0: any */
 	__u32 packets; /* of a slot; 0: any */
 	__u32 bytes;
 };
-_Static_assert(sizeof(struct emud_tdma) == 32, "shared with Rust");
+_Static_assert(sizeof(struct emud_tdma) == 40, "shared with Rust");
 
 /* One direction of the link, as the classifier runs it. */
 struct emud_link {
@@ -308,7 +309,7 @@ struct emud_link {
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 512, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 520, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {

@@ -67,7 +67,8 @@ static __always_inline int emud_draws(const struct emud_packet *p,
 
 /* Why a packet is none of the link's. */
 static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
-						   const struct emud_link *l, __u64 now)
+						   const struct emud_link *l, __u64 now,
+						   __u32 down)
 {
 	if (l->release == EMUD_RELEASE_NONE)
 		return EMUD_PASS_INACTIVE;
@@ -75,7 +76,7 @@ static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
 		return EMUD_PASS_RULE;
 	if (p->is_neighbour && !(l->flags & EMUD_F_NEIGHBOURS))
 		return EMUD_PASS_NEIGHBOUR;
-	if (l->flags & EMUD_F_DOWN)
+	if (down)
 		return EMUD_PASS_REASONS;
 	if (emud_ip_only(l) && !p->is_ip)
 		return EMUD_PASS_NOT_IP;
@@ -114,11 +115,17 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
 }
 
-static __always_inline void emud_slot_in(struct emud_packet *p)
+/* False: no room in the slots for which it may wait. */
+static __always_inline int emud_slot_in(struct emud_packet *p)
 {
-	if (p->copied)
-		p->copy_departure = emud_slotted(p, p->copy_departure);
 	p->departure = emud_slotted(p, p->departure);
+	if (!p->departure)
+		return 0;
+	if (p->copied) {
+		p->copy_departure = emud_slotted(p, p->copy_departure);
+		p->copied = p->copy_departure != 0;
+	}
+	return 1;
 }
 
 static __always_inline int emud_wire_loses(struct __sk_buff *skb, struct emud_packet *p,
@@ -165,8 +172,8 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	emud_delay(p, l, count);
 	if (unlikely(p->copied))
 		emud_delay_copy(p);
-	if (unlikely(l->tdma.span_ns))
-		emud_slot_in(p);
+	if (unlikely(l->tdma.span_ns) && !emud_slot_in(p))
+		return emud_gone(p, &count->queue_dropped);
 	verdict = emud_release(skb, p, l, count);
 	if (!p->passed)
 		emud_count_delay(p, count);
@@ -179,6 +186,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	struct emud_counters *count;
 	const struct emud_link *l;
 	enum emud_pass why;
+	__u32 down;
 
 	l = emud_link(p);
 	if (!l)
@@ -196,6 +204,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	if (p->segments > 1)
 		count->super_packets++;
 	p->arrival = emud_arrival(skb, now);
+	down = l->flags & EMUD_F_DOWN;
 	if (unlikely(l->timeline.count)) {
 		p->timeline = p->slot;
 		p->timed = l->timeline.kind;
@@ -203,11 +212,13 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 		l = emud_link(p);
 		if (!l)
 			return TC_ACT_UNSPEC;
+		/* A link that is down is so in all its phases. */
+		down |= l->flags & EMUD_F_DOWN;
 	}
-	why = emud_foreign(p, l, now);
+	why = emud_foreign(p, l, now, down);
 	if (unlikely(why != EMUD_PASS_REASONS))
 		return emud_passed(p, l, count, why);
-	if (unlikely(l->flags & EMUD_F_DOWN))
+	if (unlikely(down))
 		return emud_gone(p, &count->down);
 	return emud_emulate(skb, p, l, count);
 }

@@ -5,7 +5,8 @@
  * Slots follow one another at distances that are uniform between two bounds and
  * come from the seed and the slot's number. A packet leaves at the beginning of
  * the first slot, not before its time and not before the last one used, that has
- * room for it. One that is larger than a slot has one for itself.
+ * room for it. One that is larger than a slot has one for itself. One that would
+ * wait for longer than the queue allows is dropped.
  *
  * After a pause the slots in between are counted one by one up to EMUD_TDMA_STEPS
  * of them; those of a longer pause are passed over at their mean distance, so that
@@ -67,11 +68,27 @@ static __always_inline int emud_slot_is_full(const struct emud_packet *p,
 	       (l->tdma.bytes && s->tdma_bytes + p->wire_len > l->tdma.bytes);
 }
 
-/* When it leaves instead of then. */
+/* Other slots from now on: the first of them that is used is not before the last
+ * one that was. Returns that one. */
+static __always_inline __u64 emud_slots_anew(const struct emud_link *l,
+					     struct emud_state *s)
+{
+	__u64 last = s->tdma_id ? s->tdma_at : 0;
+
+	s->tdma_id = l->tdma.id;
+	s->tdma_number = 0;
+	s->tdma_at = l->epoch_ns;
+	s->tdma_packets = 0;
+	s->tdma_bytes = 0;
+	return last;
+}
+
+/* When it leaves instead of then; 0: never, its slot is too far away. */
 __noinline __u64 emud_slotted(struct emud_packet *p, __u64 departure)
 {
 	const struct emud_link *l;
 	struct emud_state *s;
+	__u64 last = 0, at = 0;
 
 	if (!p)
 		return departure;
@@ -80,21 +97,18 @@ __noinline __u64 emud_slotted(struct emud_packet *p, __u64 departure)
 	if (!l || !s)
 		return departure;
 	bpf_spin_lock(&s->lock);
-	if (s->tdma_id != l->tdma.id) {
-		s->tdma_id = l->tdma.id;
-		s->tdma_number = 0;
-		s->tdma_at = l->epoch_ns;
-		s->tdma_packets = 0;
-		s->tdma_bytes = 0;
-	}
-	emud_slots_until(l, s, departure);
+	if (s->tdma_id != l->tdma.id)
+		last = emud_slots_anew(l, s);
+	emud_slots_until(l, s, departure > last ? departure : last);
 	if (emud_slot_is_full(p, l, s))
 		emud_next_slot(l, s);
-	s->tdma_packets += p->segments;
-	s->tdma_bytes += p->wire_len;
-	departure = s->tdma_at;
+	if (s->tdma_at <= departure || s->tdma_at - departure <= l->tdma.wait_ns) {
+		s->tdma_packets += p->segments;
+		s->tdma_bytes += p->wire_len;
+		at = s->tdma_at;
+	}
 	bpf_spin_unlock(&s->lock);
-	return departure;
+	return at;
 }
 
 #endif

@@ -205,7 +205,8 @@ __noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
 		p->over.jitter = row->jitter;
 	if (row->set & EMUD_SET_LOSS)
 		p->over.loss = row->loss;
-	p->over.set |= row->set;
+	/* Not what the row of its arrival had besides: the end of a ramp. */
+	p->over.set = row->set;
 	if (row->number != EMUD_SAME_LINK)
 		p->slot = emud_slot(p, row->number);
 	return 1;

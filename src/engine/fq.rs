@@ -67,7 +67,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
 
 /// How many packets of a link may wait, and for how long, s.
 fn holds(link: &Compiled) -> (f64, f64) {
-    let delay_s = longest_delay_ns(link) as f64 / 1e9;
+    let delay_s = longest_delay_ns(link) as f64 / 1e9 + slots_s(&link.link);
     if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
         let packets_per_s = rows.max_rate as f64 / 8.0 / FRAME_MIN;
         let longest_s = delay_s + rows.longest_wait_ns as f64 / 1e9;
@@ -79,6 +79,19 @@ fn holds(link: &Compiled) -> (f64, f64) {
     };
     let longest_s = delay_s + queue_s;
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
+}
+
+/// The longest wait for a slot: for one with room, and that one's beginning.
+fn slots_s(link: &abi::emud_link) -> f64 {
+    if link.tdma.span_ns == 0 {
+        return 0.0;
+    }
+    let furthest_ns = (link.tdma.min_ns + link.tdma.span_ns) as f64;
+    let full_s = match link.tdma.wait_ns {
+        u64::MAX => 0.0,
+        wait_ns => wait_ns as f64 / 1e9,
+    };
+    full_s + furthest_ns / 1e9
 }
 
 /// The same of pairs of addresses, each with a queue of its own on the base link.

@@ -10,6 +10,7 @@ use aya::sys::SyscallError;
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
+const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
 
 /// The part of union bpf_attr that these calls take.
 #[repr(C)]
@@ -62,6 +63,25 @@ pub(super) fn insert_all<K: aya::Pod, T: aya::Pod>(
     // and T (the callers' maps are typed); the kernel only reads them, and they and `attr`
     // outlive the call.
     unsafe { call(BPF_MAP_UPDATE_BATCH, "bpf_map_update_batch", &mut attr) }
+}
+
+/// Deletes keys, all of which are there.
+///
+/// # Errors
+/// The kernel refuses; those before the one it refuses are gone.
+pub(super) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result<(), MapError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut attr = BatchAttr {
+        keys: keys.as_ptr().addr() as u64,
+        count: keys.len() as u32,
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        ..BatchAttr::default()
+    };
+    // SAFETY: there are `count` keys of the map's length (the callers' maps are typed); the
+    // kernel only reads them, and they and `attr` outlive the call.
+    unsafe { call(BPF_MAP_DELETE_BATCH, "bpf_map_delete_batch", &mut attr) }
 }
 
 /// Reads `count` values of an array from its start.

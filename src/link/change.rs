@@ -4,14 +4,14 @@
 use crate::abi;
 use crate::engine::fq;
 use crate::link::attach::{compile_direction, compile_rules};
-use crate::link::attachment;
+use crate::link::attachment::{self, Attachment};
 use crate::link::compile::{Compiled, Place};
-use crate::link::datapath::Maps;
+use crate::link::datapath::{Maps, Prepared};
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
 use crate::link::{DIRECTIONS, LinkError, direction_name, now_ns, segments, timeline};
 use crate::netlink::{self, Link, Netlink};
-use crate::profile::{Pair, Profile};
+use crate::profile::{self, Pair, Profile};
 
 /// The time of all traces and phases begins again now.
 const RESTART: &str = "trace.restart";
@@ -60,24 +60,67 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
             });
         }
     }
+    only_phases_change(&link, &before, &after)?;
     let both = compile_there(&there.maps, &after, &there.saved)?;
-    if there.saved.engine == Engine::Fq {
-        let pairs = there.maps.pairs_in_force()?;
-        resize_fq(&mut nl, &link, &there.saved, &both, &pairs)?;
-    }
-    if segments::plan(&mut nl, &link, &after, &mut there.saved)? {
-        // What detach has to undo is on record before it is done.
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
-        segments::cap(&mut nl, &link, &mut there.saved)?;
-    }
     let rules = compile_rules(&after)?;
-    there.maps.apply_with([&both[0], &both[1]], &rules)?;
+    let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
+    // Whatever may lack room fails before anything is in force.
+    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
+    // What detach has to undo is on record before it is done.
+    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    let done = put_in_force(&mut nl, &link, &mut there, &both, prepared, caps);
+    if done.is_err() {
+        there.saved.profile = text;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        return done;
+    }
     if before.rules != after.rules {
         there.maps.clear_hits()?;
     }
-    there.saved.profile = timeline::kept(&after).to_toml();
-    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     Ok(())
+}
+
+/// Room first, then the links themselves.
+fn put_in_force(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+    both: &[Vec<Compiled>; 2],
+    prepared: Prepared,
+    caps: bool,
+) -> Result<(), LinkError> {
+    if there.saved.engine == Engine::Fq {
+        let pairs = there.maps.pairs_in_force()?;
+        resize_fq(nl, link, &there.saved, both, &pairs)?;
+    }
+    if caps {
+        segments::cap(nl, link, &mut there.saved)?;
+        // What could not be capped is said in its notes.
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
+    there.maps.enforce(prepared)?;
+    Ok(())
+}
+
+/// Phases are links of their own: what is set of the profile's own link, but for `state`, would be
+/// in force nowhere.
+fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<(), LinkError> {
+    if after.phases.list.is_empty() {
+        return Ok(());
+    }
+    let same = |before: &profile::Link, after: &profile::Link| {
+        let state = profile::Link {
+            state: after.state,
+            ..before.clone()
+        };
+        state == *after
+    };
+    let named = before.links == after.links || !after.rules.is_empty();
+    if named && same(&before.up, &after.up) && same(&before.down, &after.down) {
+        return Ok(());
+    }
+    Err(LinkError::Phased(link.name.clone()))
 }
 
 /// Both directions of a profile, where the one in force is.

@@ -106,7 +106,7 @@ pub fn compile(
         reorder(&mut out, reordering);
     }
     if let Some(slot) = &link.slot {
-        out.tdma = tdma(slot);
+        out.tdma = tdma(slot, &link.queue);
     }
     let timeline = timeline::compile(&mut out, link, epoch_ns);
     Ok(Compiled {
@@ -162,7 +162,7 @@ fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64
     out.flags |= abi::EMUD_F_CORRELATED;
 }
 
-fn tdma(slot: &profile::Slot) -> abi::emud_tdma {
+fn tdma(slot: &profile::Slot, queue: &profile::Queue) -> abi::emud_tdma {
     let (packets, bytes) = (slot.packets.unwrap_or(0), slot.bytes.unwrap_or(0));
     let figures = [
         slot.min_ns,
@@ -173,6 +173,7 @@ fn tdma(slot: &profile::Slot) -> abi::emud_tdma {
         min_ns: slot.min_ns,
         span_ns: slot.max_ns - slot.min_ns + 1,
         id: figures.iter().fold(1, |id, figure| mix(id ^ figure)) | 1,
+        wait_ns: queueing::slot_wait_ns(slot, queue),
         packets,
         bytes,
     }

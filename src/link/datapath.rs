@@ -43,7 +43,10 @@ pub enum DatapathError {
     NoProgram(u32),
     #[error("cannot look through the loaded BPF programs: {0}")]
     Search(ProgramError),
-    #[error("the profile and what is to be restored take {0} bytes, the kernel keeps {max}", max = abi::EMUD_RESTORE_LEN - 4)]
+    #[error(
+        "the profile, with the patterns and samples it names, and what is to be restored take {0} bytes, the kernel keeps {max}: use fewer or shorter ones",
+        max = abi::EMUD_RESTORE_LEN - 4
+    )]
     TooLong(usize),
     #[error(
         "there is no room for {rows} rows of a trace: this link was attached with room for {room}, those in force included; detach, then attach with the new trace"
@@ -52,6 +55,11 @@ pub enum DatapathError {
     #[error("the kernel does not have the rows of that trace any more: give its file again")]
     RowsGone,
 }
+
+/// A generation that is written and not yet in force.
+#[must_use]
+#[derive(Debug)]
+pub struct Prepared(u32);
 
 /// A program of bpf/link.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -328,6 +336,19 @@ impl Maps {
         both: [&[Compiled]; 2],
         rules: &rules::Compiled,
     ) -> Result<(), DatapathError> {
+        let prepared = self.prepare(both, rules)?;
+        self.enforce(prepared)
+    }
+
+    /// Writes the generation that is not in force.
+    ///
+    /// # Errors
+    /// A map cannot be written or has no room.
+    pub fn prepare(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rules::Compiled,
+    ) -> Result<Prepared, DatapathError> {
         let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         let in_force = self.timelines()?;
         let all = both.into_iter().flatten();
@@ -351,6 +372,14 @@ impl Maps {
             }
         }
         self.write_rules(next, rules)?;
+        Ok(Prepared(next))
+    }
+
+    /// Puts in force what was prepared, and waits until no packet still runs on what was before.
+    ///
+    /// # Errors
+    /// A map cannot be written.
+    pub fn enforce(&mut self, Prepared(next): Prepared) -> Result<(), DatapathError> {
         self.turn(next)?;
         self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
     }
@@ -470,6 +499,16 @@ impl Maps {
         self.saved.read()
     }
 
+    /// Makes the queue of a pair one that no packet has met, where none can meet it now. The
+    /// pairs' are the last ones.
+    pub(super) fn clear_state_of_pair(&mut self, number: u32) -> Result<(), DatapathError> {
+        let first = self.states.len() - self.pairs.capacity();
+        let anew = abi::emud_state::default();
+        self.states
+            .set(first + number, anew, 0)
+            .map_err(at("emud_states"))
+    }
+
     /// Leaves bytes for detach.
     ///
     /// # Errors
@@ -552,7 +591,7 @@ const fn slot(direction: u32, generation: u32) -> u32 {
 
 /// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an
 /// RCU read section.
-fn grace_period() {
+pub(super) fn grace_period() {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: takes integers only and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
@@ -566,8 +605,8 @@ impl DatapathError {
             Self::Load(_) | Self::Program { .. } | Self::Search(_) if !root => 77,
             Self::Load(_) | Self::Program { .. } => 69,
             Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
-            Self::Missing(_) | Self::Abi { .. } | Self::TooLong(_) => 70,
-            Self::NoRoomForRows { .. } | Self::RowsGone => 65,
+            Self::Missing(_) | Self::Abi { .. } => 70,
+            Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }
 }

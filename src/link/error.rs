@@ -92,6 +92,10 @@ pub enum LinkError {
     NoInterface,
     #[error("{0} has neither a trace nor phases, so there is nothing to restart")]
     NoTime(String),
+    #[error(
+        "the phases of {0} are links of their own, which nothing but attach changes: of the profile's own link, and of named ones without rules, `emud set` changes only `state`; attach the changed profile with --replace"
+    )]
+    Phased(String),
     #[error("signals: {0}")]
     Signal(std::io::Error),
     #[error(
@@ -123,7 +127,8 @@ impl LinkError {
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
-            Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::NoTime(_) => 64,
+            Self::NotEmulated { .. } | Self::WhichInterface(_) => 64,
+            Self::NoTime(_) | Self::Phased(_) => 64,
             Self::NotRoot => 77,
         }
     }

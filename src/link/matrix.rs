@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Pairs of addresses with figures of their own: written all at once, read back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
@@ -11,7 +11,7 @@ use crate::abi;
 use crate::link::batch;
 use crate::link::change::{compile_there, resize_fq};
 use crate::link::compile::{ns_per_byte, probability};
-use crate::link::datapath::{DatapathError, Maps, at};
+use crate::link::datapath::{DatapathError, Maps, at, grace_period};
 use crate::link::saved::Engine;
 use crate::link::{LinkError, attachment};
 use crate::netlink::{self, Netlink};
@@ -122,6 +122,10 @@ impl Pairs {
             capacity,
         })
     }
+
+    pub(super) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
 }
 
 /// Whether keys and values are as long as those that are read and written.
@@ -165,55 +169,58 @@ impl Maps {
         let control = self.control()?;
         let (now, next) = halves(control);
         let mut all = self.read_pairs()?;
-        let capacity = all.len();
-        let mut known: HashMap<Key, usize> = (0..)
-            .zip(&all)
-            .take_while(|(_, pair)| in_use(pair))
-            .map(|(number, pair)| (key_of(&pair.key), number))
-            .collect();
-        let before = known.len();
-        for pair in all.iter_mut().take(before) {
+        let mut numbers = Numbers::new(&all, now, pairs);
+        let room = numbers.room();
+        for pair in all.iter_mut().take(numbers.before) {
             pair.half[next] = match replace {
                 true => abi::emud_overlay::default(),
                 false => pair.half[now],
             };
         }
         for pair in pairs {
-            let free = known.len();
             let key = key(pair);
-            let number = *known.entry(key_of(&key)).or_insert(free);
-            let Some(slot) = all.get_mut(number) else {
-                continue;
-            };
-            slot.key = key;
-            slot.half[next] = overlay(pair);
+            if let Some(number) = numbers.of(key) {
+                all[number].key = key;
+                all[number].half[next] = overlay(pair);
+            }
         }
-        let new = known.len() - before;
-        if known.len() > capacity {
+        let new = numbers.new.len();
+        if numbers.lacking > 0 {
             return Ok(Err(Full {
-                new,
-                room: capacity - before,
-                capacity: capacity as u32,
+                new: new + numbers.lacking,
+                room,
+                capacity: all.len() as u32,
             }));
         }
-        let used = known.len();
-        self.write_pairs(&all[..used], before)?;
+        self.write_pairs(&all, &numbers)?;
         self.turn_to(control.generation ^ abi::EMUD_PAIRS_GENERATION)?;
         Ok(Ok(Applied {
             pairs: pairs.len(),
             new,
-            capacity: capacity as u32,
+            capacity: all.len() as u32,
         }))
     }
 
     /// Values first: a number that a packet finds must have one.
-    fn write_pairs(&mut self, all: &[abi::emud_pair], before: usize) -> Result<(), DatapathError> {
+    fn write_pairs(
+        &mut self,
+        all: &[abi::emud_pair],
+        numbers: &Numbers,
+    ) -> Result<(), DatapathError> {
+        if !numbers.gone.is_empty() {
+            let map = self.pairs.numbers.fd().as_fd();
+            batch::delete_all(map, &numbers.gone).map_err(at("emud_pair_index"))?;
+            // No packet still has one of those numbers.
+            grace_period();
+            for (_, number) in numbers.new.iter().rev().take(numbers.gone.len()) {
+                self.clear_state_of_pair(*number)?;
+            }
+        }
         let map = self.pairs.values.fd().as_fd();
-        batch::write_all(map, 0, all).map_err(at("emud_pairs"))?;
-        let keys: Vec<_> = all.iter().skip(before).map(|pair| pair.key).collect();
-        let numbers: Vec<u32> = (before as u32..all.len() as u32).collect();
+        batch::write_all(map, 0, &all[..numbers.used]).map_err(at("emud_pairs"))?;
+        let (keys, new): (Vec<_>, Vec<_>) = numbers.new.iter().copied().unzip();
         let map = self.pairs.numbers.fd().as_fd();
-        batch::insert_all(map, &keys, &numbers).map_err(at("emud_pair_index"))
+        batch::insert_all(map, &keys, &new).map_err(at("emud_pair_index"))
     }
 
     fn read_pairs(&self) -> Result<Vec<abi::emud_pair>, DatapathError> {
@@ -249,6 +256,73 @@ fn halves(control: abi::emud_control) -> (usize, usize) {
 }
 
 type Key = ([u64; 2], [u64; 2]);
+
+/// Which numbers pairs have, and which are to be had.
+struct Numbers {
+    known: HashMap<Key, usize>,
+    /// So many had one.
+    before: usize,
+    /// Numbers from 0 on that have a pair now.
+    used: usize,
+    capacity: usize,
+    /// Those of pairs that have gone back to the base link: for others, when no fresh one is left.
+    idle: Vec<(usize, abi::emud_pair_key)>,
+    new: Vec<(abi::emud_pair_key, u32)>,
+    /// Who had those of `new` that are not fresh.
+    gone: Vec<abi::emud_pair_key>,
+    /// Pairs without one.
+    lacking: usize,
+}
+
+impl Numbers {
+    fn new(all: &[abi::emud_pair], now: usize, pairs: &[Pair]) -> Self {
+        let there = || (0..).zip(all).take_while(|(_, pair)| in_use(pair));
+        let known: HashMap<Key, usize> = there()
+            .map(|(number, pair)| (key_of(&pair.key), number))
+            .collect();
+        let given: HashSet<Key> = pairs.iter().map(|pair| key_of(&key(pair))).collect();
+        let idle = there()
+            .filter(|(_, pair)| pair.half[now].set & abi::EMUD_SET_PAIR == 0)
+            .filter(|(_, pair)| !given.contains(&key_of(&pair.key)))
+            .map(|(number, pair)| (number, pair.key))
+            .collect();
+        Self {
+            before: known.len(),
+            used: known.len(),
+            known,
+            capacity: all.len(),
+            idle,
+            new: Vec::new(),
+            gone: Vec::new(),
+            lacking: 0,
+        }
+    }
+
+    /// For so many new pairs there is one.
+    fn room(&self) -> usize {
+        self.capacity - self.used + self.idle.len()
+    }
+
+    /// The number of a pair, a new one if it has none yet.
+    fn of(&mut self, key: abi::emud_pair_key) -> Option<usize> {
+        if let Some(number) = self.known.get(&key_of(&key)) {
+            return Some(*number);
+        }
+        let number = if self.used < self.capacity {
+            self.used += 1;
+            self.used - 1
+        } else if let Some((number, gone)) = self.idle.pop() {
+            self.gone.push(gone);
+            number
+        } else {
+            self.lacking += 1;
+            return None;
+        };
+        self.known.insert(key_of(&key), number);
+        self.new.push((key, number as u32));
+        Some(number)
+    }
+}
 
 fn key_of(key: &abi::emud_pair_key) -> Key {
     (key.source, key.destination)

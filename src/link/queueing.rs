@@ -39,6 +39,31 @@ pub(super) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
     out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
 
+/// How long a packet may wait for its slot: until as many slots are full as the queue has packets
+/// or bytes for. Packets are taken for full ones where slots count the other.
+pub(super) fn slot_wait_ns(slot: &profile::Slot, queue: &profile::Queue) -> u64 {
+    if slot.packets.is_none() && slot.bytes.is_none() {
+        return u64::MAX; // The next one has room for all.
+    }
+    let slots = |packets: u64, bytes: u64| {
+        let by_packets = packets.div_ceil(slot.packets.map_or(u64::MAX, u64::from).max(1));
+        let by_bytes = bytes.div_ceil(slot.bytes.map_or(u64::MAX, u64::from).max(1));
+        // A slot has one packet at least.
+        by_packets.max(by_bytes.min(packets))
+    };
+    let full = u64::from(PACKET_BYTES);
+    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
+    let usual = (!any).then_some(DEFAULT_QUEUE_PACKETS);
+    let packets = queue.packets.or(usual).map(u64::from);
+    let by_packets = packets.map(|packets| slots(packets, packets * full));
+    let by_bytes = queue.bytes.map(|bytes| slots(bytes.div_ceil(full), bytes));
+    let mean_ns = u64::midpoint(slot.min_ns, slot.max_ns);
+    let limits = by_packets.into_iter().chain(by_bytes);
+    let waits = limits.map(|slots| slots.saturating_mul(mean_ns));
+    let wait_ns = waits.chain(queue.time_ns).min();
+    wait_ns.unwrap_or(u64::MAX)
+}
+
 /// Fills in the queue of a link with this rate (bit/s).
 pub(super) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64) {
     limits(out, &link.queue, rate);

@@ -200,6 +200,34 @@ fn apply_leaves_other_pairs_and_replace_does_not() {
     assert_eq!(b.send(&between(A, B), 200 * MS).departure, 250 * MS);
 }
 
+#[test]
+fn a_pair_that_has_gone_leaves_its_room_and_nothing_else() {
+    let mut b = bench("[link]\ndelay = \"1ms\"\n[matrix]\ncapacity = 1\n");
+    let of = |from, to, ms: u64| Pair {
+        rate: Some(8_000_000),
+        delay_ns: Some(ms * MS),
+        ..pair(from, to)
+    };
+    apply(&mut b, &[of(A, B, 100)], false);
+    assert_eq!(b.send(&between(A, B), 0).departure, 101 * MS);
+    // Until it has gone there is no room.
+    let full = b.maps.apply_pairs(&[of(A, C, 5)], true).unwrap();
+    assert_eq!(full.unwrap_err().room, 0);
+    apply(&mut b, &[], true);
+    apply(&mut b, &[of(A, C, 5)], false);
+    assert_eq!(b.maps.pairs_in_force().unwrap(), [of(A, C, 5)]);
+    assert_eq!(
+        b.send(&between(A, C), 0).departure,
+        6 * MS,
+        "no queue of others"
+    );
+    assert_eq!(b.send(&between(A, B), 10 * MS).departure, 11 * MS);
+    // The same once more, with its old name.
+    apply(&mut b, &[], true);
+    apply(&mut b, &[of(A, C, 7)], false);
+    assert_eq!(b.send(&between(A, C), 20 * MS).departure, 28 * MS);
+}
+
 /// Pairs from so many hosts to B.
 fn hosts(n: u32) -> impl Iterator<Item = [u8; 4]> {
     (0..n).map(|host| (0x0b00_0000 + host).to_be_bytes())

@@ -7,14 +7,17 @@ use emud::profile::Profile;
 
 /// The links of a profile, up, with its phases.
 fn phased(text: &str) -> Bench {
-    let profile = Profile::parse(text, "phases").unwrap_or_else(|e| panic!("{e}"));
-    let mut b = Bench::empty(&Sizes::of(&profile));
+    of_profile(&Profile::parse(text, "phases").unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn of_profile(profile: &Profile) -> Bench {
+    let mut b = Bench::empty(&Sizes::of(profile));
     b.start = now() + LEAD_NS;
     let mut links: Vec<_> = profile
         .links_of(abi::EMUD_UP)
         .map(|link| b.compile(link, 42, abi::EMUD_UP, stamp_place()))
         .collect();
-    timeline::phases(&profile, abi::EMUD_UP, &mut links, b.start);
+    timeline::phases(profile, abi::EMUD_UP, &mut links, b.start);
     b.maps.apply([&links, &[]]).unwrap();
     b
 }
@@ -160,4 +163,47 @@ fn limits_and_delays_without_a_rate_take_turns() {
         [send(0), send(49), send(60), send(149), send(150)],
         [15, 15, 5, 5, 15]
     );
+}
+
+#[test]
+fn the_end_of_a_ramp_leaves_nothing_behind() {
+    let b = phased(
+        r#"
+        [link]
+        rate = "1Mbit"
+        delay = "10ms"
+        loss = "0%"
+        [[phase]]
+        for = "1s"
+        ramp = true
+        loss = "2%"
+        delay = "20ms"
+        [[phase]]
+        rate = "1Mbit"
+        delay = "300ms"
+        loss = "100%"
+        "#,
+    );
+    // 10 ms each: the first two are sent in the ramp, the others behind it.
+    let frame = udp4(1250, 1);
+    let fates: Vec<_> = (0..5).map(|_| b.send(&frame, 975 * MS).verdict).collect();
+    let all_gone = [
+        TC_ACT_UNSPEC,
+        TC_ACT_UNSPEC,
+        TC_ACT_STOLEN,
+        TC_ACT_STOLEN,
+        TC_ACT_STOLEN,
+    ];
+    assert_eq!(fates, all_gone);
+}
+
+#[test]
+fn a_link_that_is_down_is_so_in_all_phases() {
+    let profile = Profile::parse(
+        "[link]\ndelay = \"5ms\"\nstate = \"down\"\n[[phase]]\nstate = \"up\"\ndelay = \"1ms\"\n",
+        "phases",
+    );
+    let b = of_profile(&profile.unwrap());
+    assert_eq!(b.send(&udp4(100, 1), MS).verdict, TC_ACT_STOLEN);
+    assert_eq!(b.counters().down, 1);
 }

@@ -113,3 +113,36 @@ fn slots_come_after_the_delay() {
     assert_eq!(b.send(&udp4(100, 1), 3 * MS).departure, 20 * MS);
     assert_eq!(b.send(&udp4(100, 1), 4 * MS).departure, 30 * MS);
 }
+
+#[test]
+fn what_waits_for_slots_is_what_the_queue_has_room_for() {
+    let mut up = slotted(10 * MS, 10 * MS, Some(2), None);
+    up.queue.packets = Some(5); // Three slots.
+    let b = Bench::new(&up);
+    let send = |at: u64| b.send(&udp4(100, 1), at * MS);
+    let departures: Vec<_> = (0..6).map(|_| send(1).departure / MS).collect();
+    assert_eq!(departures, [10, 10, 20, 20, 30, 30]);
+    assert_eq!(send(1).verdict, TC_ACT_STOLEN);
+    assert_eq!(b.counters().queue_dropped, 1);
+    assert_eq!(send(12).departure, 40 * MS);
+}
+
+#[test]
+fn slots_have_room_for_a_thousand_packets_by_default() {
+    let b = Bench::new(&slotted(MS, MS, Some(1), None));
+    let frame = udp4(100, 1);
+    let admitted = (0..1_200).filter(|_| b.send(&frame, 1).verdict == TC_ACT_UNSPEC);
+    assert_eq!(admitted.count(), 1_000);
+}
+
+#[test]
+fn other_slots_do_not_come_before_those_in_use() {
+    let mut b = Bench::new(&slotted(100 * MS, 100 * MS, Some(1), None));
+    let frame = udp4(100, 1);
+    let last = (0..5).map(|_| b.send(&frame, 1).departure).last();
+    assert_eq!(last, Some(500 * MS));
+    b.set(&slotted(20 * MS, 20 * MS, Some(1), None), 42, stamp_place());
+    assert_eq!(b.send(&frame, 2 * MS).departure, 500 * MS);
+    assert_eq!(b.send(&frame, 2 * MS).departure, 520 * MS);
+    assert_eq!(b.send(&frame, 601 * MS).departure, 620 * MS);
+}
