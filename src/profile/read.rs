@@ -99,7 +99,7 @@ impl Draft {
         for entry in entries {
             self.top(reader, &mut both, entry);
         }
-        let tables = ["link", "up", "down"];
+        let tables = ["link", "up", "down", "phase", "rule", "matrix"];
         if reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none()) {
             // A file cut short, or the wrong one: never a link without any property.
             let start = At {

@@ -5,6 +5,7 @@
 
 mod alter;
 mod delays;
+mod documented;
 mod export_netem;
 mod files;
 mod import_netem;
