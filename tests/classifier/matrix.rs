@@ -330,6 +330,53 @@ fn cpu_s() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
+/// ns a packet where these pairs alone are in use: each many times over, the least of some runs.
+fn cost_in_use(b: &Bench, frames: &[Vec<u8>]) -> f64 {
+    const REPEAT: u32 = 20_000;
+    let program = b.loaded.program(Program::Egress).unwrap();
+    let of = |frame: &Vec<u8>| {
+        let once = || {
+            let mut data = [0u8; 2048];
+            let options = TestRunOptions {
+                data_in: Some(frame),
+                data_out: Some(&mut data),
+                repeat: REPEAT,
+                ..TestRunOptions::new()
+            };
+            program.test_run(options).unwrap().duration.as_nanos() as f64
+        };
+        (0..5).map(|_| once()).fold(f64::INFINITY, f64::min)
+    };
+    frames.iter().map(of).sum::<f64>() / frames.len() as f64
+}
+
+/// Whatever the number of pairs, a packet costs the same. What caches make of it when all of the
+/// pairs are in use in turn is another matter: that is printed by the test below.
+#[test]
+#[ignore = "timing"]
+fn a_pair_of_65536_costs_what_one_of_16_does() {
+    let loaded = [16u32, 65_536].map(|pairs| {
+        let mut b = bench(&format!("[link]\n[matrix]\ncapacity = {pairs}\n"));
+        let of = |host| Pair {
+            rate: Some(1_000_000_000),
+            delay_ns: Some(MS),
+            loss: Some(0.01),
+            ..pair(host, B)
+        };
+        apply(&mut b, &hosts(pairs).map(of).collect::<Vec<_>>(), false);
+        let step = pairs as usize / 16;
+        let some = hosts(pairs).step_by(step);
+        let frames: Vec<_> = some.map(|host| between(host, B)).collect();
+        (b, frames)
+    });
+    let [few, many] = [0, 1].map(|i| {
+        let (b, frames) = &loaded[i];
+        cost_in_use(b, frames)
+    });
+    println!("16 pairs {few:.1} ns, 65536 pairs {many:.1} ns a packet");
+    assert!(many < 1.1 * few, "{many} for {few}");
+}
+
 /// Run by hand on a quiet machine: prints figures.
 #[test]
 #[ignore = "timing"]
