@@ -56,6 +56,7 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("malformed::attach", malformed::attach),
     ("matching::matrix", matching::matrix),
     ("matching::rules", matching::rules),
+    ("matching::shared", matching::shared),
     ("models::delays", models::delays),
     ("models::losses", models::losses),
     ("models::sparse", models::sparse),
@@ -78,6 +79,8 @@ const OF_ENGINE: &[(&str, Test)] = &[
     ("restore::foreground", restore::foreground),
     ("time::opportunities", time::opportunities),
     ("time::phases", time::phases),
+    ("time::rows", time::rows),
+    ("time::slots", time::slots),
     ("timing::departure_error", timing::departure_error),
     (
         "timing::in_order_at_every_rate",

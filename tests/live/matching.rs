@@ -4,6 +4,8 @@
 use std::fmt::Write;
 
 use super::lab::{Engine, Lab, Verdict};
+use super::probe::{HEADERS, Probe};
+use super::stats::quantile;
 
 /// Quickest round trip of some pings, ms: what the machine adds is only ever more.
 fn round_trip(lab: &Lab, options: &str) -> f64 {
@@ -91,5 +93,50 @@ pub fn matrix(engine: Engine) {
     let shown = lab.emud(&["show", "--matrix", "va"]).expect(0);
     let line = format!("{},{},,50ms,", Lab::A4, Lab::B4);
     verdict.same("printed", true, shown.out.lines().any(|l| l == line));
+    verdict.end();
+}
+
+/// Two links in front of one bottleneck: together they have its rate, each its own delay.
+pub fn shared(engine: Engine) {
+    const RATE: f64 = 2e6;
+    const FRAME: usize = 1250;
+    let lab = Lab::new();
+    lab.attach(
+        engine,
+        "[link]\ndelay = \"5ms\"\nrate = \"2Mbit\"\nqueue = \"500p\"\nshared = \"uplink\"\n\
+         [links.far]\ndelay = \"45ms\"\nshared = \"uplink\"\n\
+         [[rule]]\nmatch = { protocol = \"udp\", destination-port = 7004 }\nlink = \"far\"\n",
+        &["--direction", "up"],
+    );
+    let probe = |port: u16| Probe {
+        payload_len: FRAME - HEADERS,
+        port,
+        source_port: port - 1000,
+        ..Probe::new(&lab, 150, 5_000_000)
+    };
+    let (near, far) = std::thread::scope(|scope| {
+        let far = scope.spawn(|| probe(7004).run());
+        (probe(7002).run(), far.join().expect("the other probe"))
+    });
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", (150, 150), (near.0.len(), far.0.len()));
+    // Alone each would be sent as it comes; 300 of them take 1.5 s.
+    let sent = near.0.iter().chain(&far.0).map(|a| a.sent_ns);
+    let begin = sent.min().unwrap_or_default();
+    let end = near
+        .0
+        .iter()
+        .map(|a| a.arrived_ns)
+        .max()
+        .unwrap_or_default();
+    let all_s = 300.0 * FRAME as f64 * 8.0 / RATE;
+    verdict.near("s for all", all_s, (end - begin) as f64 / 1e9, 0.02 * all_s);
+    let median = |arrivals: &super::probe::Arrivals| quantile(&arrivals.delays_ms(), 0.5);
+    verdict.near(
+        "ms between the two",
+        40.0,
+        median(&far) - median(&near),
+        8.0,
+    );
     verdict.end();
 }

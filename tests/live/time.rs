@@ -155,3 +155,72 @@ pub fn opportunities(engine: Engine) {
     }
     verdict.end();
 }
+
+/// Slots of three packets at equal distances, and no others.
+pub fn slots(engine: Engine) {
+    const SLOT_MS: f64 = 20.0;
+    let lab = Lab::new();
+    lab.attach(
+        engine,
+        "[up]\nslot = { min = \"20ms\", packets = 3 }\n",
+        &["--direction", "up"],
+    );
+    // Two a slot, so that all leave in the next one.
+    let arrivals = Probe::new(&lab, 200, 10 * MS).run();
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", 200, arrivals.0.len());
+    let delays = arrivals.delays_ms();
+    let beyond = delays.iter().filter(|ms| **ms > SLOT_MS + 4.0);
+    verdict.at_most("later than the next slot", 10.0, beyond.count() as f64);
+    let first = arrivals.0[0].arrived_ns;
+    let off_ms = |ns: u64| {
+        let ms = (ns - first) as f64 / 1e6;
+        ms - SLOT_MS * (ms / SLOT_MS).round()
+    };
+    let off = arrivals.0.iter().map(|a| off_ms(a.arrived_ns).abs());
+    let off = off.filter(|ms| *ms > 4.0).count();
+    verdict.at_most("in no slot", 10.0, off as f64);
+    verdict.end();
+}
+
+/// A rate from a file, and the link taken down by hand, with the queue kept.
+pub fn rows(engine: Engine) {
+    const RATES: [f64; 2] = [1e6, 4e6];
+    let lab = Lab::new();
+    let csv = lab.profile("time_s,rate_Mbit,delay_ms\n0,1,5\n1,4,5\n");
+    lab.attach(
+        engine,
+        &format!("[up]\ntrace = {{ file = \"{csv}\", loop = false }}\nqueue = \"1000p\"\n"),
+        &["--direction", "up"],
+    );
+    let probe = Probe {
+        payload_len: 1250 - HEADERS,
+        ..Probe::new(&lab, 260, 0)
+    };
+    let began = restart(&lab);
+    let arrivals = probe.run();
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", 260, arrivals.0.len());
+    // Behind the change as it was before, until a packet of the other rate.
+    let change = began.start() + 1_005 * MS..=began.end() + 1_005 * MS + 10 * MS;
+    for (rate, first) in RATES.iter().zip([true, false]) {
+        let of_rate = |at: u64| match first {
+            true => at < *change.start(),
+            false => at > *change.end(),
+        };
+        let at: Vec<u64> = arrivals.0.iter().map(|a| a.arrived_ns).collect();
+        let at: Vec<u64> = at.into_iter().filter(|at| of_rate(*at)).collect();
+        let (count, span_ns) = (at.len() as f64 - 1.0, (at[at.len() - 1] - at[0]) as f64);
+        let got = count * 1250.0 * 8.0 / (span_ns / 1e9);
+        // 4 ms of a machine's lateness in either end of half a second.
+        verdict.near(&format!("bit/s at {rate}"), *rate, got, 0.02 * rate);
+    }
+    lab.emud(&["set", "va", "state=down"]).expect(0);
+    let lost = Probe::new(&lab, 20, MS).run();
+    verdict.same("arrived while down", 0, lost.0.len());
+    lab.emud(&["set", "va", "state=up"]).expect(0);
+    let back = Probe::new(&lab, 20, MS).run();
+    verdict.same("arrived afterwards", 20, back.0.len());
+    verdict.end();
+    drop(std::fs::remove_file(csv));
+}
