@@ -16,22 +16,9 @@ fn corrupted(f: impl FnOnce(&mut Corrupt)) -> Link {
 
 /// The frame as it comes out.
 fn pass(b: &Bench, frame: &[u8]) -> Vec<u8> {
-    let mut ctx = [0u8; SKB_LEN];
-    ctx[SKB_TSTAMP..][..8].copy_from_slice(&b.start.to_ne_bytes());
-    let mut data = [0u8; 4096];
-    let result = b
-        .loaded
-        .program(Program::Egress)
-        .unwrap()
-        .test_run(TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(&mut data),
-            ctx_in: Some(&ctx),
-            ..TestRunOptions::new()
-        })
-        .unwrap();
-    assert_eq!(result.return_value as i32, TC_ACT_UNSPEC);
-    data[..result.data_size_out as usize].to_vec()
+    let left = run(&b.loaded, Program::Egress, frame, &arriving(b.start));
+    assert_eq!(left.verdict, TC_ACT_UNSPEC);
+    left.frame
 }
 
 /// Which bits differ, counted from the start of the IP header.

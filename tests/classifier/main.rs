@@ -121,32 +121,60 @@ impl Bench {
     }
 
     fn send_gso(&self, frame: &[u8], at: u64, gso_size: u32) -> Fate {
-        let mut ctx = [0u8; SKB_LEN];
-        ctx[SKB_TSTAMP..][..8].copy_from_slice(&(self.start + at).to_ne_bytes());
+        let mut ctx = arriving(self.start + at);
         ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&gso_size.to_ne_bytes());
-        let mut out = [0u8; SKB_LEN];
-        let mut data = [0u8; 4096];
-        let result = self
-            .loaded
-            .program(Program::Egress)
-            .unwrap()
-            .test_run(TestRunOptions {
-                data_in: Some(frame),
-                data_out: Some(&mut data),
-                ctx_in: Some(&ctx),
-                ctx_out: Some(&mut out),
-                ..TestRunOptions::new()
-            })
-            .unwrap();
-        let stamp = u64::from_ne_bytes(out[SKB_TSTAMP..][..8].try_into().unwrap());
-        Fate {
-            verdict: result.return_value as i32,
-            departure: stamp.wrapping_sub(self.start),
-        }
+        run(&self.loaded, Program::Egress, frame, &ctx).fate(self.start)
     }
 
     fn counters(&self) -> abi::emud_counters {
         *self.maps.counters(abi::EMUD_UP).unwrap()
+    }
+}
+
+/// The context of a packet that arrives then.
+fn arriving(ns: u64) -> [u8; SKB_LEN] {
+    let mut ctx = [0u8; SKB_LEN];
+    ctx[SKB_TSTAMP..][..8].copy_from_slice(&ns.to_ne_bytes());
+    ctx
+}
+
+/// A packet as a program leaves it.
+struct Left {
+    verdict: i32,
+    ctx: [u8; SKB_LEN],
+    frame: Vec<u8>,
+}
+
+impl Left {
+    /// Its stamp.
+    fn departure(&self) -> u64 {
+        u64::from_ne_bytes(self.ctx[SKB_TSTAMP..][..8].try_into().unwrap())
+    }
+
+    fn fate(&self, start: u64) -> Fate {
+        Fate {
+            verdict: self.verdict,
+            departure: self.departure().wrapping_sub(start),
+        }
+    }
+}
+
+fn run(loaded: &Loaded, program: Program, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
+    let mut out = [0u8; SKB_LEN];
+    let mut data = vec![0u8; 4096];
+    let options = TestRunOptions {
+        data_in: Some(frame),
+        data_out: Some(&mut data),
+        ctx_in: Some(ctx),
+        ctx_out: Some(&mut out),
+        ..TestRunOptions::new()
+    };
+    let result = loaded.program(program).unwrap().test_run(options).unwrap();
+    data.truncate(result.data_size_out as usize);
+    Left {
+        verdict: result.return_value as i32,
+        ctx: out,
+        frame: data,
     }
 }
 

@@ -286,23 +286,7 @@ fn a_packet_meets_all_of_one_change() {
 }
 
 fn departure(loaded: &Loaded, arrival: u64, frame: &[u8]) -> u64 {
-    let mut ctx = [0u8; SKB_LEN];
-    ctx[SKB_TSTAMP..][..8].copy_from_slice(&arrival.to_ne_bytes());
-    let mut out = [0u8; SKB_LEN];
-    let mut data = [0u8; 2048];
-    let options = TestRunOptions {
-        data_in: Some(frame),
-        data_out: Some(&mut data),
-        ctx_in: Some(&ctx),
-        ctx_out: Some(&mut out),
-        ..TestRunOptions::new()
-    };
-    loaded
-        .program(Program::Egress)
-        .unwrap()
-        .test_run(options)
-        .unwrap();
-    u64::from_ne_bytes(out[SKB_TSTAMP..][..8].try_into().unwrap())
+    run(loaded, Program::Egress, frame, &arriving(arrival)).departure()
 }
 
 /// ns a packet, frames in turn, so that no pair is in the cache for being the last: the

@@ -188,21 +188,8 @@ fn all_limits_hold_together() {
 
 /// Sends a frame; its verdict and what it became.
 pub fn send_and_see(b: &Bench, frame: &[u8], at: u64) -> (i32, Vec<u8>) {
-    let mut ctx = [0u8; SKB_LEN];
-    ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + at).to_ne_bytes());
-    let mut data = vec![0u8; frame.len()];
-    let result = b
-        .loaded
-        .program(Program::Egress)
-        .unwrap()
-        .test_run(TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(&mut data),
-            ctx_in: Some(&ctx),
-            ..TestRunOptions::new()
-        })
-        .unwrap();
-    (result.return_value as i32, data)
+    let left = run(&b.loaded, Program::Egress, frame, &arriving(b.start + at));
+    (left.verdict, left.frame)
 }
 
 /// The sum over an IPv4 header; 0xffff if its checksum is right.

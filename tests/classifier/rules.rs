@@ -53,28 +53,9 @@ pub fn set(bench: &mut Bench, profile: &Profile) {
 }
 
 pub fn send(b: &Bench, program: Program, frame: &[u8], at: u64, mark: u32) -> Fate {
-    let mut ctx = [0u8; SKB_LEN];
-    ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + at).to_ne_bytes());
+    let mut ctx = arriving(b.start + at);
     ctx[SKB_MARK..][..4].copy_from_slice(&mark.to_ne_bytes());
-    let mut out = [0u8; SKB_LEN];
-    let mut data = [0u8; 4096];
-    let result = b
-        .loaded
-        .program(program)
-        .unwrap()
-        .test_run(TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(&mut data),
-            ctx_in: Some(&ctx),
-            ctx_out: Some(&mut out),
-            ..TestRunOptions::new()
-        })
-        .unwrap();
-    let stamp = u64::from_ne_bytes(out[SKB_TSTAMP..][..8].try_into().unwrap());
-    Fate {
-        verdict: result.return_value as i32,
-        departure: stamp.wrapping_sub(b.start),
-    }
+    run(&b.loaded, program, frame, &ctx).fate(b.start)
 }
 
 /// The delay in ms of the link that an egress packet took; 0: it passed untouched.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What correlation does to a distribution and to a probability: netem's against emud's.
 
-use super::examples::{self, Example, measure};
+use super::examples::{self, Example, NONE, measure};
 use super::lab::Verdict;
 use super::measure::What;
 use super::model::{Link, Loss, Who, simulate};
@@ -20,15 +20,8 @@ const DELAY: Example = Example {
     link: Link {
         delay_ms: MEAN_MS,
         jitter_ms: JITTER_MS,
-        normal: false,
         delay_correlation: CORRELATION,
-        loss: Loss::None,
-        duplicate: 0.0,
-        corrupt: 0.0,
-        reorder: 0.0,
-        reorder_correlation: 0.0,
-        gap: 0,
-        slot_ms: 0.0,
+        ..NONE
     },
     differs: &[What::DelaySd, What::Overtaken],
     reason: "netem's filter, (1 - r) new + r old, narrows the distribution by sqrt((1 - r) / (1 + r))",

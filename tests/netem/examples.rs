@@ -18,7 +18,7 @@ pub struct Example {
     pub reason: &'static str,
 }
 
-const NONE: Link = Link {
+pub const NONE: Link = Link {
     delay_ms: 0.0,
     jitter_ms: 0.0,
     normal: false,

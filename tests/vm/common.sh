@@ -23,5 +23,18 @@ need() {
     [ -z "$absent" ] || die 69 "not found:$absent (Debian packages: see tests/vm/README.md)"
 }
 
+# built TEST PROGRAM: where cargo builds it for this test; test programs have a hash in their names.
+built() {
+    cargo test --manifest-path "$here/../../Cargo.toml" --test "$1" --no-run --message-format=json |
+        sed -n 's/.*"name":"'"$2"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
+# executable FILE...: complain if one is not.
+executable() {
+    for program; do
+        [ -x "$program" ] || die 70 "no test program was built"
+    done
+}
+
 # kernel_dir SERIES: holds vmlinuz, lib/modules and, once complete, release.
 kernel_dir() { echo "$vm_dir/kernel-$1"; }

@@ -30,17 +30,9 @@ done
 [ $# -eq 0 ] || shift
 
 need cargo
-root=$here/../..
-# Tells the path of the test program, which has a hash in its name.
-built() {
-    cargo test --manifest-path "$root/Cargo.toml" --test live --no-run --message-format=json |
-        sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
-}
-live=${EMUD_LIVE:-$(built live)}
-emud=${EMUD_BIN:-$(built emud)}
-for program in "$live" "$emud"; do
-    [ -x "$program" ] || die 70 "no test program was built"
-done
+live=${EMUD_LIVE:-$(built live live)}
+emud=${EMUD_BIN:-$(built live emud)}
+executable "$live" "$emud"
 
 # A guest for each engine: each is one CPU, whose clock counts instructions, so neither they nor the
 # load of this machine disturb one another's timing.

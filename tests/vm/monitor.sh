@@ -15,7 +15,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 # A packet costs a guest about 10 times what it costs this machine, and a start of the monitor 5 s.
 rate=${EMUD_MONITOR_RATE:-0.2}
 trials=${EMUD_MONITOR_TRIALS:-${EMUD_TEST_FULL:+100}}
-timeout_s=${EMUD_MONITOR_TIMEOUT:-900}
+timeout_s=${EMUD_MONITOR_TIMEOUT:-1800}
 
 series=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -31,17 +31,9 @@ elif [ -z "${EMUD_TEST_FULL-}" ]; then
 fi
 
 need cargo
-root=$here/../..
-# Tells the path of the test program, which has a hash in its name.
-built() {
-    cargo test --manifest-path "$root/Cargo.toml" --test monitor --no-run --message-format=json |
-        sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
-}
-tests=${EMUD_MONITOR:-$(built monitor)}
-emud=${EMUD_BIN:-$(built emud)}
-for program in "$tests" "$emud"; do
-    [ -x "$program" ] || die 70 "no test program was built"
-done
+tests=${EMUD_MONITOR:-$(built monitor monitor)}
+emud=${EMUD_BIN:-$(built monitor emud)}
+executable "$tests" "$emud"
 
 # One CPU, whose clock counts instructions: what the load of this machine does to a timing is nothing.
 failed=0

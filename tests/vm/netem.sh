@@ -21,24 +21,16 @@ done
 [ $# -eq 0 ] || shift
 
 need cargo
-root=$here/../..
-# Tells the path of the test program, which has a hash in its name.
-built() {
-    cargo test --manifest-path "$root/Cargo.toml" --test netem --no-run --message-format=json |
-        sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
-}
-tests=${EMUD_NETEM:-$(built netem)}
-emud=${EMUD_BIN:-$(built emud)}
-for program in "$tests" "$emud"; do
-    [ -x "$program" ] || die 70 "no test program was built"
-done
+tests=${EMUD_NETEM:-$(built netem netem)}
+emud=${EMUD_BIN:-$(built netem emud)}
+executable "$tests" "$emud"
 
 # One CPU, whose clock counts instructions: what the load of this machine does to a timing is nothing.
 failed=0
 for kernel in ${series:-7.2}; do
     "$here/kernels.sh" "$kernel"
     status=0
-    "$here/run.sh" --icount-shift 0 --memory 1536 --timeout "${timeout_s:-900}" \
+    "$here/run.sh" --icount-shift 0 --memory 1536 --timeout "${timeout_s:-1800}" \
         --file "$emud:/usr/bin/emud" --file "$tests:/root/netem" "$kernel" -- \
         env EMUD_BIN=/usr/bin/emud EMUD_EXPECT=netem ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} \
         ${EMUD_NETEM_COUNT:+EMUD_NETEM_COUNT="$EMUD_NETEM_COUNT"} RUST_BACKTRACE=0 \
