@@ -89,6 +89,7 @@ pub fn phases(links: BoxedStrategy<Link>) -> impl Strategy<Value = Phases> {
         let one = |(i, (up, down, ns)): (usize, (Link, Link, u64))| Phase {
             for_ns: (repeat || ends || i + 1 < count).then_some(ns),
             ramp: false,
+            name: (i > 0).then(|| format!("phase \"{i}\"")),
             up,
             down,
         };
