@@ -103,7 +103,7 @@ fn rate(link: &LinkReport, want: Option<f64>) {
 fn delay(link: &LinkReport, mean_ms: f64, sd_ms: f64) {
     // A constant is exact.
     let part = if sd_ms == 0.0 { 0.0 } else { 1e-3 };
-    near(link.delay.mean_ns, mean_ms * 1e6, part);
+    near(link.delay.mean_ns, (mean_ms * 1e6).round(), part);
     near(link.delay.sd_ns, sd_ms * 1e6, part);
     let jittered = (sd_ms > 0.0).then_some("uniform");
     assert_eq!(link.delay.distribution, jittered);
