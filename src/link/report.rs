@@ -139,14 +139,7 @@ pub fn report(
         if !saved.directions[direction as usize] {
             return Ok(None);
         }
-        let read = Direction {
-            link: reader.link(0, direction)?,
-            holder: match saved.engine {
-                Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
-                Engine::Fq => None,
-            },
-            engine_dropped: 0,
-        };
+        let read = self::direction(&reader, direction, saved.engine)?;
         let name = direction_name(direction);
         notes.extend(read.holder.iter().filter_map(|h| complaint(name, h)));
         Ok(Some(read))
@@ -168,6 +161,18 @@ pub fn report(
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
+    })
+}
+
+/// Who reads the devices adds what they dropped.
+fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Direction, DatapathError> {
+    Ok(Direction {
+        link: reader.link(0, direction)?,
+        holder: match engine {
+            Engine::Hold => Some(holder(&reader.maps.holder(direction)?, reader.now_ns)),
+            Engine::Fq => None,
+        },
+        engine_dropped: 0,
     })
 }
 

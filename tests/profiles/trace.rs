@@ -264,6 +264,7 @@ fn mistakes_in_the_keys() {
         ),
         ("[[phase]]\nlink=\"lte\"", "there is no link `lte`"),
         ("[[phase]]\nfor=\"0s\"", "a phase of no time"),
+        ("[[phase]]\nname=\"\"", "this is not a name"),
         (
             "[[phase]]\nfor=\"1s\"\nramp=true\nrate=\"1Mbit\"",
             "a ramp between a rate and none",
