@@ -314,11 +314,117 @@ fn every_kind_of_queue_is_as_described() {
     assert!((pie["alpha"].as_f64().unwrap() - 0.125).abs() < 1e-6);
 }
 
+/// A link by time, a named one of each kind, and a queue of two.
+const MANY_LINKS: &str = r#"
+[link]
+rate = "8Mbit"
+shared = "uplink"
+loss = { probability = "1%", ecn = true }
+[links.far]
+delay = "100ms"
+shared = "uplink"
+[links.cell]
+loss = "9%"
+trace = { rows = "time_s,rate_Mbit,delay_ms,jitter_ms,loss_%;0,0,1,0,2;3600,8,3000,100,0" }
+[links.off]
+state = "down"
+duplicate = "3%"
+slot = "10ms"
+"#;
+
+const PHASES: &str = r#"
+[link]
+[links.slow]
+rate = "1Mbit"
+delay = "80ms"
+[[phase]]
+for = "3600s"
+link = "slow"
+loss = "4%"
+[[phase]]
+"#;
+
+fn attach(space: &Space, profile: &str) {
+    let path = std::env::temp_dir().join(format!("{}.toml", space.0));
+    std::fs::write(&path, profile).unwrap();
+    space.emud(&format!("attach v0 --profile {}", path.display()));
+    std::fs::remove_file(path).unwrap();
+}
+
+#[track_caller]
+fn assert_line(text: &str, line: &str) {
+    assert!(
+        text.lines().any(|l| l.trim() == line),
+        "no {line} in:\n{text}"
+    );
+}
+
+#[test]
+fn named_links_are_as_described() {
+    let space = Space::new();
+    attach(&space, MANY_LINKS);
+    let shown = space.json("show v0 --json");
+    assert_valid("show", &shown);
+    let shown = &shown["interfaces"][0];
+    assert_eq!(shown["up"]["shared"], "uplink");
+    assert_eq!(shown["up"]["loss_model"]["ecn"], true);
+    let links = shown["links"].as_array().unwrap();
+    let named = |name: &str| links.iter().find(|l| l["name"] == name).unwrap();
+    let far = &named("far")["down"];
+    assert_eq!(
+        (&far["shared"], &far["holder"]),
+        (&json!("uplink"), &Value::Null)
+    );
+    assert_eq!(far["delay"]["mean_ns"], json!(1e8));
+    assert_eq!(far["queue"], json!({"packets": 1000}));
+    let cell = &named("cell")["up"];
+    assert_eq!(
+        (&cell["rate_bit_s"], &cell["shared"]),
+        (&json!(0.0), &Value::Null)
+    );
+    assert_eq!(cell["delay"]["mean_ns"], json!(1e6));
+    assert_eq!(cell["timeline"]["phase"], Value::Null);
+    assert_eq!(named("off")["up"]["state"], "down");
+
+    let text = space.emud("show v0");
+    for line in [
+        "up: rate 8Mbit, queue 1000p (backlog 0ms), shared uplink, delay 0ms, loss 1% ecn",
+        "link far down: rate 8Mbit, queue 1000p (backlog 0ms), shared uplink, delay 100ms, loss 0%",
+        "link cell up: rate 0bit (outage), queue 1000p (backlog 0ms), delay 1ms, loss 2%",
+        "link off up: delay 0ms, loss 0%, duplicate 3%, slots every 10ms, state down",
+    ] {
+        assert_line(&text, line);
+    }
+}
+
+#[test]
+fn phases_are_as_described() {
+    let space = Space::new();
+    attach(&space, PHASES);
+    let first = json!({"number": 1, "of": 2, "name": "slow"});
+    // What is in force has the name, not where it is from.
+    for changes in ["trace.restart", "links.slow.delay=7ms"] {
+        let up = space.show_with(changes)["up"].clone();
+        assert_eq!(up["timeline"]["phase"], first);
+        assert_eq!(up["delay"]["mean_ns"], json!(8e7));
+    }
+    let text = space.emud("show v0");
+    assert_line(
+        &text,
+        "up: rate 1Mbit, queue 1000p (backlog 0ms), delay 80ms, loss 4%",
+    );
+    let by_time = "by time (rates): phase 1 of 2 (slow), row 1 of 2 at ";
+    assert!(text.contains(by_time), "{text}");
+}
+
+/// By name, the first of [`MANY_LINKS`].
+const CELL: &str = "/interfaces/0/links/0/up";
+
 /// A schema that accepts anything would pass all of the above.
 #[test]
 fn the_schemas_refuse_what_is_not_described() {
     let space = Space::new();
-    space.emud("attach v0 --profile hsdpa");
+    attach(&space, MANY_LINKS);
     for (verb, document, place) in [
         ("doctor", doctor(), "/checks/0"),
         ("list", space.json("list --json"), "/interfaces/0"),
@@ -328,6 +434,12 @@ fn the_schemas_refuse_what_is_not_described() {
             "show",
             space.json("show --json"),
             "/interfaces/0/up/counters",
+        ),
+        ("show", space.json("show --json"), CELL),
+        (
+            "show",
+            space.json("show --json"),
+            &format!("{CELL}/timeline"),
         ),
     ] {
         let object = document.pointer(place).unwrap().as_object().unwrap();

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use emud::link::attachment;
 use emud::link::matrix;
 use emud::link::queueing::{Manager, Queue, Wire};
-use emud::link::report::{Counters, Direction, Reordering, Report};
+use emud::link::report::{Counters, Direction, Report};
+use emud::link::report_link::{Delay, LinkReport, Reordering};
 use emud::link::report_loss;
 use emud::link::report_match::Matching;
 use emud::link::report_time::{SlotReport, TimelineReport};
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        let shown = json!({ "schema": "emud-show/1", "interfaces": reports });
+        let shown = json!({ "schema": "emud-show/2", "interfaces": reports });
         return super::out(&format!("{shown:#}\n"));
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
@@ -84,10 +85,9 @@ fn write_matching(out: &mut String, m: &Matching) {
         }
     }
     for link in &m.links {
-        for (name, counters) in [("up", &link.up), ("down", &link.down)] {
-            if let Some(counters) = counters {
-                let _ = writeln!(out, "  link {} {name}", link.name);
-                write_counters(out, counters);
+        for (direction, report) in [("up", &link.up), ("down", &link.down)] {
+            if let Some(report) = report {
+                write_link(out, &format!("link {} {direction}", link.name), report);
             }
         }
     }
@@ -108,41 +108,7 @@ fn write_matching(out: &mut String, m: &Matching) {
 }
 
 fn write_direction(out: &mut String, name: &str, d: &Direction) {
-    let mut link = Vec::new();
-    if let Some(rate) = d.rate_bit_s {
-        link.push(format!("rate {}", Rate(rate.round() as u64)));
-        if d.overhead_bytes != 0 {
-            link.push(format!("overhead {}", d.overhead_bytes));
-        }
-        link.extend(wire(&d.wire));
-        link.push(format!(
-            "queue {} (backlog {})",
-            queue(&d.queue),
-            ns(d.backlog_ns as f64)
-        ));
-        link.extend(d.ecn_above_ns.map(|t| format!("ecn above {}", Time(t))));
-        link.extend(d.aqm.as_ref().map(manager));
-    }
-    link.push(delay(d));
-    link.extend(d.reorder.as_ref().map(reorder));
-    link.extend(report_loss::text(
-        d.loss,
-        d.loss_model.as_ref(),
-        d.duplicate.as_ref(),
-        d.corrupt.as_ref(),
-    ));
-    link.extend(d.slot.as_ref().map(slot));
-    if d.state == "down" {
-        link.push("state down".into());
-    }
-    if d.neighbours == "emulate" {
-        link.push("neighbours emulate".into());
-    }
-    let _ = writeln!(out, "  {name}: {}", link.join(", "));
-    if let Some(t) = &d.timeline {
-        let _ = writeln!(out, "    {}", timeline(t));
-    }
-    write_counters(out, &d.counters);
+    write_link(out, name, &d.link);
     if let Some(h) = &d.holder {
         let alive = if h.alive { "alive" } else { "NOT ANSWERING" };
         let _ = writeln!(
@@ -159,12 +125,68 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
     }
 }
 
+fn write_link(out: &mut String, name: &str, l: &LinkReport) {
+    let mut parts = bottleneck(l);
+    parts.push(delay(&l.delay));
+    parts.extend(l.reorder.as_ref().map(reorder));
+    parts.extend(report_loss::text(
+        l.loss,
+        l.loss_model.as_ref(),
+        l.duplicate.as_ref(),
+        l.corrupt.as_ref(),
+    ));
+    parts.extend(l.slot.as_ref().map(slot));
+    if l.state == "down" {
+        parts.push("state down".into());
+    }
+    if l.neighbours == "emulate" {
+        parts.push("neighbours emulate".into());
+    }
+    let _ = writeln!(out, "  {name}: {}", parts.join(", "));
+    if let Some(t) = &l.timeline {
+        let _ = writeln!(out, "    {}", timeline(t));
+    }
+    write_counters(out, &l.counters);
+}
+
+/// The rate, and what there is only with one.
+fn bottleneck(l: &LinkReport) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(rate) = l.rate_bit_s {
+        let what = match &l.timeline {
+            Some(t) if t.kind == "opportunities" => " (mean)",
+            _ if rate == 0.0 => " (outage)",
+            _ => "",
+        };
+        parts.push(format!("rate {}{what}", Rate(rate.round() as u64)));
+        if l.overhead_bytes != 0 {
+            parts.push(format!("overhead {}", l.overhead_bytes));
+        }
+        parts.extend(wire(&l.wire));
+        parts.push(format!(
+            "queue {} (backlog {})",
+            queue(&l.queue),
+            ns(l.backlog_ns as f64)
+        ));
+    }
+    parts.extend(l.shared.as_ref().map(|name| format!("shared {name}")));
+    if l.rate_bit_s.is_some() {
+        parts.extend(l.ecn_above_ns.map(|t| format!("ecn above {}", Time(t))));
+        parts.extend(l.aqm.as_ref().map(manager));
+    }
+    parts
+}
+
 fn timeline(t: &TimelineReport) -> String {
-    let rate = match t.rate_bit_s {
-        None => String::new(),
-        Some(0.0) => ", outage".to_owned(),
-        Some(bits) => format!(", rate {}", Rate(bits.round() as u64)),
-    };
+    let phase = t.phase.as_ref().map_or(String::new(), |p| {
+        let name = p.name.as_ref().map(|name| format!(" ({name})"));
+        format!(
+            "phase {} of {}{}, ",
+            p.number,
+            p.of,
+            name.unwrap_or_default()
+        )
+    });
     let period = match t.period_s {
         None => "then the last one holds".to_owned(),
         Some(s) => format!("round {} of {s} s", t.round + 1),
@@ -174,7 +196,7 @@ fn timeline(t: &TimelineReport) -> String {
         Some(s) => format!("next in {s:.3} s"),
     };
     format!(
-        "by time ({}): row {} of {} at {:.3} s, {period}{rate}, {next}",
+        "by time ({}): {phase}row {} of {} at {:.3} s, {period}, {next}",
         t.kind,
         t.row + 1,
         t.rows,
@@ -272,24 +294,24 @@ fn manager(m: &Manager) -> String {
     if ecn { text + " ecn" } else { text }
 }
 
-fn delay(d: &Direction) -> String {
-    let mean = ns(d.delay.mean_ns);
-    let share = d.delay.share.map_or(String::new(), |share| {
+fn delay(d: &Delay) -> String {
+    let mean = ns(d.mean_ns);
+    let share = d.share.map_or(String::new(), |share| {
         format!(" for {}% of the packets", rounded(share))
     });
-    match d.delay.distribution {
+    match d.distribution {
         None => format!("delay {mean}{share}"),
         Some(distribution) => {
-            let order = match d.delay.coherence_ns {
+            let order = match d.coherence_ns {
                 Some(c) => format!("in order, coherence {}", ns(c as f64)),
-                None if d.delay.correlation > 0.0 => {
-                    format!("per packet, correlation {}", Percent(d.delay.correlation))
+                None if d.correlation > 0.0 => {
+                    format!("per packet, correlation {}", Percent(d.correlation))
                 }
                 None => "per packet".into(),
             };
             format!(
                 "delay {mean} sd {} {distribution} ({order}){share}",
-                ns(d.delay.sd_ns)
+                ns(d.sd_ns)
             )
         }
     }

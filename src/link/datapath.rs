@@ -310,7 +310,19 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn table(&self, direction: u32) -> Result<Box<abi::emud_table>, DatapathError> {
-        let slot = slot(direction, of_links(self.control()?));
+        self.table_of(0, direction)
+    }
+
+    /// The delay table in force for a direction of a link, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn table_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<Box<abi::emud_table>, DatapathError> {
+        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
         self.tables
             .get(&slot, 0)
             .map(Box::new)
@@ -466,7 +478,17 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn state(&self, direction: u32) -> Result<abi::emud_state, DatapathError> {
-        self.states.get(&direction, 0).map_err(at("emud_states"))
+        self.state_of(0, direction)
+    }
+
+    /// The queue of a direction of a link, by the link's number; of those with `per`, no
+    /// instance's.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn state_of(&self, number: u32, direction: u32) -> Result<abi::emud_state, DatapathError> {
+        let index = number * abi::EMUD_DIRECTIONS + direction;
+        self.states.get(&index, 0).map_err(at("emud_states"))
     }
 
     /// The holder's account of a direction.

@@ -19,6 +19,7 @@ pub mod quantile;
 pub mod queueing;
 mod record;
 pub mod report;
+pub mod report_link;
 pub mod report_loss;
 pub mod report_match;
 pub mod report_time;

@@ -4,12 +4,13 @@
 
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
+use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
-use crate::link::queueing::{self, AqmDropped, Manager, Queue, Wire};
+use crate::link::queueing::AqmDropped;
+use crate::link::report_link::{LinkReport, Reader};
 use crate::link::report_match::{self, Matching};
 use crate::link::saved::{Engine, Saved};
-use crate::link::{direction_name, report_loss, report_time};
-use crate::profile::{Link, Profile};
+use crate::profile::Profile;
 use serde::Serialize;
 
 /// One interface with an emulated link.
@@ -40,60 +41,13 @@ pub struct Report {
 /// One direction of it.
 #[derive(Debug, Serialize)]
 pub struct Direction {
-    /// bit/s; absent: no limit.
-    pub rate_bit_s: Option<f64>,
-    pub overhead_bytes: i32,
-    pub wire: Wire,
-    pub queue: Queue,
-    /// Packets that wait for longer are marked; absent: none for that.
-    pub ecn_above_ns: Option<u64>,
-    pub aqm: Option<Manager>,
-    /// Time until the last admitted packet has left the wire.
-    pub backlog_ns: u64,
-    pub delay: Delay,
-    pub reorder: Option<Reordering>,
-    /// Share of the packets in the long run; absent where it depends on their length.
-    pub loss: Option<f64>,
-    /// ARP and neighbour discovery: `pass` or `emulate`.
-    pub neighbours: &'static str,
-    pub counters: Counters,
+    /// The profile's own link.
+    #[serde(flatten)]
+    pub link: LinkReport,
     pub holder: Option<Holder>,
     /// Packets that the engine's own queue dropped (fq, or the TAP): each is a
     /// failure of the emulator, not of the link.
     pub engine_dropped: u64,
-    /// `up`, or `down`: everything is lost.
-    pub state: &'static str,
-    /// Absent: nothing is lost.
-    pub loss_model: Option<report_loss::LossReport>,
-    pub duplicate: Option<report_loss::DuplicateReport>,
-    pub corrupt: Option<report_loss::CorruptReport>,
-    /// Absent: nothing changes with time.
-    pub timeline: Option<report_time::TimelineReport>,
-    pub slot: Option<report_time::SlotReport>,
-}
-
-/// Mean and deviation of the table in force.
-#[derive(Debug, Serialize)]
-pub struct Delay {
-    pub mean_ns: f64,
-    pub sd_ns: f64,
-    pub distribution: Option<&'static str>,
-    /// `never` or `jitter`.
-    pub reorder: &'static str,
-    /// Only in order.
-    pub coherence_ns: Option<u64>,
-    /// Of the delays of a flow's successive packets; only per packet.
-    pub correlation: f64,
-    /// Of the packets that are delayed; absent: all.
-    pub share: Option<f64>,
-}
-
-/// Packets that are sent without delay, to overtake.
-#[derive(Debug, Serialize)]
-pub struct Reordering {
-    pub probability: f64,
-    pub correlation: f64,
-    pub gap: u64,
 }
 
 /// Packets are wire packets: a super-packet counts for those in it.
@@ -175,13 +129,17 @@ pub fn report(
     now_ns: u64,
 ) -> Result<Report, DatapathError> {
     let profile = Profile::parse(&saved.profile, "the kernel").ok();
+    let reader = Reader {
+        maps,
+        profile: profile.as_ref(),
+        now_ns,
+    };
     let mut notes = saved.notes.clone();
     let mut read = |direction: u32| -> Result<Option<Direction>, DatapathError> {
         if !saved.directions[direction as usize] {
             return Ok(None);
         }
-        let wanted = profile.as_ref().map(|p| p.direction(direction));
-        let read = self::direction(maps, direction, wanted, saved.engine, now_ns)?;
+        let read = self::direction(&reader, direction, saved.engine)?;
         let name = direction_name(direction);
         notes.extend(read.holder.iter().filter_map(|h| complaint(name, h)));
         Ok(Some(read))
@@ -202,7 +160,19 @@ pub fn report(
         notes,
         up,
         down,
-        matching: report_match::matching(maps, saved, profile.as_ref())?,
+        matching: report_match::matching(&reader, saved)?,
+    })
+}
+
+/// Who reads the devices adds what they dropped.
+fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Direction, DatapathError> {
+    Ok(Direction {
+        link: reader.link(0, direction)?,
+        holder: match engine {
+            Engine::Hold => Some(holder(&reader.maps.holder(direction)?, reader.now_ns)),
+            Engine::Fq => None,
+        },
+        engine_dropped: 0,
     })
 }
 
@@ -234,101 +204,6 @@ fn complaint(direction: &str, h: &Holder) -> Option<String> {
         (_, false) => "was refused SCHED_RR: busy tasks on its CPU make frames late",
     };
     Some(format!("{direction}: the holder {missing}"))
-}
-
-fn direction(
-    maps: &Maps,
-    direction: u32,
-    wanted: Option<&Link>,
-    engine: Engine,
-    now_ns: u64,
-) -> Result<Direction, DatapathError> {
-    let link = maps.link(direction)?;
-    let state = maps.state(direction)?;
-    let rate = (link.rate_mult != 0)
-        .then(|| 8e9 * 2f64.powi(link.rate_shift as i32) / link.rate_mult as f64);
-    let holder = match engine {
-        Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
-        Engine::Fq => None,
-    };
-    Ok(Direction {
-        rate_bit_s: rate,
-        overhead_bytes: link.overhead,
-        wire: queueing::wire(&link, rate),
-        queue: queueing::queue(&link, rate),
-        ecn_above_ns: queueing::ecn_above_ns(&link),
-        aqm: queueing::manager(&link),
-        backlog_ns: if rate.is_some() {
-            state.busy_until.saturating_sub(now_ns)
-        } else {
-            0
-        },
-        delay: delay(maps, direction, &link, wanted)?,
-        reorder: reordering(&link),
-        loss: report_loss::expected(&link, wanted),
-        neighbours: if link.flags & abi::EMUD_F_NEIGHBOURS != 0 {
-            "emulate"
-        } else {
-            "pass"
-        },
-        counters: counters(&*maps.counters(direction)?),
-        holder,
-        engine_dropped: 0,
-        state: report_loss::state(&link),
-        loss_model: report_loss::loss(&link),
-        duplicate: report_loss::duplicate(&link),
-        corrupt: report_loss::corrupt(&link),
-        timeline: report_time::timeline(maps, &link, now_ns)?,
-        slot: report_time::slot(&link),
-    })
-}
-
-fn delay(
-    maps: &Maps,
-    direction: u32,
-    link: &abi::emud_link,
-    wanted: Option<&Link>,
-) -> Result<Delay, DatapathError> {
-    if link.flags & abi::EMUD_F_JITTER == 0 {
-        return Ok(Delay {
-            mean_ns: link.delay_ns as f64,
-            sd_ns: 0.0,
-            distribution: None,
-            reorder: "never",
-            coherence_ns: None,
-            correlation: 0.0,
-            share: share(link),
-        });
-    }
-    let (mean_ns, sd_ns) = moments(&maps.table(direction)?.delay_ns);
-    let per_packet = link.flags & abi::EMUD_F_PER_PACKET != 0;
-    let jitter = wanted.and_then(|l| l.delay.jitter.as_ref());
-    Ok(Delay {
-        mean_ns,
-        sd_ns,
-        distribution: jitter.map(|j| j.distribution.word()),
-        reorder: if per_packet { "jitter" } else { "never" },
-        coherence_ns: (!per_packet).then_some(link.coherence_ns),
-        correlation: jitter.map_or(0.0, |j| j.correlation),
-        share: share(link),
-    })
-}
-
-fn share(link: &abi::emud_link) -> Option<f64> {
-    (link.flags & abi::EMUD_F_SHARE != 0).then(|| chance(link.share))
-}
-
-fn reordering(link: &abi::emud_link) -> Option<Reordering> {
-    (link.flags & abi::EMUD_F_REORDER != 0).then(|| Reordering {
-        probability: chance(link.reorder),
-        correlation: chance(link.reorder_repeat),
-        gap: link.reorder_gap,
-    })
-}
-
-/// The probability that a random u64 is below `bound`.
-fn chance(bound: u64) -> f64 {
-    bound as f64 / 2f64.powi(64)
 }
 
 /// Mean and standard deviation of a delay table under a standard normal index.

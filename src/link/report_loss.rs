@@ -225,13 +225,16 @@ fn loss_text(expected: Option<f64>, loss: Option<&LossReport>) -> String {
         _ => format!("{key} {}", percent(*value)),
     });
     let figures: Vec<_> = figures.collect();
-    let before = match loss.stage == Stage::default().word() {
-        true => "",
-        false => " before the queue",
+    let mut how = match loss.stage == Stage::default().word() {
+        true => String::new(),
+        false => " before the queue".to_owned(),
     };
+    if loss.ecn {
+        how += " ecn";
+    }
     match (loss.model, loss.parameters.get("correlation")) {
-        ("bernoulli", Some(0.0)) => format!("loss {share}{before}"),
-        ("bernoulli", Some(value)) => format!("loss {share}{}{before}", correlated(*value)),
-        (model, _) => format!("loss {share} ({model}: {}){before}", figures.join(" ")),
+        ("bernoulli", Some(0.0)) => format!("loss {share}{how}"),
+        ("bernoulli", Some(value)) => format!("loss {share}{}{how}", correlated(*value)),
+        (model, _) => format!("loss {share} ({model}: {}){how}", figures.join(" ")),
     }
 }

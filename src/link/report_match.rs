@@ -7,7 +7,7 @@ use crate::abi;
 use crate::link::DIRECTIONS;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::overlap::hidden;
-use crate::link::report::{Counters, counters};
+use crate::link::report_link::{LinkReport, Reader};
 use crate::link::saved::Saved;
 use crate::profile::{Matrix, Profile, Rule, Target};
 
@@ -46,8 +46,8 @@ pub struct HiddenBy {
 #[derive(Debug, Serialize)]
 pub struct NamedReport {
     pub name: String,
-    pub up: Option<Counters>,
-    pub down: Option<Counters>,
+    pub up: Option<LinkReport>,
+    pub down: Option<LinkReport>,
 }
 
 /// Flows, sources and so on with a queue of their own.
@@ -69,14 +69,11 @@ pub struct MatrixReport {
 }
 
 /// Reads what of all this an interface has.
-pub(super) fn matching(
-    maps: &Maps,
-    saved: &Saved,
-    profile: Option<&Profile>,
-) -> Result<Matching, DatapathError> {
-    let Some(profile) = profile else {
+pub(super) fn matching(reader: &Reader, saved: &Saved) -> Result<Matching, DatapathError> {
+    let Some(profile) = reader.profile else {
         return Ok(Matching::default());
     };
+    let maps = reader.maps;
     let rule = |(n, rule): (usize, &Rule)| {
         Ok(RuleReport {
             text: text(rule),
@@ -87,10 +84,10 @@ pub(super) fn matching(
     let rules = profile.rules.iter().enumerate().map(rule);
     let named = (1..).zip(&profile.links).map(|(number, named)| {
         let one = |direction: u32| match saved.directions[direction as usize] {
-            true => Ok::<_, DatapathError>(Some(counters(&*maps.counters_of(number, direction)?))),
+            true => reader.link(number, direction).map(Some),
             false => Ok(None),
         };
-        Ok(NamedReport {
+        Ok::<_, DatapathError>(NamedReport {
             name: named.name.clone(),
             up: one(abi::EMUD_UP)?,
             down: one(abi::EMUD_DOWN)?,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
+use crate::profile::Profile;
 
 /// A link that changes with time.
 #[derive(Debug, Serialize)]
@@ -24,6 +25,26 @@ pub struct TimelineReport {
     pub next_s: Option<f64>,
     /// bit/s, 0 in an outage; absent: no limit, or none of this row's own.
     pub rate_bit_s: Option<f64>,
+    /// Absent: a trace.
+    pub phase: Option<PhaseReport>,
+}
+
+/// The phase in force.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseReport {
+    /// From 1.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+    /// What the profile calls it, which is its link's name unless it says otherwise.
+    pub name: Option<String>,
+}
+
+/// Where a link's timeline is.
+pub(super) struct Moment {
+    /// The one in force.
+    pub row: abi::emud_row,
+    pub report: TimelineReport,
 }
 
 /// Departures in slots.
@@ -40,11 +61,12 @@ pub struct SlotReport {
 ///
 /// # Errors
 /// The map cannot be read.
-pub(super) fn timeline(
+pub(super) fn moment(
     maps: &Maps,
     link: &abi::emud_link,
+    profile: Option<&Profile>,
     now_ns: u64,
-) -> Result<Option<TimelineReport>, DatapathError> {
+) -> Result<Option<Moment>, DatapathError> {
     let t = &link.timeline;
     if t.count == 0 {
         return Ok(None);
@@ -53,7 +75,37 @@ pub(super) fn timeline(
     let since = now_ns.wrapping_sub(t.epoch_ns).cast_signed().max(0) as u64;
     let round = since.checked_div(t.period_ns).unwrap_or(0);
     let pos = since - round * t.period_ns;
-    // The first row that is later.
+    let later = later_row(maps, t, pos)?;
+    let number = later.saturating_sub(1);
+    let next = match maps.row(t.first + later)?.at_ns {
+        u64::MAX if t.period_ns > 0 => Some(t.period_ns),
+        u64::MAX => None,
+        ns => Some(ns),
+    };
+    let row = maps.row(t.first + number)?;
+    let report = TimelineReport {
+        kind: match t.kind {
+            abi::EMUD_TIMELINE_OPPORTUNITIES => "opportunities",
+            abi::EMUD_TIMELINE_RATES => "rates",
+            _ => "figures",
+        },
+        rows: t.count,
+        row: number,
+        at_s: pos as f64 / 1e9,
+        round,
+        period_s: (t.period_ns > 0).then_some(t.period_ns as f64 / 1e9),
+        next_s: next.map(|ns| ns.saturating_sub(pos) as f64 / 1e9),
+        rate_bit_s: match row.set & abi::EMUD_SET_RATE {
+            0 => None,
+            _ => rate_bit_s(row.rate_mult, row.rate_shift),
+        },
+        phase: phase(maps, t, &row, profile)?,
+    };
+    Ok(Some(Moment { row, report }))
+}
+
+/// The first row that begins after `pos`; the one behind the last if none does.
+fn later_row(maps: &Maps, t: &abi::emud_timeline, pos: u64) -> Result<u32, DatapathError> {
     let (mut low, mut high) = (0, t.count);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -62,31 +114,36 @@ pub(super) fn timeline(
             false => high = middle,
         }
     }
-    let row = low.saturating_sub(1);
-    let next = match maps.row(t.first + low)?.at_ns {
-        u64::MAX if t.period_ns > 0 => Some(t.period_ns),
-        u64::MAX => None,
-        ns => Some(ns),
-    };
-    let now = maps.row(t.first + row)?;
-    let rate_bit_s = match (now.set & abi::EMUD_SET_RATE, now.rate_mult) {
-        (0, _) | (_, 0) => None,
-        (_, u64::MAX) => Some(0.0),
-        (_, mult) => Some(8e9 * 2f64.powi(now.rate_shift as i32) / mult as f64),
-    };
-    Ok(Some(TimelineReport {
-        kind: match t.kind {
-            abi::EMUD_TIMELINE_OPPORTUNITIES => "opportunities",
-            abi::EMUD_TIMELINE_RATES => "rates",
-            _ => "figures",
-        },
-        rows: t.count,
-        row,
-        at_s: pos as f64 / 1e9,
-        round,
-        period_s: (t.period_ns > 0).then_some(t.period_ns as f64 / 1e9),
-        next_s: next.map(|ns| ns.saturating_sub(pos) as f64 / 1e9),
-        rate_bit_s,
+    Ok(low)
+}
+
+/// bit/s of a fixed-point figure; 0: nothing moves, absent: no limit.
+pub(super) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
+    match mult {
+        0 => None,
+        u64::MAX => Some(0.0),
+        mult => Some(8e9 * 2f64.powi(shift as i32) / mult as f64),
+    }
+}
+
+/// Links of phases have successive numbers, in the phases' order.
+fn phase(
+    maps: &Maps,
+    t: &abi::emud_timeline,
+    row: &abi::emud_row,
+    profile: Option<&Profile>,
+) -> Result<Option<PhaseReport>, DatapathError> {
+    if row.number == abi::EMUD_SAME_LINK {
+        return Ok(None);
+    }
+    let first = maps.row(t.first)?.number;
+    let last = maps.row(t.first + t.count - 1)?.number;
+    let place = row.number.saturating_sub(first);
+    let named = profile.and_then(|p| p.phases.list.get(place as usize));
+    Ok(Some(PhaseReport {
+        number: place + 1,
+        of: last.saturating_sub(first) + 1,
+        name: named.and_then(|phase| phase.name.clone()),
     }))
 }
 

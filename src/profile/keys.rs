@@ -139,7 +139,7 @@ pub(super) const SLOT: Section = Section {
     belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
 };
 pub(super) const PHASE: Section = Section {
-    keys: &["for", "link", "ramp", "whole", "up", "down"],
+    keys: &["for", "link", "name", "ramp", "whole", "up", "down"],
     place: "of a phase",
     belongs: "under [[phase]]",
 };

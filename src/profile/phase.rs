@@ -8,7 +8,7 @@ use super::draft::LinkDraft;
 use super::keys;
 use super::links::{self, MAX_LINKS, NamedDraft};
 use super::print::{line, section as print_section};
-use super::read::section;
+use super::read::{name, section};
 use super::trace_read::flag;
 use super::{Link, LossModel};
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, quantity};
@@ -30,6 +30,8 @@ pub struct Phase {
     pub for_ns: Option<u64>,
     /// Rate, delay and loss go linearly from those of the phase before to this one's.
     pub ramp: bool,
+    /// For those who read `show`; its link's, where nothing else is written.
+    pub name: Option<String>,
     pub up: Link,
     pub down: Link,
 }
@@ -81,6 +83,9 @@ impl Phases {
                 line(out, "ramp", true);
             }
             line(out, "whole", true);
+            if let Some(name) = &phase.name {
+                line(out, "name", toml::Value::String(name.clone()));
+            }
             print_section(out, "phase.up", &phase.up);
             print_section(out, "phase.down", &phase.down);
         }
@@ -99,6 +104,7 @@ struct PhaseDraft {
     at: At,
     for_ns: Option<Located<u64>>,
     ramp: Option<Located<bool>>,
+    name: Option<Located<String>>,
     up: LinkDraft,
     down: LinkDraft,
 }
@@ -155,6 +161,7 @@ impl PhasesDraft {
         let one = |reader: &mut Reader, draft: &PhaseDraft| Phase {
             for_ns: value(&draft.for_ns),
             ramp: value(&draft.ramp).unwrap_or_default(),
+            name: draft.name.as_ref().map(|name| name.value.clone()),
             up: reader.finish(&draft.up),
             down: reader.finish(&draft.down),
         };
@@ -228,6 +235,7 @@ fn one(
         at: entries.first().map_or(&key.at, |e| &e.key.at).clone(),
         for_ns: None,
         ramp: None,
+        name: None,
         up: own[0].clone(),
         down: own[1].clone(),
     };
@@ -239,12 +247,14 @@ fn one(
     if let Some(entry) = find("link") {
         let link = named_link(reader, &entry.value, named)?;
         (phase.up, phase.down) = (link.up.clone(), link.down.clone());
+        phase.name = Some(link.name.clone());
     }
     for entry in entries {
         let value = &entry.value;
         match entry.key.value.as_str() {
             "for" => reader.put(&mut phase.for_ns, value, duration),
             "ramp" => reader.put(&mut phase.ramp, value, |v| flag(v, "ramp")),
+            "name" => reader.put(&mut phase.name, value, name),
             "link" | "whole" | "up" | "down" => {}
             key if keys::LINK.has(key) => {
                 reader.link_key(&mut phase.up, entry);

@@ -245,7 +245,7 @@ pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [
     None
 }
 
-fn name(value: &Located<Value>) -> Result<String, Mistake> {
+pub(super) fn name(value: &Located<Value>) -> Result<String, Mistake> {
     let text = text(value, "name", NAME_BYTES)?;
     if text.is_empty() || text.contains(char::is_control) {
         let help = "write a short name on one line, such as name = \"hsdpa\"";

@@ -145,7 +145,7 @@ fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
             "{name}: the engine, not the link, dropped {dropped} packets"
         ));
     }
-    let passed = |d: &Direction| d.counters.passed.no_holder + d.counters.passed.failed;
+    let passed = |d: &Direction| d.link.counters.passed.no_holder + d.link.counters.passed.failed;
     let untouched = passed(after).saturating_sub(passed(before));
     if untouched > 0 {
         notes.push(format!("{name}: {untouched} packets passed untouched"));

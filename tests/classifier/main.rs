@@ -15,6 +15,7 @@ mod matrix;
 mod opportunities;
 mod phases;
 mod queue;
+mod report;
 mod rules;
 mod rules_random;
 mod slot;

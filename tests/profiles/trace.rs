@@ -89,6 +89,7 @@ pub fn phases(links: BoxedStrategy<Link>) -> impl Strategy<Value = Phases> {
         let one = |(i, (up, down, ns)): (usize, (Link, Link, u64))| Phase {
             for_ns: (repeat || ends || i + 1 < count).then_some(ns),
             ramp: false,
+            name: (i > 0).then(|| format!("phase \"{i}\"")),
             up,
             down,
         };
@@ -263,6 +264,7 @@ fn mistakes_in_the_keys() {
         ),
         ("[[phase]]\nlink=\"lte\"", "there is no link `lte`"),
         ("[[phase]]\nfor=\"0s\"", "a phase of no time"),
+        ("[[phase]]\nname=\"\"", "this is not a name"),
         (
             "[[phase]]\nfor=\"1s\"\nramp=true\nrate=\"1Mbit\"",
             "a ramp between a rate and none",
