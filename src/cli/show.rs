@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        let shown = json!({ "schema": "emud-show/2", "interfaces": reports });
+        let shown = json!({ "schema": "emud-show/1", "interfaces": reports });
         return super::out(&format!("{shown:#}\n"));
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
