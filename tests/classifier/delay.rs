@@ -105,6 +105,11 @@ fn correlation_is_as_asked_and_leaves_the_distribution() {
             assert!((s - 1.0).abs() < ERRORS * error, "{} {r}: sd {s}", t.name);
             // Kolmogorov's distribution has 1.95 at 0.999.
             let distance = t.distance(&x);
+            println!(
+                "{} correlated by {r}: {got:.4}, sd off by {:.2} %, KS distance {distance:.4}",
+                t.name,
+                100.0 * (s - 1.0)
+            );
             assert!(
                 distance < 1.95 / worth.sqrt() + 0.0016,
                 "{} {r}: KS {distance}",
@@ -221,6 +226,7 @@ fn the_delay_is_the_same_at_every_packet_rate() {
     };
     // 10 packets/s: two coherence times apart, independent.
     let d = theory.distance(&run(110_000, 72_000));
+    println!("10 packets/s: KS distance {d:.4}");
     assert!(d < 0.01, "10 packets/s: {d}");
     // Each faster one against the slower, over the same stretch of the process: 100 packets/s
     // are 5 a coherence time, so that 1000 coherence times tell the distribution of that
@@ -233,6 +239,11 @@ fn the_delay_is_the_same_at_every_packet_rate() {
     while let Some(mut fast) = runs.pop() {
         let Some(slow) = runs.last_mut() else { break };
         let d = ks(&mut fast, slow);
+        println!(
+            "{} against {} packets: KS distance {d:.4}",
+            fast.len(),
+            slow.len()
+        );
         assert!(
             d < 0.006,
             "{} against {} packets: {d}",

@@ -241,6 +241,11 @@ impl Theory {
         let fourth = x.iter().map(|v| (v - m).powi(4)).sum::<f64>() / n;
         let error = ((fourth - s.powi(4)) / n).sqrt() / (2.0 * s);
         let off = (s - cut_sd).abs();
+        println!(
+            "{name}: {n} delays, mean off by {:.3} %, sd by {:.3} %, KS distance {d:.4}",
+            100.0 * got * sd / mean,
+            100.0 * (s / cut_sd - 1.0)
+        );
         assert!(
             off < ERRORS * error,
             "{name}: sd {s} for {cut_sd}, error {error}"
