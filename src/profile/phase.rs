@@ -104,6 +104,34 @@ struct PhaseDraft {
 }
 
 impl PhasesDraft {
+    /// Where the first of them is.
+    pub fn at(&self) -> Option<&At> {
+        self.list.first().map(|phase| &phase.at)
+    }
+
+    /// All phases have the one queue of the profile's own link, at a rate each.
+    pub fn share_nothing(&self, reader: &mut Reader, own: [&LinkDraft; 2]) {
+        if self.list.is_empty() {
+            return;
+        }
+        if let Some(shared) = own.into_iter().find_map(|link| link.shared.as_ref()) {
+            let title = "`shared` on the profile's own link beside phases";
+            let help = "phases have that link's queue, each at its rate, and a shared queue has \
+                        one rate: take `shared` or the phases away";
+            return (reader.mistakes).push(Mistake::new(&shared.at, title, help));
+        }
+        for phase in &self.list {
+            let links = [&phase.up, &phase.down].into_iter();
+            if let Some(shared) = links.flat_map(|link| &link.shared).next() {
+                let title = "`shared` in a phase";
+                let help = "phases have the queue of the profile's own link: leave it out or, if \
+                            it is the named link's, write shared = \"none\" in the phase";
+                let mistake = Mistake::new(&shared.at, title, help);
+                (reader.mistakes).push(mistake.beside(&phase.at, "the phase"));
+            }
+        }
+    }
+
     /// Reads `phases` and `[[phase]]`; `own` are the profile's own links, up and down.
     pub fn read(
         &mut self,

@@ -35,6 +35,13 @@ enum Source {
 
 const SOURCES: [&str; 5] = ["file", "rows", "mahimahi", "opportunities", "in-force"];
 
+impl TraceDraft {
+    /// Where it is written.
+    pub fn at(&self) -> Option<&At> {
+        self.at.as_ref()
+    }
+}
+
 impl Reader {
     /// Applies `trace`: other rows take `period` away, everything else is merged key by key.
     pub(super) fn trace(&mut self, draft: &mut TraceDraft, value: &Located<Value>) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What goes with traces, phases and slots and what does not; what is said of it, once.
+
+use emud::profile::{Profile, ProfileError, TextError};
+
+use crate::{parse, set};
+
+
+/// That this one mistake is found, here.
+fn only(found: Result<Profile, ProfileError>, place: &str, title: &str, help: &str) {
+    let Err(ProfileError::Text(TextError::Mistakes(mistakes))) = found else {
+        panic!("{title}: {found:?}");
+    };
+    let shown = mistakes.to_string();
+    assert_eq!(mistakes.iter().count(), 1, "{title}: {shown}");
+    for part in [place, title, help] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+const RATES: &str = "trace = { rows = \"time_s,rate_mbit;0,1;1,2\" }";
+const DELAYS: &str = "trace = { rows = \"time_s,delay_ms;0,1;1,2\" }";
+
+#[test]
+fn a_shared_queue_has_one_rate_at_all_times() {
+    let traced = "`shared` on a link whose trace has rates";
+    for (text, place, title) in [
+        (
+            format!("[link]\nshared = \"u\"\n{RATES}\n[links.far]\nshared = \"u\"\n"),
+            "x.toml:2:10",
+            traced,
+        ),
+        (
+            format!("[link]\nshared = \"u\"\n[links.far.up]\nshared = \"u\"\n{RATES}\n"),
+            "x.toml:4:10",
+            traced,
+        ),
+        (
+            "[link]\n[links.a]\nshared = \"u\"\ntrace = { opportunities = \"1 2\" }\n".to_owned(),
+            "x.toml:3:10",
+            traced,
+        ),
+        (
+            "[link]\nshared = \"u\"\n[[phase]]\nfor = \"1s\"\n[[phase]]\nrate = \"1Mbit\"\n"
+                .to_owned(),
+            "x.toml:2:10",
+            "`shared` on the profile's own link beside phases",
+        ),
+        (
+            "[link]\n[[phase]]\nfor = \"1s\"\nshared = \"u\"\n".to_owned(),
+            "x.toml:4:10",
+            "`shared` in a phase",
+        ),
+        (
+            "[link]\n[links.a]\nshared = \"u\"\n[[phase]]\nlink = \"a\"\n".to_owned(),
+            "x.toml:3:10",
+            "`shared` in a phase",
+        ),
+    ] {
+        only(Profile::parse(&text, "x.toml"), place, title, "shared");
+    }
+    let profile = parse("[link]\n[links.a]\nrate = \"1Mbit\"\nshared = \"u\"\n");
+    let rows = "links.a.up.trace.rows=time_s,rate_mbit;0,1;1,2";
+    only(set(&profile, &[rows]), "argument 1:1:", traced, "alone");
+    let phases = parse("[link]\n[[phase]]\n");
+    let own = "`shared` on the profile's own link";
+    only(set(&phases, &["shared=u"]), "argument 1:1:", own, "phases");
+    // What changes no rate is the link's own, and a phase is not what its link shares.
+    let delays = format!("[link]\nrate = \"1Mbit\"\nshared = \"u\"\n{DELAYS}\n");
+    assert!(parse(&delays).up.trace.is_some());
+    let alone =
+        parse("[link]\n[links.a]\nshared = \"u\"\n[[phase]]\nlink = \"a\"\nshared = \"none\"\n");
+    assert_eq!(alone.phases.list[0].up.shared, None);
+    assert_eq!(alone.links[0].up.shared.as_deref(), Some("u"));
+    assert_eq!(parse(&alone.to_toml()), alone);
+}
+
+#[test]
+fn pairs_have_their_figures_at_all_times() {
+    let trace = "a matrix on a link with a trace";
+    for (text, place, title) in [
+        (
+            format!("[link]\n{DELAYS}\n[matrix]\ncapacity = 4\n"),
+            "x.toml:3:",
+            trace,
+        ),
+        (
+            format!("[link]\n[links.a.down]\n{RATES}\n[matrix]\nlink = \"a\"\ncapacity = 4\n"),
+            "x.toml:5:",
+            trace,
+        ),
+        (
+            format!("[up]\n{RATES}\n[links.a]\n[matrix]\nlink = \"a\"\ncapacity = 4\n"),
+            "x.toml:5:",
+            trace,
+        ),
+        (
+            "[link]\n[matrix]\ncapacity = 4\n[[phase]]\n".to_owned(),
+            "x.toml:2:",
+            "a matrix beside phases",
+        ),
+    ] {
+        only(Profile::parse(&text, "x.toml"), place, title, "rules");
+    }
+    let other = format!("[link]\n[links.a]\n{RATES}\n[matrix]\ncapacity = 4\n");
+    let profile = parse(&other);
+    let rows = "up.trace.rows=time_s,delay_ms;0,1;1,2";
+    only(set(&profile, &[rows]), "argument 1:1:", trace, "rules");
+}
