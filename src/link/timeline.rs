@@ -21,9 +21,10 @@ const STOPPED: u64 = u64::MAX;
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 /// The longest frame, bytes: a queue in packets may be of those.
 const FRAME_MAX: u64 = 1538;
-/// A ramp has at least so many rows, none longer than this.
+/// A ramp has at least so many rows, and so many that none is longer than this, up to a limit.
 const RAMP_ROWS: u64 = 100;
 const RAMP_ROW_NS: u64 = 10_000_000;
+const RAMP_ROWS_MAX: u64 = 10_000;
 const JITTER_ONE: f64 = (1u32 << abi::EMUD_JITTER_SHIFT) as f64;
 
 /// Rows, and what else is to be known of them.
@@ -437,13 +438,16 @@ fn worst_ns(built: &Built, bytes: u64) -> u64 {
     let count = t.count as usize;
     if t.kind == abi::EMUD_TIMELINE_OPPORTUNITIES {
         let more = (bytes / OPPORTUNITY) as usize + 1;
-        let at = |n: usize| (n / count) as u64 * t.period_ns + built.rows[n % count].at_ns;
+        // Many rounds of a long trace are more ns than 64 bits have.
+        let round = |n: usize| (n / count) as u128 * u128::from(t.period_ns);
+        let at = |n: usize| round(n) + u128::from(built.rows[n % count].at_ns);
         let last = if t.period_ns > 0 {
             count
         } else {
             count.saturating_sub(more)
         };
-        return (0..last).map(|n| at(n + more) - at(n)).max().unwrap_or(0);
+        let waits = (0..last).map(|n| at(n + more) - at(n));
+        return u64::try_from(waits.max().unwrap_or(0)).unwrap_or(u64::MAX);
     }
     let units = u128::from(bytes) << t.frac;
     // Two rounds, so that a wait may go over the seam; several where one carries less.
@@ -509,7 +513,10 @@ fn phase_steps(profile: &Profile, direction: u32) -> Vec<Step> {
 
 /// Each row has the figures of its middle: what is sent over all of it is exact.
 fn ramp(steps: &mut Vec<Step>, first: Step, for_ns: u64, before: &Link, link: &Link) {
-    let rows = RAMP_ROWS.max(for_ns.div_ceil(RAMP_ROW_NS)).min(for_ns);
+    let rows = for_ns
+        .div_ceil(RAMP_ROW_NS)
+        .clamp(RAMP_ROWS, RAMP_ROWS_MAX)
+        .min(for_ns);
     let loss = |link: &Link| match link.loss.model {
         LossModel::Bernoulli { probability, .. } => probability,
         _ => 0.0,

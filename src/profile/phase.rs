@@ -13,6 +13,9 @@ use super::trace_read::flag;
 use super::{Link, LossModel};
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, quantity};
 
+/// 100 years.
+const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
+
 /// Links by time; without phases the profile's own is there all the time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Phases {
@@ -187,6 +190,7 @@ impl PhasesDraft {
             down: reader.finish(&draft.down),
         };
         let list: Vec<_> = self.list.iter().map(|d| one(reader, d)).collect();
+        self.not_for_ever(reader);
         for (i, (draft, phase)) in self.list.iter().zip(&list).enumerate() {
             let last = i + 1 == list.len();
             if phase.for_ns.is_none() && (repeat || phase.ramp || !last) {
@@ -213,6 +217,19 @@ impl PhasesDraft {
             list,
             repeat,
             offset_ns: value(&self.offset).unwrap_or_default(),
+        }
+    }
+
+    /// Times within them are reckoned in ns of 64 bits.
+    fn not_for_ever(&self, reader: &mut Reader) {
+        let mut all_ns = 0u64;
+        for for_ns in self.list.iter().filter_map(|phase| phase.for_ns.as_ref()) {
+            all_ns = all_ns.saturating_add(for_ns.value);
+            if all_ns > ALL_NS_MAX {
+                let help = "all of them together last 100 years at most: make this one shorter, \
+                            or let the last one go on without `for`";
+                return mistake(reader, &for_ns.at, "phases of more than 100 years", help);
+            }
         }
     }
 }

@@ -161,3 +161,21 @@ fn limits_and_delays_without_a_rate_take_turns() {
         [15, 15, 5, 5, 15]
     );
 }
+#[test]
+fn a_long_ramp_is_longer_rows() {
+    let b = phased(
+        r#"
+        phases = { offset = "500s" }
+        [link]
+        [[phase]]
+        for = "1000s"
+        ramp = true
+        delay = "100ms"
+        "#,
+    );
+    let send = |at: u64| b.send(&udp4(100, 1), at).departure - at;
+    // 10,000 rows of 100 ms, each with the figure of its middle.
+    assert_eq!([send(0), send(99 * MS)], [50_005_000; 2]);
+    assert_eq!(send(100 * MS), 50_015_000);
+}
+

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What goes with traces, phases and slots and what does not; what is said of it, once.
 
+use emud::link::compile::{Place, compile};
+use emud::link::timeline;
 use emud::profile::{Profile, ProfileError, TextError};
 
 use crate::{parse, set};
@@ -106,4 +108,58 @@ fn pairs_have_their_figures_at_all_times() {
     let profile = parse(&other);
     let rows = "up.trace.rows=time_s,delay_ms;0,1;1,2";
     only(set(&profile, &[rows]), "argument 1:1:", trace, "rules");
+}
+
+#[test]
+fn phases_end_within_a_century() {
+    let phases = "[[phase]]\nfor = \"53000000min\"\n".repeat(7);
+    let error = Profile::parse(&format!("[link]\n{phases}"), "x.toml");
+    only(
+        error,
+        "x.toml:3:7",
+        "more than 100 years",
+        "make this one shorter",
+    );
+    let phases = "[[phase]]\nfor = \"27000000min\"\n".repeat(2);
+    let error = Profile::parse(
+        &format!("phases = {{ loop = true }}\n[link]\n{phases}"),
+        "x.toml",
+    );
+    only(error, "x.toml:6:7", "more than 100 years", "without `for`");
+    // 100 years of 365.25 days.
+    let whole = parse("phases = { loop = true }\n[link]\n[[phase]]\nfor = \"52596000min\"\n");
+    assert_eq!(timeline::rows_of(&whole), 4);
+    let (points, end_s) = timeline::rates(&whole, 0);
+    assert_eq!((points.len(), end_s), (1, 52_596_000.0 * 60.0));
+}
+
+#[test]
+fn a_queue_may_outlast_64_bits_of_ns() {
+    // 65536 packets take 33,000 rounds of 50 days.
+    let profile = parse("[up]\nqueue = \"65536p\"\ntrace = { opportunities = \"1 4294967295\" }\n");
+    let place = Place {
+        release: emud::abi::EMUD_RELEASE_STAMP,
+        ifindex: 0,
+        l3: false,
+    };
+    let compiled = compile(&profile.up, 1, emud::abi::EMUD_UP, 0, place).unwrap();
+    assert_eq!(compiled.timeline.unwrap().longest_wait_ns, u64::MAX);
+}
+
+#[test]
+fn a_long_ramp_has_no_more_than_10000_rows() {
+    let ramp = |time: &str| {
+        let text = format!("[link]\n[[phase]]\nfor = \"{time}\"\nramp = true\ndelay = \"9ms\"\n");
+        // The last row stays, and one is behind it; in two directions.
+        timeline::rows_of(&parse(&text)) / 2 - 2
+    };
+    for (time, rows) in [
+        ("3ns", 3),
+        ("500ms", 100),
+        ("99s", 9_900),
+        ("1440min", 10_000),
+        ("99360min", 10_000),
+    ] {
+        assert_eq!(ramp(time), rows, "{time}");
+    }
 }
