@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use super::check::value;
-use super::draft::is_none;
+use super::Link;
+use super::check::{latest, value};
+use super::draft::{LinkDraft, is_none};
 use super::file;
 use super::keys;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, Wrong};
+use crate::link::timeline;
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
@@ -189,6 +191,28 @@ impl Reader {
             repeat,
             offset_ns: value(&draft.offset).unwrap_or_default(),
         })
+    }
+
+    /// Rows that only the classifier has cannot be made to vary about another delay.
+    pub(super) fn rows_in_force_fit(&mut self, draft: &LinkDraft, link: &Link) {
+        let (Some(trace), Some(at)) = (&link.trace, draft.trace.at()) else {
+            return;
+        };
+        let TraceSource::InForce(summary) = &trace.source else {
+            return;
+        };
+        if summary.own_mean_ns == timeline::own_mean(link) {
+            return;
+        }
+        let delay = &draft.delay;
+        let mean = delay.mean.as_ref().map(|mean| &mean.at);
+        let spread = delay.spread.as_ref().map(|spread| &spread.at);
+        let shape = delay.distribution.as_ref().map(|shape| &shape.at);
+        let help = "the rows are in the classifier alone: give their file again together with the \
+                    delay, trace.file=cell.csv";
+        let title = "rows of jitter in force are about another delay";
+        let at = latest(at, [mean, spread, shape]);
+        self.mistakes.push(Mistake::new(at, title, help));
     }
 
     /// As given, else the last row lasts as long as the one before.

@@ -163,3 +163,33 @@ fn a_long_ramp_has_no_more_than_10000_rows() {
         assert_eq!(ramp(time), rows, "{time}");
     }
 }
+
+#[test]
+fn rows_of_jitter_in_force_stay_about_their_delay() {
+    let rows: Vec<_> = (0..4_000).map(|i| format!("{i},{}", i % 7)).collect();
+    let text = |delay: &str| {
+        format!(
+            "[up]\n{delay}trace = {{ rows = \"time_s,jitter_ms;{}\" }}\n",
+            rows.join(";")
+        )
+    };
+    let narrow = timeline::kept(&parse(&text("delay = \"20ms\"\n")));
+    let wide = timeline::kept(&parse(&text("delay = \"3ms\"\n")));
+    for kept in [&narrow, &wide] {
+        assert_eq!(&parse(&kept.to_toml()), kept);
+        assert!(set(kept, &["up.loss=1%"]).is_ok());
+    }
+    assert!(set(&narrow, &["up.delay=30ms"]).is_ok());
+    for (kept, delay) in [(&narrow, "up.delay=5ms"), (&wide, "up.delay=30ms")] {
+        let title = "rows of jitter in force are about another delay";
+        only(set(kept, &[delay]), "argument 1:1:", title, "trace.file=");
+        let period = ["up.trace.period=9000s"];
+        let title = "`period` of rows that the classifier alone has";
+        only(
+            set(kept, &period),
+            "argument 1:1:",
+            title,
+            "give their file",
+        );
+    }
+}
