@@ -10,8 +10,8 @@ use super::links::{self, MAX_LINKS, NamedDraft};
 use super::print::{line, section as print_section};
 use super::read::section;
 use super::trace_read::flag;
-use super::{Link, LossModel};
-use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, quantity};
+use super::{Link, LinkState, LossModel};
+use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, Word, quantity};
 
 /// 100 years.
 const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
@@ -104,6 +104,8 @@ struct PhaseDraft {
     ramp: Option<Located<bool>>,
     up: LinkDraft,
     down: LinkDraft,
+    /// Nothing but `state = "down"`.
+    outage: bool,
 }
 
 impl PhasesDraft {
@@ -162,6 +164,28 @@ impl PhasesDraft {
             if let Some(phase) = one(reader, &entry.key, item, own, named) {
                 self.list.push(phase);
             }
+        }
+        self.outages(own);
+    }
+
+    /// What has arrived before an outage goes on as it did: on the link of the phase before.
+    fn outages(&mut self, own: [&LinkDraft; 2]) {
+        let repeat = value(&self.repeat).unwrap_or_default();
+        for i in 0..self.list.len() {
+            if !self.list[i].outage {
+                continue;
+            }
+            let round = i + 1..if repeat { self.list.len() } else { 0 };
+            let mut before = (0..i).rev().chain(round.rev());
+            let link = before.find(|j| !self.list[*j].outage);
+            let (up, down) = match link.map(|j| &self.list[j]) {
+                Some(phase) => (phase.up.clone(), phase.down.clone()),
+                None => (own[0].clone(), own[1].clone()),
+            };
+            let phase = &mut self.list[i];
+            let state = phase.up.state.clone();
+            (phase.up, phase.down) = (up, down);
+            (phase.up.state, phase.down.state) = (state.clone(), state);
         }
     }
 
@@ -275,6 +299,7 @@ fn one(
         ramp: None,
         up: own[0].clone(),
         down: own[1].clone(),
+        outage: is_outage(entries),
     };
     if let Some(entry) = find("whole")
         && reader.read(&entry.value, |v| flag(v, "whole"))?.value
@@ -304,6 +329,18 @@ fn one(
         }
     }
     Some(phase)
+}
+
+/// Nothing is said of another link, so that the one before is meant.
+fn is_outage(entries: &[Entry]) -> bool {
+    let down =
+        |e: &Entry| matches!(&e.value.value, Value::Text(text) if text == LinkState::Down.word());
+    let state = entries.iter().find(|e| e.key.value == "state");
+    let others = ["for", "state"];
+    state.is_some_and(down)
+        && entries
+            .iter()
+            .all(|e| others.contains(&e.key.value.as_str()))
 }
 
 fn named_link<'a>(

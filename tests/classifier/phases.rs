@@ -46,8 +46,12 @@ fn phases_follow_one_another_at_their_times() {
     let b = phased(HAND_OVER);
     let send = |bytes, at: u64| b.send(&udp4(bytes, 1), at).departure;
     assert_eq!(send(1000, 0), 88 * MS);
-    // Under way when the slow link ends: 500 bytes before; then there is no limit.
-    assert_eq!(send(1000, 296 * MS), 300 * MS, "at the end of the phase");
+    // Under way when the outage begins: the slow link goes on with it.
+    assert_eq!(
+        send(1000, 296 * MS),
+        384 * MS,
+        "500 bytes of it in the outage"
+    );
     assert_eq!(b.send(&udp4(1000, 1), 350 * MS).verdict, TC_ACT_STOLEN);
     assert_eq!(b.counters().down, 1);
     assert_eq!(send(1000, 400 * MS), 421 * MS);
@@ -161,6 +165,32 @@ fn limits_and_delays_without_a_rate_take_turns() {
         [15, 15, 5, 5, 15]
     );
 }
+
+#[test]
+fn what_came_before_an_outage_goes_on_as_it_did() {
+    let b = phased(
+        r#"
+        phases = { loop = true, offset = "50ms" }
+        [link]
+        rate = "1Mbit"
+        [[phase]]
+        for = "50ms"
+        state = "down"
+        [[phase]]
+        for = "50ms"
+        rate = "8Mbit"
+        "#,
+    );
+    // 60 packets of 1 ms from 0 on, of which the last 10 are sent in the outage; what comes then
+    // is lost and takes no time.
+    let frame = udp4(1000, 1);
+    let sent: Vec<u64> = (0..60).map(|_| b.send(&frame, 0).departure).collect();
+    assert!((1..=60).map(|ms| ms * MS).eq(sent));
+    assert_eq!(b.send(&frame, 55 * MS).verdict, TC_ACT_STOLEN);
+    assert_eq!(b.counters().down, 1);
+    assert_eq!(b.send(&frame, 100 * MS).departure, 101 * MS);
+}
+
 #[test]
 fn a_long_ramp_is_longer_rows() {
     let b = phased(

@@ -165,6 +165,34 @@ fn a_long_ramp_has_no_more_than_10000_rows() {
 }
 
 #[test]
+fn an_outage_is_the_link_of_the_phase_before() {
+    let text = |top: &str, first: &str| {
+        format!(
+            "{top}[link]\ndelay = \"1ms\"\n[[phase]]\n{first}for = \"1s\"\nstate = \"down\"\n\
+             [[phase]]\nfor = \"1s\"\nrate = \"5Mbit\"\n[[phase]]\nfor = \"2s\"\nstate = \"down\"\n\
+             [[phase]]\nfor = \"2s\"\nstate = \"down\"\n"
+        )
+    };
+    let rates = |text: &str| -> Vec<_> {
+        let profile = parse(text);
+        assert_eq!(parse(&profile.to_toml()), profile);
+        let down = |p: &emud::profile::Phase| p.up.state == emud::profile::LinkState::Down;
+        let downs: Vec<_> = profile.phases.list.iter().map(down).collect();
+        assert_eq!(downs, [true, false, true, true]);
+        profile.phases.list.iter().map(|p| p.down.rate).collect()
+    };
+    let five = Some(5_000_000);
+    assert_eq!(rates(&text("", "")), [None, five, five, five]);
+    let round = "phases = { loop = true }\n";
+    assert_eq!(rates(&text(round, "")), [five; 4]);
+    // One that says more is what it says.
+    assert_eq!(
+        rates(&text(round, "delay = \"3ms\"\n")),
+        [None, five, five, five]
+    );
+}
+
+#[test]
 fn rows_of_jitter_in_force_stay_about_their_delay() {
     let rows: Vec<_> = (0..4_000).map(|i| format!("{i},{}", i % 7)).collect();
     let text = |delay: &str| {
