@@ -209,3 +209,28 @@ fn a_long_ramp_is_longer_rows() {
     assert_eq!(send(100 * MS), 50_015_000);
 }
 
+#[test]
+fn a_ramps_loss_marks_where_the_link_says() {
+    let b = phased(
+        r#"
+        [link]
+        loss = { probability = "100%", ecn = true }
+        [[phase]]
+        for = "10ms"
+        [[phase]]
+        for = "10ms"
+        ramp = true
+        loss = { probability = 0, ecn = true }
+        "#,
+    );
+    let mut frame = udp4(1000, 1);
+    frame[15] = 1;
+    for i in 0..200 {
+        let fate = b.send(&frame, 10 * MS + i * 50_000);
+        assert_eq!(fate.verdict, TC_ACT_UNSPEC, "{i}");
+    }
+    // A half on average; the sum of p (1 - p) is 33.
+    let c = b.counters();
+    assert_eq!(c.lost, 0);
+    assert!((77..=123).contains(&c.marked), "{}", c.marked);
+}

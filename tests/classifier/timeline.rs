@@ -388,6 +388,28 @@ fn jitter_wider_than_the_links_own_delay_is_cut_off_at_zero() {
     }
 }
 
+#[test]
+fn a_traces_loss_is_where_the_link_says() {
+    let rows = "trace = { rows = \"time_ms,loss_%;0,0;10,100;20,0;30,100\" }";
+    let bench = |loss: &str| {
+        let text =
+            format!("[up]\nrate = \"8Mbit\"\nloss = {{ probability = 0, {loss} }}\n{rows}\n");
+        let profile = Profile::parse(&text, "x.toml").unwrap_or_else(|e| panic!("{e}"));
+        Bench::new(&profile.up)
+    };
+    // Before the queue by the row of its arrival, and it takes no time on the wire.
+    let b = bench("stage = \"before-queue\"");
+    assert_eq!(b.send(&udp4(1000, 1), 19_900_000).verdict, TC_ACT_STOLEN);
+    assert_eq!(departures(&b, 1000, &[20 * MS]), [21 * MS]);
+    assert_eq!(departures(&b, 1000, &[29_900_000]), [30_900_000]);
+    let b = bench("ecn = true");
+    let mut frame = udp4(1000, 1);
+    frame[15] = 1;
+    assert_eq!(b.send(&frame, 12 * MS).departure, 13 * MS);
+    let c = b.counters();
+    assert_eq!((c.lost, c.marked), (0, 1));
+}
+
 /// So many rows of 5 us, about 8 Mbit/s.
 fn many_rows(count: u64) -> Trace {
     let rates = (0..count).map(|i| TraceRow {
