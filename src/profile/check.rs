@@ -44,6 +44,9 @@ impl Reader {
             value: Spread::Sd(samples.value.sd_ns),
             at: samples.at.clone(),
         });
+        if draft.broken {
+            return constant;
+        }
         let Some(spread) = draft.spread.as_ref().or(measured.as_ref()) else {
             self.nothing_without_jitter(draft);
             return constant;

@@ -166,10 +166,8 @@ impl Reader {
         };
         let repeat = draft.repeat.unwrap_or(true);
         let period = draft.period.as_ref();
-        if let (Some(period), false) = (period, matches!(source.value, Source::Rows(_))) {
-            let help = "a Mahimahi trace ends with its last line";
-            let title = "`period` of what has one of its own";
-            self.mistakes.push(Mistake::new(&period.at, title, help));
+        if let Some(period) = period {
+            self.mistakes.extend(no_period(&source.value, &period.at));
         }
         let found = match &source.value {
             Source::Rows(rows) => TraceSource::Rows {
@@ -235,6 +233,25 @@ impl Reader {
             }
         }
     }
+}
+
+/// What has a period that cannot be written.
+fn no_period(source: &Source, at: &At) -> Option<Mistake> {
+    let mahimahi = match source {
+        Source::Rows(_) => return None,
+        Source::Mahimahi(_) => true,
+        Source::InForce(summary) => summary.mahimahi,
+    };
+    Some(match mahimahi {
+        true => {
+            let help = "a Mahimahi trace ends with its last line";
+            Mistake::new(at, "`period` of what has one of its own", help)
+        }
+        false => {
+            let help = "give their file again together with it: trace.file=cell.csv";
+            Mistake::new(at, "`period` of rows that the classifier alone has", help)
+        }
+    })
 }
 
 fn rows(rows: Vec<TraceRow>) -> Source {

@@ -7,6 +7,7 @@ use emud::profile::{Profile, ProfileError, TextError};
 
 use crate::{parse, set};
 
+const MS: u64 = 1_000_000;
 
 /// That this one mistake is found, here.
 fn only(found: Result<Profile, ProfileError>, place: &str, title: &str, help: &str) {
@@ -218,6 +219,160 @@ fn rows_of_jitter_in_force_stay_about_their_delay() {
             "argument 1:1:",
             title,
             "give their file",
+        );
+    }
+}
+
+#[test]
+fn an_outage_in_a_trace_is_a_rate() {
+    let trace = |cell: &str| {
+        let text = format!("[up]\ntrace = {{ rows = \"time,rate;0s,{cell};1s,2Mbit\" }}\n");
+        Profile::parse(&text, "x.toml")
+    };
+    for cell in ["0", "0.0", "0Mbit", "0 kbit", "0e3bit"] {
+        assert!(trace(cell).is_ok(), "{cell}");
+    }
+    for cell in ["0 apples", "0ms", "0mbps", "0 %"] {
+        let found = trace(cell).unwrap_err().to_string();
+        assert!(
+            found.contains("x.toml:2:") && found.contains("line 2"),
+            "{found}"
+        );
+    }
+    only(trace("0ms"), "line 2", "`0ms` is not a rate", "0Mbit");
+}
+
+/// A file that begins as some editors begin it.
+fn marked(name: &str, text: &str) -> String {
+    let path = std::env::temp_dir().join(format!("emud-bom-{}-{name}", std::process::id()));
+    std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_file() {
+    let json = r#"[{"time":"0s","rate":"1Mbit"},{"time":"1s","rate":"2Mbit"}]"#;
+    for (name, text, key) in [
+        ("a.csv", "time_s,rate_mbit\n0,1\n1,2\n", "trace = { file = "),
+        ("a.json", json, "trace = { file = "),
+        ("a.up", "1\n2\n", "trace = { mahimahi = "),
+        ("a.loss", "0010\n", "loss = { model = \"pattern\", file = "),
+        (
+            "a.txt",
+            "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n",
+            "delay = { samples = { unit = \"ms\", file = ",
+        ),
+    ] {
+        let path = marked(name, text);
+        let ends = if key.starts_with("delay") {
+            " } }"
+        } else {
+            " }"
+        };
+        let read = Profile::parse(&format!("[up]\n{key}\"{path}\"{ends}\n"), "x.toml");
+        std::fs::remove_file(&path).unwrap();
+        if let Err(error) = read {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn the_true_mistake_alone_is_told() {
+    for (text, place, title, help) in [
+        (
+            "delay = { samples = { values = \"1 x\", unit = \"ms\" } }",
+            "x.toml:2:",
+            "`x` is not a number",
+            "remove",
+        ),
+        (
+            "slot = { min = \"2h\" }",
+            "x.toml:2:16",
+            "`h` is not a unit",
+            "",
+        ),
+        (
+            "slot = { min = \"10\" }",
+            "x.toml:2:16",
+            "has no unit",
+            "10ms",
+        ),
+        (
+            "slot = { min = \"1ms\", packets = 0 }",
+            "x.toml:2:33",
+            "slots of no packet",
+            "packets = 1",
+        ),
+        (
+            "slot = { min = \"1ms\", bytes = 1500 }",
+            "x.toml:2:31",
+            "`1500` has no unit",
+            "\"1500B\"",
+        ),
+        (
+            "slot = { min = \"1ms\", bytes = \"0B\" }",
+            "x.toml:2:31",
+            "`bytes` of no byte",
+            "64kB",
+        ),
+        (
+            "queue = { aqm = \"red\", min = 3000, max = \"9kB\" }",
+            "x.toml:2:30",
+            "`3000` has no unit",
+            "\"3000B\"",
+        ),
+        (
+            "rate = { rate = \"1Mbit\", burst = \"0B\" }",
+            "x.toml:2:34",
+            "`burst` of no byte",
+            "32kB",
+        ),
+        (
+            "corrupt = { probability = \"1%\", bits = 32, from = 40, to = 41 }",
+            "x.toml:2:40",
+            "32 bits of 1 bytes",
+            "there are 8",
+        ),
+    ] {
+        let found = Profile::parse(&format!("[link]\n{text}\n"), "x.toml");
+        only(found, place, title, help);
+    }
+    let exact = "[link]\ncorrupt = { probability = \"1%\", bits = 32, from = 40, to = 44 }\n";
+    assert_eq!(parse(exact).up.corrupt.bits, 32);
+}
+
+#[test]
+fn a_slots_end_that_nobody_gave_moves_along() {
+    let profile = parse(
+        "[link]\nslot = { min = \"10ms\", max = \"30ms\", packets = 2 }\n[up]\nslot = \"10ms\"\n",
+    );
+    let bounds = |p: &Profile| {
+        [&p.up, &p.down].map(|l| l.slot.map_or((0, 0), |s| (s.min_ns / MS, s.max_ns / MS)))
+    };
+    assert_eq!(bounds(&profile), [(10, 10), (10, 30)]);
+    assert_eq!(parse(&profile.to_toml()), profile);
+    let moved = set(&profile, &["slot.min=20ms"]).unwrap();
+    assert_eq!(bounds(&moved), [(20, 20), (20, 30)]);
+    let beyond = set(&profile, &["slot.min=40ms"]);
+    only(
+        beyond,
+        "the profile in force",
+        "`max` is below `min`",
+        "above 0",
+    );
+}
+
+#[test]
+fn a_restart_is_of_the_whole_interface() {
+    let profile = parse(&format!("[link]\n{RATES}\n"));
+    for text in ["up.trace.restart", "links.a.trace.restart"] {
+        let title = "one link cannot restart alone";
+        only(
+            set(&profile, &[text]),
+            "argument 1:1:1",
+            title,
+            "IFACE trace.restart",
         );
     }
 }
