@@ -30,14 +30,15 @@ pub(super) fn compile(
 }
 
 fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>> {
-    if loss.is_none() {
-        return None;
-    }
+    // Of the losses of a trace's rows and of ramps, too.
     if loss.stage == Stage::BeforeQueue {
         out.flags |= abi::EMUD_F_LOSS_BEFORE;
     }
     if loss.ecn {
         out.flags |= abi::EMUD_F_LOSS_MARKS;
+    }
+    if loss.is_none() {
+        return None;
     }
     let (model, param) = match &loss.model {
         LossModel::Bernoulli {

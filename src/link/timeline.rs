@@ -21,9 +21,10 @@ const STOPPED: u64 = u64::MAX;
 const OPPORTUNITY: u64 = abi::EMUD_OPPORTUNITY as u64;
 /// The longest frame, bytes: a queue in packets may be of those.
 const FRAME_MAX: u64 = 1538;
-/// A ramp has at least so many rows, none longer than this.
+/// A ramp has at least so many rows, and so many that none is longer than this, up to a limit.
 const RAMP_ROWS: u64 = 100;
 const RAMP_ROW_NS: u64 = 10_000_000;
+const RAMP_ROWS_MAX: u64 = 10_000;
 const JITTER_ONE: f64 = (1u32 << abi::EMUD_JITTER_SHIFT) as f64;
 
 /// Rows, and what else is to be known of them.
@@ -65,9 +66,9 @@ impl Step {
         Self { at_ns, rate, row }
     }
 
-    fn of_trace(row: &TraceRow, max_jitter_ns: Option<u64>) -> Self {
+    fn of_trace(row: &TraceRow, max_jitter_ns: Option<u64>, own_mean_ns: Option<u64>) -> Self {
         let mut step = Self::new(row.at_ns, row.rate.map_or(Rate::Own, Rate::Bits));
-        if let Some(ns) = row.delay_ns {
+        if let Some(ns) = row.delay_ns.or(own_mean_ns) {
             step.row.set |= abi::EMUD_SET_DELAY;
             step.row.delay_ns = ns;
         }
@@ -83,12 +84,13 @@ impl Step {
     }
 }
 
-/// What of a trace is needed without its rows.
-pub fn summary(trace: &Trace) -> Summary {
+/// What of a link's trace is needed without its rows.
+fn summary(link: &Link, trace: &Trace) -> Summary {
     match &trace.source {
         TraceSource::InForce(summary) => *summary,
         _ => Summary {
-            content: content(&build(trace).rows),
+            content: content(&build(link, trace).rows),
+            own_mean_ns: own_mean(link),
             ..figures(trace)
         },
     }
@@ -113,6 +115,7 @@ fn figures(trace: &Trace) -> Summary {
                 mean_rate: if has_rate { (mean as u64).max(1) } else { 0 },
                 max_rate: max(|row| row.rate).unwrap_or(0),
                 max_delay_ns: max(|row| row.delay_ns),
+                own_mean_ns: None,
                 max_jitter_ns: max(|row| row.jitter_ns),
                 period_ns: *period_ns,
             }
@@ -129,6 +132,7 @@ fn figures(trace: &Trace) -> Summary {
                 max_rate: bits(most.unwrap_or(1) as u64),
                 max_delay_ns: None,
                 max_jitter_ns: None,
+                own_mean_ns: None,
                 period_ns: u64::from(period_ms) * 1_000_000,
             }
         }
@@ -138,10 +142,10 @@ fn figures(trace: &Trace) -> Summary {
 /// The profile as the kernel is to keep it: long traces by what is in force.
 pub fn kept(profile: &Profile) -> Profile {
     let keep = |link: &mut Link| {
-        if let Some(trace) = &mut link.trace
-            && trace.len() * text_bytes(trace) > TEXT_MAX
-        {
-            trace.source = TraceSource::InForce(summary(trace));
+        let long = |trace: &&Trace| trace.len() * text_bytes(trace) > TEXT_MAX;
+        let kept = link.trace.as_ref().filter(long).map(|t| summary(link, t));
+        if let (Some(trace), Some(summary)) = (&mut link.trace, kept) {
+            trace.source = TraceSource::InForce(summary);
         }
     };
     let mut kept = profile.clone();
@@ -194,14 +198,21 @@ pub(super) fn delay(link: &Link) -> profile::Delay {
             true => jitter_ns as f64 / 3f64.sqrt(),
             false => jitter_ns as f64,
         };
-        // About another mean anyway, if the rows have one.
-        while summary.max_delay_ns.is_some()
-            && largest_sd_ns(jitter.distribution.clone(), delay.mean_ns) < jitter.sd_ns
-        {
+        // The rows say about which mean it is to be.
+        while largest_sd_ns(jitter.distribution.clone(), delay.mean_ns) < jitter.sd_ns {
             delay.mean_ns = delay.mean_ns.max(1) * 2;
         }
     }
     delay
+}
+
+/// The link's own mean, where rows of jitter without delay have to say it: the table is about
+/// another one, since their jitter is wider than it could be about this.
+pub fn own_mean(link: &Link) -> Option<u64> {
+    let alone = |s: &Summary| s.max_jitter_ns.is_some() && s.max_delay_ns.is_none();
+    link.trace.as_ref().map(figures).filter(alone)?;
+    let own_ns = link.delay.mean_ns;
+    (delay(link).mean_ns != own_ns).then_some(own_ns)
 }
 
 /// The rate for what is reckoned in time although it is bytes: the link's own, else the mean.
@@ -214,7 +225,7 @@ pub(super) fn rate(link: &Link) -> Option<u64> {
 pub(super) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> Option<Rows> {
     let trace = link.trace.as_ref()?;
     let summary = figures(trace);
-    let built = build(trace);
+    let built = build(link, trace);
     out.timeline = built.timeline;
     out.timeline.content = match built.rows.is_empty() {
         true => summary.content,
@@ -281,13 +292,14 @@ struct Built {
     rows: Vec<abi::emud_row>,
 }
 
-fn build(trace: &Trace) -> Built {
+fn build(link: &Link, trace: &Trace) -> Built {
     match &trace.source {
         TraceSource::Rows { rows, period_ns } => {
             let max_jitter_ns = rows.iter().filter_map(|row| row.jitter_ns).max();
+            let own_mean_ns = own_mean(link);
             let steps: Vec<_> = rows
                 .iter()
-                .map(|row| Step::of_trace(row, max_jitter_ns))
+                .map(|row| Step::of_trace(row, max_jitter_ns, own_mean_ns))
                 .collect();
             assemble(&steps, if trace.repeat { *period_ns } else { 0 }, false)
         }
@@ -437,13 +449,16 @@ fn worst_ns(built: &Built, bytes: u64) -> u64 {
     let count = t.count as usize;
     if t.kind == abi::EMUD_TIMELINE_OPPORTUNITIES {
         let more = (bytes / OPPORTUNITY) as usize + 1;
-        let at = |n: usize| (n / count) as u64 * t.period_ns + built.rows[n % count].at_ns;
+        // Many rounds of a long trace are more ns than 64 bits have.
+        let round = |n: usize| (n / count) as u128 * u128::from(t.period_ns);
+        let at = |n: usize| round(n) + u128::from(built.rows[n % count].at_ns);
         let last = if t.period_ns > 0 {
             count
         } else {
             count.saturating_sub(more)
         };
-        return (0..last).map(|n| at(n + more) - at(n)).max().unwrap_or(0);
+        let waits = (0..last).map(|n| at(n + more) - at(n));
+        return u64::try_from(waits.max().unwrap_or(0)).unwrap_or(u64::MAX);
     }
     let units = u128::from(bytes) << t.frac;
     // Two rounds, so that a wait may go over the seam; several where one carries less.
@@ -509,7 +524,10 @@ fn phase_steps(profile: &Profile, direction: u32) -> Vec<Step> {
 
 /// Each row has the figures of its middle: what is sent over all of it is exact.
 fn ramp(steps: &mut Vec<Step>, first: Step, for_ns: u64, before: &Link, link: &Link) {
-    let rows = RAMP_ROWS.max(for_ns.div_ceil(RAMP_ROW_NS)).min(for_ns);
+    let rows = for_ns
+        .div_ceil(RAMP_ROW_NS)
+        .clamp(RAMP_ROWS, RAMP_ROWS_MAX)
+        .min(for_ns);
     let loss = |link: &Link| match link.loss.model {
         LossModel::Bernoulli { probability, .. } => probability,
         _ => 0.0,
@@ -547,7 +565,7 @@ pub fn rates(profile: &Profile, direction: u32) -> (Vec<(f64, f64)>, f64) {
     let (steps, end_ns) = match &link.trace {
         Some(trace) => match &trace.source {
             TraceSource::Rows { rows, period_ns } => {
-                let step = |row: &TraceRow| Step::of_trace(row, None);
+                let step = |row: &TraceRow| Step::of_trace(row, None, None);
                 (rows.iter().map(step).collect(), *period_ns)
             }
             TraceSource::Mahimahi(ms) => return of_opportunities(ms),

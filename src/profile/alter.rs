@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Packets that come twice and packets that come damaged.
 
+use super::check::latest;
 use super::keyed::{Field, Keyed, Kind, Table};
 use super::keys;
 use crate::text::{Mistake, Percent, Reader, Word};
@@ -130,10 +131,28 @@ impl Reader {
             let help = "`to` is the first byte that is safe again: write more than `from`";
             self.mistakes.push(Mistake::new(&field.at, title, help));
         }
+        self.bits_have_room(draft, &corrupt);
         match probability {
             0.0 => Corrupt::default(),
             _ => corrupt,
         }
+    }
+
+    /// Different bits, so there have to be as many.
+    fn bits_have_room(&mut self, draft: &Keyed, corrupt: &Corrupt) {
+        let (Some(bits), Some(to)) = (draft.get("bits"), draft.get("to")) else {
+            return;
+        };
+        let end = u64::from(corrupt.to.unwrap_or(u32::MAX));
+        let room = 8 * end.saturating_sub(corrupt.from.into());
+        if room == 0 || u64::from(corrupt.bits) <= room {
+            return;
+        }
+        let title = format!("{} bits of {} bytes", corrupt.bits, room / 8);
+        let help = format!("there are {room}: write fewer `bits`, or a `to` further from `from`");
+        let from = draft.get("from").map(|field| &field.at);
+        let at = latest(&bits.at, [Some(&to.at), from]);
+        self.mistakes.push(Mistake::new(at, title, help));
     }
 
     /// `None`: nothing was written, or without a probability, which is a mistake.

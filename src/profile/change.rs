@@ -64,12 +64,7 @@ struct Assignment {
 impl Assignment {
     fn read(source: usize, text: &str) -> Result<Self, Mistake> {
         let Some((path, _)) = text.split_once('=') else {
-            let at = At {
-                source,
-                span: 0..text.len(),
-            };
-            let help = "write key=value, such as up.delay=80ms or loss=1%";
-            return Err(Mistake::new(&at, "there is no `=`", help));
+            return Err(no_assignment(source, text));
         };
         let value = bare_or_toml(source, text, path.len() + 1)?;
         let mut keys = split(source, path);
@@ -126,6 +121,22 @@ impl Assignment {
             reader.link_key(down, &self.entry);
         }
     }
+}
+
+fn no_assignment(source: usize, text: &str) -> Mistake {
+    let span = 0..text.len();
+    let (title, help) = match text.trim().ends_with("trace.restart") {
+        true => (
+            "one link cannot restart alone",
+            "all traces and phases of the interface begin anew at one moment: emud set IFACE \
+             trace.restart",
+        ),
+        false => (
+            "there is no `=`",
+            "write key=value, such as up.delay=80ms or loss=1%",
+        ),
+    };
+    Mistake::new(&At { source, span }, title, help)
 }
 
 /// Takes `links.NAME` from the front.

@@ -10,7 +10,7 @@ impl Reader {
     /// The finished link; meaningless if that adds a mistake.
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         let wire = self.finish_wire(draft);
-        Link {
+        let link = Link {
             rate: value(&draft.rate),
             overhead: value(&draft.overhead).unwrap_or_default(),
             queue: self.finish_queue(draft, &wire),
@@ -25,7 +25,9 @@ impl Reader {
             shared: draft.shared.as_ref().map(|name| name.value.clone()),
             trace: self.finish_trace(&draft.trace),
             slot: self.finish_slot(&draft.slot),
-        }
+        };
+        self.rows_in_force_fit(draft, &link);
+        link
     }
 
     fn finish_delay(&mut self, draft: &DelayDraft) -> Delay {
@@ -42,6 +44,9 @@ impl Reader {
             value: Spread::Sd(samples.value.sd_ns),
             at: samples.at.clone(),
         });
+        if draft.broken {
+            return constant;
+        }
         let Some(spread) = draft.spread.as_ref().or(measured.as_ref()) else {
             self.nothing_without_jitter(draft);
             return constant;

@@ -55,6 +55,8 @@ pub(super) struct DelayDraft {
     pub share: Option<Located<f64>>,
     /// In place of a distribution; with a mean and a standard deviation of its own.
     pub samples: Option<Located<file::Measured>>,
+    /// A value could not be read: what goes with it is not judged.
+    pub broken: bool,
 }
 
 /// The two ways to say how much the delay varies; each replaces the other.
@@ -115,7 +117,9 @@ impl Reader {
         }
         if let Value::Table(entries) = &value.value {
             draft.table = Some(value.at.clone());
+            let before = self.mistakes.len();
             self.delay_table(draft, entries);
+            draft.broken |= self.mistakes.len() > before;
             return;
         }
         let mut plain = DelayDraft::default();

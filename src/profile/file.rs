@@ -282,7 +282,6 @@ fn column(
 
 /// The lines that say something, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     (1..)
         .zip(text.lines())
         .map(|(number, line)| (number, line.trim()))
@@ -366,7 +365,7 @@ pub(super) fn contents(reader: &Reader, file: &Located<String>) -> Result<String
         let title = format!("{shown} has more than {FILE_BYTES} bytes");
         return Err(Mistake::new(&file.at, title, "take a part of it"));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid]
             .iter()
@@ -379,5 +378,11 @@ pub(super) fn contents(reader: &Reader, file: &Located<String>) -> Result<String
             "not UTF-8 text".into(),
             "save the file as UTF-8",
         )
-    })
+    })?;
+    Ok(unmarked(&text).to_owned())
+}
+
+/// Without the byte order mark that some editors begin UTF-8 with.
+pub(super) fn unmarked(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }

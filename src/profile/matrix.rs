@@ -4,6 +4,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::check::latest;
+use super::draft::LinkDraft;
+use super::links::NamedDraft;
 use super::rules::OWN;
 use super::{Link, NamedLink, Profile, ProfileError, keys, links};
 use crate::abi;
@@ -174,6 +177,30 @@ impl Reader {
             capacity: capacity.map_or(pairs.len().max(1) as u32, |c| c.value),
             pairs: pairs.into(),
         }
+    }
+
+    /// Rows of a trace and phases would take the place of the pairs' figures.
+    pub(super) fn pairs_stay(
+        &mut self,
+        draft: &MatrixDraft,
+        own: [&LinkDraft; 2],
+        named: &[NamedDraft],
+        phases: Option<&At>,
+    ) {
+        let base = draft.link.as_ref().map(|link| link.value.as_str());
+        let base = named.iter().filter(|n| Some(n.name.value.as_str()) == base);
+        let links = own.into_iter().chain(base.flat_map(|n| [&n.up, &n.down]));
+        let traces = links.filter_map(|link| link.trace.at());
+        let (title, timed) = match (phases, traces.max_by_key(|at| at.source)) {
+            (Some(at), _) => ("a matrix beside phases", at),
+            (None, Some(at)) => ("a matrix on a link with a trace", at),
+            (None, None) => return,
+        };
+        let help = "a pair's figures are those of its row at all times: take the matrix away or \
+                    what changes with time, for which rules can send packets to links with traces";
+        let at = draft.link.as_ref().map_or(&draft.at, |link| &link.at);
+        let mistake = Mistake::new(latest(at, [Some(timed)]), title, help);
+        self.mistakes.push(mistake);
     }
 
     /// Whether the queues of all pairs have room for what the base link says.

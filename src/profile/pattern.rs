@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::file::unmarked;
 use crate::text::{At, Mistake, read_file, utf8};
 
 /// As many packets as the classifier keeps (bpf/emud.h).
@@ -147,7 +148,7 @@ pub(super) fn from_file(
         .text;
     let mut lost = Vec::new();
     let mut bits = String::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1..).zip(unmarked(&text).lines()) {
         let line = line.split('#').next().unwrap_or_default();
         let here = |error: PatternError| {
             let problem = format!("{}:{number}: {}", path.display(), error.problem);

@@ -10,8 +10,11 @@ use super::links::{self, MAX_LINKS, NamedDraft};
 use super::print::{line, section as print_section};
 use super::read::{name, section};
 use super::trace_read::flag;
-use super::{Link, LossModel};
-use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, quantity};
+use super::{Link, LinkState, LossModel};
+use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, Word, quantity};
+
+/// 100 years.
+const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
 
 /// Links by time; without phases the profile's own is there all the time.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -107,9 +110,39 @@ struct PhaseDraft {
     name: Option<Located<String>>,
     up: LinkDraft,
     down: LinkDraft,
+    /// Nothing but `state = "down"`.
+    outage: bool,
 }
 
 impl PhasesDraft {
+    /// Where the first of them is.
+    pub fn at(&self) -> Option<&At> {
+        self.list.first().map(|phase| &phase.at)
+    }
+
+    /// All phases have the one queue of the profile's own link, at a rate each.
+    pub fn share_nothing(&self, reader: &mut Reader, own: [&LinkDraft; 2]) {
+        if self.list.is_empty() {
+            return;
+        }
+        if let Some(shared) = own.into_iter().find_map(|link| link.shared.as_ref()) {
+            let title = "`shared` on the profile's own link beside phases";
+            let help = "phases have that link's queue, each at its rate, and a shared queue has \
+                        one rate: take `shared` or the phases away";
+            return (reader.mistakes).push(Mistake::new(&shared.at, title, help));
+        }
+        for phase in &self.list {
+            let links = [&phase.up, &phase.down].into_iter();
+            if let Some(shared) = links.flat_map(|link| &link.shared).next() {
+                let title = "`shared` in a phase";
+                let help = "phases have the queue of the profile's own link: leave it out or, if \
+                            it is the named link's, write shared = \"none\" in the phase";
+                let mistake = Mistake::new(&shared.at, title, help);
+                (reader.mistakes).push(mistake.beside(&phase.at, "the phase"));
+            }
+        }
+    }
+
     /// Reads `phases` and `[[phase]]`; `own` are the profile's own links, up and down.
     pub fn read(
         &mut self,
@@ -137,6 +170,28 @@ impl PhasesDraft {
             if let Some(phase) = one(reader, &entry.key, item, own, named) {
                 self.list.push(phase);
             }
+        }
+        self.outages(own);
+    }
+
+    /// What has arrived before an outage goes on as it did: on the link of the phase before.
+    fn outages(&mut self, own: [&LinkDraft; 2]) {
+        let repeat = value(&self.repeat).unwrap_or_default();
+        for i in 0..self.list.len() {
+            if !self.list[i].outage {
+                continue;
+            }
+            let round = i + 1..if repeat { self.list.len() } else { 0 };
+            let mut before = (0..i).rev().chain(round.rev());
+            let link = before.find(|j| !self.list[*j].outage);
+            let (up, down) = match link.map(|j| &self.list[j]) {
+                Some(phase) => (phase.up.clone(), phase.down.clone()),
+                None => (own[0].clone(), own[1].clone()),
+            };
+            let phase = &mut self.list[i];
+            let state = phase.up.state.clone();
+            (phase.up, phase.down) = (up, down);
+            (phase.up.state, phase.down.state) = (state.clone(), state);
         }
     }
 
@@ -166,6 +221,7 @@ impl PhasesDraft {
             down: reader.finish(&draft.down),
         };
         let list: Vec<_> = self.list.iter().map(|d| one(reader, d)).collect();
+        self.not_for_ever(reader);
         for (i, (draft, phase)) in self.list.iter().zip(&list).enumerate() {
             let last = i + 1 == list.len();
             if phase.for_ns.is_none() && (repeat || phase.ramp || !last) {
@@ -192,6 +248,19 @@ impl PhasesDraft {
             list,
             repeat,
             offset_ns: value(&self.offset).unwrap_or_default(),
+        }
+    }
+
+    /// Times within them are reckoned in ns of 64 bits.
+    fn not_for_ever(&self, reader: &mut Reader) {
+        let mut all_ns = 0u64;
+        for for_ns in self.list.iter().filter_map(|phase| phase.for_ns.as_ref()) {
+            all_ns = all_ns.saturating_add(for_ns.value);
+            if all_ns > ALL_NS_MAX {
+                let help = "all of them together last 100 years at most: make this one shorter, \
+                            or let the last one go on without `for`";
+                return mistake(reader, &for_ns.at, "phases of more than 100 years", help);
+            }
         }
     }
 }
@@ -238,6 +307,7 @@ fn one(
         name: None,
         up: own[0].clone(),
         down: own[1].clone(),
+        outage: is_outage(entries),
     };
     if let Some(entry) = find("whole")
         && reader.read(&entry.value, |v| flag(v, "whole"))?.value
@@ -269,6 +339,18 @@ fn one(
         }
     }
     Some(phase)
+}
+
+/// Nothing is said of another link, so that the one before is meant.
+fn is_outage(entries: &[Entry]) -> bool {
+    let down =
+        |e: &Entry| matches!(&e.value.value, Value::Text(text) if text == LinkState::Down.word());
+    let state = entries.iter().find(|e| e.key.value == "state");
+    let others = ["for", "state"];
+    state.is_some_and(down)
+        && entries
+            .iter()
+            .all(|e| others.contains(&e.key.value.as_str()))
 }
 
 fn named_link<'a>(

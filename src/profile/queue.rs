@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 
 use super::{Length, Limit};
 use crate::text::units::{Kind, Unit, shifted};
-use crate::text::{Time, UnitError};
+use crate::text::{Located, Mistake, Time, UnitError, Value, quantity};
 
 /// As many departures as the classifier remembers (bpf/emud.h).
 const MAX_PACKETS: f64 = 65536.0;
@@ -129,6 +129,7 @@ impl FromStr for Bytes {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        no_bare_bytes(text)?;
         match text.parse()? {
             Limit::Bytes(bytes) => Ok(Self(bytes)),
             Limit::Packets(_) | Limit::Time(_) => Err(UnitError::new(
@@ -143,6 +144,33 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Limit::Bytes(self.0).fmt(f)
     }
+}
+
+/// Of a bare number, bytes are meant where packets are not taken.
+fn no_bare_bytes(text: &str) -> Result<(), UnitError> {
+    let number = text.trim();
+    if !number.parse::<f64>().is_ok_and(f64::is_finite) {
+        return Ok(());
+    }
+    let help = format!("did you mean \"{number}B\"? (bytes look like \"32kB\", \"256KiB\")");
+    Err(UnitError::new(format!("`{number}` has no unit"), help))
+}
+
+/// Whether it is 0 of some unit.
+pub(super) fn is_nothing(text: &str) -> bool {
+    KIND.read(text).is_ok_and(|value| value == 0.0)
+}
+
+/// Bytes that are not those of a queue, 1 at least.
+pub(super) fn some_bytes(value: &Located<Value>, key: &str, example: &str) -> Result<u64, Mistake> {
+    if let Value::Text(text) | Value::Number(text) = &value.value
+        && (is_nothing(text) || text.parse() == Ok(0.0))
+    {
+        let title = format!("`{key}` of no byte");
+        let help = format!("leave it out, or write one byte at least, such as {key} = {example}");
+        return Err(Mistake::new(&value.at, title, help));
+    }
+    quantity(value, key, example).map(|Bytes(bytes)| bytes)
 }
 
 /// Packets, 1..=65536.
@@ -172,6 +200,7 @@ impl FromStr for Length {
 
     /// Packets are not taken: the average is one of the backlog's bytes, which is what is known.
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        no_bare_bytes(text)?;
         match text.parse()? {
             Limit::Bytes(bytes) => Ok(Self::Bytes(bytes)),
             Limit::Time(ns) => Ok(Self::Time(ns)),

@@ -192,8 +192,11 @@ impl Draft {
             phases,
             ..self.profile(up, down, links, rules, matrix)
         };
+        self.share_at_all_times(&mut reader, &profile);
         if let Some(draft) = &self.matrix {
             reader.pairs_have_room(draft, &profile);
+            let own = [&self.up, &self.down];
+            reader.pairs_stay(draft, own, &self.links, self.phases.at());
         }
         reader.instances_have_room(&self.rules, &profile);
         if !reader.mistakes.is_empty() {

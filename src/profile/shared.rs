@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `shared`: several links in front of one bottleneck.
 
+use super::check::latest;
 use super::draft::LinkDraft;
 use super::queueing::QueueDraft;
 use super::read::Draft;
@@ -77,6 +78,31 @@ impl Draft {
                 );
             }
         }
+    }
+}
+
+impl Draft {
+    /// A shared queue has one rate at all times: what would change it is ignored there.
+    pub(super) fn share_at_all_times(&self, reader: &mut Reader, profile: &Profile) {
+        one_rate(reader, &self.up, &profile.up);
+        one_rate(reader, &self.down, &profile.down);
+        for (draft, named) in self.links.iter().zip(&profile.links) {
+            one_rate(reader, &draft.up, &named.up);
+            one_rate(reader, &draft.down, &named.down);
+        }
+        self.phases.share_nothing(reader, [&self.up, &self.down]);
+    }
+}
+
+fn one_rate(reader: &mut Reader, draft: &LinkDraft, link: &Link) {
+    if let (Some(shared), Some(trace)) = (&draft.shared, &link.trace)
+        && trace.has_rate()
+    {
+        let at = latest(&shared.at, [draft.trace.at()]);
+        let title = "`shared` on a link whose trace has rates";
+        let help = "a shared queue has one rate at all times: take `shared` or the trace away, or \
+                    give the trace delay, jitter and loss alone";
+        reader.mistakes.push(Mistake::new(at, title, help));
     }
 }
 

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::check::value;
 use super::draft::is_none;
 use super::keys;
-use super::queue::{Bytes, Packets};
-use crate::text::{At, Located, Mistake, Reader, Time, Value, duration, quantity};
+use super::queue::{self, Bytes, Packets, some_bytes};
+use crate::text::{At, Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
 
 /// Slots follow one another at distances uniform between two bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct Slot {
 impl Slot {
     /// As the value of the key.
     pub(super) fn text(&self) -> String {
-        let mut out = format!(
-            "{{ min = \"{}\", max = \"{}\"",
-            Time(self.min_ns),
-            Time(self.max_ns)
-        );
+        let mut out = format!("{{ min = \"{}\"", Time(self.min_ns));
+        // Else it goes along with `min`, as where it was not given.
+        if self.max_ns != self.min_ns {
+            let _ = write!(out, ", max = \"{}\"", Time(self.max_ns));
+        }
         if let Some(packets) = self.packets {
             let _ = write!(out, ", packets = {packets}");
         }
@@ -46,6 +46,8 @@ pub(super) struct SlotDraft {
     max: Option<Located<u64>>,
     packets: Option<Located<u32>>,
     bytes: Option<Located<u32>>,
+    /// A value could not be read: what goes with it is not judged.
+    broken: bool,
 }
 
 impl Reader {
@@ -56,11 +58,18 @@ impl Reader {
             return;
         }
         draft.at = Some(value.at.clone());
-        let Value::Table(entries) = &value.value else {
-            self.put(&mut draft.min, value, |v| duration(v, "slot"));
-            draft.max = draft.min.clone();
-            return;
-        };
+        let before = self.mistakes.len();
+        match &value.value {
+            Value::Table(entries) => self.slot_table(draft, entries),
+            _ => {
+                self.put(&mut draft.min, value, |v| duration(v, "slot"));
+                draft.max = None;
+            }
+        }
+        draft.broken |= self.mistakes.len() > before;
+    }
+
+    fn slot_table(&mut self, draft: &mut SlotDraft, entries: &[Entry]) {
         for entry in entries {
             let value = &entry.value;
             match entry.key.value.as_str() {
@@ -68,7 +77,7 @@ impl Reader {
                 "max" => self.put_or_remove(&mut draft.max, value, |v| duration(v, "max")),
                 "packets" => self.put_or_remove(&mut draft.packets, value, packets),
                 "bytes" => self.put_or_remove(&mut draft.bytes, value, |v| {
-                    quantity(v, "bytes", "\"64kB\"").map(|Bytes(bytes)| bytes as u32)
+                    some_bytes(v, "bytes", "\"64kB\"").map(|bytes| bytes as u32)
                 }),
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::SLOT)),
             }
@@ -77,7 +86,7 @@ impl Reader {
 
     /// The finished slots; meaningless if that adds a mistake.
     pub(super) fn finish_slot(&mut self, draft: &SlotDraft) -> Option<Slot> {
-        let at = draft.at.as_ref()?;
+        let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(min) = &draft.min else {
             let help = "say how far apart slots are: slot = { min = \"10ms\", max = \"20ms\" }";
             self.mistakes
@@ -111,6 +120,12 @@ fn packets(value: &Located<Value>) -> Result<u32, Mistake> {
             at: value.at.clone(),
         };
         return packets(&with_unit);
+    }
+    if let Value::Text(text) = &value.value
+        && queue::is_nothing(text)
+    {
+        let help = "leave it out for slots of any number, or write packets = 1";
+        return Err(Mistake::new(&value.at, "slots of no packet", help));
     }
     quantity(value, "packets", "32").map(|Packets(packets)| packets)
 }

@@ -60,6 +60,8 @@ pub struct Summary {
     pub max_delay_ns: Option<u64>,
     pub max_jitter_ns: Option<u64>,
     pub period_ns: u64,
+    /// The link's own mean delay, if the rows carry it.
+    pub own_mean_ns: Option<u64>,
 }
 
 impl Trace {
@@ -153,7 +155,7 @@ impl Summary {
     fn text(&self) -> String {
         let or = |value: Option<u64>| value.map_or("-".to_owned(), |v| v.to_string());
         format!(
-            "{:016x} {} {} {} {} {} {} {}",
+            "{:016x} {} {} {} {} {} {} {} {}",
             self.content,
             self.rows,
             if self.mahimahi { "mahimahi" } else { "rows" },
@@ -161,7 +163,8 @@ impl Summary {
             self.max_rate,
             or(self.max_delay_ns),
             or(self.max_jitter_ns),
-            self.period_ns
+            self.period_ns,
+            or(self.own_mean_ns)
         )
     }
 
@@ -181,6 +184,7 @@ impl Summary {
             max_delay_ns: optional(words.next()?)?,
             max_jitter_ns: optional(words.next()?)?,
             period_ns: words.next()?.parse().ok()?,
+            own_mean_ns: optional(words.next()?)?,
         };
         words.next().is_none().then_some(summary)
     }

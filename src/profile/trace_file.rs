@@ -56,6 +56,20 @@ const COLUMNS: &str = "columns are time (required), rate, delay, jitter, loss, w
                        cells (1.5s, 3Mbit, 2%), or bare numbers and the unit in the name: time_s, \
                        rate_Mbit, delay_ms, loss_%";
 
+/// Whether a rate is 0, bare or in a unit of rates.
+fn outage(text: &str) -> Result<bool, Wrong> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if number.trim().parse::<f64>() != Ok(0.0) {
+        return Ok(false);
+    }
+    let unit = &text[number.len()..];
+    if unit.is_empty() || format!("1{unit}").parse::<Rate>().is_ok() {
+        return Ok(true);
+    }
+    let help = "an outage is a bare 0, or 0 in a unit of rates: 0Mbit";
+    Err(Wrong::new(format!("`{text}` is not a rate"), help))
+}
+
 impl Column {
     fn read(name: &str) -> Result<Self, Wrong> {
         let (what, unit) = match name.split_once('_') {
@@ -133,12 +147,8 @@ impl Column {
                 row.at_ns = ns;
             }
             What::Rate => {
-                // An outage, in whatever unit.
-                let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-                row.rate = Some(match number.trim().parse::<f64>() {
-                    Ok(0.0) => 0,
-                    _ => text.parse::<Rate>()?.0,
-                });
+                let outage = outage(&text)?;
+                row.rate = Some(if outage { 0 } else { text.parse::<Rate>()?.0 });
             }
             What::Delay => row.delay_ns = Some(text.parse::<Time>()?.0),
             What::Jitter => row.jitter_ns = Some(text.parse::<Nanoseconds>()?.0.round() as u64),

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use super::check::value;
-use super::draft::is_none;
+use super::Link;
+use super::check::{latest, value};
+use super::draft::{LinkDraft, is_none};
 use super::file;
 use super::keys;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, Wrong};
+use crate::link::timeline;
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
@@ -34,6 +36,13 @@ enum Source {
 }
 
 const SOURCES: [&str; 5] = ["file", "rows", "mahimahi", "opportunities", "in-force"];
+
+impl TraceDraft {
+    /// Where it is written.
+    pub fn at(&self) -> Option<&At> {
+        self.at.as_ref()
+    }
+}
 
 impl Reader {
     /// Applies `trace`: other rows take `period` away, everything else is merged key by key.
@@ -157,10 +166,8 @@ impl Reader {
         };
         let repeat = draft.repeat.unwrap_or(true);
         let period = draft.period.as_ref();
-        if let (Some(period), false) = (period, matches!(source.value, Source::Rows(_))) {
-            let help = "a Mahimahi trace ends with its last line";
-            let title = "`period` of what has one of its own";
-            self.mistakes.push(Mistake::new(&period.at, title, help));
+        if let Some(period) = period {
+            self.mistakes.extend(no_period(&source.value, &period.at));
         }
         let found = match &source.value {
             Source::Rows(rows) => TraceSource::Rows {
@@ -184,6 +191,28 @@ impl Reader {
         })
     }
 
+    /// Rows that only the classifier has cannot be made to vary about another delay.
+    pub(super) fn rows_in_force_fit(&mut self, draft: &LinkDraft, link: &Link) {
+        let (Some(trace), Some(at)) = (&link.trace, draft.trace.at()) else {
+            return;
+        };
+        let TraceSource::InForce(summary) = &trace.source else {
+            return;
+        };
+        if summary.own_mean_ns == timeline::own_mean(link) {
+            return;
+        }
+        let delay = &draft.delay;
+        let mean = delay.mean.as_ref().map(|mean| &mean.at);
+        let spread = delay.spread.as_ref().map(|spread| &spread.at);
+        let shape = delay.distribution.as_ref().map(|shape| &shape.at);
+        let help = "the rows are in the classifier alone: give their file again together with the \
+                    delay, trace.file=cell.csv";
+        let title = "rows of jitter in force are about another delay";
+        let at = latest(at, [mean, spread, shape]);
+        self.mistakes.push(Mistake::new(at, title, help));
+    }
+
     /// As given, else the last row lasts as long as the one before.
     fn period(&mut self, rows: &[TraceRow], given: Option<&Located<u64>>, at: &At) -> u64 {
         let last = rows.last().map_or(0, |row| row.at_ns);
@@ -204,6 +233,25 @@ impl Reader {
             }
         }
     }
+}
+
+/// What has a period that cannot be written.
+fn no_period(source: &Source, at: &At) -> Option<Mistake> {
+    let mahimahi = match source {
+        Source::Rows(_) => return None,
+        Source::Mahimahi(_) => true,
+        Source::InForce(summary) => summary.mahimahi,
+    };
+    Some(match mahimahi {
+        true => {
+            let help = "a Mahimahi trace ends with its last line";
+            Mistake::new(at, "`period` of what has one of its own", help)
+        }
+        false => {
+            let help = "give their file again together with it: trace.file=cell.csv";
+            Mistake::new(at, "`period` of rows that the classifier alone has", help)
+        }
+    })
 }
 
 fn rows(rows: Vec<TraceRow>) -> Source {

@@ -4,7 +4,7 @@
 use super::check::{latest, value};
 use super::draft::{LinkDraft, is_none, overhead};
 use super::keys;
-use super::queue::Bytes;
+use super::queue::{Bytes, some_bytes};
 use crate::text::{Entry, Located, Mistake, Rate, Reader, Value, number, quantity};
 
 /// A packet of 1500 bytes behind an Ethernet header.
@@ -129,7 +129,7 @@ impl Reader {
         match entry.key.value.as_str() {
             "rate" => self.put(&mut draft.rate, value, bits),
             "burst" => self.put_or_remove(&mut wire.burst, value, |v| {
-                quantity(v, "burst", "\"32kB\"").map(|Bytes(bytes)| bytes)
+                some_bytes(v, "burst", "\"32kB\"")
             }),
             "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
             "mpu" => self.put_or_remove(&mut wire.mpu, value, |v| {

@@ -49,8 +49,12 @@ fn phases_follow_one_another_at_their_times() {
     let b = phased(HAND_OVER);
     let send = |bytes, at: u64| b.send(&udp4(bytes, 1), at).departure;
     assert_eq!(send(1000, 0), 88 * MS);
-    // Under way when the slow link ends: 500 bytes before; then there is no limit.
-    assert_eq!(send(1000, 296 * MS), 300 * MS, "at the end of the phase");
+    // Under way when the outage begins: the slow link goes on with it.
+    assert_eq!(
+        send(1000, 296 * MS),
+        384 * MS,
+        "500 bytes of it in the outage"
+    );
     assert_eq!(b.send(&udp4(1000, 1), 350 * MS).verdict, TC_ACT_STOLEN);
     assert_eq!(b.counters().down, 1);
     assert_eq!(send(1000, 400 * MS), 421 * MS);
@@ -206,4 +210,73 @@ fn a_link_that_is_down_is_so_in_all_phases() {
     let b = of_profile(&profile.unwrap());
     assert_eq!(b.send(&udp4(100, 1), MS).verdict, TC_ACT_STOLEN);
     assert_eq!(b.counters().down, 1);
+}
+
+#[test]
+fn what_came_before_an_outage_goes_on_as_it_did() {
+    let b = phased(
+        r#"
+        phases = { loop = true, offset = "50ms" }
+        [link]
+        rate = "1Mbit"
+        [[phase]]
+        for = "50ms"
+        state = "down"
+        [[phase]]
+        for = "50ms"
+        rate = "8Mbit"
+        "#,
+    );
+    // 60 packets of 1 ms from 0 on, of which the last 10 are sent in the outage; what comes then
+    // is lost and takes no time.
+    let frame = udp4(1000, 1);
+    let sent: Vec<u64> = (0..60).map(|_| b.send(&frame, 0).departure).collect();
+    assert!((1..=60).map(|ms| ms * MS).eq(sent));
+    assert_eq!(b.send(&frame, 55 * MS).verdict, TC_ACT_STOLEN);
+    assert_eq!(b.counters().down, 1);
+    assert_eq!(b.send(&frame, 100 * MS).departure, 101 * MS);
+}
+
+#[test]
+fn a_long_ramp_is_longer_rows() {
+    let b = phased(
+        r#"
+        phases = { offset = "500s" }
+        [link]
+        [[phase]]
+        for = "1000s"
+        ramp = true
+        delay = "100ms"
+        "#,
+    );
+    let send = |at: u64| b.send(&udp4(100, 1), at).departure - at;
+    // 10,000 rows of 100 ms, each with the figure of its middle.
+    assert_eq!([send(0), send(99 * MS)], [50_005_000; 2]);
+    assert_eq!(send(100 * MS), 50_015_000);
+}
+
+#[test]
+fn a_ramps_loss_marks_where_the_link_says() {
+    let b = phased(
+        r#"
+        [link]
+        loss = { probability = "100%", ecn = true }
+        [[phase]]
+        for = "10ms"
+        [[phase]]
+        for = "10ms"
+        ramp = true
+        loss = { probability = 0, ecn = true }
+        "#,
+    );
+    let mut frame = udp4(1000, 1);
+    frame[15] = 1;
+    for i in 0..200 {
+        let fate = b.send(&frame, 10 * MS + i * 50_000);
+        assert_eq!(fate.verdict, TC_ACT_UNSPEC, "{i}");
+    }
+    // A half on average; the sum of p (1 - p) is 33.
+    let c = b.counters();
+    assert_eq!(c.lost, 0);
+    assert!((77..=123).contains(&c.marked), "{}", c.marked);
 }

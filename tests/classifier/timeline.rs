@@ -2,7 +2,7 @@
 //! Links that change with time: rows, to the nanosecond.
 
 use super::*;
-use emud::profile::{Trace, TraceRow, TraceSource};
+use emud::profile::{Profile, Trace, TraceRow, TraceSource};
 
 /// Rows of (ms, bit/s), over and over after `period` ms or held.
 pub fn rates(rows: &[(u64, u64)], period: u64, repeat: bool) -> Trace {
@@ -342,6 +342,72 @@ fn jitter_is_scaled_row_by_row() {
         let low = d.iter().copied().fold(f64::MAX, f64::min);
         assert!(low >= 50e6 - half - scale, "{half}: {low}");
     }
+}
+
+/// The delays of the first and of the second second of a link, ns.
+fn two_seconds(text: &str) -> [Vec<f64>; 2] {
+    let profile = Profile::parse(text, "x.toml").unwrap_or_else(|e| panic!("{e}"));
+    let b = Bench::new(&profile.up);
+    let frame = udp4(100, 1);
+    [0, 1].map(|second| {
+        let arrivals = (0..20_000u64).map(|i| second * 1_000 * MS + i * 40_000);
+        arrivals
+            .map(|at| (b.send(&frame, at).departure - at) as f64)
+            .collect()
+    })
+}
+
+#[test]
+fn jitter_wider_than_the_links_own_delay_is_cut_off_at_zero() {
+    let rows = "trace = { rows = \"time_s,jitter_ms;0,5;1,2\" }";
+    let [wide, narrow] = two_seconds(&format!(
+        "[up]\ndelay = {{ mean = \"3ms\", jitter = \"1ms\", reorder = \"jitter\" }}\n{rows}\n"
+    ));
+    // Uniform from -2 to 8 ms: a fifth at 0, and 8^2 / 2 / 10 on average.
+    let (mean, _) = moments(&wide);
+    assert!(
+        (mean - 3.2e6).abs() < 4.0 * 2.6e6 / 20_000f64.sqrt(),
+        "{mean}"
+    );
+    let none = wide.iter().filter(|d| **d == 0.0).count() as f64 / 20_000.0;
+    assert!((none - 0.2).abs() < 4.0 * 0.4 / 20_000f64.sqrt(), "{none}");
+    let (mean, sd) = moments(&narrow);
+    let want = 2e6 / 3f64.sqrt();
+    assert!((mean - 3e6).abs() < 4.0 * want / 20_000f64.sqrt(), "{mean}");
+    assert!((sd / want - 1.0).abs() < 0.02, "{sd}");
+    for (delays, low, high) in [(&wide, 0.0, 8e6), (&narrow, 1e6, 5e6)] {
+        let inside = |d: &f64| (low - 10.0..=high + 10.0).contains(d);
+        assert!(delays.iter().all(inside), "{low} to {high}");
+    }
+    // In order, and about no delay at all.
+    for (delay, mean) in [("delay = \"3ms\"\n", 3e6), ("", 0.0)] {
+        let [wide, narrow] = two_seconds(&format!("[up]\n{delay}{rows}\n"));
+        assert!(wide.iter().all(|d| (0.0..=mean + 5e6 + 10.0).contains(d)));
+        assert!(wide.contains(&0.0));
+        assert!(narrow.iter().all(|d| (0.0..=mean + 2e6 + 10.0).contains(d)));
+    }
+}
+
+#[test]
+fn a_traces_loss_is_where_the_link_says() {
+    let rows = "trace = { rows = \"time_ms,loss_%;0,0;10,100;20,0;30,100\" }";
+    let bench = |loss: &str| {
+        let text =
+            format!("[up]\nrate = \"8Mbit\"\nloss = {{ probability = 0, {loss} }}\n{rows}\n");
+        let profile = Profile::parse(&text, "x.toml").unwrap_or_else(|e| panic!("{e}"));
+        Bench::new(&profile.up)
+    };
+    // Before the queue by the row of its arrival, and it takes no time on the wire.
+    let b = bench("stage = \"before-queue\"");
+    assert_eq!(b.send(&udp4(1000, 1), 19_900_000).verdict, TC_ACT_STOLEN);
+    assert_eq!(departures(&b, 1000, &[20 * MS]), [21 * MS]);
+    assert_eq!(departures(&b, 1000, &[29_900_000]), [30_900_000]);
+    let b = bench("ecn = true");
+    let mut frame = udp4(1000, 1);
+    frame[15] = 1;
+    assert_eq!(b.send(&frame, 12 * MS).departure, 13 * MS);
+    let c = b.counters();
+    assert_eq!((c.lost, c.marked), (0, 1));
 }
 
 /// So many rows of 5 us, about 8 Mbit/s.

@@ -115,16 +115,18 @@ pub fn alterations() -> impl Strategy<Value = (Duplicate, Corrupt, LinkState)> {
         range,
         checksum,
     )
-        .prop_map(
-            |(probability, correlation, bits, (from, to), checksum)| Corrupt {
+        .prop_map(|(probability, correlation, bits, (from, to), checksum)| {
+            let to = to.map(|to| to.max(from + 1));
+            let room = to.map_or(u32::MAX, |to| (to - from).saturating_mul(8));
+            Corrupt {
                 probability,
                 correlation,
-                bits,
+                bits: bits.min(room),
                 from,
-                to: to.map(|to| to.max(from + 1)),
+                to,
                 checksum,
-            },
-        );
+            }
+        });
     (
         prop_oneof![Just(Duplicate::default()), duplicate],
         prop_oneof![Just(Corrupt::default()), corrupt],

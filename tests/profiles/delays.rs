@@ -206,6 +206,22 @@ fn columns_by_name_and_other_separators() {
 }
 
 #[test]
+fn samples_that_are_mostly_the_least_are_taken() {
+    for (values, mean_ms) in [
+        ("0 0 0 0 0 0 10 10 10 10", 4.0),
+        ("0 0 0 0 0 0 0 0 0 100", 10.0),
+        ("1 1 1 1 1 1 1 1 1 200", 20.9),
+    ] {
+        let text =
+            format!("[link]\ndelay = {{ samples = {{ values = \"{values}\", unit = \"ms\" }} }}\n");
+        let profile = Profile::parse(&text, "x.toml").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(profile.up.delay.mean_ns, (mean_ms * 1e6) as u64);
+        let again = Profile::parse(&profile.to_toml(), "x.toml");
+        assert_eq!(again.unwrap_or_else(|e| panic!("{e}")), profile);
+    }
+}
+
+#[test]
 fn samples_that_do_not_vary_are_a_constant() {
     let folder = Folder::new("constant", &[("x", &"7\n".repeat(20))]);
     let profile = folder

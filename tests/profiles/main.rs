@@ -18,6 +18,7 @@ mod mistakes;
 mod queue;
 mod random;
 mod rules;
+mod together;
 mod trace;
 
 use emud::profile::{Profile, ProfileError};

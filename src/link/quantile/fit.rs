@@ -39,8 +39,10 @@ pub fn largest_sd_ns(shape: impl Into<Shape>, mean_ns: u64) -> f64 {
         Shape::Table(table) => {
             let q = table.standard();
             let (cut_mean, cut_sd) = cut_moments(&q, -median(&q));
-            // Samples that are mostly zero are at the bound themselves, but for rounding.
-            let ratio = 1.001 * cut_sd / cut_mean;
+            // Samples that are mostly zero are at the bound themselves, but for rounding of their
+            // least one: with one in a million far out, that is close to the mean.
+            let least = (-q[0] - table.rounding()).max(f64::MIN_POSITIVE);
+            let ratio = (1.001 * cut_sd / cut_mean).max(1.0 / least);
             // The mean to have is mean + sd * offset.
             match 1.0 - ratio * offset(&table) {
                 rest if rest > 0.0 => mean * ratio / rest,
@@ -117,7 +119,7 @@ fn log_normal(mean: f64, sd: f64) -> Vec<u64> {
 }
 
 /// Shift and scale for `mean` and `sd`, `sd` being possible.
-fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
+pub(super) fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
     // Interpolation leaves the table a millionth off mean 0 and sd 1.
     let (q_mean, q_sd) = moments(q.iter().copied());
     let scale = sd / q_sd;
@@ -134,7 +136,8 @@ fn fit(q: &[f64], lowest: f64, mean: f64, sd: f64) -> (f64, f64) {
             let scale = mean / cut_mean;
             return (middle * scale, scale);
         }
-        if cut_sd / cut_mean > sd / mean {
+        // Where all is cut off, there is neither.
+        if cut_mean <= 0.0 || cut_sd / cut_mean > sd / mean {
             low = middle;
         } else {
             high = middle;

@@ -4,7 +4,7 @@
 //! Kept as whole numbers, so that a profile's text carries it exactly: a file may be gone by the
 //! time `emud set` reads back the profile that is in force.
 
-use super::fit::moments;
+use super::fit::{fit, moments};
 use super::{TABLE_LEN, normal_cdf, table_x};
 
 /// One unit of spread (jitter, or a standard deviation), 8 times as fine as tc-netem's.
@@ -51,10 +51,14 @@ impl Table {
         if !(sd > 0.0 && raw_sd > 0.0) {
             return Err(TableError::Flat);
         }
-        // Lines between the values vary less than the values.
-        let points = raw
+        // Lines between the values vary less than the values. Widened, they are cut off at the
+        // least value, below which there is none: of delays it may be zero.
+        let least = sorted[0];
+        let q: Vec<f64> = raw.iter().map(|q| (q - raw_mean) / raw_sd).collect();
+        let (shift, scale) = fit(&q, -q[TABLE_LEN - 1], mean - least, sd);
+        let points = q
             .iter()
-            .map(|q| (mean + (q - raw_mean) / raw_sd * sd) * UNIT)
+            .map(|q| (least + (shift + scale * q).max(0.0)) * UNIT)
             .map(|q| (q.abs() < f64::from(i32::MAX)).then_some(q.round() as i32))
             .collect::<Option<_>>()
             .ok_or(TableError::TooWide)?;
@@ -78,6 +82,11 @@ impl Table {
     /// In units of the spread.
     pub fn sd(&self) -> f64 {
         self.sd
+    }
+
+    /// By how much a point of [`Self::standard`] may be off.
+    pub(super) fn rounding(&self) -> f64 {
+        1.0 / UNIT / self.sd
     }
 
     /// Standardised to mean 0 and standard deviation 1.

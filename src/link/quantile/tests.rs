@@ -308,6 +308,39 @@ fn a_table_is_cut_off_at_zero_and_keeps_mean_and_sd() {
 }
 
 #[test]
+fn samples_are_possible_at_their_own_mean_and_sd() {
+    let mostly = |n: usize, low: f64, high: f64, share: usize| -> Vec<f64> {
+        let value = |k| if k * 100 < share * n { low } else { high };
+        (0..n).map(value).collect()
+    };
+    let one = |n: usize| -> Vec<f64> { (0..n).map(|k| if k == 0 { 200e6 } else { 1e6 }).collect() };
+    for values in [
+        mostly(10, 0.0, 10e6, 60),
+        mostly(10, 0.0, 100e6, 90),
+        mostly(100, 0.0, 100e6, 90),
+        mostly(1000, 0.0, 100e6, 90),
+        one(10),
+        one(1000),
+        one(100_000),
+        (0..20).map(|k| f64::from(k) * 1e6).collect(),
+    ] {
+        let (mean, sd) = moments_of(&values);
+        let least = values.iter().copied().fold(f64::MAX, f64::min);
+        let standard: Vec<_> = values.iter().map(|v| (v - mean) / sd).collect();
+        let table = Table::from_text(&Table::new(&standard).unwrap().to_text()).unwrap();
+        let largest = largest_sd_ns(Shape::Table(table.clone().into()), mean.round() as u64);
+        assert!(sd <= largest, "{mean} {sd}: {largest}");
+        let delays = delay_table(&shaped(Shape::Table(table.into()), mean.round() as u64, sd));
+        let delays = delays.unwrap();
+        let what = format!("{} values, {mean} {sd}", values.len());
+        assert_near(delays[0] as f64, least, 1e-4 * sd + 1.0, &what);
+        let (got_mean, got_sd) = integrated(|x| look_up(&delays, x));
+        assert_near(got_mean, mean, 1e-3 * sd, &what);
+        assert_near(got_sd / sd, 1.0, 1e-3, &what);
+    }
+}
+
+#[test]
 fn a_tables_text_is_the_table() {
     let values: Vec<f64> = (0..3000)
         .map(|k| f64::from(k * 7919 % 3001).sqrt())
