@@ -13,7 +13,7 @@ pub mod emulated;
 mod error;
 mod loss;
 pub mod matrix;
-mod overlap;
+pub mod overlap;
 mod plan;
 pub mod quantile;
 pub mod queueing;
