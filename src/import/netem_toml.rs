@@ -8,7 +8,7 @@
 use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
-use crate::profile::{Percent, Profile, ProfileError, Rate, Time};
+use crate::profile::{Distribution, Percent, Profile, ProfileError, Rate, Time, Word};
 use crate::text::{Mistake, TextError};
 
 /// netem's own, and emud's.
@@ -25,8 +25,9 @@ const NARROW: &str = "netem's correlation squeezes its random numbers towards on
 /// The profile, which emud takes.
 pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
     let imported = written(netem, header, tables)?;
-    let table = netem.distribution.as_ref();
-    let table = table.and_then(|name| tables(&name.value));
+    let named = netem.distribution.as_ref().map(|name| name.value.as_str());
+    let table = named.filter(|name| Distribution::from_word(name).is_none());
+    let table = table.and_then(tables);
     // One that cannot be read here may be there where the profile goes.
     if table.is_none_or(|path| path.is_file()) {
         check(netem, &imported.toml)?;
