@@ -10,6 +10,8 @@ use super::Failure;
 use super::failure::EX_CANTCREAT;
 
 const PANEL: (u32, u32) = (1000, 300);
+/// A line of text.
+const NOTE: u32 = 30;
 const LINE: RGBColor = RGBColor(31, 94, 168);
 
 /// A figure of a direction: (s, value), each from its moment on.
@@ -21,26 +23,33 @@ pub struct TimePanel {
     pub end_s: f64,
 }
 
-/// Writes the panels into an SVG file.
+/// Writes the panels into an SVG file, and what is to be known of them below.
 ///
 /// # Errors
 /// They cannot be drawn or written.
-pub fn write(path: &Path, panels: &[TimePanel]) -> Result<(), Failure> {
+pub fn write(path: &Path, panels: &[TimePanel], note: Option<&str>) -> Result<(), Failure> {
     let cannot = |e: &dyn std::fmt::Display| {
         Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
     };
-    let text = svg(panels).map_err(|e| cannot(&e))?;
+    let text = svg(panels, note).map_err(|e| cannot(&e))?;
     std::fs::write(path, text).map_err(|e| cannot(&e))
 }
 
-fn svg(panels: &[TimePanel]) -> Result<String, Box<dyn Error>> {
+fn svg(panels: &[TimePanel], note: Option<&str>) -> Result<String, Box<dyn Error>> {
     let rows = panels.len().max(1);
     let mut text = String::new();
     {
-        let size = (PANEL.0, PANEL.1 * rows as u32);
+        let height = PANEL.1 * rows as u32;
+        let below = if note.is_some() { NOTE } else { 0 };
+        let size = (PANEL.0, height + below);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         root.fill(&WHITE)?;
-        for (panel, area) in panels.iter().zip(root.split_evenly((rows, 1))) {
+        let (charts, last) = root.split_vertically(height);
+        if let Some(note) = note {
+            let style = ("sans-serif", 14).into_font().color(&BLACK);
+            last.draw(&Text::new(note.to_owned(), (74, 0), style))?;
+        }
+        for (panel, area) in panels.iter().zip(charts.split_evenly((rows, 1))) {
             let high = panel.steps.iter().map(|s| s.1).fold(0.0, f64::max) * 1.05;
             let mut chart = ChartBuilder::on(&area)
                 .caption(&panel.title, ("sans-serif", 17))

@@ -94,21 +94,27 @@ fn draw(name: &str, output: &Path) -> Result<(), Failure> {
         outlines.push(Asked::outline(&profile, direction, ETHERNET_FRAME)?);
     }
     let timed = is_timed(&profile);
-    let left_out = not_drawn(&profile, &outlines, timed);
-    if !left_out.is_empty() {
-        eprintln!("emud: note: not drawn: {}", left_out.join(", "));
+    let mut all: Vec<_> = outlines.iter().flat_map(|(_, out)| out).copied().collect();
+    all.extend(of_phases(&profile)?);
+    let left_out = not_drawn(&profile, all, timed);
+    let note = match left_out.is_empty() {
+        true => None,
+        false => Some(format!("not drawn: {}", left_out.join(", "))),
+    };
+    if let Some(note) = &note {
+        eprintln!("emud: note: {note}");
     }
     if timed {
         let panels: Vec<_> = DIRECTIONS
             .into_iter()
             .flat_map(|d| over_time_panels(&profile, d))
             .collect();
-        return plot_time::write(output, &panels);
+        return plot_time::write(output, &panels, note.as_deref());
     }
     let panels: Vec<_> = DIRECTIONS
         .into_iter()
         .zip(&outlines)
-        .map(|(direction, (asked, _))| panel(&profile, direction, asked, &left_out))
+        .map(|(direction, (asked, _))| panel(&profile, direction, asked, note.as_ref()))
         .collect();
     let loses = DIRECTIONS.map(|d| !profile.direction(d).loss.is_none());
     let runs: Vec<_> = match loses.contains(&true) {
@@ -124,49 +130,49 @@ fn is_timed(profile: &Profile) -> bool {
     !profile.phases.list.is_empty() || DIRECTIONS.into_iter().any(traced)
 }
 
-/// What a link does and the plot does not show.
-fn not_drawn(
-    profile: &Profile,
-    outlines: &[(Asked, Vec<&'static str>)],
-    timed: bool,
-) -> Vec<&'static str> {
+/// What the links of phases do that no outline has.
+fn of_phases(profile: &Profile) -> Result<Vec<&'static str>, Failure> {
+    let mut all = Vec::new();
+    for phase in &profile.phases.list {
+        let alone = Profile {
+            up: phase.up.clone(),
+            down: phase.down.clone(),
+            phases: Default::default(),
+            ..profile.clone()
+        };
+        for direction in DIRECTIONS {
+            all.extend(Asked::outline(&alone, direction, ETHERNET_FRAME)?.1);
+        }
+    }
+    Ok(all)
+}
+
+/// Of what the outlines leave out, and beside it, what the plot does not show.
+fn not_drawn(profile: &Profile, all: Vec<&'static str>, timed: bool) -> Vec<&'static str> {
     let drawn = |what: &str| match timed {
         true => what == "a trace or phases" || what == "`state = \"down\"`",
         // In the panel of its runs.
         false => what == "a loss that depends on the packets before",
     };
-    let all = outlines.iter().flat_map(|(_, left_out)| left_out);
-    let mut out: Vec<_> = all.copied().filter(|what| !drawn(what)).collect();
     let jitters = |d: u32| profile.links_of(d).any(|link| link.delay.jitter.is_some());
-    if timed && DIRECTIONS.into_iter().any(jitters) {
-        out.push("jitter");
-    }
-    if timed && !profile.phases.list.is_empty() {
-        out.push("what else phases do");
-    }
-    if !profile.links.is_empty() {
-        out.push("named links");
-    }
-    let mut seen = Vec::new();
-    out.retain(|what| {
-        !seen.contains(what) && {
-            seen.push(*what);
-            true
+    let jitter = timed && DIRECTIONS.into_iter().any(jitters);
+    let beside = [
+        ("jitter", jitter),
+        ("named links", !profile.links.is_empty()),
+    ];
+    let beside = beside.iter().filter(|(_, there)| *there);
+    let mut out = Vec::new();
+    for what in all.into_iter().chain(beside.map(|(what, _)| *what)) {
+        if !drawn(what) && !out.contains(&what) {
+            out.push(what);
         }
-    });
+    }
     out
 }
 
-fn panel(
-    profile: &Profile,
-    direction: u32,
-    asked: &Asked,
-    left_out: &[&'static str],
-) -> plot::Panel {
+fn panel(profile: &Profile, direction: u32, asked: &Asked, note: Option<&String>) -> plot::Panel {
     let mut facts = facts(asked, &profile.direction(direction).loss);
-    if !left_out.is_empty() {
-        facts.push(format!("not drawn: {}", left_out.join(", ")));
-    }
+    facts.extend(note.cloned());
     plot::Panel {
         title: format!("{} {}", profile.name, direction_name(direction)),
         facts,
@@ -326,6 +332,12 @@ mod tests {
             "[link]\nrate = \"1Mbit\"\n[[phase]]\nfor = \"1s\"\nloss = \"2%\"\n[[phase]]\n",
         );
         assert!(phases.contains("loss, %") && phases.contains("rate, Mbit/s"));
-        assert!(!phases.contains("delay, ms"));
+        assert!(!phases.contains("delay, ms") && !phases.contains("not drawn"));
+        let more = svg(
+            "of-phases",
+            "[link]\n[[phase]]\nfor = \"1s\"\nduplicate = \"2%\"\n[[phase]]\n\
+             delay = { mean = \"9ms\", jitter = \"1ms\" }\n",
+        );
+        assert!(more.contains("not drawn: duplicates, jitter"));
     }
 }
