@@ -57,9 +57,13 @@ impl Options {
             }
             Some(other) => self.cannot(format!("loss model \"{other}\": netem has no such model")),
         }
-        let marks = table.get("ecn").and_then(Value::as_bool) == Some(true);
+        self.ecn(table);
+    }
+
+    fn ecn(&mut self, loss: &Table) {
+        let marks = loss.get("ecn").and_then(Value::as_bool) == Some(true);
         // tc refuses it where nothing is lost, and there it says nothing.
-        if marks && text("probability") != Some("0%") {
+        if marks && loss.get("probability").and_then(Value::as_str) != Some("0%") {
             self.add("ecn");
         }
     }
@@ -92,21 +96,7 @@ impl Options {
 
     /// Duplication, corruption, reordering.
     pub(super) fn alter(&mut self, link: &Table) {
-        if let Some(share) = self.chance("duplicate", link, &[]) {
-            if self.rate_bits.is_some() {
-                self.note(
-                    "netem's copy takes its turn at the rate and room in the queue as any packet \
-                     does, emud's takes neither",
-                );
-            }
-            if link.contains_key("loss") {
-                self.note(
-                    "netem sends a packet that is to be lost and doubled once, and loses copies \
-                     too; emud copies only what is not lost",
-                );
-            }
-            self.add(format!("duplicate {share}"));
-        }
+        self.duplicate(link);
         if let Some(share) = self.chance("corrupt", link, &["bits", "from", "checksum"]) {
             let table = link.get("corrupt").and_then(Value::as_table);
             let get = |key: &str| table.and_then(|table| table.get(key));
@@ -141,6 +131,25 @@ impl Options {
                 .unwrap_or_default();
             self.add(format!("reorder {share}{gap}"));
         }
+    }
+
+    fn duplicate(&mut self, link: &Table) {
+        let Some(share) = self.chance("duplicate", link, &[]) else {
+            return;
+        };
+        if self.rate_bits.is_some() {
+            self.note(
+                "netem's copy takes its turn at the rate and room in the queue as any packet \
+                     does, emud's takes neither",
+            );
+        }
+        if link.contains_key("loss") {
+            self.note(
+                "netem sends a packet that is to be lost and doubled once, and loses copies \
+                     too; emud copies only what is not lost",
+            );
+        }
+        self.add(format!("duplicate {share}"));
     }
 
     /// The probability under `key`; a correlation is what netem cannot do.

@@ -118,6 +118,7 @@ impl Netem {
             netem.spans.push((option, At { source: 0, span }));
         }
         netem.check()?;
+        netem.check_correlation()?;
         Ok(netem)
     }
 
@@ -223,6 +224,14 @@ impl Netem {
         Ok(())
     }
 
+    /// Without jitter it is of nothing.
+    fn check_correlation(&self) -> Result<(), Mistake> {
+        match &self.delay_correlation_at {
+            Some(at) if self.delay_correlation == 1.0 && self.jitter_ns > 0 => Err(one_for_all(at)),
+            _ => Ok(()),
+        }
+    }
+
     /// What tc refuses at the end of the line.
     fn check(&self) -> Result<(), Mistake> {
         let start = At {
@@ -243,12 +252,6 @@ impl Netem {
             let help = "tc refuses this too, although its manual shows it: for every n-th packet \
                         write reorder 100% gap n";
             return Err(Mistake::new(&gap.at, "`gap` without `reorder`", help));
-        }
-        if let (Some(at), true) = (
-            &self.delay_correlation_at,
-            self.delay_correlation == 1.0 && self.jitter_ns > 0,
-        ) {
-            return Err(one_for_all(at));
         }
         let loses = match self.loss {
             Some(LossOption::Random(chance)) => chance.probability > 0.0,

@@ -9,7 +9,7 @@ use crate::profile::{Match, Ports, Rule};
 /// Rules that hide a part and are told at most; one that hides all is told beside them.
 pub const MOST_TOLD: usize = 32;
 /// Only so many rules, the first, are looked at as hiding others: it is each of them for each rule.
-pub const LOOKED_AT: usize = 2048;
+pub const LOOKED_AT: usize = 1024;
 
 /// What is known of so many rules where not all were looked at; nothing else.
 pub fn bound(rules: usize) -> Option<String> {
