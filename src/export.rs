@@ -59,7 +59,14 @@ pub fn netem(
     direction: Direction,
     device: Option<&str>,
 ) -> Result<Exported, ExportError> {
-    netem_from_toml(&profile.to_toml(), direction, device)
+    // TOML's integers have a sign: the upper half of all seeds would not be read.
+    let seed = profile.seed.map(|seed| seed.to_string());
+    let without_seed = Profile {
+        seed: None,
+        ..profile.clone()
+    };
+    let text: toml::Table = without_seed.to_toml().parse()?;
+    from_table(&text, seed, direction, device)
 }
 
 /// The same from a profile's canonical text. That text says all that a profile says, so a key
@@ -73,6 +80,16 @@ pub fn netem_from_toml(
     device: Option<&str>,
 ) -> Result<Exported, ExportError> {
     let profile: toml::Table = text.parse()?;
+    let seed = profile.get("seed").map(toml::Value::to_string);
+    from_table(&profile, seed, direction, device)
+}
+
+fn from_table(
+    profile: &toml::Table,
+    seed: Option<String>,
+    direction: Direction,
+    device: Option<&str>,
+) -> Result<Exported, ExportError> {
     let section = match direction {
         Direction::Up => "up",
         Direction::Down => "down",
@@ -82,12 +99,16 @@ pub fn netem_from_toml(
         .iter()
         .find_map(|section| profile.get(*section)?.as_table())
         .unwrap_or(&nothing);
-    if profile.contains_key("phase") {
-        let reason = "`[[phase]]`: netem has nothing like it".to_owned();
-        return Err(ExportError::Cannot(vec![reason]));
-    }
-    let seed = profile.get("seed").map(toml::Value::to_string);
-    let Exported { command, mut notes } = netem::options(link, seed)?;
+    let mut cannot = beside_the_link(profile);
+    let exported = match netem::options(link, seed) {
+        Err(ExportError::Cannot(more)) => {
+            cannot.extend(more);
+            return Err(ExportError::Cannot(cannot));
+        }
+        Ok(_) if !cannot.is_empty() => return Err(ExportError::Cannot(cannot)),
+        other => other?,
+    };
+    let Exported { command, mut notes } = exported;
     let both = profile.contains_key("up") && profile.contains_key("down");
     if both && profile.get("up") != profile.get("down") {
         notes.push(format!(
@@ -100,4 +121,48 @@ pub fn netem_from_toml(
         None => command,
     };
     Ok(Exported { command, notes })
+}
+
+/// What a profile has beside one link for all packets and all times.
+fn beside_the_link(profile: &toml::Table) -> Vec<String> {
+    // `instances` and `phases` say nothing without what they are for.
+    const KNOWN: [&str; 11] = [
+        "name",
+        "description",
+        "source",
+        "seed",
+        "offload",
+        "neighbours",
+        "instances",
+        "phases",
+        "link",
+        "up",
+        "down",
+    ];
+    let mut cannot = Vec::new();
+    for (key, value) in profile.iter().filter(|(k, _)| !KNOWN.contains(&k.as_str())) {
+        match (key.as_str(), value.as_table()) {
+            ("links", Some(links)) => cannot.extend(links.keys().map(|name| {
+                format!(
+                    "`[links.{name}]`: a netem is one link; give it a profile of its own and a \
+                     netem in a class of its own"
+                )
+            })),
+            ("rule", _) => cannot.push(
+                "`[[rule]]`: a netem takes all packets of its device or class; that is for tc's \
+                 filters"
+                    .to_owned(),
+            ),
+            ("matrix", _) => cannot.push(
+                "`[matrix]`: a netem is the same for all pairs; each needs one in a class of its \
+                 own"
+                .to_owned(),
+            ),
+            ("phase", _) => {
+                cannot.push("`[[phase]]`: netem has nothing like it; export each alone".to_owned());
+            }
+            _ => cannot.push(format!("`{key}`: netem has nothing like it")),
+        }
+    }
+    cannot
 }

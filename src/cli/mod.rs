@@ -14,6 +14,7 @@ mod import;
 mod list;
 mod monitor;
 mod plot;
+mod plot_runs;
 mod plot_time;
 mod profile;
 mod set;

@@ -10,6 +10,7 @@ use plotters::prelude::*;
 
 use super::Failure;
 use super::failure::EX_CANTCREAT;
+use super::plot_runs::{self, RunsPanel};
 
 type Failed = Box<dyn Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -72,33 +73,60 @@ pub fn measured(sorted: &[f64]) -> Curve {
 /// # Errors
 /// They cannot be drawn or written.
 pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
+    write_with(path, panels, &[])
+}
+
+/// The same with runs of losses below them.
+///
+/// # Errors
+/// They cannot be drawn or written.
+pub fn write_with(path: &Path, panels: &[Panel], runs: &[RunsPanel]) -> Result<(), Failure> {
     let cannot = |e: &dyn std::fmt::Display| {
         Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
     };
-    let text = svg(panels).map_err(|e| cannot(&e))?;
+    let text = svg(panels, runs).map_err(|e| cannot(&e))?;
     std::fs::write(path, text).map_err(|e| cannot(&e))
 }
 
-fn svg(panels: &[Panel]) -> Result<String, Failed> {
-    let columns = panels.len().max(1);
-    let lines = panels.iter().map(|p| p.facts.len()).max().unwrap_or(0);
-    let header = FACTS * lines as u32;
-    let size = (PANEL.0 * columns as u32, PANEL.1 + header);
+fn svg(panels: &[Panel], runs: &[RunsPanel]) -> Result<String, Failed> {
+    let columns = panels.len().max(runs.len()).max(1);
+    let above = PANEL.1 + header(panels.iter().map(|p| &p.facts));
+    let below = match runs.is_empty() {
+        true => 0,
+        false => PANEL.1 + header(runs.iter().map(|p| &p.facts)),
+    };
     let mut text = String::new();
     {
+        let size = (PANEL.0 * columns as u32, above + below);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         root.fill(&WHITE)?;
-        for (panel, area) in panels.iter().zip(root.split_evenly((1, columns))) {
+        let (delays, losses) = root.split_vertically(above);
+        for (panel, area) in panels.iter().zip(delays.split_evenly((1, columns))) {
             let (chart, facts) = area.split_vertically(PANEL.1);
             draw(&chart, panel)?;
-            for (i, fact) in (0..).zip(&panel.facts) {
-                let style = ("sans-serif", 14).into_font().color(&BLACK);
-                facts.draw(&Text::new(fact.clone(), (64, i * FACTS as i32), style))?;
-            }
+            write_facts(&facts, &panel.facts)?;
+        }
+        for (panel, area) in runs.iter().zip(losses.split_evenly((1, columns))) {
+            let (chart, facts) = area.split_vertically(PANEL.1);
+            plot_runs::draw(&chart, panel)?;
+            write_facts(&facts, &panel.facts)?;
         }
         root.present()?;
     }
     Ok(text)
+}
+
+/// The room that lines of text take.
+fn header<'a>(facts: impl Iterator<Item = &'a Vec<String>>) -> u32 {
+    FACTS * facts.map(Vec::len).max().unwrap_or(0) as u32
+}
+
+fn write_facts(area: &Area, facts: &[String]) -> Result<(), Failed> {
+    for (i, fact) in (0..).zip(facts) {
+        let style = ("sans-serif", 14).into_font().color(&BLACK);
+        area.draw(&Text::new(fact.clone(), (64, i * FACTS as i32), style))?;
+    }
+    Ok(())
 }
 
 fn draw(area: &Area, panel: &Panel) -> Result<(), Failed> {

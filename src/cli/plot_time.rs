@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rates over time as SVG, a panel a direction below one another.
+//! What a direction does over time as SVG, panels below one another.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,35 +10,46 @@ use super::Failure;
 use super::failure::EX_CANTCREAT;
 
 const PANEL: (u32, u32) = (1000, 300);
-const RATE: RGBColor = RGBColor(31, 94, 168);
+/// A line of text.
+const NOTE: u32 = 30;
+const LINE: RGBColor = RGBColor(31, 94, 168);
 
-/// A direction: (s, Mbit/s), each from its moment on.
-pub struct RatePanel {
+/// A figure of a direction: (s, value), each from its moment on.
+pub struct TimePanel {
     pub title: String,
+    /// What it is, with its unit.
+    pub what: &'static str,
     pub steps: Vec<(f64, f64)>,
     pub end_s: f64,
 }
 
-/// Writes the panels into an SVG file.
+/// Writes the panels into an SVG file, and what is to be known of them below.
 ///
 /// # Errors
 /// They cannot be drawn or written.
-pub fn write(path: &Path, panels: &[RatePanel]) -> Result<(), Failure> {
+pub fn write(path: &Path, panels: &[TimePanel], note: Option<&str>) -> Result<(), Failure> {
     let cannot = |e: &dyn std::fmt::Display| {
         Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
     };
-    let text = svg(panels).map_err(|e| cannot(&e))?;
+    let text = svg(panels, note).map_err(|e| cannot(&e))?;
     std::fs::write(path, text).map_err(|e| cannot(&e))
 }
 
-fn svg(panels: &[RatePanel]) -> Result<String, Box<dyn Error>> {
+fn svg(panels: &[TimePanel], note: Option<&str>) -> Result<String, Box<dyn Error>> {
     let rows = panels.len().max(1);
     let mut text = String::new();
     {
-        let size = (PANEL.0, PANEL.1 * rows as u32);
+        let height = PANEL.1 * rows as u32;
+        let below = if note.is_some() { NOTE } else { 0 };
+        let size = (PANEL.0, height + below);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         root.fill(&WHITE)?;
-        for (panel, area) in panels.iter().zip(root.split_evenly((rows, 1))) {
+        let (charts, last) = root.split_vertically(height);
+        if let Some(note) = note {
+            let style = ("sans-serif", 14).into_font().color(&BLACK);
+            last.draw(&Text::new(note.to_owned(), (74, 0), style))?;
+        }
+        for (panel, area) in panels.iter().zip(charts.split_evenly((rows, 1))) {
             let high = panel.steps.iter().map(|s| s.1).fold(0.0, f64::max) * 1.05;
             let mut chart = ChartBuilder::on(&area)
                 .caption(&panel.title, ("sans-serif", 17))
@@ -50,12 +61,12 @@ fn svg(panels: &[RatePanel]) -> Result<String, Box<dyn Error>> {
             chart
                 .configure_mesh()
                 .x_desc("time, s")
-                .y_desc("rate, Mbit/s")
+                .y_desc(panel.what)
                 .light_line_style(BLACK.mix(0.04))
                 .bold_line_style(BLACK.mix(0.14))
                 .label_style(("sans-serif", 13))
                 .draw()?;
-            let line = LineSeries::new(corners(panel), RATE.stroke_width(2));
+            let line = LineSeries::new(corners(panel), LINE.stroke_width(2));
             chart.draw_series(line)?;
         }
         root.present()?;
@@ -64,7 +75,7 @@ fn svg(panels: &[RatePanel]) -> Result<String, Box<dyn Error>> {
 }
 
 /// Each step holds until the next.
-fn corners(panel: &RatePanel) -> Vec<(f64, f64)> {
+fn corners(panel: &TimePanel) -> Vec<(f64, f64)> {
     let ends = panel.steps.iter().skip(1).map(|s| s.0);
     let ends = ends.chain([panel.end_s]);
     let sides = panel.steps.iter().zip(ends);

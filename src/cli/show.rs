@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use emud::link::attachment;
 use emud::link::matrix;
+use emud::link::overlap;
 use emud::link::queueing::{Manager, Queue, Wire};
 use emud::link::report::{Counters, Direction, Report};
 use emud::link::report_link::{Delay, LinkReport, Reordering};
 use emud::link::report_loss;
-use emud::link::report_match::Matching;
+use emud::link::report_match::{HiddenBy, Matching};
 use emud::link::report_time::{SlotReport, TimelineReport};
 use emud::profile::{Pair, Percent, Rate, Time};
 use serde_json::json;
@@ -79,10 +80,10 @@ fn text(r: &Report) -> String {
 fn write_matching(out: &mut String, m: &Matching) {
     for (n, rule) in (1..).zip(&m.rules) {
         let _ = writeln!(out, "  rule {n}: {}: {} packets", rule.text, rule.packets);
-        for by in &rule.hidden_by {
-            let how = if by.wholly { "wholly" } else { "partly" };
-            let _ = writeln!(out, "    {how} hidden by rule {}", by.rule);
-        }
+        write_hiding(out, &rule.hidden_by);
+    }
+    if let Some(note) = overlap::bound(m.rules.len()) {
+        let _ = writeln!(out, "  note: {note}");
     }
     for link in &m.links {
         for (direction, report) in [("up", &link.up), ("down", &link.down)] {
@@ -104,6 +105,27 @@ fn write_matching(out: &mut String, m: &Matching) {
             "  matrix on {}: {} pairs, room for {}",
             x.link, x.pairs, x.capacity
         );
+    }
+}
+
+/// What hides all comes first: behind it the rest is no matter.
+fn write_hiding(out: &mut String, by: &[HiddenBy]) {
+    const NAMED: usize = 8;
+    let (wholly, partly): (Vec<&HiddenBy>, Vec<_>) = by.iter().partition(|by| by.wholly);
+    for by in wholly {
+        let _ = writeln!(out, "    wholly hidden by rule {}", by.rule);
+    }
+    for by in partly.iter().take(NAMED) {
+        let _ = writeln!(out, "    partly hidden by rule {}", by.rule);
+    }
+    let more = partly.len().saturating_sub(NAMED);
+    if more > 0 {
+        let or_more = if partly.len() == overlap::MOST_TOLD {
+            " or more"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "    and by {more}{or_more} more, partly");
     }
 }
 

@@ -65,7 +65,12 @@ pub(super) fn options(link: &Table, seed: Option<String>) -> Result<Exported, Ex
     ];
     let mut options = Options::default();
     for key in link.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
-        options.cannot(format!("`{key}`: netem has nothing like it"));
+        options.cannot(match key.as_str() {
+            "slot" => "`slot`: a slot of netem begins some time after a packet that waits for it, \
+                       emud's follow one another by the clock"
+                .to_owned(),
+            _ => format!("`{key}`: netem has nothing like it"),
+        });
     }
     // The rate first: what jitter and loss mean depends on it.
     rate(&mut options, link);

@@ -28,7 +28,7 @@ impl Options {
                 self.only(
                     "loss",
                     table,
-                    &["model", "stage", "probability", "correlation"],
+                    &["model", "stage", "ecn", "probability", "correlation"],
                 );
                 if table.contains_key("correlation") {
                     self.cannot(format!("`loss.correlation`: {CORRELATION}"));
@@ -39,19 +39,32 @@ impl Options {
                 ));
             }
             Some("gilbert-elliott") => {
-                self.only("loss", table, &["model", "stage", "p", "r", "bad", "good"]);
+                self.only(
+                    "loss",
+                    table,
+                    &["model", "stage", "ecn", "p", "r", "bad", "good"],
+                );
                 let p = text("p").unwrap_or("0%");
                 let words = [p, &rest_of(p), "100%", "0%"];
                 self.model("gemodel", table, &["p", "r", "bad", "good"], words);
             }
             Some("four-state") => {
                 let keys = ["p13", "p31", "p32", "p23", "p14"];
-                let known = ["model", "stage", "p13", "p31", "p32", "p23", "p14"];
+                let known = ["model", "stage", "ecn", "p13", "p31", "p32", "p23", "p14"];
                 self.only("loss", table, &known);
                 let p = text("p13").unwrap_or("0%");
                 self.model("state", table, &keys, [p, &rest_of(p), "0%", "100%", "0%"]);
             }
             Some(other) => self.cannot(format!("loss model \"{other}\": netem has no such model")),
+        }
+        self.ecn(table);
+    }
+
+    fn ecn(&mut self, loss: &Table) {
+        let marks = loss.get("ecn").and_then(Value::as_bool) == Some(true);
+        // tc refuses it where nothing is lost, and there it says nothing.
+        if marks && loss.get("probability").and_then(Value::as_str) != Some("0%") {
+            self.add("ecn");
         }
     }
 
@@ -83,9 +96,7 @@ impl Options {
 
     /// Duplication, corruption, reordering.
     pub(super) fn alter(&mut self, link: &Table) {
-        if let Some(share) = self.chance("duplicate", link, &[]) {
-            self.add(format!("duplicate {share}"));
-        }
+        self.duplicate(link);
         if let Some(share) = self.chance("corrupt", link, &["bits", "from", "checksum"]) {
             let table = link.get("corrupt").and_then(Value::as_table);
             let get = |key: &str| table.and_then(|table| table.get(key));
@@ -120,6 +131,25 @@ impl Options {
                 .unwrap_or_default();
             self.add(format!("reorder {share}{gap}"));
         }
+    }
+
+    fn duplicate(&mut self, link: &Table) {
+        let Some(share) = self.chance("duplicate", link, &[]) else {
+            return;
+        };
+        if self.rate_bits.is_some() {
+            self.note(
+                "netem's copy takes its turn at the rate and room in the queue as any packet \
+                     does, emud's takes neither",
+            );
+        }
+        if link.contains_key("loss") {
+            self.note(
+                "netem sends a packet that is to be lost and doubled once, and loses copies \
+                     too; emud copies only what is not lost",
+            );
+        }
+        self.add(format!("duplicate {share}"));
     }
 
     /// The probability under `key`; a correlation is what netem cannot do.

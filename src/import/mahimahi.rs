@@ -6,12 +6,20 @@ use std::path::{Path, PathBuf};
 use super::Imported;
 use super::writer::{Writer, string};
 use crate::profile::{Profile, ProfileError};
+use crate::text::{TextError, read_up_to};
 
 /// The profile whose up and down are these; `folder` is where it will be, if that is known.
 ///
 /// # Errors
 /// A file that cannot be read or is no trace.
 pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Imported, ProfileError> {
+    for file in [up, down] {
+        // One that is not there is no mistake in the profile that would name it.
+        read_up_to(file, 0).map_err(|error| TextError::Unreadable {
+            path: file.to_owned(),
+            error,
+        })?;
+    }
     let mut out = Writer::default();
     let source = format!("Mahimahi traces {} and {}", up.display(), down.display());
     out.key("source", string(&source));

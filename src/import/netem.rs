@@ -28,6 +28,9 @@ pub(super) struct Netem {
     /// A time was given without a unit.
     pub(super) bare_time: bool,
     delay_at: Option<At>,
+    delay_correlation_at: Option<At>,
+    /// Options with their values, as they were written.
+    spans: Vec<(&'static str, At)>,
 }
 
 /// A probability and its correlation, 0.0..=1.0.
@@ -78,6 +81,8 @@ pub(super) struct SlotOption {
     /// Of a slot; 0: any.
     pub packets: u32,
     pub bytes: u32,
+    /// A time was given without a unit.
+    pub bare_time: bool,
 }
 
 /// In the order in which tc compares: the first that begins with a word is meant by it.
@@ -108,13 +113,27 @@ impl Netem {
             ..Self::default()
         };
         while let Some(word) = words.next() {
-            netem.option(&word, &mut words)?;
+            let option = netem.option(&word, &mut words)?;
+            let span = word.at.span.start..words.read_up_to();
+            netem.spans.push((option, At { source: 0, span }));
         }
         netem.check()?;
+        netem.check_correlation()?;
         Ok(netem)
     }
 
-    fn option(&mut self, word: &Word, words: &mut Words) -> Result<(), Mistake> {
+    /// Where the last of these options is; the line's start without one.
+    pub(super) fn place_of(&self, options: &[&str]) -> At {
+        let mut spans = self.spans.iter().rev();
+        let found = spans.find(|(option, _)| options.contains(option));
+        let start = At {
+            source: 0,
+            span: 0..0,
+        };
+        found.map_or(start, |(_, at)| at.clone())
+    }
+
+    fn option(&mut self, word: &Word, words: &mut Words) -> Result<&'static str, Mistake> {
         let Some(option) = OPTIONS.iter().find(|option| begins(word.value, option)) else {
             return Err(unknown(word));
         };
@@ -151,7 +170,7 @@ impl Netem {
             "rate" => self.rate = Some(rate(words)?),
             _ => self.slot = Some(slot(word, words)?),
         }
-        Ok(())
+        Ok(option)
     }
 
     /// `delay TIME [JITTER [CORRELATION]]`.
@@ -168,6 +187,7 @@ impl Netem {
         self.jitter_ns = time_ns(&jitter)?;
         if let Some(correlation) = words.number() {
             self.delay_correlation = percent(&correlation)?;
+            self.delay_correlation_at = Some(correlation.at);
         }
         Ok(())
     }
@@ -202,6 +222,14 @@ impl Netem {
             }
         });
         Ok(())
+    }
+
+    /// Without jitter it is of nothing.
+    fn check_correlation(&self) -> Result<(), Mistake> {
+        match &self.delay_correlation_at {
+            Some(at) if self.delay_correlation == 1.0 && self.jitter_ns > 0 => Err(one_for_all(at)),
+            _ => Ok(()),
+        }
     }
 
     /// What tc refuses at the end of the line.
@@ -248,11 +276,29 @@ impl Netem {
 /// `PERCENT [CORRELATION]`.
 fn chance(words: &mut Words, option: &str, example: &str) -> Result<Chance, Mistake> {
     let probability = percent(&words.argument(option, example)?)?;
-    let correlation = words.number().map_or(Ok(0.0), |word| percent(&word))?;
+    let correlation = match words.number() {
+        None => 0.0,
+        Some(word) => match percent(&word)? {
+            // Never or always, whatever was drawn before.
+            1.0 if probability == 0.0 || probability == 1.0 => 0.0,
+            1.0 => return Err(one_for_all(&word.at)),
+            correlation => correlation,
+        },
+    };
     Ok(Chance {
         probability,
         correlation,
     })
+}
+
+/// With rho = 1 the kernel's get_crandom() repeats its first number for ever.
+fn one_for_all(at: &At) -> Mistake {
+    let title = "a correlation of 100 %: netem draws once, for all packets there will be";
+    Mistake::new(
+        at,
+        title,
+        "write less than 100%, or none for packets by themselves",
+    )
 }
 
 /// `state P13 [P31 [P32 [P23 [P14]]]]`.
@@ -268,8 +314,8 @@ fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
     }
     let [p31, p32, p23, p14] = p;
     for (sum, names) in [(p13 + p14, "p13 and p14"), (p31 + p32, "p31 and p32")] {
-        // One ulp over is what 1 - p13 may give.
-        if sum > 1.0 + 1e-9 {
+        // One ulp over is what 1 - p13 may give; no more is what a profile takes.
+        if sum > 1.0 + 1e-12 {
             let title = format!("{names} add up to more than 100 %");
             let help = "they are the ways out of one state: lower one of them";
             return Err(Mistake::new(&at, title, help));
@@ -324,6 +370,7 @@ fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
 fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     let mut text = word.value.to_owned();
     let mut distances_ns = None;
+    let mut bare_time = false;
     let mut limits = [0; 2];
     let mut take = |word: &Word| {
         text.push(' ');
@@ -331,10 +378,12 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
     };
     if let Some(least) = words.number() {
         take(&least);
+        bare_time |= is_bare(&least);
         let least = time_ns(&least)?;
         distances_ns = Some((least, least));
         if let Some(most) = words.number() {
             take(&most);
+            bare_time |= is_bare(&most);
             let greatest = time_ns(&most)?;
             distances_ns = Some((least, greatest));
             if greatest < least {
@@ -368,7 +417,11 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
             }
             let value = words.argument(option, "5")?;
             take(&value);
-            *limit = size(&value)?;
+            *limit = match option {
+                // tc reads this one with a sign, and without suffixes.
+                "packets" => whole(&value, 0..=i32::MAX.into())? as u32,
+                _ => size(&value)?,
+            };
         }
     }
     let [packets, bytes] = limits;
@@ -377,6 +430,7 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
         distances_ns,
         packets,
         bytes,
+        bare_time,
     })
 }
 

@@ -8,19 +8,70 @@
 use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
-use crate::profile::{Percent, Rate, Time};
-use crate::text::Mistake;
+use crate::profile::{Distribution, Percent, Profile, ProfileError, Rate, Time, Word};
+use crate::text::{Mistake, TextError};
 
 /// netem's own, and emud's.
 pub(super) const USUAL_LIMIT: u32 = 1000;
 /// emud remembers no more departures.
 const MOST_QUEUED: u32 = 65536;
+/// emud's greatest `gap` of `reorder`.
+const MOST_GAP: u32 = 1_000_000;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
     probabilities nearly vanish: with 25 % correlation a chance of 1 % becomes 0.0002 %, one of \
     10 % becomes 1.7 %. emud keeps the probability.";
 
+/// The profile, which emud takes.
 pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
+    let imported = written(netem, header, tables)?;
+    let named = netem.distribution.as_ref().map(|name| name.value.as_str());
+    let table = named.filter(|name| Distribution::from_word(name).is_none());
+    let table = table.and_then(tables);
+    // One that cannot be read here may be there where the profile goes.
+    if table.is_none_or(|path| path.is_file()) {
+        check(netem, &imported.toml)?;
+    }
+    Ok(imported)
+}
+
+/// What the profile's reader refuses is a mistake of the option that it came from.
+fn check(netem: &Netem, toml: &str) -> Result<(), Mistake> {
+    const OPTIONS: [(&str, &[&str]); 9] = [
+        ("delay", &["delay", "latency", "distribution"]),
+        ("loss", &["loss", "drop"]),
+        ("duplicate", &["duplicate"]),
+        ("corrupt", &["corrupt"]),
+        ("reorder", &["reorder", "gap"]),
+        ("slot", &["slot"]),
+        ("rate", &["rate"]),
+        ("overhead", &["rate"]),
+        ("queue", &["limit"]),
+    ];
+    let Err(error) = Profile::parse(toml, "the profile") else {
+        return Ok(());
+    };
+    let (key, title, help) = match &error {
+        ProfileError::Text(TextError::Mistakes(found)) => match found.iter().next() {
+            Some(first) => {
+                let line = toml.lines().nth(found.line(first) - 1).unwrap_or("");
+                let key = line.split(' ').next().unwrap_or_default();
+                (key, first.title.clone(), first.help.clone())
+            }
+            None => ("", error.to_string(), String::new()),
+        },
+        other => ("", other.to_string(), String::new()),
+    };
+    let options = OPTIONS.iter().find(|(k, _)| *k == key);
+    let at = netem.place_of(options.map_or(&[], |(_, options)| options));
+    Err(Mistake::new(
+        &at,
+        format!("no profile can say this: {title}"),
+        help,
+    ))
+}
+
+fn written(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
     let mut out = Writer::default();
     out.key("source", string(&format!("imported: {}", netem.text)));
     if let Some(seed) = netem.seed {
@@ -56,9 +107,9 @@ pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<I
     }
     limit(&mut out, netem, rate.is_some());
     netem.delay_keys(&mut out, rate.is_some(), tables)?;
-    reorder(&mut out, netem, rate.is_some());
+    reorder(&mut out, netem, rate.is_some())?;
     loss(&mut out, netem, rate.is_some());
-    alter(&mut out, netem);
+    alter(&mut out, netem, rate.is_some());
     if let Some(slot) = &netem.slot {
         slots(&mut out, slot);
     }
@@ -71,6 +122,11 @@ pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<I
 }
 
 fn slots(out: &mut Writer, slot: &SlotOption) {
+    if slot.bare_time {
+        let text = "a slot's time without a unit is nanoseconds for iproute2, which is taken here";
+        out.note(text);
+        out.warnings.push(text.to_owned());
+    }
     let Some((min, max)) = slot.distances_ns else {
         let text = "emud's slots are at distances between two bounds, not of a distribution";
         return out.warning(format!("`{}`: {text}", slot.text));
@@ -82,7 +138,15 @@ fn slots(out: &mut Writer, slot: &SlotOption) {
         "netem's next slot begins that long after the packet that waits for it or that filled the one \
          before; emud's follow one another by the clock.",
     );
-    let limit = |n: u32| (n > 0).then(|| n.to_string());
+    if slot.packets > MOST_QUEUED {
+        let text = format!(
+            "at most {} packets a slot: emud's queue never has more than {MOST_QUEUED}, so any \
+             number of them leaves in one",
+            slot.packets
+        );
+        out.warning(text);
+    }
+    let limit = |n: u32| (1..=MOST_QUEUED).contains(&n).then(|| n.to_string());
     let bytes = |n: u32| (n > 0).then(|| quoted(format!("{n}B")));
     out.key(
         "slot",
@@ -181,10 +245,15 @@ fn correlation(chance: &Chance) -> Option<String> {
     (chance.correlation > 0.0).then(|| quoted(Percent(chance.correlation)))
 }
 
-fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) {
+fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result<(), Mistake> {
     let Some(chance) = netem.reorder.filter(|chance| chance.probability > 0.0) else {
-        return;
+        return Ok(());
     };
+    if let Some(gap) = netem.gap.as_ref().filter(|gap| gap.value > MOST_GAP) {
+        let title = format!("a gap of {}", gap.value);
+        let help = format!("emud counts to {MOST_GAP}: write that, or leave reorder and gap out");
+        return Err(Mistake::new(&gap.at, title, help));
+    }
     let gap = netem.gap.as_ref().map_or(1, |gap| gap.value.max(1));
     if gap > 1 {
         let one_in = f64::from(gap - 1) + 1.0 / chance.probability;
@@ -209,6 +278,7 @@ fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) {
             ("gap", (gap > 1).then(|| gap.to_string())),
         ]),
     );
+    Ok(())
 }
 
 fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
@@ -267,7 +337,7 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
 }
 
 /// Duplication and corruption.
-fn alter(out: &mut Writer, netem: &Netem) {
+fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
     let value = |chance: &Chance| match correlation(chance) {
         None => quoted(Percent(chance.probability)),
         correlation => table(&[
@@ -279,8 +349,14 @@ fn alter(out: &mut Writer, netem: &Netem) {
     if let Some(chance) = some(netem.duplicate) {
         if netem.loss.is_some() {
             out.note(
-                "netem's loss takes one of two copies where it decides to do both; emud decides \
-                 on each.",
+                "netem's loss takes one of two copies where it decides to do both, and copies meet \
+                 the loss again; emud copies what is not lost, and loses no copy.",
+            );
+        }
+        if has_rate {
+            out.note(
+                "netem's copy comes in front of the rate again and takes its time there as any \
+                 packet; emud's takes no bandwidth.",
             );
         }
         if chance.correlation > 0.0 {

@@ -44,6 +44,7 @@ impl PingLog {
         let mut log = Self::default();
         let mut seen = Sequences::default();
         let mut summary = None;
+        let mut foreign = None;
         let mut start = 0;
         for line in text.split_inclusive('\n') {
             let at = At {
@@ -64,18 +65,19 @@ impl PingLog {
                 summary = Some(counts);
             } else if let Some(reply) = reply(line, &at)? {
                 log.take(&reply, &mut seen);
-            } else if let Some(sequence) = sequence(line) {
-                // "no answer yet", "Destination Host Unreachable": sent, not answered.
-                seen.unwrapped(sequence);
+            } else {
+                // Every ping's replies have one, whatever their language.
+                if line.contains(" ttl=") {
+                    foreign.get_or_insert(at);
+                }
+                if let Some(sequence) = sequence(line) {
+                    // "no answer yet", "Destination Host Unreachable": sent, not answered.
+                    seen.unwrapped(sequence);
+                }
             }
         }
         if log.rtts_ns.is_empty() {
-            let at = At {
-                source: 0,
-                span: 0..0,
-            };
-            let help = "it takes ping's output with a line for each reply: ping without -q";
-            return Err(Mistake::new(&at, "there are no replies in this log", help));
+            return Err(no_replies(foreign.as_ref()));
         }
         log.count(&seen, summary);
         Ok(log)
@@ -124,6 +126,26 @@ impl Sequences {
     }
 }
 
+fn no_replies(foreign: Option<&At>) -> Mistake {
+    let start = At {
+        source: 0,
+        span: 0..0,
+    };
+    match foreign {
+        None => {
+            let help = "it takes the output of iputils' ping in English, with a line for each \
+                        reply: LC_ALL=C ping, without -q";
+            Mistake::new(&start, "there are no replies in this log", help)
+        }
+        Some(at) => {
+            let help = "run LC_ALL=C ping of iputils, whose replies are like this: 64 bytes from \
+                        192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms; busybox and others write \
+                        something else";
+            Mistake::new(at, "a reply in another language, or of another ping", help)
+        }
+    }
+}
+
 /// `64 bytes from 192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms`, `(DUP!)` behind a duplicate's.
 fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     let Some(sequence) = sequence(line).filter(|_| line.contains(" bytes from ")) else {
@@ -134,6 +156,11 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
         .split_once(" time=")
         .or_else(|| line.split_once(" time<"))
         .map(|(_, rest)| rest.split_whitespace());
+    let comma = time.clone().and_then(|mut words| words.next());
+    if comma.is_some_and(|word| word.contains(',')) {
+        let help = "run LC_ALL=C ping, which writes time=11.6 ms";
+        return Err(Mistake::new(at, "a reply whose time has a comma", help));
+    }
     let ns = time.and_then(|mut words| {
         let value: f64 = words.next()?.parse().ok()?;
         let unit = match words.next()? {

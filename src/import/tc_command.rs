@@ -77,6 +77,12 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
+    /// Where the last word that was read ends.
+    pub fn read_up_to(&self) -> usize {
+        let last = self.next.checked_sub(1).and_then(|i| self.words.get(i));
+        last.map_or(0, |word| word.at.span.end)
+    }
+
     pub fn end(&self) -> &At {
         &self.end
     }

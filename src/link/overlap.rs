@@ -4,10 +4,19 @@
 use ipnet::IpNet;
 
 use crate::link::report_match::HiddenBy;
-use crate::profile::{Match, Rule};
+use crate::profile::{Match, Ports, Rule};
 
-/// Rules named at most; after one that hides all there is no use for more.
-const NAMED: usize = 8;
+/// Rules that hide a part and are told at most; one that hides all is told beside them.
+pub const MOST_TOLD: usize = 32;
+/// Only so many rules, the first, are looked at as hiding others: it is each of them for each rule.
+pub const LOOKED_AT: usize = 1024;
+
+/// What is known of so many rules where not all were looked at; nothing else.
+pub fn bound(rules: usize) -> Option<String> {
+    (rules > LOOKED_AT).then(|| {
+        format!("which rules hide others is looked up among the first {LOOKED_AT} of {rules} only")
+    })
+}
 
 /// How two sets of packets lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +34,19 @@ pub(super) fn hidden(rules: &[Rule], n: usize) -> Vec<HiddenBy> {
         return Vec::new();
     };
     let mut out = Vec::new();
-    for (before, earlier) in (1..).zip(&rules[..n]) {
+    for (before, earlier) in (1..).zip(&rules[..n.min(LOOKED_AT)]) {
         let wholly = match lie(earlier, rule) {
             Lie::Apart => continue,
             lie => lie == Lie::Covers,
         };
-        out.push(HiddenBy {
-            rule: before,
-            wholly,
-        });
-        if wholly || out.len() == NAMED {
+        // One that hides all is worth looking for behind those that hide a part.
+        if wholly || out.len() < MOST_TOLD {
+            out.push(HiddenBy {
+                rule: before,
+                wholly,
+            });
+        }
+        if wholly {
             break;
         }
     }
@@ -47,36 +59,38 @@ fn lie(a: &Rule, b: &Rule) -> Lie {
         (Some(_), None) => Lie::Overlap,
         _ => Lie::Covers,
     };
-    parts(&a.matches, &b.matches)
-        .into_iter()
-        .chain([directions, families(&a.matches, &b.matches)])
-        .fold(Lie::Covers, |all, part| match (all, part) {
-            (Lie::Apart, _) | (_, Lie::Apart) => Lie::Apart,
-            (Lie::Covers, Lie::Covers) => Lie::Covers,
-            _ => Lie::Overlap,
-        })
+    let first = [directions, families(&a.matches, &b.matches)];
+    let mut all = Lie::Covers;
+    // Lazily: most rules are apart by the first thing looked at.
+    for lie in first.into_iter().chain(parts(&a.matches, &b.matches)) {
+        match lie {
+            Lie::Apart => return Lie::Apart,
+            Lie::Overlap => all = Lie::Overlap,
+            Lie::Covers => {}
+        }
+    }
+    all
 }
 
-fn parts(a: &Match, b: &Match) -> [Lie; 11] {
-    [
-        part(a.source, b.source, nets),
-        part(a.destination, b.destination, nets),
-        part(a.protocol, b.protocol, same),
-        part(a.source_port, b.source_port, |a, b| {
-            ranges((a.first, a.last), (b.first, b.last))
-        }),
-        part(a.destination_port, b.destination_port, |a, b| {
-            ranges((a.first, a.last), (b.first, b.last))
-        }),
-        part(a.tos, b.tos, |a, b| {
-            bits((a.0.into(), a.1.into()), (b.0.into(), b.1.into()))
-        }),
-        part(a.mark, b.mark, bits),
-        part(a.vlan, b.vlan, same),
-        part(a.icmp_type, b.icmp_type, same),
-        part(a.source_mac, b.source_mac, same),
-        part(a.destination_mac, b.destination_mac, same),
-    ]
+fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
+    const PARTS: [fn(&Match, &Match) -> Lie; 11] = [
+        |a, b| part(a.source_port, b.source_port, ports),
+        |a, b| part(a.destination_port, b.destination_port, ports),
+        |a, b| part(a.source, b.source, nets),
+        |a, b| part(a.destination, b.destination, nets),
+        |a, b| part(a.protocol, b.protocol, same),
+        |a, b| {
+            part(a.tos, b.tos, |a, b| {
+                bits((a.0.into(), a.1.into()), (b.0.into(), b.1.into()))
+            })
+        },
+        |a, b| part(a.mark, b.mark, bits),
+        |a, b| part(a.vlan, b.vlan, same),
+        |a, b| part(a.icmp_type, b.icmp_type, same),
+        |a, b| part(a.source_mac, b.source_mac, same),
+        |a, b| part(a.destination_mac, b.destination_mac, same),
+    ];
+    PARTS.iter().map(|part| part(a, b))
 }
 
 /// What is not asked for covers all.
@@ -102,10 +116,10 @@ fn nets(a: IpNet, b: IpNet) -> Lie {
     }
 }
 
-fn ranges(a: (u16, u16), b: (u16, u16)) -> Lie {
-    if a.0 <= b.0 && b.1 <= a.1 {
+fn ports(a: Ports, b: Ports) -> Lie {
+    if a.first <= b.first && b.last <= a.last {
         Lie::Covers
-    } else if a.1 < b.0 || b.1 < a.0 {
+    } else if a.last < b.first || b.last < a.first {
         Lie::Apart
     } else {
         Lie::Overlap
@@ -128,17 +142,29 @@ fn families(a: &Match, b: &Match) -> Lie {
         let mut nets = [m.source, m.destination].into_iter().flatten();
         nets.next().map(|net| matches!(net, IpNet::V6(_)))
     };
-    let kind = |m: &Match| match (m.protocol, m.icmp_type) {
-        _ if m.source_port.is_some() || m.destination_port.is_some() => Some(false),
-        (_, Some(_)) | (Some(1 | 58), _) => Some(true),
-        (Some(_), _) => Some(false),
-        (None, None) => None,
-    };
     let apart = |a: Option<bool>, b: Option<bool>| a.is_some() && b.is_some() && a != b;
-    if apart(ip6(a), ip6(b)) || apart(kind(a), kind(b)) {
+    if apart(ip6(a), ip6(b)) || no_protocol_of_both(a, b) {
         return Lie::Apart;
     }
     Lie::Covers
+}
+
+/// Ports and ICMP types say something of the protocol too; none: it may be any.
+fn protocols(m: &Match) -> &[u8] {
+    // DCCP, SCTP and UDP-Lite beside TCP and UDP.
+    const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
+    const ICMP: &[u8] = &[1, 58];
+    match &m.protocol {
+        Some(protocol) => std::slice::from_ref(protocol),
+        None if m.source_port.is_some() || m.destination_port.is_some() => WITH_PORTS,
+        None if m.icmp_type.is_some() => ICMP,
+        None => &[],
+    }
+}
+
+fn no_protocol_of_both(a: &Match, b: &Match) -> bool {
+    let (a, b) = (protocols(a), protocols(b));
+    !a.is_empty() && !b.is_empty() && !a.iter().any(|p| b.contains(p))
 }
 
 #[cfg(test)]
@@ -193,5 +219,52 @@ mod tests {
             []
         );
         assert_eq!(of_last(&["icmp-type = 8", "source-port = 5"]), []);
+        // GRE has no ports, TCP has.
+        assert_eq!(of_last(&["protocol = \"gre\"", "source-port = 5"]), []);
+        assert_eq!(of_last(&["protocol = \"gre\"", "icmp-type = 8"]), []);
+        assert_eq!(
+            of_last(&["protocol = \"tcp\"", "source-port = 5"]),
+            [(1, false)]
+        );
+    }
+
+    #[test]
+    fn what_hides_all_is_found_behind_what_hides_a_part() {
+        let ports: Vec<_> = (1..=8)
+            .map(|n| format!("protocol = \"udp\", source-port = {n}"))
+            .collect();
+        let mut rules: Vec<_> = ports.iter().map(String::as_str).collect();
+        rules.extend([
+            "protocol = \"udp\"",
+            "protocol = \"udp\", destination = \"10.0.0.0/8\"",
+        ]);
+        let hidden = of_last(&rules);
+        assert_eq!(hidden.len(), 9, "{hidden:?}");
+        assert_eq!(hidden[8], (9, true));
+    }
+
+    #[test]
+    fn so_many_rules_are_looked_at_and_told() {
+        let rule = |port: u16| Rule {
+            matches: Match {
+                source_port: (port > 0).then_some(Ports {
+                    first: port,
+                    last: port,
+                }),
+                ..Match::default()
+            },
+            target: crate::profile::Target::Own,
+            direction: None,
+            per: None,
+        };
+        let mut rules: Vec<_> = (1..=3000).map(rule).collect();
+        rules.push(rule(0));
+        assert_eq!(hidden(&rules, 3000).len(), MOST_TOLD);
+        rules.push(rule(LOOKED_AT as u16));
+        let by = hidden(&rules, 3001);
+        assert_eq!(by.iter().map(|h| h.rule).collect::<Vec<_>>(), [LOOKED_AT]);
+        rules.push(rule(LOOKED_AT as u16 + 1));
+        assert_eq!(hidden(&rules, 3002), []);
+        assert!(bound(LOOKED_AT).is_none() && bound(LOOKED_AT + 1).is_some());
     }
 }

@@ -598,15 +598,25 @@ pub fn rates(profile: &Profile, direction: u32) -> (Vec<(f64, f64)>, f64) {
 
 fn of_opportunities(ms: &[u32]) -> (Vec<(f64, f64)>, f64) {
     let end_ms = ms.last().copied().unwrap_or(1).max(1);
-    let bin_ms = (end_ms / POINTS as u32).max(100);
-    let mut bins = vec![0u32; (end_ms / bin_ms + 1) as usize];
+    let bin_ms = end_ms.div_ceil(POINTS as u32).max(100);
+    // What is left over at the end is the last one's: a bin of a few ms would be noise.
+    let bins = (end_ms / bin_ms).max(1);
+    let mut counts = vec![0u32; bins as usize];
     for at in ms {
-        bins[(at / bin_ms) as usize] += 1;
+        // Of the time up to it: the last of all is at the very end.
+        let bin = (at.saturating_sub(1) / bin_ms).min(bins - 1);
+        counts[bin as usize] += 1;
     }
-    let bits = |n: u32| f64::from(n) * OPPORTUNITY as f64 * 8.0 * 1000.0 / f64::from(bin_ms);
-    let points = (0..)
-        .zip(bins)
-        .map(|(i, n)| (f64::from(i * bin_ms) / 1e3, bits(n)));
+    let points = (0..).zip(counts).map(|(i, n): (u32, u32)| {
+        let start = i * bin_ms;
+        let end = if i + 1 == bins {
+            end_ms
+        } else {
+            start + bin_ms
+        };
+        let bits = f64::from(n) * OPPORTUNITY as f64 * 8.0;
+        (f64::from(start) / 1e3, bits * 1e3 / f64::from(end - start))
+    });
     (points.collect(), f64::from(end_ms) / 1e3)
 }
 

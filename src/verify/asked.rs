@@ -7,7 +7,7 @@ use super::{Request, VerifyError};
 use crate::abi;
 use crate::link::attach::matching;
 use crate::link::attachment;
-use crate::link::compile::{Place, compile};
+use crate::link::compile::{Compiled, Place, compile};
 use crate::link::direction_name;
 use crate::link::report::{Direction, Report};
 use crate::netlink::Netlink;
@@ -103,11 +103,33 @@ impl Links {
     }
 }
 
+impl Asked {
+    /// [`compiled`], and what it leaves out: enough to draw, not to judge.
+    ///
+    /// # Errors
+    /// Its delay cannot be had.
+    pub fn outline(
+        profile: &Profile,
+        direction: u32,
+        longest: usize,
+    ) -> Result<(Self, Vec<&'static str>), VerifyError> {
+        let compiled = of_profile(profile, direction)?;
+        let asked = Self::of(&compiled.link, &compiled.table, longest);
+        Ok((asked, Self::left_out(&compiled.link)))
+    }
+}
+
 /// A direction of a profile as it would be compiled.
 ///
 /// # Errors
 /// Its delay cannot be had.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
+    let compiled = of_profile(profile, direction)?;
+    judged(&compiled.link, direction)?;
+    Ok(Asked::of(&compiled.link, &compiled.table, longest))
+}
+
+fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError> {
     let place = Place {
         release: abi::EMUD_RELEASE_NONE,
         ifindex: 0,
@@ -121,8 +143,7 @@ pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Ask
             }
         })?;
     matching(profile, direction, std::slice::from_mut(&mut compiled));
-    judged(&compiled.link, direction)?;
-    Ok(Asked::of(&compiled.link, &compiled.table, longest))
+    Ok(compiled)
 }
 
 /// A verdict that leaves a part of the link out would be none.

@@ -43,6 +43,11 @@ fn what_netem_can_do() {
         ("loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }\nrate = \"1Mbit\"",
             "netem rate 1000000bit loss random 1%"),
         ("state = \"down\"\ndelay = \"5ms\"", "netem delay 5ms limit 0"),
+        ("loss = { model = \"bernoulli\", probability = \"1%\", ecn = true }", "netem loss random 1% ecn"),
+        // tc refuses ecn without a loss.
+        ("loss = { model = \"bernoulli\", probability = \"0%\", ecn = true }", "netem loss random 0%"),
+        ("loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"10%\", ecn = true }",
+            "netem loss gemodel 1% 10% 100% 0% ecn"),
     ] {
         let got = export(link).unwrap_or_else(|error| panic!("{link}\n{error}"));
         assert_eq!(got, want, "{link}");
@@ -79,6 +84,7 @@ fn what_netem_cannot_do_is_listed() {
         ("corrupt = { probability = \"1%\", checksum = \"mend\" }", "`corrupt.checksum`"),
         ("reorder = { probability = \"1%\" }", "without a delay"),
         ("trace = \"x\"", "`trace`"),
+        ("slot = \"10ms\"", "follow one another by the clock"),
     ] {
         let Err(error @ ExportError::Cannot(_)) = export(link) else {
             panic!("{link}: {:?}", export(link))
@@ -111,6 +117,59 @@ fn directions_and_devices() {
     // emud leaves ARP alone by default.
     assert_eq!(both.notes.len(), 1, "{both:?}");
     assert!(both.notes[0].contains("ARP"));
+}
+
+#[test]
+fn what_is_beside_the_link_is_refused() {
+    let text = "seed = 1\ninstances = 8\n[link]\nrate = \"1001bit\"\n[links.lte]\ndelay = \"5ms\"\n\
+        [links.dsl]\ndelay = \"9ms\"\n[[rule]]\nlink = \"lte\"\n[matrix]\ncapacity = 4\n\
+        [[phase]]\nloss = \"1%\"\n";
+    for profile in [parse(text), parse(&parse(text).to_toml())] {
+        let Err(ExportError::Cannot(all)) = netem(&profile, Direction::Up, None) else {
+            panic!()
+        };
+        for part in [
+            "`[links.lte]`",
+            "`[links.dsl]`",
+            "`[[rule]]`",
+            "`[matrix]`",
+            "`[[phase]]`",
+            "whole bytes",
+        ] {
+            let said = all.iter().filter(|reason| reason.contains(part)).count();
+            assert_eq!(said, 1, "{part}: {all:?}");
+        }
+        assert_eq!(all.len(), 6, "{all:?}");
+    }
+    // Whatever else a profile may have one day.
+    let Err(error) = netem_from_toml("novelty = 1\n[link]\n", Direction::Up, None) else {
+        panic!()
+    };
+    assert!(error.to_string().contains("`novelty`"), "{error}");
+}
+
+#[test]
+fn every_seed_is_exported() {
+    for seed in [0, u64::MAX] {
+        let profile = parse(&format!("seed = {seed}\n[link]\nloss = \"1%\""));
+        let exported = netem(&profile, Direction::Up, None).unwrap();
+        assert_eq!(
+            exported.command,
+            format!("netem loss random 1% seed {seed}")
+        );
+    }
+}
+
+#[test]
+fn copies_at_a_rate_differ() {
+    let note = |link: &str, said: &str| {
+        let text = format!("[link]\nduplicate = \"1%\"\n{link}");
+        let exported = netem_from_toml(&text, Direction::Up, None).unwrap();
+        exported.notes.iter().any(|note| note.contains(said))
+    };
+    assert!(note("rate = \"1Mbit\"", "takes its turn at the rate"));
+    assert!(!note("", "takes its turn at the rate"));
+    assert!(note("loss = \"1%\"", "loses copies too"));
 }
 
 /// The way out and back: import, export, import again gives the same keys, for all that netem

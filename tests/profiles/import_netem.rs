@@ -164,6 +164,33 @@ fn what_is_imported_reads_back() {
     );
 }
 
+/// Figures at which netem's and a profile's limits lie next to each other: a profile, or a mistake.
+#[test]
+fn whatever_is_imported_is_a_profile() {
+    for command in [
+        "netem delay 100ms 0ms 100%",
+        "netem loss 0% 100% duplicate 100% 100%",
+        "netem loss 1% 99.9999999%",
+        "netem reorder 100% gap 1000000 delay 10ms",
+        "netem reorder 100% 100% delay 10ms",
+        "netem slot 10ms packets 2147483647 bytes 4294967295",
+        "netem loss state 50% 40% 60%",
+        "netem loss state 33.3% 66.7% 33.3% 1% 66.7%",
+        "netem delay 1ns 1ns",
+        "netem delay 0 1ns",
+        "netem delay 3600s 2147483647ns distribution pareto",
+        "netem rate 1tbit 4096 65535 255 limit 4294967295",
+        "netem seed 18446744073709551615 loss 100%",
+    ] {
+        if let Ok(imported) = netem(command, Header::Up, &table) {
+            let read = Profile::parse(&imported.toml, "x.toml");
+            assert!(read.is_ok(), "{command}\n{}", imported.toml);
+        }
+    }
+    let at_once = import("netem reorder 100% 100% delay 10ms");
+    assert_eq!(parse(&at_once.toml).up.reorder.unwrap().correlation, 0.0);
+}
+
 #[test]
 fn directions() {
     for (header, want) in [
@@ -201,6 +228,8 @@ fn differences_are_said() {
         ("netem loss 1% 25%", "squeezes its random numbers"),
         ("netem loss 1% rate 1mbit", "in front of its rate"),
         ("netem loss 1% duplicate 1%", "one of two copies"),
+        ("netem loss 1% duplicate 1%", "copies meet the loss again"),
+        ("netem rate 1mbit duplicate 1%", "emud's takes no bandwidth"),
         ("netem duplicate 1% 25%", "tc forgets to send"),
         ("netem corrupt 1%", "one bit of what lies in the packet's first buffer"),
         ("netem rate 1mbit delay 10ms 1ms", "its jitter comes in front of the rate"),
@@ -220,6 +249,8 @@ fn differences_are_said() {
         let comments = comments(&import(command));
         assert!(comments.contains(said), "{command}: {said}\n{comments}");
     }
+    let silent = comments(&import("netem duplicate 1%"));
+    assert!(!silent.contains("bandwidth"), "{silent}");
     let silent = comments(&import("netem duplicate 1% 25% loss 1% 5%"));
     assert!(!silent.contains("tc forgets"), "{silent}");
 }
@@ -272,6 +303,9 @@ fn what_is_not_imported_is_said() {
         ("netem rate 1mbit delay 9ms 1ms 25%", "the correlation of 25%"),
         ("tc qdisc add dev eth0 parent 1:3 netem delay 5ms", "class 1:3"),
         ("netem delay 50", "without a unit"),
+        ("netem slot 800", "a slot's time without a unit is nanoseconds"),
+        ("netem slot 1ms 2000000", "a slot's time without a unit is nanoseconds"),
+        ("netem slot 10ms packets 2147483647", "at most 2147483647 packets a slot"),
     ] {
         let imported = import(command);
         assert_eq!(imported.warnings.len(), 1, "{command}");
@@ -336,7 +370,17 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem rate 1mbit 0 10 -10", "1mbit", "no time at all", "cell size"),
     ("netem limit ten", "ten", "not a size", "1000"),
     ("netem seed x", "x", "not a seed", "seed 42"),
+    // tc's words: Illegal "slot max_delay", Illegal "slot packets".
     ("netem slot 10ms 5ms", "5ms", "is the shorter one", "first"),
+    ("netem slot 10ms packets 4294967295", "4294967295", "out of range", "2147483647"),
+    ("netem slot 10ms packets 2k", "2k", "not a whole number", "2147483647"),
+    ("netem delay 100ms 10ms 100%", "100%", "draws once", "less than 100%"),
+    ("netem loss 1% 100%", "100%", "draws once", "less than 100%"),
+    ("netem duplicate 1% 100", "100", "draws once", "less than 100%"),
+    ("netem corrupt 1% 100%", "100%", "draws once", "less than 100%"),
+    ("netem reorder 25% 100% gap 5 delay 10ms", "100%", "draws once", "less than 100%"),
+    ("netem reorder 100% gap 4294967295 delay 10ms", "4294967295", "a gap of 4294967295", "1000000"),
+    ("netem loss state 50% 40% 60.00000001%", "60.00000001%", "p31 and p32 add up", "lower"),
     ("netem slot fast", "fast", "not a slot", "slot 5ms 10ms"),
     ("netem gap 08 delay 1ms reorder 1%", "08", "not a whole number", "0 to"),
     ("tc class add dev eth0", "class", "no qdisc", "netem"),
@@ -388,7 +432,7 @@ proptest! {
                 "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "loss", "state",
                 "gemodel", "random", "limit", "ecn", "corrupt", "duplicate", "reorder", "gap",
                 "distribution", "normal", "pareto", "mine", "rate", "slot", "packets", "bytes",
-                "seed", "10ms", "1%", "25%", "5", "0", "-14", "1mbit", "2k", "100ms", "0x10",
+                "seed", "10ms", "1%", "25%", "100%", "4294967295", "0.000001%", "5", "0", "-14", "1mbit", "2k", "100ms", "0x10",
             ]).prop_map(str::to_owned),
             "\\PC{0,6}",
         ],
@@ -399,6 +443,13 @@ proptest! {
             Ok(imported) => {
                 let read: Result<toml::Table, _> = imported.toml.parse();
                 prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", imported.toml);
+                // The user's table is not there.
+                let read = Profile::parse(&imported.toml, "x.toml");
+                prop_assert!(
+                    read.is_ok() || imported.toml.contains("mine.dist"),
+                    "{command}\n{}",
+                    imported.toml
+                );
             }
             Err(error) => prop_assert!(error.to_string().contains("command:")),
         }

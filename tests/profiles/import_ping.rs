@@ -202,7 +202,14 @@ fn no_distribution_without_samples() {
 #[rustfmt::skip]
 fn logs_that_are_none() {
     for (log, place, title, help) in [
-        ("", "ping.log:1:1", "no replies", "without -q"),
+        ("", "ping.log:1:1", "no replies", "LC_ALL=C ping, without -q"),
+        ("PING a (b) 56(84) Bytes an Daten.\n64 Bytes von b: icmp_seq=1 ttl=56 Zeit=11.6 ms\n",
+            "ping.log:2:1", "another language", "LC_ALL=C"),
+        ("PING a (b) 56(84) octets.\n64 octets de b : icmp_seq=1 ttl=56 temps=11,6 ms\n",
+            "ping.log:2:1", "another language", "LC_ALL=C"),
+        ("PING a (b): 56 data bytes\n64 bytes from b: seq=0 ttl=56 time=11.6 ms\n",
+            "ping.log:2:1", "of another ping", "busybox"),
+        ("64 bytes from b: icmp_seq=1 ttl=56 time=11,6 ms\n", "ping.log:1:1", "has a comma", "LC_ALL=C"),
         ("PING a (b) 56(84) bytes of data.\n\n10 packets transmitted, 0 received, 100% packet loss, time 1ms\n",
             "ping.log:1:1", "no replies", "without -q"),
         ("64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\n16 bytes from a: icmp_seq=2 ttl=1\n",

@@ -402,6 +402,9 @@ fn a_named_link_may_begin_with_another_profile() {
     let toml = format!("[link]\n[links.x]\nprofile = \"{path}\"\n");
     let error = Profile::parse(&toml, "x.toml").unwrap_err().to_string();
     assert!(error.contains("it has `links`"), "{error}");
+    std::fs::write(&path, "[link]\n[matrix]\ncapacity = 9\n").unwrap();
+    let error = Profile::parse(&toml, "x.toml").unwrap_err().to_string();
+    assert!(error.contains("it has `matrix`"), "{error}");
     std::fs::remove_file(path).unwrap();
 }
 
@@ -460,4 +463,43 @@ fn a_phase_is_its_link_and_its_own_keys_on_top() {
     assert_eq!((second.for_ns, second.up.rate), (None, None));
     assert_eq!(second.down.delay.mean_ns, 40 * MS);
     assert_eq!(parse(&profile.to_toml()), profile);
+}
+
+/// 12 Mbit/s are an opportunity of 1500 bytes a millisecond.
+#[test]
+fn the_rate_of_opportunities_is_right_to_the_end() {
+    for (last, every) in [
+        (3, 1),
+        (99, 1),
+        (100, 1),
+        (150, 1),
+        (60_000, 1),
+        (400_000, 4),
+    ] {
+        let of_one = (every..=last).step_by(every as usize);
+        let times: String = of_one
+            .map(|ms| format!("{ms}{} ", if every > 1 { "x4" } else { "" }))
+            .collect();
+        let text = format!("[link]\ntrace = {{ opportunities = \"{times}\" }}\n");
+        let (steps, end_s) = emud::link::timeline::rates(&crate::parse(&text), 0);
+        assert_eq!(end_s, f64::from(last) / 1e3);
+        assert!(steps.len() <= 2000, "{}", steps.len());
+        for (at, rate) in steps {
+            assert!((rate - 12e6).abs() < 1e-3, "{last}: {at} s {rate}");
+        }
+    }
+}
+
+#[test]
+fn a_mahimahi_trace_that_is_not_there_is_named() {
+    let ok = file("im.ok", "1\n2\n");
+    let ok = std::path::Path::new(&ok);
+    let missing = std::path::Path::new("/nowhere/nosuch");
+    for (up, down) in [(missing, ok), (ok, missing)] {
+        let error = emud::import::mahimahi(up, down, None).unwrap_err();
+        assert_eq!(error.exit_code(), 66);
+        let said = error.to_string();
+        assert!(said.starts_with("/nowhere/nosuch: "), "{said}");
+    }
+    std::fs::remove_file(ok).unwrap();
 }
