@@ -11,12 +11,14 @@ use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF};
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
 use super::theory::{Asked, Cdf};
+use super::thinning::{relative_sd, slots};
 use crate::link::quantile::normal_quantile;
 
 /// How often a link that is as asked is found to be another, at most.
 pub const FALSE_ALARM: f64 = 1e-3;
 /// The most checks in which chance has a say: mean, sd, distribution, loss and rate of both ways,
-/// or reordering in place of order.
+/// or reordering in place of order. A distribution can only be too far off, not too near, so half
+/// of its chance is left; the losses of the train have that.
 const CHECKS: f64 = 10.0;
 pub const PER_CHECK: f64 = FALSE_ALARM / CHECKS;
 /// What is called noticed is noticed this often.
@@ -310,45 +312,72 @@ impl Judge<'_> {
         check
     }
 
-    /// The rate, from a train faster than it; of a round trip, the slower way's.
-    pub fn train(&self, plan: Plan, stream: &Stream) -> Option<Check> {
+    /// The rate, from a train faster than it; of a round trip, the slower way's. How much is lost
+    /// on the way is told by the probes at a `pace` of their own.
+    pub fn train(&self, plan: Plan, stream: &Stream, paced: &Stream) -> Option<Check> {
         let way = slowest(&self.ways)?;
         let rate = way.rate_bit_s?;
         let mut check = self.check(What::Rate, Unit::BitS, rate);
         let bits = 8.0 * (self.train_bytes as f64 + f64::from(way.overhead)).max(1.0);
-        let offered = stream.offered_per_s() * bits;
-        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
-        if stream.different() < LEAST_PROBES.min(plan.count as usize / 2) {
-            check.why = Some(format!("only {} of the train came", stream.different()));
+        check.why = self.unsaturated(plan, stream, way, bits);
+        if check.why.is_some() {
             return Some(check);
+        }
+        let (n, span_ns) = (stream.came.len(), stream.span_ns().max(1.0));
+        let pace = Pace {
+            count: n,
+            interval_ns: span_ns / n as f64,
+        };
+        let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
+        let machine = RATE_SHARE + 2.0 * self.resolution_ns / span_ns;
+        let raw = stream.came_per_s() * bits;
+        let (asked, lost) = self.thinned(paced);
+        let slots = slots(n, lost, PER_CHECK / 2.0);
+        // A delay that grows by s a second spreads the packets by 1 + s.
+        let around = (
+            raw * slots.0 * (1.0 + slope.low) / (1.0 + machine),
+            raw * slots.1 * (1.0 + slope.high) * (1.0 + machine),
+        );
+        check.decide(raw / (1.0 - asked), around);
+        let highest = slots.1 * (1.0 - asked) * (1.0 + slope.high);
+        // How much is lost is known from the paced probes only: their chance is another one.
+        let sd = slope.sd().hypot(relative_sd(n, asked));
+        let sd = sd.hypot(relative_loss_sd(paced.sent.len(), asked));
+        let least = (1.0 - machine) * (1.0 - z_power() * sd) / highest;
+        check.notices = (least > 0.0).then_some(rate * least);
+        Some(check)
+    }
+
+    /// Why the train tells nothing about the rate.
+    fn unsaturated(&self, plan: Plan, stream: &Stream, way: &Asked, bits: f64) -> Option<String> {
+        let came = stream.different();
+        if came < LEAST_PROBES.min(plan.count as usize / 2) {
+            return Some(format!("only {came} of the train came"));
         }
         if way.queue_packets < 2.0 {
             // Such a queue is empty again before the next packet comes.
-            check.why = Some("the queue holds one packet at a time".to_owned());
-            return Some(check);
+            return Some("the queue holds one packet at a time".to_owned());
         }
-        if offered < SATURATES * rate {
+        let offered = stream.offered_per_s() * bits;
+        if offered < SATURATES * way.rate_bit_s? {
             let offered = crate::profile::Rate(offered as u64);
-            check.why = Some(format!("this machine sends no more than {offered}"));
-            return Some(check);
+            return Some(format!("this machine sends no more than {offered}"));
         }
-        let duration_ns = f64::from(plan.count) * bits / rate * 1e9;
-        let pace = Pace {
-            count: plan.count as usize,
-            interval_ns: duration_ns / f64::from(plan.count),
+        None
+    }
+
+    /// What losses take of the saturated stream: as asked, and between which values. One that
+    /// differs from the asked is the check of the loss's to tell, and no other rate. For a link as
+    /// asked the interval fails together with that check, so it costs no chance of its own.
+    fn thinned(&self, paced: &Stream) -> (f64, (f64, f64)) {
+        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
+        let asked = 1.0 - kept;
+        let (n, lost) = (paced.sent.len() as u64, paced.lost() as u64);
+        let (low, high) = match n {
+            0 => (asked, asked),
+            _ => clopper_pearson(lost, n, PER_CHECK),
         };
-        let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
-        let machine = RATE_SHARE + 2.0 * self.resolution_ns / duration_ns;
-        let measured = stream.came_per_s() * bits / kept;
-        // A delay that grows by s a second spreads the packets by 1 + s.
-        let around = (
-            measured * (1.0 + slope.low) / (1.0 + machine),
-            measured * (1.0 + slope.high) * (1.0 + machine),
-        );
-        check.decide(measured, around);
-        let least = (1.0 - machine) / (1.0 + slope.high + z_power() * slope.sd());
-        check.notices = Some(rate * least);
-        Some(check)
+        (asked, (low.min(asked), high.max(asked)))
     }
 }
 
@@ -357,6 +386,11 @@ pub fn slowest<'a>(ways: &[&'a Asked]) -> Option<&'a Asked> {
     let rate = |w: &&&Asked| w.rate_bit_s.map(|r| r as u64);
     let limited = ways.iter().filter(|w| w.rate_bit_s.is_some());
     limited.min_by_key(rate).copied()
+}
+
+/// Standard deviation of the share that `n` probes say is kept, as a share of it.
+fn relative_loss_sd(n: usize, lost: f64) -> f64 {
+    (lost / (1.0 - lost) / n.max(1) as f64).sqrt()
 }
 
 fn z_power() -> f64 {

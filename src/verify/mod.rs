@@ -16,6 +16,7 @@ mod responder;
 mod simulate;
 mod table;
 mod theory;
+mod thinning;
 
 use std::net::IpAddr;
 use std::thread;
@@ -175,8 +176,8 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
             outcome.curves.push(judge.curve(stream));
             outcome.notes.extend(judge.note(plan, stream));
         }
-        if let (Some(plan), Some(stream)) = (trains[i], &large[i]) {
-            outcome.checks.extend(judge.train(plan, stream));
+        if let (Some(plan), Some(stream), Some(paced)) = (trains[i], &large[i], &small[i]) {
+            outcome.checks.extend(judge.train(plan, stream, paced));
         }
     }
     outcome.conclude();

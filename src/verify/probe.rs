@@ -210,6 +210,13 @@ impl Stream {
         late.count()
     }
 
+    /// From the first arrival to the last.
+    pub fn span_ns(&self) -> f64 {
+        let times = || self.came.iter().map(|a| a.at_ns);
+        let (first, last) = (times().min(), times().max());
+        last.unwrap_or_default() as f64 - first.unwrap_or_default() as f64
+    }
+
     /// Packets a second that were sent.
     pub fn offered_per_s(&self) -> f64 {
         per_s(self.sent.iter().map(|s| s.at_ns as f64))
