@@ -180,10 +180,11 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
 /// As the default duration makes the train.
 fn train_plan(way: &Asked) -> Plan {
     let each = way.serialisation_ns(TRAIN);
+    let ahead = 1.0 - if way.loss_before { way.loss } else { 0.0 };
     Plan {
         id: 1,
-        count: (5e9 / each) as u32,
-        interval_ns: (each / 1.3) as u64,
+        count: (5e9 / each / ahead) as u32,
+        interval_ns: (each * ahead / 1.3) as u64,
         payload: 1400,
         wait_ns: 0,
     }
@@ -206,12 +207,15 @@ fn through_queue(way: &Asked, plan: Plan, seed: u64) -> Stream {
     let mut free = 0f64;
     let mut came = Vec::new();
     for (number, (sent, fate)) in (0..).zip(sent.iter().zip(fates)) {
+        if way.loss_before && fate < way.loss {
+            continue;
+        }
         let begins = free.max(sent.at_ns as f64);
         if begins - sent.at_ns as f64 > (way.queue_packets - 1.0) * each {
             continue;
         }
         free = begins + each;
-        if fate >= way.loss {
+        if way.loss_before || fate >= way.loss {
             came.push(Arrival {
                 number,
                 at_ns: free as u64,
@@ -250,6 +254,59 @@ fn a_rate_is_not_blamed_for_the_chance_of_losses() {
         });
         assert_eq!(wrong.count(), 0, "a loss of {loss}");
     }
+}
+
+#[test]
+fn a_loss_in_front_of_the_queue_does_not_thin_what_leaves_it() {
+    for loss in [0.01, 0.1, 0.4] {
+        for queue_packets in [20.0, 1000.0] {
+            let asked = Asked {
+                loss_before: true,
+                queue_packets,
+                ..slow(loss)
+            };
+            let half = Asked {
+                rate_bit_s: Some(192e3),
+                ..asked.clone()
+            };
+            for seed in 0..3 {
+                let verdict = |real| rate_verdict(&asked, real, seed);
+                assert_eq!(verdict(&asked), Verdict::Agrees, "{loss} {queue_packets}");
+                assert_eq!(verdict(&half), Verdict::Disagrees, "{loss} {queue_packets}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_queue_too_short_for_the_losses_ahead_is_not_judged() {
+    let asked = Asked {
+        loss_before: true,
+        queue_packets: 3.0,
+        ..slow(0.6)
+    };
+    assert_eq!(rate_verdict(&asked, &asked, 1), Verdict::NotMeasured);
+}
+
+#[test]
+fn losses_on_the_way_there_do_not_thin_a_slower_way_back() {
+    let there = Asked {
+        loss: 0.1,
+        ..Asked::nothing()
+    };
+    let ways = (there, slow(0.0));
+    let judge = Judge {
+        ways: vec![&ways.0, &ways.1],
+        ..judge(&ways.1)
+    };
+    // What reaches the queue is as if it were lost in front of it.
+    let real = Asked {
+        loss_before: true,
+        ..slow(0.1)
+    };
+    let (paced, train) = (measured(&real, plan(&real), 1), train_plan(&real));
+    let check = judge.train(train, &through_queue(&real, train, 2), &paced);
+    assert_eq!(check.unwrap().verdict, Verdict::Agrees);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! `responder` opens). docs/verify.md says what is judged and how.
 
 mod asked;
+mod bottleneck;
 mod error;
 mod icmp;
 mod judge;
@@ -32,8 +33,9 @@ pub use theory::{Asked, Cdf};
 
 use crate::profile::Profile;
 use asked::Links;
+use bottleneck::Bottleneck;
 use icmp::Icmp;
-use judge::{Judge, slowest};
+use judge::Judge;
 use port::Port;
 use probe::{LONG_PAYLOAD, Plan, SHORT_PAYLOAD, Stream, Udp, Wire, wire_bytes};
 
@@ -41,8 +43,10 @@ use probe::{LONG_PAYLOAD, Plan, SHORT_PAYLOAD, Stream, Udp, Wire, wire_bytes};
 const INTERVAL_NS: f64 = 5e6;
 /// Probes take this share of the rate at most.
 const LOAD: f64 = 0.1;
-/// The train comes that much faster than the rate.
+/// The train comes that much faster than the rate to the queue that is slowest.
 const OVERLOAD: f64 = 1.3;
+/// Where losses ahead leave less of it than this, it comes too slowly, and the rate is not measured.
+const LEAST_AHEAD: f64 = 0.05;
 /// Of the duration.
 const TRAIN_SHARE: f64 = 1.0 / 6.0;
 const TRAIN_MOST: f64 = 200_000.0;
@@ -240,14 +244,15 @@ impl Way<'_> {
 
     /// `None`: there is no rate.
     fn saturate(&self, bytes: usize, duration_ns: f64) -> Result<Option<Plan>, VerifyError> {
-        let Some(slowest) = slowest(&self.ways) else {
+        let Some(bottleneck) = Bottleneck::of(&self.ways, bytes) else {
             return Ok(None);
         };
-        let each_ns = slowest.serialisation_ns(bytes);
+        let each_ns = bottleneck.way.serialisation_ns(bytes);
+        let ahead = bottleneck.ahead.max(LEAST_AHEAD);
         Ok(Some(Plan {
             id: random()?,
-            count: (duration_ns / each_ns).clamp(2.0, TRAIN_MOST) as u32,
-            interval_ns: (each_ns / OVERLOAD) as u64,
+            count: (duration_ns / each_ns / ahead).clamp(2.0, TRAIN_MOST) as u32,
+            interval_ns: (each_ns * ahead / OVERLOAD) as u64,
             payload: LONG_PAYLOAD,
             wait_ns: (self.longest_ns() + duration_ns.max(2.0 * each_ns)) as u64,
         }))
