@@ -46,6 +46,11 @@ pub enum VerifyError {
         direction: &'static str,
         what: String,
     },
+    #[error(
+        "the MTU of {interface} or of its peer is {mtu}: too small for the train of packets that \
+         measures the rate; verify needs 248 bytes at least (IPv4: 228)"
+    )]
+    SmallMtu { interface: String, mtu: u32 },
     #[error("{0} is too short: a duration of 1 s at least")]
     TooShort(String),
     #[error("a probing thread ended before its time")]
@@ -62,7 +67,7 @@ impl VerifyError {
             Self::Spread { .. } => 65,
             Self::NoPeer | Self::TooShort(_) => 64,
             Self::NoAddress { .. } => 66,
-            Self::NoAnswer { .. } | Self::NotJudged { .. } => 69,
+            Self::NoAnswer { .. } | Self::NotJudged { .. } | Self::SmallMtu { .. } => 69,
             Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Socket { .. } => 71,
             Self::Thread => 70,

@@ -37,7 +37,7 @@ use bottleneck::Bottleneck;
 use icmp::Icmp;
 use judge::Judge;
 use port::Port;
-use probe::{LONG_PAYLOAD, Plan, SHORT_PAYLOAD, Stream, Udp, Wire, wire_bytes};
+use probe::{Plan, SHORT_PAYLOAD, Stream, Udp, Wire, long_payload, wire_bytes};
 
 /// Between two probes: close enough for 5,000 of them in the default time.
 const INTERVAL_NS: f64 = 5e6;
@@ -110,7 +110,7 @@ fn one_way(
     .into_iter()
     .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
     .collect();
-    measure(&ways, links, &mut outcome)?;
+    measure(&ways, links, links.mtu.min(ends.mtu), &mut outcome)?;
     Ok(outcome)
 }
 
@@ -125,7 +125,7 @@ fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome,
         wire: &icmp,
         ways: links.up.iter().chain(&links.down).collect(),
     };
-    measure(&[way], links, &mut outcome)?;
+    measure(&[way], links, links.mtu, &mut outcome)?;
     let hopeless = |c: &Check| c.what == What::Loss && c.asked < 0.5 && c.measured == Some(1.0);
     if outcome.checks.iter().any(hopeless) {
         return Err(VerifyError::NoAnswer { peer });
@@ -142,9 +142,15 @@ struct Way<'a> {
     ways: Vec<&'a Asked>,
 }
 
-fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), VerifyError> {
+fn measure(
+    ways: &[Way],
+    links: &Links,
+    mtu: u32,
+    outcome: &mut Outcome,
+) -> Result<(), VerifyError> {
     let bytes = |payload| wire_bytes(payload, outcome.peer, links.l3);
-    let (short, long) = (bytes(SHORT_PAYLOAD), bytes(LONG_PAYLOAD));
+    let long_payload = train_payload(ways, mtu, outcome)?;
+    let (short, long) = (bytes(SHORT_PAYLOAD), bytes(long_payload));
     let duration_ns = outcome.duration_s * 1e9;
     let mut warm = Vec::new();
     let mut paced = Vec::new();
@@ -152,7 +158,7 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
     for way in ways {
         warm.push(Some(way.warm_up()?));
         paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
-        trains.push(way.saturate(long, duration_ns * TRAIN_SHARE)?);
+        trains.push(way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?);
     }
     // The neighbours get to know each other.
     run(ways, &warm)?;
@@ -186,6 +192,19 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
     }
     outcome.conclude();
     Ok(())
+}
+
+/// As long as the MTU lets it be; without a rate there is no train.
+fn train_payload(ways: &[Way], mtu: u32, outcome: &Outcome) -> Result<usize, VerifyError> {
+    let limited = |way: &Way| way.ways.iter().any(|w| w.rate_bit_s.is_some());
+    match long_payload(mtu, outcome.peer) {
+        Some(payload) => Ok(payload),
+        None if !ways.iter().any(limited) => Ok(SHORT_PAYLOAD),
+        None => Err(VerifyError::SmallMtu {
+            interface: outcome.interface.clone(),
+            mtu,
+        }),
+    }
 }
 
 /// All ways at the same time; one without a plan rests.
@@ -243,7 +262,12 @@ impl Way<'_> {
     }
 
     /// `None`: there is no rate.
-    fn saturate(&self, bytes: usize, duration_ns: f64) -> Result<Option<Plan>, VerifyError> {
+    fn saturate(
+        &self,
+        payload: usize,
+        bytes: usize,
+        duration_ns: f64,
+    ) -> Result<Option<Plan>, VerifyError> {
         let Some(bottleneck) = Bottleneck::of(&self.ways, bytes) else {
             return Ok(None);
         };
@@ -253,7 +277,7 @@ impl Way<'_> {
             id: random()?,
             count: (duration_ns / each_ns / ahead).clamp(2.0, TRAIN_MOST) as u32,
             interval_ns: (each_ns * ahead / OVERLOAD) as u64,
-            payload: LONG_PAYLOAD,
+            payload,
             wait_ns: (self.longest_ns() + duration_ns.max(2.0 * each_ns)) as u64,
         }))
     }

@@ -16,8 +16,10 @@ use crate::link::now_ns;
 const ID_BYTES: usize = 8;
 /// The shortest probe.
 pub const SHORT_PAYLOAD: usize = 24;
-/// The longest one, which every path takes.
-pub const LONG_PAYLOAD: usize = 1400;
+/// The longest one, where the MTU allows.
+const LONG_PAYLOAD: usize = 1400;
+/// Below that a train would be headers for the most part.
+const LEAST_LONG_PAYLOAD: usize = 200;
 /// UDP's or ICMP's header.
 const TRANSPORT_HEADER: usize = 8;
 const ETHERNET_HEADER: usize = 14;
@@ -26,11 +28,23 @@ const ETHERNET_HEADER: usize = 14;
 /// delay is not counted. The gap has nothing to do with what the link does.
 const LONGEST_SEND_NS: u64 = 500_000;
 
+/// IP's and the transport's.
+const fn headers(peer: IpAddr) -> usize {
+    let ip = if peer.is_ipv4() { 20 } else { 40 };
+    ip + TRANSPORT_HEADER
+}
+
 /// Length on the wire as the classifier counts it.
 pub fn wire_bytes(payload: usize, peer: IpAddr, l3: bool) -> usize {
-    let ip = if peer.is_ipv4() { 20 } else { 40 };
     let ethernet = if l3 { 0 } else { ETHERNET_HEADER };
-    ethernet + ip + TRANSPORT_HEADER + payload
+    ethernet + headers(peer) + payload
+}
+
+/// Of the probes of a train, that no fragment has to be made: those are packets of their own to the
+/// link. `None`: too little is left.
+pub fn long_payload(mtu: u32, peer: IpAddr) -> Option<usize> {
+    let room = (mtu as usize).checked_sub(headers(peer))?;
+    (room >= LEAST_LONG_PAYLOAD).then_some(room.min(LONG_PAYLOAD))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -263,6 +277,21 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    #[test]
+    fn the_longest_probe_fits_the_mtu() {
+        let (v4, v6) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([1u16; 8]));
+        assert_eq!(long_payload(1500, v4), Some(1400));
+        assert_eq!(long_payload(65_536, v6), Some(1400));
+        // One byte more would be two packets.
+        assert_eq!(long_payload(1427, v4), Some(1399));
+        assert_eq!(long_payload(1447, v6), Some(1399));
+        assert_eq!(long_payload(228, v4), Some(200));
+        assert_eq!(long_payload(227, v4), None);
+        assert_eq!(long_payload(68, v6), None);
+        assert_eq!(long_payload(10, v4), None);
+        assert_eq!(wire_bytes(1472, v4, true), 1500);
     }
 
     #[test]

@@ -186,6 +186,16 @@ fn mistakes_have_their_codes() {
     assert_eq!(code(&unknown), Some(66), "no such profile");
     let silent = ["verify", "va", "--peer", "10.77.0.99", "--duration", "1s"];
     assert_eq!(code(&silent), Some(69), "nobody answers");
+    space::sh(&format!("ip -n {} link set vb mtu 200", space.b));
+    let narrow = [
+        "verify",
+        "va",
+        "--peer-netns",
+        &space.b,
+        "--duration",
+        "1s",
+    ];
+    assert_eq!(code(&narrow), Some(69), "the peer's MTU is too small");
 }
 
 #[test]
