@@ -33,6 +33,7 @@ fn plan(way: &Asked) -> Plan {
         interval_ns: interval_ns as u64,
         payload: 24,
         wait_ns: 0,
+        catches_up: false,
     }
 }
 
@@ -148,6 +149,7 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
             interval_ns: (each / 1.3) as u64,
             payload: 1400,
             wait_ns: 0,
+            catches_up: true,
         };
         let verdict = |spacing: f64, interval_ns: u64| {
             let sent = (0..u64::from(plan.count)).map(|i| Sent {
@@ -187,6 +189,7 @@ fn train_plan(way: &Asked) -> Plan {
         interval_ns: (each * ahead / 1.3) as u64,
         payload: 1400,
         wait_ns: 0,
+        catches_up: true,
     }
 }
 

@@ -247,6 +247,7 @@ impl Way<'_> {
             interval_ns: 100_000_000,
             payload: SHORT_PAYLOAD,
             wait_ns: self.longest_ns() as u64,
+            catches_up: false,
         })
     }
 
@@ -258,6 +259,7 @@ impl Way<'_> {
             interval_ns: interval_ns as u64,
             payload: SHORT_PAYLOAD,
             wait_ns: (self.longest_ns() + 2.0 * self.serialisation_ns(bytes)) as u64,
+            catches_up: false,
         })
     }
 
@@ -279,6 +281,7 @@ impl Way<'_> {
             interval_ns: (each_ns * ahead / OVERLOAD) as u64,
             payload,
             wait_ns: (self.longest_ns() + duration_ns.max(2.0 * each_ns)) as u64,
+            catches_up: true,
         }))
     }
 }

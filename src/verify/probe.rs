@@ -56,6 +56,23 @@ pub struct Plan {
     pub payload: usize,
     /// After the last was sent.
     pub wait_ns: u64,
+    /// What is due after a pause of this machine is sent at once: right for a train, whose load
+    /// counts and not its delays.
+    pub catches_up: bool,
+}
+
+impl Plan {
+    /// When the next one is due if one due at `due_ns` was handed over at `left_ns`. Probes that
+    /// were sent at once would queue behind one another in the link, and their delays would be this
+    /// machine's doing: whoever is late by more than half an interval goes on from there. The other
+    /// half is time for the link to send the late one: probes take a tenth of its rate.
+    fn next_due_ns(&self, due_ns: u64, left_ns: u64) -> u64 {
+        let late = left_ns.saturating_sub(due_ns) > self.interval_ns / 2;
+        match late && !self.catches_up {
+            true => left_ns + self.interval_ns,
+            false => due_ns + self.interval_ns,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -124,16 +141,18 @@ fn send(port: &Port, wire: &dyn Wire, plan: Plan) -> Result<Vec<Sent>, VerifyErr
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let mut payload = vec![0; plan.payload];
     payload[..ID_BYTES].copy_from_slice(&plan.id.to_be_bytes());
-    let start = now_ns() + 1_000_000;
+    let mut due_ns = now_ns() + 1_000_000;
     let mut sent = Vec::with_capacity(plan.count as usize);
     for number in 0..plan.count {
-        sleep_until(start + u64::from(number) * plan.interval_ns);
+        sleep_until(due_ns);
         payload[ID_BYTES..ID_BYTES + 4].copy_from_slice(&number.to_be_bytes());
         let packet = wire.pack(&payload, number);
         let at_ns = now_ns();
         port.send(&packet)?;
-        let vague = now_ns() - at_ns > LONGEST_SEND_NS;
+        let left_ns = now_ns();
+        let vague = left_ns - at_ns > LONGEST_SEND_NS;
         sent.push(Sent { at_ns, vague });
+        due_ns = plan.next_due_ns(due_ns, left_ns);
     }
     Ok(sent)
 }
@@ -173,7 +192,7 @@ fn number(payload: &[u8], plan: Plan) -> Option<u32> {
     (u64::from_be_bytes(*id) == plan.id && number < plan.count).then_some(number)
 }
 
-/// Absolute, so that a late start of one packet does not move the others.
+/// Absolute, so that a slightly late start of one packet does not move the others.
 fn sleep_until(at_ns: u64) {
     let at = Timespec {
         tv_sec: (at_ns / 1_000_000_000) as i64,
@@ -277,6 +296,42 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    /// Times of sending if the machine pauses once, while the `at`th probe is due.
+    fn with_pause(catches_up: bool, at: usize, pause_ns: u64) -> Vec<u64> {
+        let plan = Plan {
+            id: 1,
+            count: 10,
+            interval_ns: 1000,
+            payload: SHORT_PAYLOAD,
+            wait_ns: 0,
+            catches_up,
+        };
+        let (mut due, mut now) = (0, 0u64);
+        let times = (0..10).map(|i| {
+            now = now.max(due) + if i == at { pause_ns } else { 0 };
+            due = plan.next_due_ns(due, now);
+            now
+        });
+        times.collect()
+    }
+
+    #[test]
+    fn paced_probes_keep_their_distance_after_a_pause() {
+        for pause_ns in [0, 400, 501, 900, 1000, 2500, 1_000_000] {
+            let times = with_pause(false, 3, pause_ns);
+            let apart = times.windows(2).map(|w| w[1] - w[0]).min();
+            assert!(apart >= Some(500), "{pause_ns}: {times:?}");
+        }
+        // A little late moves none of the others; a long pause all of them.
+        assert_eq!(with_pause(false, 3, 400)[4..6], [4000, 5000]);
+        assert_eq!(with_pause(false, 3, 2500)[3..6], [5500, 6500, 7500]);
+    }
+
+    #[test]
+    fn a_train_offers_what_it_is_to_offer_in_spite_of_a_pause() {
+        assert_eq!(with_pause(true, 3, 2500)[3..7], [5500, 5500, 5500, 6000]);
     }
 
     #[test]
