@@ -28,6 +28,11 @@ pub enum VerifyError {
     NoPeer,
     #[error("namespace {netns} has no address in a network of {interface}; name one with --peer")]
     NoAddress { netns: String, interface: String },
+    #[error(
+        "{netns} is the namespace of {interface} itself, where probes would be looped back and never \
+         see the link: name the namespace of the other end, or give its address with --peer ADDR alone"
+    )]
+    SameNamespace { netns: String, interface: String },
     #[error("{what}: {source}")]
     Socket {
         what: &'static str,
@@ -66,7 +71,7 @@ impl VerifyError {
             Self::Datapath(e) => e.exit_code(),
             Self::Spread { .. } => 65,
             Self::NoPeer | Self::TooShort(_) => 64,
-            Self::NoAddress { .. } => 66,
+            Self::NoAddress { .. } | Self::SameNamespace { .. } => 66,
             Self::NoAnswer { .. } | Self::NotJudged { .. } | Self::SmallMtu { .. } => 69,
             Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Socket { .. } => 71,

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::VerifyError;
 use super::port::Port;
-use crate::netlink::{self, Netlink};
+use crate::netlink::{self, Netlink, NetnsId};
 
 /// Both ends of the link, each connected to the other.
 pub struct Ends {
@@ -24,7 +24,9 @@ pub struct Ends {
 /// No such namespace, no address to reach it by.
 pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, VerifyError> {
     let networks = own_networks(interface)?;
+    let here = netlink::identity()?;
     let (there, peer, mtu) = inside(netns, || {
+        apart(here, netlink::identity()?, interface, netns)?;
         let peer = match peer {
             Some(peer) => peer,
             None => find(&networks, &addresses(None)?).ok_or_else(|| VerifyError::NoAddress {
@@ -48,6 +50,17 @@ pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, 
         there,
         peer,
         mtu,
+    })
+}
+
+/// Probes to an address of one's own namespace never see the link: the kernel loops them back.
+fn apart(here: NetnsId, there: NetnsId, interface: &str, netns: &str) -> Result<(), VerifyError> {
+    if here != there {
+        return Ok(());
+    }
+    Err(VerifyError::SameNamespace {
+        netns: netns.to_owned(),
+        interface: interface.to_owned(),
     })
 }
 
@@ -182,6 +195,15 @@ mod tests {
             address: address.parse().unwrap(),
             mask: mask.parse().unwrap(),
         }
+    }
+
+    #[test]
+    fn a_namespace_is_no_peer_of_its_own() {
+        let netns = |inode| NetnsId { dev: 4, inode };
+        assert!(apart(netns(1), netns(2), "va", "b").is_ok());
+        let error = apart(netns(1), netns(1), "va", "a").unwrap_err();
+        assert_eq!(error.exit_code(), 66);
+        assert!(error.to_string().contains("--peer "), "{error}");
     }
 
     #[test]
