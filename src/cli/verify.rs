@@ -24,8 +24,9 @@ profile; the smallest deviation it notices is printed with each check. A link th
 found to be another in 1 of 1000 runs at most. docs/verify.md says how.
 
 Exit codes: 0 the link is as asked, 1 it is not, 2 something could not be measured and the rest is as
-asked; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, 71 the kernel refused,
-73 the plot cannot be made, 77 no permission.")]
+asked; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or the link has what is
+not judged (docs/verify.md lists it), 71 the kernel refused, 73 the plot cannot be made, 77 no
+permission.")]
 pub struct Args {
     /// The interface
     #[arg(value_name = "IFACE")]

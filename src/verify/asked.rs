@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The link that is asked for: what the kernel runs on the interface, or another profile.
 
-use super::probe::{LONG_PAYLOAD, wire_bytes};
+use std::net::IpAddr;
+
+use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
 use super::theory::Asked;
 use super::{Request, VerifyError};
 use crate::abi;
@@ -18,6 +20,7 @@ pub struct Links {
     pub up: Option<Asked>,
     pub down: Option<Asked>,
     pub l3: bool,
+    pub mtu: u32,
     before: Vec<Report>,
 }
 
@@ -32,7 +35,9 @@ impl Links {
             false => p,
         });
         // As the classifier's: the IP version makes 20 bytes, which the queue's room can do without.
-        let longest = wire_bytes(LONG_PAYLOAD, [0, 0, 0, 0].into(), there.saved.l3);
+        let any = IpAddr::from([0, 0, 0, 0]);
+        let payload = long_payload(link.mtu, any).unwrap_or(SHORT_PAYLOAD);
+        let longest = wire_bytes(payload, any, there.saved.l3);
         let asked = |direction: u32| -> Result<Option<Asked>, VerifyError> {
             if !there.saved.directions[direction as usize] {
                 return Ok(None);
@@ -51,6 +56,7 @@ impl Links {
             up: asked(abi::EMUD_UP)?,
             down: asked(abi::EMUD_DOWN)?,
             l3: there.saved.l3,
+            mtu: link.mtu,
             profile: match &against {
                 Some(profile) => profile.name.clone(),
                 None => in_force.unwrap_or_default(),

@@ -28,6 +28,11 @@ pub enum VerifyError {
     NoPeer,
     #[error("namespace {netns} has no address in a network of {interface}; name one with --peer")]
     NoAddress { netns: String, interface: String },
+    #[error(
+        "{netns} is the namespace of {interface} itself, where probes would be looped back and never \
+         see the link: name the namespace of the other end, or give its address with --peer ADDR alone"
+    )]
+    SameNamespace { netns: String, interface: String },
     #[error("{what}: {source}")]
     Socket {
         what: &'static str,
@@ -46,6 +51,11 @@ pub enum VerifyError {
         direction: &'static str,
         what: String,
     },
+    #[error(
+        "the MTU of {interface} or of its peer is {mtu}: too small for the train of packets that \
+         measures the rate; verify needs 248 bytes at least (IPv4: 228)"
+    )]
+    SmallMtu { interface: String, mtu: u32 },
     #[error("{0} is too short: a duration of 1 s at least")]
     TooShort(String),
     #[error("a probing thread ended before its time")]
@@ -61,8 +71,8 @@ impl VerifyError {
             Self::Datapath(e) => e.exit_code(),
             Self::Spread { .. } => 65,
             Self::NoPeer | Self::TooShort(_) => 64,
-            Self::NoAddress { .. } => 66,
-            Self::NoAnswer { .. } | Self::NotJudged { .. } => 69,
+            Self::NoAddress { .. } | Self::SameNamespace { .. } => 66,
+            Self::NoAnswer { .. } | Self::NotJudged { .. } | Self::SmallMtu { .. } => 69,
             Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Socket { .. } => 71,
             Self::Thread => 70,

@@ -8,15 +8,18 @@
 use serde::Serialize;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF};
 
+use super::bottleneck::{Bottleneck, SATURATES};
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
 use super::theory::{Asked, Cdf};
+use super::thinning::{relative_sd, slots};
 use crate::link::quantile::normal_quantile;
 
 /// How often a link that is as asked is found to be another, at most.
 pub const FALSE_ALARM: f64 = 1e-3;
 /// The most checks in which chance has a say: mean, sd, distribution, loss and rate of both ways,
-/// or reordering in place of order.
+/// or reordering in place of order. A distribution can only be too far off, not too near, so half
+/// of its chance is left; the losses of the train have that.
 const CHECKS: f64 = 10.0;
 pub const PER_CHECK: f64 = FALSE_ALARM / CHECKS;
 /// What is called noticed is noticed this often.
@@ -32,8 +35,8 @@ const CLAMP_SHARE: f64 = 0.003;
 const RATE_SHARE: f64 = 0.01;
 /// Below that the delays tell nothing.
 const LEAST_PROBES: usize = 50;
-/// A train must come this much faster than the rate to load it.
-const SATURATES: f64 = 1.1;
+/// A queue that was idle longer than this share of the train was not saturated.
+const MOST_IDLE: f64 = 0.1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -310,53 +313,98 @@ impl Judge<'_> {
         check
     }
 
-    /// The rate, from a train faster than it; of a round trip, the slower way's.
-    pub fn train(&self, plan: Plan, stream: &Stream) -> Option<Check> {
-        let way = slowest(&self.ways)?;
-        let rate = way.rate_bit_s?;
+    /// The rate, from a train faster than it; of a round trip, that of the way which limits it. How
+    /// much is lost on the way is told by the `paced` probes.
+    pub fn train(&self, plan: Plan, stream: &Stream, paced: &Stream) -> Option<Check> {
+        let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
+        let rate = queue.way.rate_bit_s?;
         let mut check = self.check(What::Rate, Unit::BitS, rate);
-        let bits = 8.0 * (self.train_bytes as f64 + f64::from(way.overhead)).max(1.0);
-        let offered = stream.offered_per_s() * bits;
-        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
-        if stream.different() < LEAST_PROBES.min(plan.count as usize / 2) {
-            check.why = Some(format!("only {} of the train came", stream.different()));
-            return Some(check);
-        }
-        if way.queue_packets < 2.0 {
-            // Such a queue is empty again before the next packet comes.
-            check.why = Some("the queue holds one packet at a time".to_owned());
-            return Some(check);
-        }
-        if offered < SATURATES * rate {
-            let offered = crate::profile::Rate(offered as u64);
-            check.why = Some(format!("this machine sends no more than {offered}"));
-            return Some(check);
-        }
-        let duration_ns = f64::from(plan.count) * bits / rate * 1e9;
+        let bits = 8.0 * (self.train_bytes as f64 + f64::from(queue.way.overhead)).max(1.0);
+        let idle = match self.idle(plan, stream, &queue, bits) {
+            Ok(idle) => idle,
+            Err(why) => {
+                check.why = Some(why);
+                return Some(check);
+            }
+        };
+        let (n, span_ns) = (stream.came.len(), stream.span_ns().max(1.0));
         let pace = Pace {
-            count: plan.count as usize,
-            interval_ns: duration_ns / f64::from(plan.count),
+            count: n,
+            interval_ns: span_ns / n as f64,
         };
         let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
-        let machine = RATE_SHARE + 2.0 * self.resolution_ns / duration_ns;
-        let measured = stream.came_per_s() * bits / kept;
+        // A gap counts 1.5 fold at most in the slope: in the middle.
+        let machine = RATE_SHARE + 2.0 * self.resolution_ns / span_ns + 1.5 * idle;
+        let raw = stream.came_per_s() * bits;
+        let (asked, lost) = thinned(&queue, paced);
+        let slots = slots(n, lost, PER_CHECK / 2.0);
         // A delay that grows by s a second spreads the packets by 1 + s.
         let around = (
-            measured * (1.0 + slope.low) / (1.0 + machine),
-            measured * (1.0 + slope.high) * (1.0 + machine),
+            raw * slots.0 * (1.0 + slope.low) / (1.0 + machine),
+            raw * slots.1 * (1.0 + slope.high) * (1.0 + machine),
         );
-        check.decide(measured, around);
-        let least = (1.0 - machine) / (1.0 + slope.high + z_power() * slope.sd());
-        check.notices = Some(rate * least);
+        check.decide(raw / (1.0 - asked), around);
+        let highest = slots.1 * (1.0 - asked) * (1.0 + slope.high);
+        // How much is lost is known from the paced probes only: their chance is another one.
+        let sd = slope.sd().hypot(relative_sd(n, asked));
+        let sd = sd.hypot(relative_loss_sd(paced.sent.len(), asked));
+        let least = (1.0 - machine) * (1.0 - z_power() * sd) / highest;
+        check.notices = (least > 0.0).then_some(rate * least);
         Some(check)
+    }
+
+    /// How long the queue may have been idle, or why the train tells nothing about the rate.
+    fn idle(
+        &self,
+        plan: Plan,
+        stream: &Stream,
+        queue: &Bottleneck,
+        bits: f64,
+    ) -> Result<f64, String> {
+        let came = stream.different();
+        if came < LEAST_PROBES.min(plan.count as usize / 2) {
+            return Err(format!("only {came} of the train came"));
+        }
+        if queue.way.queue_packets < 2.0 {
+            // Such a queue is empty again before the next packet comes.
+            return Err("the queue holds one packet at a time".to_owned());
+        }
+        if queue.rival {
+            return Err("with these losses both ways limit the rate by turns".to_owned());
+        }
+        let offered = stream.offered_per_s() * bits;
+        if offered * queue.ahead < SATURATES * queue.way.rate_bit_s.unwrap_or_default() {
+            let offered = crate::profile::Rate(offered as u64);
+            return Err(format!("this machine sends no more than {offered}"));
+        }
+        let idle = queue.idle(&stream.sent, self.train_bytes, self.runs);
+        if idle > MOST_IDLE {
+            let share = idle * 100.0;
+            return Err(format!(
+                "the queue may have been empty for {share:.0} % of the train"
+            ));
+        }
+        Ok(idle)
     }
 }
 
-/// The way with the lowest rate.
-pub fn slowest<'a>(ways: &[&'a Asked]) -> Option<&'a Asked> {
-    let rate = |w: &&&Asked| w.rate_bit_s.map(|r| r as u64);
-    let limited = ways.iter().filter(|w| w.rate_bit_s.is_some());
-    limited.min_by_key(rate).copied()
+/// What losses take of the saturated stream: as asked, and between which values. A share that is
+/// lost otherwise than asked is the loss's check to tell, wherever it is lost, and is no other
+/// rate. For a link as asked this fails together with that check, so it costs no chance of its own.
+fn thinned(queue: &Bottleneck, paced: &Stream) -> (f64, (f64, f64)) {
+    let asked = 1.0 - queue.behind;
+    let (n, lost) = (paced.sent.len() as u64, paced.lost() as u64);
+    if n == 0 {
+        return (asked, (asked, asked));
+    }
+    let (low, high) = clopper_pearson(lost, n, PER_CHECK);
+    let behind = |all: f64| (1.0 - (1.0 - all) / queue.ahead).clamp(0.0, 1.0);
+    (asked, (behind(low).min(asked), behind(high).max(asked)))
+}
+
+/// Standard deviation of the share that `n` probes say is kept, as a share of it.
+fn relative_loss_sd(n: usize, lost: f64) -> f64 {
+    (lost / (1.0 - lost) / n.max(1) as f64).sqrt()
 }
 
 fn z_power() -> f64 {

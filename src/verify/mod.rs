@@ -6,6 +6,7 @@
 //! `responder` opens). docs/verify.md says what is judged and how.
 
 mod asked;
+mod bottleneck;
 mod error;
 mod icmp;
 mod judge;
@@ -16,6 +17,7 @@ mod responder;
 mod simulate;
 mod table;
 mod theory;
+mod thinning;
 
 use std::net::IpAddr;
 use std::thread;
@@ -31,17 +33,20 @@ pub use theory::{Asked, Cdf};
 
 use crate::profile::Profile;
 use asked::Links;
+use bottleneck::Bottleneck;
 use icmp::Icmp;
-use judge::{Judge, slowest};
+use judge::Judge;
 use port::Port;
-use probe::{LONG_PAYLOAD, Plan, SHORT_PAYLOAD, Stream, Udp, Wire, wire_bytes};
+use probe::{Plan, SHORT_PAYLOAD, Stream, Udp, Wire, long_payload, wire_bytes};
 
 /// Between two probes: close enough for 5,000 of them in the default time.
 const INTERVAL_NS: f64 = 5e6;
 /// Probes take this share of the rate at most.
 const LOAD: f64 = 0.1;
-/// The train comes that much faster than the rate.
+/// The train comes that much faster than the rate to the queue that is slowest.
 const OVERLOAD: f64 = 1.3;
+/// Where losses ahead leave less of it than this, it comes too slowly, and the rate is not measured.
+const LEAST_AHEAD: f64 = 0.05;
 /// Of the duration.
 const TRAIN_SHARE: f64 = 1.0 / 6.0;
 const TRAIN_MOST: f64 = 200_000.0;
@@ -105,7 +110,7 @@ fn one_way(
     .into_iter()
     .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
     .collect();
-    measure(&ways, links, &mut outcome)?;
+    measure(&ways, links, links.mtu.min(ends.mtu), &mut outcome)?;
     Ok(outcome)
 }
 
@@ -120,7 +125,7 @@ fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome,
         wire: &icmp,
         ways: links.up.iter().chain(&links.down).collect(),
     };
-    measure(&[way], links, &mut outcome)?;
+    measure(&[way], links, links.mtu, &mut outcome)?;
     let hopeless = |c: &Check| c.what == What::Loss && c.asked < 0.5 && c.measured == Some(1.0);
     if outcome.checks.iter().any(hopeless) {
         return Err(VerifyError::NoAnswer { peer });
@@ -137,9 +142,15 @@ struct Way<'a> {
     ways: Vec<&'a Asked>,
 }
 
-fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), VerifyError> {
+fn measure(
+    ways: &[Way],
+    links: &Links,
+    mtu: u32,
+    outcome: &mut Outcome,
+) -> Result<(), VerifyError> {
     let bytes = |payload| wire_bytes(payload, outcome.peer, links.l3);
-    let (short, long) = (bytes(SHORT_PAYLOAD), bytes(LONG_PAYLOAD));
+    let long_payload = train_payload(ways, mtu, outcome)?;
+    let (short, long) = (bytes(SHORT_PAYLOAD), bytes(long_payload));
     let duration_ns = outcome.duration_s * 1e9;
     let mut warm = Vec::new();
     let mut paced = Vec::new();
@@ -147,7 +158,7 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
     for way in ways {
         warm.push(Some(way.warm_up()?));
         paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
-        trains.push(way.saturate(long, duration_ns * TRAIN_SHARE)?);
+        trains.push(way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?);
     }
     // The neighbours get to know each other.
     run(ways, &warm)?;
@@ -175,12 +186,25 @@ fn measure(ways: &[Way], links: &Links, outcome: &mut Outcome) -> Result<(), Ver
             outcome.curves.push(judge.curve(stream));
             outcome.notes.extend(judge.note(plan, stream));
         }
-        if let (Some(plan), Some(stream)) = (trains[i], &large[i]) {
-            outcome.checks.extend(judge.train(plan, stream));
+        if let (Some(plan), Some(stream), Some(paced)) = (trains[i], &large[i], &small[i]) {
+            outcome.checks.extend(judge.train(plan, stream, paced));
         }
     }
     outcome.conclude();
     Ok(())
+}
+
+/// As long as the MTU lets it be; without a rate there is no train.
+fn train_payload(ways: &[Way], mtu: u32, outcome: &Outcome) -> Result<usize, VerifyError> {
+    let limited = |way: &Way| way.ways.iter().any(|w| w.rate_bit_s.is_some());
+    match long_payload(mtu, outcome.peer) {
+        Some(payload) => Ok(payload),
+        None if !ways.iter().any(limited) => Ok(SHORT_PAYLOAD),
+        None => Err(VerifyError::SmallMtu {
+            interface: outcome.interface.clone(),
+            mtu,
+        }),
+    }
 }
 
 /// All ways at the same time; one without a plan rests.
@@ -223,6 +247,7 @@ impl Way<'_> {
             interval_ns: 100_000_000,
             payload: SHORT_PAYLOAD,
             wait_ns: self.longest_ns() as u64,
+            catches_up: false,
         })
     }
 
@@ -234,21 +259,29 @@ impl Way<'_> {
             interval_ns: interval_ns as u64,
             payload: SHORT_PAYLOAD,
             wait_ns: (self.longest_ns() + 2.0 * self.serialisation_ns(bytes)) as u64,
+            catches_up: false,
         })
     }
 
     /// `None`: there is no rate.
-    fn saturate(&self, bytes: usize, duration_ns: f64) -> Result<Option<Plan>, VerifyError> {
-        let Some(slowest) = slowest(&self.ways) else {
+    fn saturate(
+        &self,
+        payload: usize,
+        bytes: usize,
+        duration_ns: f64,
+    ) -> Result<Option<Plan>, VerifyError> {
+        let Some(bottleneck) = Bottleneck::of(&self.ways, bytes) else {
             return Ok(None);
         };
-        let each_ns = slowest.serialisation_ns(bytes);
+        let each_ns = bottleneck.way.serialisation_ns(bytes);
+        let ahead = bottleneck.ahead.max(LEAST_AHEAD);
         Ok(Some(Plan {
             id: random()?,
-            count: (duration_ns / each_ns).clamp(2.0, TRAIN_MOST) as u32,
-            interval_ns: (each_ns / OVERLOAD) as u64,
-            payload: LONG_PAYLOAD,
+            count: (duration_ns / each_ns / ahead).clamp(2.0, TRAIN_MOST) as u32,
+            interval_ns: (each_ns * ahead / OVERLOAD) as u64,
+            payload,
             wait_ns: (self.longest_ns() + duration_ns.max(2.0 * each_ns)) as u64,
+            catches_up: true,
         }))
     }
 }

@@ -16,8 +16,10 @@ use crate::link::now_ns;
 const ID_BYTES: usize = 8;
 /// The shortest probe.
 pub const SHORT_PAYLOAD: usize = 24;
-/// The longest one, which every path takes.
-pub const LONG_PAYLOAD: usize = 1400;
+/// The longest one, where the MTU allows.
+const LONG_PAYLOAD: usize = 1400;
+/// Below that a train would be headers for the most part.
+const LEAST_LONG_PAYLOAD: usize = 200;
 /// UDP's or ICMP's header.
 const TRANSPORT_HEADER: usize = 8;
 const ETHERNET_HEADER: usize = 14;
@@ -26,11 +28,23 @@ const ETHERNET_HEADER: usize = 14;
 /// delay is not counted. The gap has nothing to do with what the link does.
 const LONGEST_SEND_NS: u64 = 500_000;
 
+/// IP's and the transport's.
+const fn headers(peer: IpAddr) -> usize {
+    let ip = if peer.is_ipv4() { 20 } else { 40 };
+    ip + TRANSPORT_HEADER
+}
+
 /// Length on the wire as the classifier counts it.
 pub fn wire_bytes(payload: usize, peer: IpAddr, l3: bool) -> usize {
-    let ip = if peer.is_ipv4() { 20 } else { 40 };
     let ethernet = if l3 { 0 } else { ETHERNET_HEADER };
-    ethernet + ip + TRANSPORT_HEADER + payload
+    ethernet + headers(peer) + payload
+}
+
+/// Of the probes of a train, that no fragment has to be made: those are packets of their own to the
+/// link. `None`: too little is left.
+pub fn long_payload(mtu: u32, peer: IpAddr) -> Option<usize> {
+    let room = (mtu as usize).checked_sub(headers(peer))?;
+    (room >= LEAST_LONG_PAYLOAD).then_some(room.min(LONG_PAYLOAD))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +56,23 @@ pub struct Plan {
     pub payload: usize,
     /// After the last was sent.
     pub wait_ns: u64,
+    /// What is due after a pause of this machine is sent at once: right for a train, whose load
+    /// counts and not its delays.
+    pub catches_up: bool,
+}
+
+impl Plan {
+    /// When the next one is due if one due at `due_ns` was handed over at `left_ns`. Probes that
+    /// were sent at once would queue behind one another in the link, and their delays would be this
+    /// machine's doing: whoever is late by more than half an interval goes on from there. The other
+    /// half is time for the link to send the late one: probes take a tenth of its rate.
+    fn next_due_ns(&self, due_ns: u64, left_ns: u64) -> u64 {
+        let late = left_ns.saturating_sub(due_ns) > self.interval_ns / 2;
+        match late && !self.catches_up {
+            true => left_ns + self.interval_ns,
+            false => due_ns + self.interval_ns,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -110,16 +141,18 @@ fn send(port: &Port, wire: &dyn Wire, plan: Plan) -> Result<Vec<Sent>, VerifyErr
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let mut payload = vec![0; plan.payload];
     payload[..ID_BYTES].copy_from_slice(&plan.id.to_be_bytes());
-    let start = now_ns() + 1_000_000;
+    let mut due_ns = now_ns() + 1_000_000;
     let mut sent = Vec::with_capacity(plan.count as usize);
     for number in 0..plan.count {
-        sleep_until(start + u64::from(number) * plan.interval_ns);
+        sleep_until(due_ns);
         payload[ID_BYTES..ID_BYTES + 4].copy_from_slice(&number.to_be_bytes());
         let packet = wire.pack(&payload, number);
         let at_ns = now_ns();
         port.send(&packet)?;
-        let vague = now_ns() - at_ns > LONGEST_SEND_NS;
+        let left_ns = now_ns();
+        let vague = left_ns - at_ns > LONGEST_SEND_NS;
         sent.push(Sent { at_ns, vague });
+        due_ns = plan.next_due_ns(due_ns, left_ns);
     }
     Ok(sent)
 }
@@ -159,7 +192,7 @@ fn number(payload: &[u8], plan: Plan) -> Option<u32> {
     (u64::from_be_bytes(*id) == plan.id && number < plan.count).then_some(number)
 }
 
-/// Absolute, so that a late start of one packet does not move the others.
+/// Absolute, so that a slightly late start of one packet does not move the others.
 fn sleep_until(at_ns: u64) {
     let at = Timespec {
         tv_sec: (at_ns / 1_000_000_000) as i64,
@@ -210,6 +243,13 @@ impl Stream {
         late.count()
     }
 
+    /// From the first arrival to the last.
+    pub fn span_ns(&self) -> f64 {
+        let times = || self.came.iter().map(|a| a.at_ns);
+        let (first, last) = (times().min(), times().max());
+        last.unwrap_or_default() as f64 - first.unwrap_or_default() as f64
+    }
+
     /// Packets a second that were sent.
     pub fn offered_per_s(&self) -> f64 {
         per_s(self.sent.iter().map(|s| s.at_ns as f64))
@@ -256,6 +296,57 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    /// Times of sending if the machine pauses once, while the `at`th probe is due.
+    fn with_pause(catches_up: bool, at: usize, pause_ns: u64) -> Vec<u64> {
+        let plan = Plan {
+            id: 1,
+            count: 10,
+            interval_ns: 1000,
+            payload: SHORT_PAYLOAD,
+            wait_ns: 0,
+            catches_up,
+        };
+        let (mut due, mut now) = (0, 0u64);
+        let times = (0..10).map(|i| {
+            now = now.max(due) + if i == at { pause_ns } else { 0 };
+            due = plan.next_due_ns(due, now);
+            now
+        });
+        times.collect()
+    }
+
+    #[test]
+    fn paced_probes_keep_their_distance_after_a_pause() {
+        for pause_ns in [0, 400, 501, 900, 1000, 2500, 1_000_000] {
+            let times = with_pause(false, 3, pause_ns);
+            let apart = times.windows(2).map(|w| w[1] - w[0]).min();
+            assert!(apart >= Some(500), "{pause_ns}: {times:?}");
+        }
+        // A little late moves none of the others; a long pause all of them.
+        assert_eq!(with_pause(false, 3, 400)[4..6], [4000, 5000]);
+        assert_eq!(with_pause(false, 3, 2500)[3..6], [5500, 6500, 7500]);
+    }
+
+    #[test]
+    fn a_train_offers_what_it_is_to_offer_in_spite_of_a_pause() {
+        assert_eq!(with_pause(true, 3, 2500)[3..7], [5500, 5500, 5500, 6000]);
+    }
+
+    #[test]
+    fn the_longest_probe_fits_the_mtu() {
+        let (v4, v6) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([1u16; 8]));
+        assert_eq!(long_payload(1500, v4), Some(1400));
+        assert_eq!(long_payload(65_536, v6), Some(1400));
+        // One byte more would be two packets.
+        assert_eq!(long_payload(1427, v4), Some(1399));
+        assert_eq!(long_payload(1447, v6), Some(1399));
+        assert_eq!(long_payload(228, v4), Some(200));
+        assert_eq!(long_payload(227, v4), None);
+        assert_eq!(long_payload(68, v6), None);
+        assert_eq!(long_payload(10, v4), None);
+        assert_eq!(wire_bytes(1472, v4, true), 1500);
     }
 
     #[test]

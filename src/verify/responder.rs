@@ -6,13 +6,15 @@ use std::thread;
 
 use super::VerifyError;
 use super::port::Port;
-use crate::netlink;
+use crate::netlink::{self, Netlink, NetnsId};
 
 /// Both ends of the link, each connected to the other.
 pub struct Ends {
     pub here: Port,
     pub there: Port,
     pub peer: IpAddr,
+    /// Of the interface over there.
+    pub mtu: u32,
 }
 
 /// Opens both ends. A socket stays in the namespace it was opened in, so only a short-lived thread
@@ -22,7 +24,9 @@ pub struct Ends {
 /// No such namespace, no address to reach it by.
 pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, VerifyError> {
     let networks = own_networks(interface)?;
-    let (there, peer) = inside(netns, || {
+    let here = netlink::identity()?;
+    let (there, peer, mtu) = inside(netns, || {
+        apart(here, netlink::identity()?, interface, netns)?;
         let peer = match peer {
             Some(peer) => peer,
             None => find(&networks, &addresses(None)?).ok_or_else(|| VerifyError::NoAddress {
@@ -30,7 +34,7 @@ pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, 
                 interface: interface.to_owned(),
             })?,
         };
-        Ok((Port::udp(peer)?, peer))
+        Ok((Port::udp(peer)?, peer, mtu_at(peer)?))
     })?;
     let any = match peer {
         IpAddr::V4(_) => IpAddr::from([0u8; 4]),
@@ -41,7 +45,23 @@ pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, 
     here.connect(there.local()?)?;
     let to = here.local()?;
     inside(netns, || there.connect(to))?;
-    Ok(Ends { here, there, peer })
+    Ok(Ends {
+        here,
+        there,
+        peer,
+        mtu,
+    })
+}
+
+/// Probes to an address of one's own namespace never see the link: the kernel loops them back.
+fn apart(here: NetnsId, there: NetnsId, interface: &str, netns: &str) -> Result<(), VerifyError> {
+    if here != there {
+        return Ok(());
+    }
+    Err(VerifyError::SameNamespace {
+        netns: netns.to_owned(),
+        interface: interface.to_owned(),
+    })
 }
 
 /// A socket for echo requests to the peer.
@@ -106,6 +126,19 @@ fn find(ours: &[Network], theirs: &[Network]) -> Option<IpAddr> {
     near.first().copied()
 }
 
+/// The MTU of the interface in this thread's namespace that has the address.
+fn mtu_at(address: IpAddr) -> Result<u32, VerifyError> {
+    let mut nl = Netlink::open()?;
+    for link in nl.links()? {
+        let mut its = addresses(Some(&link.name))?.into_iter();
+        if its.any(|n| n.address == address) {
+            return Ok(link.mtu);
+        }
+    }
+    // Bound to all the same: nothing is known.
+    Ok(u32::MAX)
+}
+
 /// All addresses of this thread's namespace, or those of one interface.
 fn addresses(interface: Option<&str>) -> Result<Vec<Network>, VerifyError> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
@@ -162,6 +195,15 @@ mod tests {
             address: address.parse().unwrap(),
             mask: mask.parse().unwrap(),
         }
+    }
+
+    #[test]
+    fn a_namespace_is_no_peer_of_its_own() {
+        let netns = |inode| NetnsId { dev: 4, inode };
+        assert!(apart(netns(1), netns(2), "va", "b").is_ok());
+        let error = apart(netns(1), netns(1), "va", "a").unwrap_err();
+        assert_eq!(error.exit_code(), 66);
+        assert!(error.to_string().contains("--peer "), "{error}");
     }
 
     #[test]

@@ -227,20 +227,20 @@ fn overtaken(delays: &[f64], pace: Pace) -> f64 {
 
 /// splitmix64, and normal values by Marsaglia's polar method. The seed is fixed, so that the same
 /// measurement is always judged the same.
-struct Random {
+pub struct Random {
     state: u64,
     spare: Option<f64>,
 }
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             state: seed,
             spare: None,
         }
     }
 
-    fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -35,6 +35,8 @@ pub struct Asked {
     pub queue_packets: f64,
     /// Probability.
     pub loss: f64,
+    /// It strikes ahead of the queue, so that a packet lost has taken no time of the link.
+    pub loss_before: bool,
     /// Of propagation; without serialisation.
     pub mean_ns: f64,
     pub sd_ns: f64,
@@ -49,6 +51,7 @@ impl Asked {
             overhead: 0,
             queue_packets: f64::INFINITY,
             loss: 0.0,
+            loss_before: false,
             mean_ns: 0.0,
             sd_ns: 0.0,
             source: Source::Constant,
@@ -69,6 +72,7 @@ impl Asked {
             overhead: link.overhead,
             queue_packets: f64::INFINITY,
             loss: link.loss.probability as f64 / 2f64.powi(64),
+            loss_before: link.flags & abi::EMUD_F_LOSS_BEFORE != 0,
             mean_ns,
             sd_ns,
             source: source(link, table, sd_ns),

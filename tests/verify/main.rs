@@ -164,7 +164,18 @@ fn mistakes_have_their_codes() {
         "not attached"
     );
     space.attach("hsdpa");
-    let empty = ["verify", "va", "--peer-netns", &space.a];
+    let own = [
+        "verify",
+        "va",
+        "--peer-netns",
+        &space.a,
+        "--peer",
+        "10.77.0.1",
+    ];
+    assert_eq!(code(&own), Some(66), "that would be looped back");
+    let other = Space::new();
+    space::sh(&format!("ip -n {} addr flush dev vb", other.b));
+    let empty = ["verify", "va", "--peer-netns", &other.b];
     assert_eq!(code(&empty), Some(66), "no peer's address there");
     let short = [
         "verify",
@@ -186,6 +197,9 @@ fn mistakes_have_their_codes() {
     assert_eq!(code(&unknown), Some(66), "no such profile");
     let silent = ["verify", "va", "--peer", "10.77.0.99", "--duration", "1s"];
     assert_eq!(code(&silent), Some(69), "nobody answers");
+    space::sh(&format!("ip -n {} link set vb mtu 200", space.b));
+    let narrow = ["verify", "va", "--peer-netns", &space.b, "--duration", "1s"];
+    assert_eq!(code(&narrow), Some(69), "the peer's MTU is too small");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Drop for Space {
     }
 }
 
-fn sh(script: &str) {
+pub fn sh(script: &str) {
     let status = Command::new("sh").args(["-ec", script]).status().unwrap();
     assert!(status.success(), "{script}");
 }
