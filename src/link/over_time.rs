@@ -105,7 +105,7 @@ mod tests {
             "[link]\n[[phase]]\nfor = \"2s\"\ndelay = \"10ms\"\n[[phase]]\nfor = \"1s\"\n\
              state = \"down\"\n[[phase]]\nloss = { model = \"gilbert-elliott\", p = \"10%\", r = \"30%\" }",
         );
-        assert_eq!(delays(&phases, 0), [(0.0, 1e7), (2.0, 0.0), (3.0, 0.0)]);
+        assert_eq!(delays(&phases, 0), [(0.0, 1e7), (2.0, 1e7), (3.0, 0.0)]);
         let loss = losses(&phases, 0, 1514);
         assert_eq!(loss[..2], [(0.0, 0.0), (2.0, 1.0)]);
         assert!((loss[2].1 - 0.25).abs() < 1e-12);

@@ -160,7 +160,8 @@ fn the_phases_link_is_in_force() {
     let down = shown.own(300);
     assert_eq!(phase(&down), (2, 4, None));
     assert_eq!(down.state, "down");
-    rate(&down, None);
+    // What was sent before goes on as it did.
+    rate(&down, Some(1e6));
     let fast = shown.own(400);
     assert_eq!(phase(&fast), (3, 4, Some("fast")));
     rate(&fast, Some(8e6));
