@@ -94,7 +94,7 @@ fn trial(name: String, test: impl FnOnce() + Send + 'static) -> Trial {
 
 /// Packets a command.
 fn count() -> u32 {
-    let usual = std::env::var("EMUD_NETEM_COUNT").map_or(4000, |text| {
+    let usual = std::env::var("EMUD_NETEM_COUNT").map_or(2500, |text| {
         text.parse().expect("EMUD_NETEM_COUNT: a number of packets")
     });
     match std::env::var_os("EMUD_TEST_FULL") {

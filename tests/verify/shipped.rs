@@ -26,7 +26,8 @@ fn changes(down: &Link) -> Vec<Change> {
     let loss = change(format!("down.loss={percent}%"), &["down loss"], true);
     let jitter = down.delay.jitter.as_ref().map(|jitter| {
         let sd_us = 2.0 * jitter.sd_ns / 1e3;
-        let tells = &["down delay_sd", "down delay_distribution"];
+        // Where the delay may reorder, it does so more often.
+        let tells = &["down delay_sd", "down delay_distribution", "down overtaken"];
         change(format!("down.delay.sd={sd_us:.0}us"), tells, false)
     });
     [rate, Some(loss), jitter].into_iter().flatten().collect()
