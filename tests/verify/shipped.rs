@@ -15,6 +15,9 @@ struct Change {
     alone: bool,
 }
 
+/// No machine hands over more, bit/s, in packets one by one: it is not measured.
+const MOST_SENT: u64 = 2_000_000_000;
+
 /// Half the rate, 1 % more loss, twice the jitter; what the link has of them.
 fn changes(down: &Link) -> Vec<Change> {
     let change = |set, tells, alone| Change { set, tells, alone };
