@@ -21,7 +21,8 @@ const MOST_SENT: u64 = 2_000_000_000;
 /// Half the rate, 1 % more loss, twice the jitter; what the link has of them.
 fn changes(down: &Link) -> Vec<Change> {
     let change = |set, tells, alone| Change { set, tells, alone };
-    let rate = down.rate.map(|rate| {
+    let sent = down.rate.filter(|rate| *rate < MOST_SENT);
+    let rate = sent.map(|rate| {
         let half = Rate(rate / 2);
         change(format!("down.rate={half}"), &["down rate"], false)
     });
