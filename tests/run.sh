@@ -101,9 +101,10 @@ start_guests() {
     EMUD_MONITOR=$(program monitor)
     EMUD_NETEM=$(program netem)
     export EMUD_BIN EMUD_LIVE EMUD_MONITOR EMUD_NETEM jobs
-    for guest in "${guests[@]}"; do
-        printf '%s\n' "live.sh --engine hold $guest" "live.sh --engine fq $guest" "monitor.sh $guest"
-    done >"$jobs/list"
+    # The longest first, so that none is alone at the end.
+    printf 'live.sh --engine fq %s\n' "${guests[@]}" >"$jobs/list"
+    printf 'live.sh --engine hold %s\n' "${guests[@]}" >>"$jobs/list"
+    printf 'monitor.sh %s\n' "${guests[@]}" >>"$jobs/list"
     echo "netem.sh 7.2" >>"$jobs/list"
     # A group of its own, so that what they started ends with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts

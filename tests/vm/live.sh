@@ -43,7 +43,10 @@ executable "$live" "$emud"
 elsewhere() {
     case $1/$2 in
         # This machine's own kernel has tried them.
-        hold/*) names='models:: ecn:: alter:: loss:: rate:: timing:: time:: change::directions' ;;
+        hold/*)
+            names='models:: ecn:: alter:: loss:: rate:: timing:: time:: change::directions'
+            [ "$2" != 7.2 ] || names="$names _killed frames::"
+            ;;
         fq/7.2) names='rate::udp rate::queue change::directions frames::other_frames _killed' ;;
         fq/*) names='models:: ecn:: alter:: loss::' ;;
     esac
