@@ -95,17 +95,18 @@ program() {
 # Guests are one CPU each, with clocks that count instructions: two at a time, in any order, do not
 # disturb one another.
 start_guests() {
-    local guest
     EMUD_BIN=$PWD/target/debug/emud
     EMUD_LIVE=$(program live)
     EMUD_MONITOR=$(program monitor)
     EMUD_NETEM=$(program netem)
     export EMUD_BIN EMUD_LIVE EMUD_MONITOR EMUD_NETEM jobs
     # The longest first, so that none is alone at the end.
-    printf 'live.sh --engine fq %s\n' "${guests[@]}" >"$jobs/list"
-    printf 'live.sh --engine hold %s\n' "${guests[@]}" >>"$jobs/list"
-    printf 'monitor.sh %s\n' "${guests[@]}" >>"$jobs/list"
-    echo "netem.sh 7.2" >>"$jobs/list"
+    {
+        printf 'live.sh --engine fq %s\n' "${guests[@]}"
+        printf 'live.sh --engine hold %s\n' "${guests[@]}"
+        printf 'monitor.sh %s\n' "${guests[@]}"
+        echo "netem.sh 7.2"
+    } >"$jobs/list"
     # A group of its own, so that what they started ends with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
     setsid xargs -P 2 -a "$jobs/list" -d '\n' -I JOB sh -c '
