@@ -56,27 +56,10 @@ struct emud_search {
 	__u32 reserved;
 };
 
-/* Where the IP header is: behind Ethernet and two tags at most, which the verifier
- * needs to see. emud_parse() has pulled in what is read here. */
-static __always_inline struct emud_cursor emud_cursor_l3(const struct __sk_buff *skb,
-							 const struct emud_packet *p)
-{
-	struct emud_cursor c = {
-		.data = (void *)(long)skb->data,
-		.end = (void *)(long)skb->data_end,
-		.off = p->l3_off & 31,
-	};
-
-	return c;
-}
-
 static __always_inline void emud_key_l2(struct __sk_buff *skb,
 					const struct emud_packet *p, struct emud_key *k)
 {
-	struct emud_cursor c = {
-		.data = (void *)(long)skb->data,
-		.end = (void *)(long)skb->data_end,
-	};
+	struct emud_cursor c = emud_cursor(skb, 0);
 	struct ethhdr *eth = emud_at(&c, sizeof(*eth));
 	struct emud_vlan *tag;
 

@@ -36,6 +36,19 @@ struct emud_cursor {
 	__be16 proto;
 };
 
+/* Behind emud_parse(), which has pulled in the headers. */
+static __always_inline struct emud_cursor emud_cursor(const struct __sk_buff *skb,
+						      __u32 off)
+{
+	struct emud_cursor c = {
+		.data = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+		.off = off,
+	};
+
+	return c;
+}
+
 static __always_inline void *emud_at(struct emud_cursor *c, __u32 len)
 {
 	void *p = c->data + c->off;
@@ -124,6 +137,13 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 	emud_parse_l4(skb, p, c, proto, addresses);
 }
 
+/* Behind Ethernet and two tags at most, which the verifier needs to see. */
+static __always_inline struct emud_cursor emud_cursor_l3(const struct __sk_buff *skb,
+							 const struct emud_packet *p)
+{
+	return emud_cursor(skb, p->l3_off & 31);
+}
+
 /* A global function: IPv6 has up to four extension headers. */
 __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 {
@@ -135,10 +155,7 @@ __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 
 	if (!p)
 		return 0;
-	c->data = (void *)(long)skb->data;
-	c->end = (void *)(long)skb->data_end;
-	/* Behind two tags at most: the verifier needs to see it. */
-	c->off = p->l3_off & 31;
+	cursor = emud_cursor_l3(skb, p);
 	ip = emud_at(c, sizeof(*ip));
 	if (!ip || ip->version != 6)
 		return 0;
