@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use emud::link::{DIRECTIONS, direction_name, loss_runs, over_time, timeline};
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Loss, LossModel, Profile, Rate};
+use emud::profile::{Loss, Profile, Rate};
 use emud::verify::{Asked, Cdf};
 
 use super::plot_runs::RunsPanel;
@@ -255,10 +255,7 @@ fn facts(asked: &Asked, loss: &Loss) -> Vec<String> {
             asked.serialisation_ns(ETHERNET_FRAME) / 1e6
         ),
     };
-    let share = match &loss.model {
-        LossModel::BitError { ber } => loss_runs::bit_error_share(*ber, ETHERNET_FRAME as u32),
-        _ => loss.share().unwrap_or(0.0),
-    };
+    let share = loss.share_of(ETHERNET_FRAME as u32);
     let loss = match share {
         0.0 => "no loss in the long run".to_owned(),
         p => format!("loss {}%", (p * 1e8).round() / 1e6),

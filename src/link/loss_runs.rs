@@ -37,8 +37,8 @@ pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
             format!("a seeded run of {PACKETS} packets"),
         ),
         LossModel::Bernoulli { probability, .. } => closed(powers(*probability, 1)?),
-        LossModel::BitError { ber } => (
-            powers(bit_error_share(*ber, frame), 1)?,
+        LossModel::BitError { .. } => (
+            powers(loss.share_of(frame), 1)?,
             format!("closed form, frames of {frame} bytes"),
         ),
         LossModel::Burst {
@@ -66,11 +66,6 @@ pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
         } => closed(four_state([*p13, *p31, *p32, *p23, *p14]).runs()?),
     };
     Some(LossRuns { at_least, from })
-}
-
-/// Of frames of so many bytes, how many have a wrong bit.
-pub fn bit_error_share(ber: f64, frame: u32) -> f64 {
-    -(8.0 * f64::from(frame) * (-ber).ln_1p()).exp_m1()
 }
 
 /// A run goes on with probability `p` after each `length` packets.

@@ -208,12 +208,13 @@ impl Maps {
         numbers: &Numbers,
     ) -> Result<(), DatapathError> {
         if !numbers.gone.is_empty() {
+            let (again, keys): (Vec<_>, Vec<_>) = numbers.gone.iter().copied().unzip();
             let map = self.pairs.numbers.fd().as_fd();
-            batch::delete_all(map, &numbers.gone).map_err(at("emud_pair_index"))?;
+            batch::delete_all(map, &keys).map_err(at("emud_pair_index"))?;
             // No packet still has one of those numbers.
             grace_period();
-            for (_, number) in numbers.new.iter().rev().take(numbers.gone.len()) {
-                self.clear_state_of_pair(*number)?;
+            for number in again {
+                self.clear_state_of_pair(number as u32)?;
             }
         }
         let map = self.pairs.values.fd().as_fd();
@@ -268,8 +269,8 @@ struct Numbers {
     /// Those of pairs that have gone back to the base link: for others, when no fresh one is left.
     idle: Vec<(usize, abi::emud_pair_key)>,
     new: Vec<(abi::emud_pair_key, u32)>,
-    /// Who had those of `new` that are not fresh.
-    gone: Vec<abi::emud_pair_key>,
+    /// Numbers of `new` that are not fresh, and who had them.
+    gone: Vec<(usize, abi::emud_pair_key)>,
     /// Pairs without one.
     lacking: usize,
 }
@@ -311,9 +312,9 @@ impl Numbers {
         let number = if self.used < self.capacity {
             self.used += 1;
             self.used - 1
-        } else if let Some((number, gone)) = self.idle.pop() {
-            self.gone.push(gone);
-            number
+        } else if let Some(idle) = self.idle.pop() {
+            self.gone.push(idle);
+            idle.0
         } else {
             self.lacking += 1;
             return None;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Delay and loss of a direction over time, for those who look at a profile.
 
-use crate::link::loss_runs::bit_error_share;
-use crate::profile::{Link, LinkState, LossModel, Profile, TraceRow, TraceSource};
+use crate::profile::{Link, LinkState, Profile, TraceRow, TraceSource};
 
 /// At most so many points of a curve.
 const POINTS: usize = 2000;
@@ -20,10 +19,9 @@ pub fn delays(profile: &Profile, direction: u32) -> Steps {
 
 /// The share of packets that a direction loses by time; of a bit-error rate those of `frame` bytes.
 pub fn losses(profile: &Profile, direction: u32, frame: u32) -> Steps {
-    let of_link = |link: &Link| match (&link.state, &link.loss.model) {
-        (LinkState::Down, _) => 1.0,
-        (_, LossModel::BitError { ber }) => bit_error_share(*ber, frame),
-        _ => link.loss.share().unwrap_or(0.0),
+    let of_link = |link: &Link| match link.state {
+        LinkState::Down => 1.0,
+        LinkState::Up => link.loss.share_of(frame),
     };
     steps(profile, direction, &of_link, &|row: &TraceRow| row.loss)
 }

@@ -23,15 +23,17 @@ const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
 
 /// The limit in packets of a link with a rate; 0: none.
 pub(super) fn packets(queue: &profile::Queue) -> u32 {
-    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
-    let usual = if any { 0 } else { DEFAULT_QUEUE_PACKETS };
+    let usual = if queue.is_limited() {
+        0
+    } else {
+        DEFAULT_QUEUE_PACKETS
+    };
     queue.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
 }
 
 /// The limits of a queue whose rate comes with the packet.
 pub(super) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
-    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
-    let usual = if any { 0 } else { PAIR_BYTES };
+    let usual = if queue.is_limited() { 0 } else { PAIR_BYTES };
     // At most u32::MAX, where it is read.
     out.queue_bytes = queue.bytes.map_or(0, |bytes| bytes as u32);
     out.pair_packets = queue.packets.unwrap_or(0);
@@ -52,8 +54,7 @@ pub(super) fn slot_wait_ns(slot: &profile::Slot, queue: &profile::Queue) -> u64 
         by_packets.max(by_bytes.min(packets))
     };
     let full = u64::from(PACKET_BYTES);
-    let any = queue.packets.is_some() || queue.bytes.is_some() || queue.time_ns.is_some();
-    let usual = (!any).then_some(DEFAULT_QUEUE_PACKETS);
+    let usual = (!queue.is_limited()).then_some(DEFAULT_QUEUE_PACKETS);
     let packets = queue.packets.or(usual).map(u64::from);
     let by_packets = packets.map(|packets| slots(packets, packets * full));
     let by_bytes = queue.bytes.map(|bytes| slots(bytes.div_ceil(full), bytes));

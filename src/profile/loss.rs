@@ -125,6 +125,16 @@ impl Loss {
         matches!(self.model, LossModel::Bernoulli { probability, .. } if probability == 0.0)
     }
 
+    /// The share of packets lost in the long run, of frames of so many bytes.
+    pub fn share_of(&self, frame_bytes: u32) -> f64 {
+        match &self.model {
+            LossModel::BitError { ber } => {
+                -(8.0 * f64::from(frame_bytes) * (-ber).ln_1p()).exp_m1()
+            }
+            _ => self.share().unwrap_or(0.0),
+        }
+    }
+
     /// The share of packets lost in the long run; `None` where it depends on their length.
     pub fn share(&self) -> Option<f64> {
         Some(match &self.model {

@@ -25,6 +25,13 @@ pub struct Queue {
     pub aqm: Option<Aqm>,
 }
 
+impl Queue {
+    /// Whether a limit is given; without any there is a usual one.
+    pub fn is_limited(&self) -> bool {
+        self.packets.is_some() || self.bytes.is_some() || self.time_ns.is_some()
+    }
+}
+
 impl From<Limit> for Queue {
     fn from(limit: Limit) -> Self {
         let none = Self::default();
