@@ -38,19 +38,21 @@ impl Times {
         self.judged.len() + self.missed
     }
 
-    /// The 99th percentile counts (of fewer than 100 the worst) where time is that of a guest or the full run is asked
-    /// for; else the median: what a machine that others share does to one in a hundred is not the monitor's.
+    /// All trials but one count where time is that of a guest or the full run is asked for: of 100 that is the 99th
+    /// percentile. Of 20 the worst would not do: once in some 1,000 trials a guest's only CPU was not the monitor's for
+    /// 3 ms (M). Elsewhere the median: what a machine that others share does to a few is not the monitor's.
     fn judge(&self, verdict: &mut Verdict, what: &str, bounds: &Bounds) {
         verdict.same(&format!("{what}: alarms that did not come"), 0, self.missed);
         if self.judged.is_empty() {
             return;
         }
         let three = |times: &[f64]| {
-            let [least, median, most] = [0.0, 0.5, 0.99].map(|share| quantile(times, share));
-            format!("{least:.3} {median:.3} {most:.3}")
+            let most = quantile(times, 1.0);
+            let [least, median] = [0.0, 0.5].map(|share| quantile(times, share));
+            format!("{least:.3} {median:.3} {:.3} {most:.3}", all_but_one(times))
         };
         println!(
-            "    {what}: {} trials, ms after the crossing (least, median, 99th percentile): \
+            "    {what}: {} trials, ms after the crossing (least, median, all but one, most): \
              judged {}, readable {}",
             self.judged.len(),
             three(&self.judged),
@@ -65,15 +67,21 @@ impl Times {
             ("readable", &self.readable, bounds.readable_ms),
         ] {
             if let Some(bound_ms) = bound_ms {
-                let (of, share) = match guest() || full() {
-                    true => ("99th percentile", 0.99),
-                    false => ("median", 0.5),
+                let (of, time) = match guest() || full() {
+                    true => ("all but one", all_but_one(times)),
+                    false => ("median", quantile(times, 0.5)),
                 };
-                let what = format!("{what}: {name}, {of}, ms");
-                verdict.at_most(&what, bound_ms, quantile(times, share));
+                verdict.at_most(&format!("{what}: {name}, {of}, ms"), bound_ms, time);
             }
         }
     }
+}
+
+/// The worst but one, of one trial that one.
+fn all_but_one(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len().saturating_sub(2)]
 }
 
 /// What is asked of the times after a crossing.

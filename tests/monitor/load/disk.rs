@@ -29,7 +29,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(len: usize) -> Self {
-        // SAFETY: a new mapping, which is never undone before the process ends.
+        // SAFETY: a new mapping, undone when the buffer is dropped.
         let at = unsafe {
             let at = libc::mmap(
                 std::ptr::null_mut(),
@@ -67,6 +67,13 @@ impl Buffer {
             eprintln!("read: {got}, {}", std::io::Error::last_os_error());
             std::process::exit(1);
         }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: its own mapping, to which nothing points any more.
+        unsafe { libc::munmap(self.at, self.len) };
     }
 }
 
