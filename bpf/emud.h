@@ -15,6 +15,9 @@
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2
+/* Of the filter at ingress. Its minor number is 0, as TC_ACT_OK puts that into
+ * skb->tc_index. */
+#define EMUD_CLASSID_DOWN 0x00020000
 
 /* Two configurations a direction: the one in force and the one being written. */
 #define EMUD_GENERATIONS 2
@@ -61,7 +64,7 @@ struct emud_ring {
 };
 
 /* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
-#define EMUD_FQ_FLOWS 65536
+#define EMUD_FQ_FLOWS 65536U
 
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
 #define EMUD_FLOW_SETS 8192

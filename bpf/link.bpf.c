@@ -250,6 +250,15 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	return emud_stages(skb, p);
 }
 
+/* Both hooks: cls_bpf_classify() says by the filter's classid which one it is. One
+ * program for the two is verified once, which is most of an attach. */
+SEC("classifier")
+int emud_classify(struct __sk_buff *skb)
+{
+	return emud_run(skb, skb->tc_classid == EMUD_CLASSID_DOWN ? EMUD_DOWN : EMUD_UP);
+}
+
+/* The same where no filter says it (BPF_PROG_TEST_RUN). */
 SEC("classifier")
 int emud_egress(struct __sk_buff *skb)
 {

@@ -66,15 +66,23 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
 		e->count->duplicated += e->p->segments;
 }
 
-/* fq looks at a flow again when the packet that was its first is due. One that is
+/* The hash by which fq tells flows apart, of which it looks at the lower half
+ * (EMUD_FQ_FLOWS). It would dissect a packet without one: 968 instructions.
+ *
+ * What is in order leaves in the order of arrival, so all of it is one flow to fq: a
+ * list, where as many flows as users have are a tree of flows and one of times. The
+ * upper half is the user's flow: it chooses the transmit queue (skb_tx_hash()).
+ *
+ * fq looks at a flow again when the packet that was its first is due. One that is
  * due earlier and comes meanwhile would wait for that: packets that may overtake
  * are a flow each. Successive draws differ by an odd number, so no two of
- * EMUD_FQ_FLOWS in a row share one. fq would dissect a packet without a hash: 968
- * instructions. */
+ * EMUD_FQ_FLOWS in a row share one. */
 static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 					  const struct emud_link *l)
 {
-	return l->flags & EMUD_F_DRAWN ? p->draw : p->flow;
+	if (l->flags & EMUD_F_DRAWN)
+		return p->draw;
+	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | (p->path & (EMUD_FQ_FLOWS - 1));
 }
 
 /* In order, a copy is due with its packet and belongs behind it. */

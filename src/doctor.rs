@@ -181,9 +181,9 @@ fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
 
 fn attach_trial() -> Result<(), String> {
     let loaded =
-        Loaded::load_only(&[Program::Egress], &Sizes::default()).map_err(|e| e.to_string())?;
+        Loaded::load_only(&[Program::Classify], &Sizes::default()).map_err(|e| e.to_string())?;
     let program = loaded
-        .program_fd(Program::Egress)
+        .program_fd(Program::Classify)
         .map_err(|e| e.to_string())?;
     let mut nl = text(Netlink::open())?;
     // lo is there on every kernel.
@@ -193,7 +193,8 @@ fn attach_trial() -> Result<(), String> {
         pref: 1,
         handle: 1,
         program,
-        name: Program::Egress.name(),
+        name: Program::Classify.name(),
+        classid: 0,
     };
     text(nl.attach_bpf_filter(ifindex, &filter)).map(drop)
 }

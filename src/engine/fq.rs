@@ -276,7 +276,7 @@ const PROBE_FQ: FqOptions = FqOptions {
 
 /// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
 fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
-    let program = Program::Ingress;
+    let program = Program::Classify;
     let mut loaded = Loaded::load_only(&[program], &Sizes::default()).map_err(text)?;
     let mut maps = loaded.maps().map_err(text)?;
     let lo = nl.link("lo").map_err(text)?.index;
@@ -296,6 +296,7 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
         handle: 1,
         program: loaded.program_fd(program).map_err(text)?,
         name: program.name(),
+        classid: abi::EMUD_CLASSID_DOWN,
     };
     nl.attach_bpf_filter(lo, &filter).map_err(text)?;
     let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(text)?;

@@ -21,8 +21,8 @@ use crate::link::plan::{place_of, plan};
 use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
-    DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name, hook,
-    segments, timeline,
+    DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name,
+    filter_classid, filter_name, hook, segments, timeline,
 };
 use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink, NetlinkError};
 use crate::profile::Profile;
@@ -226,31 +226,25 @@ impl Session {
     }
 
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
-        let (hook, program) = (hook(direction), Program::of_direction(direction));
-        let place = place_of(self.saved.engine, hook);
-        self.attach_at(hook, place, program, FILTER_HANDLE)
-    }
-
-    fn attach_at(
-        &mut self,
-        hook: Hook,
-        place: netlink::Place,
-        program: Program,
-        handle: u32,
-    ) -> Result<(), LinkError> {
-        let pref = self.nl.free_pref(self.link.index, hook, place)?;
+        let hook = hook(direction);
         let filter = BpfFilter {
             hook,
-            pref: pref.ok_or_else(|| LinkError::NoPlace {
-                interface: self.link.name.clone(),
-                hook: hook.name(),
-            })?,
-            handle,
-            program: self.loaded.program_fd(program)?,
-            name: program.name(),
+            pref: self.free_pref(hook, place_of(self.saved.engine, hook))?,
+            handle: FILTER_HANDLE,
+            program: self.loaded.program_fd(Program::Classify)?,
+            name: filter_name(direction),
+            classid: filter_classid(direction),
         };
         self.nl.attach_bpf_filter(self.link.index, &filter)?;
         Ok(())
+    }
+
+    fn free_pref(&mut self, hook: Hook, place: netlink::Place) -> Result<u16, LinkError> {
+        let pref = self.nl.free_pref(self.link.index, hook, place)?;
+        pref.ok_or_else(|| LinkError::NoPlace {
+            interface: self.link.name.clone(),
+            hook: hook.name(),
+        })
     }
 
     fn set_up_fq(&mut self) -> Result<(), LinkError> {
@@ -281,8 +275,15 @@ impl Session {
         let Some(pref) = self.saved.mirred_pref else {
             return Ok(());
         };
-        let place = netlink::Place::First;
-        self.attach_at(Hook::Ingress, place, Program::Orphan, ORPHAN_HANDLE)?;
+        let orphan = BpfFilter {
+            hook: Hook::Ingress,
+            pref: self.free_pref(Hook::Ingress, netlink::Place::First)?,
+            handle: ORPHAN_HANDLE,
+            program: self.loaded.program_fd(Program::Orphan)?,
+            name: Program::Orphan.name(),
+            classid: 0,
+        };
+        self.nl.attach_bpf_filter(self.link.index, &orphan)?;
         let ifb = self.targets[abi::EMUD_DOWN as usize];
         self.nl
             .add_redirect(self.link.index, Hook::Ingress, pref, FILTER_HANDLE, ifb)?;
@@ -324,6 +325,7 @@ impl Session {
                 handle: FILTER_HANDLE,
                 program: self.loaded.program_fd(program)?,
                 name: program.name(),
+                classid: 0,
             },
         )?;
         Ok(())
@@ -351,7 +353,7 @@ impl Session {
     }
 
     fn program_id(&self) -> Result<u32, LinkError> {
-        Ok(self.loaded.program_id(Program::Egress)?)
+        Ok(self.loaded.program_id(Program::Classify)?)
     }
 
     fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {

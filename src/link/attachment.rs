@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Finds what is attached, from the device alone: filter -> program -> maps.
 
-use crate::link::datapath::{Maps, Program};
+use crate::link::datapath::Maps;
 use crate::link::report::{Report, report};
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, direction_name, hook, now_ns};
+use crate::link::{
+    DIRECTIONS, FILTER_HANDLE, LinkError, direction_name, filter_name, hook, now_ns,
+};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
 /// One of emud's filters on the device.
@@ -25,7 +27,7 @@ pub struct Attachment {
 pub(super) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
     let mut ours = Vec::new();
     for direction in DIRECTIONS {
-        let name = Program::of_direction(direction).name();
+        let name = filter_name(direction);
         for filter in nl.filters(ifindex, hook(direction))? {
             if let Some(bpf) = filter.bpf
                 && filter.handle == FILTER_HANDLE

@@ -64,6 +64,9 @@ pub struct Prepared(u32);
 /// A program of bpf/link.bpf.c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
+    /// At both hooks.
+    Classify,
+    /// The same for one, where no filter says which it is: under BPF_PROG_TEST_RUN.
     Egress,
     Ingress,
     TapUp,
@@ -75,20 +78,12 @@ impl Program {
     /// The name in the object file and, cut at 15 characters, in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Classify => "emud_classify",
             Self::Egress => "emud_egress",
             Self::Ingress => "emud_ingress",
             Self::TapUp => "emud_tap_up",
             Self::TapDown => "emud_tap_down",
             Self::Orphan => "emud_orphan",
-        }
-    }
-
-    /// The classifier of a direction.
-    pub const fn of_direction(direction: u32) -> Self {
-        if direction == abi::EMUD_UP {
-            Self::Egress
-        } else {
-            Self::Ingress
         }
     }
 }
@@ -99,13 +94,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the object into the kernel, with every program.
+    /// Loads the object into the kernel, with every program that an attachment needs.
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier refuses a program.
     pub fn load(sizes: &Sizes) -> Result<Self, DatapathError> {
-        use Program::{Egress, Ingress, Orphan, TapDown, TapUp};
-        Self::load_only(&[Egress, Ingress, TapUp, TapDown, Orphan], sizes)
+        use Program::{Classify, Orphan, TapDown, TapUp};
+        Self::load_only(&[Classify, TapUp, TapDown, Orphan], sizes)
     }
 
     /// Loads the object with some of its programs: verifying takes most of the time.
@@ -565,15 +560,14 @@ fn maps_of(
     Ok(found)
 }
 
-/// The device that a loaded program is for and what a direction runs on it, from
+/// The device that a loaded program is for and what each direction runs on it, from
 /// two of the maps: opening a map takes most of the time.
 ///
 /// # Errors
 /// The program is gone, or not of this version of emud.
 pub(super) fn look(
     info: &ProgramInfo,
-    direction: u32,
-) -> Result<(abi::emud_control, abi::emud_link), DatapathError> {
+) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
     const CONTROL: &str = "emud_control";
     const LINKS: &str = "emud_links";
     let mut found = maps_of(info, |name| name == CONTROL || name == LINKS, 2)?;
@@ -586,8 +580,11 @@ pub(super) fn look(
     let control = control.get(&0, 0).map_err(at(CONTROL))?;
     speaks(control.abi)?;
     let links: Array<_, abi::emud_link> = take(LINKS)?.try_into().map_err(at(LINKS))?;
-    let slot = slot(direction, of_links(control));
-    Ok((control, links.get(&slot, 0).map_err(at(LINKS))?))
+    let link = |direction| {
+        let slot = slot(direction, of_links(control));
+        links.get(&slot, 0).map_err(at(LINKS))
+    };
+    Ok((control, [link(abi::EMUD_UP)?, link(abi::EMUD_DOWN)?]))
 }
 
 /// Whether a classifier is one of this emud's.

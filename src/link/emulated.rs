@@ -11,6 +11,7 @@ use std::io;
 use aya::programs::{ProgramError, ProgramInfo, loaded_programs};
 
 use crate::abi;
+use crate::link::DIRECTIONS;
 use crate::link::datapath::{DatapathError, Program, look};
 use crate::link::saved::Engine;
 
@@ -55,10 +56,10 @@ impl Found {
 /// Looks for emulated links, again and again.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// Active ones by the id of their program. All that such a link can do is
-    /// end, and then the kernel frees its program; so it is read once, which
+    /// Active ones by the id of their program, both directions. All that such a link can
+    /// do is end, and then the kernel frees its program; so it is read once, which
     /// takes 60 us, where a program of the list takes 2.
-    known: HashMap<u32, Emulated>,
+    known: HashMap<u32, Vec<Emulated>>,
 }
 
 impl Search {
@@ -75,22 +76,25 @@ impl Search {
                 Err(e) if is_gone(&e) => continue,
                 Err(e) => return Err(DatapathError::Search(e)),
             };
-            let Some(direction) = direction_of(&program) else {
+            if program.name_as_str() != Some(Program::Classify.name()) {
                 continue;
-            };
+            }
             let id = program.id();
-            let link = match self.known.get(&id) {
-                Some(link) => Ok(Some(*link)),
-                None => read(&program, direction),
+            let links = match self.known.remove(&id) {
+                Some(links) => Ok(links),
+                None => read(&program),
             };
-            match link {
-                Ok(link) => known.extend(link.map(|link| (id, link))),
+            match links {
+                Ok(links) if links.is_empty() => {}
+                Ok(links) => {
+                    known.insert(id, links);
+                }
                 // Detached since.
                 Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
                 Err(e) => found.unreadable.push((id, e)),
             }
         }
-        found.links.extend(known.values());
+        found.links.extend(known.values().flatten());
         self.known = known;
         Ok(found)
     }
@@ -104,33 +108,32 @@ fn is_gone(error: &ProgramError) -> bool {
     error.io_error.kind() == io::ErrorKind::NotFound
 }
 
-/// The direction whose classifier it is, by its name.
-fn direction_of(program: &ProgramInfo) -> Option<u32> {
-    let name = program.name_as_str()?;
-    [abi::EMUD_UP, abi::EMUD_DOWN]
-        .into_iter()
-        .find(|direction| Program::of_direction(*direction).name() == name)
-}
-
 /// None: not active, because attach or detach is under way.
-fn read(program: &ProgramInfo, direction: u32) -> Result<Option<Emulated>, DatapathError> {
-    let (control, link) = match look(program, direction) {
+fn read(program: &ProgramInfo) -> Result<Vec<Emulated>, DatapathError> {
+    let (control, links) = match look(program) {
         // Just loaded, nothing written yet.
-        Err(DatapathError::Abi { found: 0 }) => return Ok(None),
+        Err(DatapathError::Abi { found: 0 }) => return Ok(Vec::new()),
         found => found?,
     };
-    let (engine, waits_at) = match link.release {
-        abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
-        abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),
-        abi::EMUD_RELEASE_HOLD => (Engine::Hold, link.ifindex),
-        _ => return Ok(None),
-    };
     // emud's own trials, of `doctor` for one, are of no namespace.
-    Ok((control.netns != 0).then_some(Emulated {
-        netns: control.netns,
-        interface: control.ifindex,
-        direction,
-        engine,
-        waits_at,
-    }))
+    if control.netns == 0 {
+        return Ok(Vec::new());
+    }
+    let emulated = DIRECTIONS.into_iter().zip(links);
+    let emulated = emulated.filter_map(|(direction, link)| {
+        let (engine, waits_at) = match link.release {
+            abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
+            abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),
+            abi::EMUD_RELEASE_HOLD => (Engine::Hold, link.ifindex),
+            _ => return None,
+        };
+        Some(Emulated {
+            netns: control.netns,
+            interface: control.ifindex,
+            direction,
+            engine,
+            waits_at,
+        })
+    });
+    Ok(emulated.collect())
 }

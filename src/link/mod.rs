@@ -57,6 +57,24 @@ const fn hook(direction: u32) -> Hook {
     }
 }
 
+/// What the filter of a direction is called, by which it is found again.
+const fn filter_name(direction: u32) -> &'static str {
+    if direction == abi::EMUD_UP {
+        "emud_egress"
+    } else {
+        "emud_ingress"
+    }
+}
+
+/// By which the classifier knows the hook.
+const fn filter_classid(direction: u32) -> u32 {
+    if direction == abi::EMUD_UP {
+        0
+    } else {
+        abi::EMUD_CLASSID_DOWN
+    }
+}
+
 /// How the user calls a direction.
 pub const fn direction_name(direction: u32) -> &'static str {
     if direction == abi::EMUD_UP {

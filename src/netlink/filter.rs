@@ -77,6 +77,8 @@ pub struct BpfFilter<'a> {
     pub handle: u32,
     pub program: BorrowedFd<'a>,
     pub name: &'a str,
+    /// What the program reads as tc_classid; 0: none.
+    pub classid: u32,
 }
 
 fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Filter {
@@ -111,8 +113,12 @@ pub(super) fn filter_msg(ifindex: u32, hook: Hook, pref: u16, handle: u32, proto
 }
 
 fn encode<P: Pusher>(attrs: PushAttrs<P>, filter: &BpfFilter<'_>) {
-    attrs
-        .nested_options_bpf()
+    let options = attrs.nested_options_bpf();
+    let options = match filter.classid {
+        0 => options,
+        classid => options.push_classid(classid),
+    };
+    options
         .push_fd(filter.program.as_raw_fd().cast_unsigned())
         .push_name_bytes(filter.name.as_bytes())
         .push_flags(TCA_BPF_FLAG_ACT_DIRECT)

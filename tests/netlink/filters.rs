@@ -55,6 +55,7 @@ fn filter<'a>(program: &'a OwnedFd, pref: u16, handle: u32, name: &'a str) -> Bp
         handle,
         program: program.as_fd(),
         name,
+        classid: 0,
     }
 }
 
