@@ -65,6 +65,10 @@ struct emud_ring {
 
 /* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
 #define EMUD_FQ_FLOWS 65536U
+/* 2 us: fq's timer is as coarse, and no CPU sends much faster. */
+#define EMUD_FQ_SHIFT_MIN 11
+/* Neighbouring paths' delays apart; 2^16 over the golden ratio. */
+#define EMUD_FQ_SPREAD 40503
 
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
 #define EMUD_FLOW_SETS 8192
@@ -307,7 +311,7 @@ struct emud_link {
 	__u32 matrix_link; /* of link number 0: the one that pairs are based on */
 	__u32 pair_packets; /* limits of a pair's queue, in place of the link's */
 	__u32 pair_bytes;
-	__u32 reserved; /* 0 */
+	__u32 fq_shift; /* packets of one delay, to 2^this ns, are a flow to fq */
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;

@@ -241,7 +241,7 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	p = EMUD_LOOKUP(emud_packets, 0);
 	if (!control || !p)
 		return TC_ACT_UNSPEC;
-	__builtin_memset(p, 0, sizeof(*p));
+	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
 	p->control = *(volatile __u32 *)&control->generation;
 	p->base = direction * EMUD_GENERATIONS + (p->control & EMUD_LINKS_GENERATION);

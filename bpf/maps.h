@@ -60,36 +60,39 @@ EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
  * (49,000 instructions, 0.4 s a program). A pointer in here would come out of a
  * stage as a plain number. */
 struct emud_packet {
-	__u32 direction;
-	__u32 base; /* slot of link number 0: direction and generation */
-	__u32 slot; /* of link and table */
-	__u32 number; /* of the link; of the counters */
-	__u32 queue; /* of the state that has the queue */
-	__u32 path; /* of the state that has all else */
-	__u32 control; /* the word of struct emud_control */
-	__u32 untouched; /* a rule lets it pass */
+	/* Nothing is found out yet: these are 0 when a packet comes, others are what
+	 * the one before left there until a stage sets them. */
 	struct emud_overlay over; /* what is not as the link says */
-	__u32 timeline; /* slot of the link whose rows they are */
-	__u32 timed; /* its enum emud_timeline_kind */
-
-	/* parse */
-	__u64 flow; /* hash of the 5-tuple */
-	__u64 service; /* the same without ephemeral ports */
-	__u32 segments; /* wire packets in here: 1 unless GSO or GRO */
-	__u32 wire_len; /* of all of them together, without overhead */
-	__u32 full_len; /* of each wire packet but the last, without overhead */
-	__u32 last_len; /* of the last or only one */
-	__u32 l3_off;
+	__u32 number; /* of the link; of the counters */
+	__u32 untouched; /* a rule lets it pass */
+	__u32 timed; /* enum emud_timeline_kind of the link whose rows they are */
 	__u32 l4_off; /* 0: none, or in another fragment */
 	__u8 l4_proto;
 	__u8 is_ip;
 	__u8 is_neighbour;
-
 	__u8 passed; /* untouched, for one of enum emud_pass */
 	__u8 mark; /* the queue wants CE on it */
 	__u8 copied; /* there is to be a copy */
 	__u8 sum_due; /* corrupted, and the device would make its checksum right */
 	__u8 numbered;
+
+	__u32 direction; /* the first that is not */
+	__u32 base; /* slot of link number 0: direction and generation */
+	__u32 slot; /* of link and table */
+	__u32 queue; /* of the state that has the queue */
+	__u32 path; /* of the state that has all else */
+	__u32 control; /* the word of struct emud_control */
+	__u32 timeline; /* slot of the link whose rows they are, if it is timed */
+
+	/* parse */
+	__u32 segments; /* wire packets in here: 1 unless GSO or GRO */
+	__u32 wire_len; /* of all of them together, without overhead */
+	__u32 full_len; /* of each wire packet but the last, without overhead */
+	__u32 last_len; /* of the last or only one */
+	__u32 l3_off;
+	__u64 addresses; /* hash of what a flow has beside: */
+	__u64 ends; /* protocol and ports */
+	__u64 flow; /* hash of both */
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */
@@ -101,6 +104,7 @@ struct emud_packet {
 	__u64 departure;
 	__u64 copy_departure;
 };
+#define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
 
 /* Not on the stack, of which all functions together have 512 bytes. Nothing of this
  * attachment interrupts a classifier on its CPU: what it sends is marked. */

@@ -12,9 +12,6 @@
 #include "maps.h"
 #include "rng.h"
 
-/* Ports from here on are taken for ephemeral (net.ipv4.ip_local_port_range). */
-#define EMUD_EPHEMERAL_PORT 32768
-
 #define ETH_P_QINQ 0x88a8 /* ETH_P_8021AD */
 #define EMUD_VLAN_DEPTH 2
 #define EMUD_IP6_EXT_DEPTH 4
@@ -56,25 +53,25 @@ static __always_inline void *emud_at(struct emud_cursor *c, __u32 len)
 	return p + len <= c->end ? p : NULL;
 }
 
-static __always_inline __u32 emud_ephemeral_out(__u32 ports)
+static __always_inline void emud_is_flow(struct emud_packet *p, __u64 addresses,
+					 __u8 proto, __u32 ports)
 {
-	__u32 first = bpf_ntohs(ports & 0xffff), second = bpf_ntohs(ports >> 16);
-
-	if (first >= EMUD_EPHEMERAL_PORT)
-		ports &= 0xffff0000;
-	if (second >= EMUD_EPHEMERAL_PORT)
-		ports &= 0xffff;
-	return ports;
+	p->addresses = addresses;
+	p->ends = (__u64)proto << 32 | ports;
+	p->flow = emud_flow_hash(addresses, p->ends);
 }
 
 /* GSO and GRO packets are trains of wire packets, each with its own headers.
  * gso_segs is not valid on ingress, gso_size is. */
 static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_packet *p,
-				       __u32 header_len)
+				       struct emud_cursor *c)
 {
-	__u32 len = skb->len, size = skb->gso_size;
+	__u32 len = skb->len, size = skb->gso_size, header_len = c->off + 8;
+	struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
 
-	if (likely(!size) || len <= header_len)
+	if (tcp && p->l4_proto == IPPROTO_TCP)
+		header_len = c->off + tcp->doff * 4;
+	if (!size || len <= header_len)
 		return;
 	p->segments = (len - header_len + size - 1) / size;
 	header_len += p->wire_len - len; /* a tag beside the data is on all of them */
@@ -88,7 +85,6 @@ static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_pac
 					  __u64 addresses)
 {
 	__u32 ports = 0, *l4 = emud_at(c, sizeof(*l4));
-	__u32 header_len = c->off + 8;
 
 	p->l4_off = c->off;
 	p->l4_proto = proto;
@@ -103,17 +99,9 @@ static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_pac
 		    ports <= EMUD_ND_LAST)
 			p->is_neighbour = 1;
 	}
-	if (proto == IPPROTO_TCP) {
-		struct tcphdr *tcp = emud_at(c, sizeof(*tcp));
-
-		if (tcp)
-			header_len = c->off + tcp->doff * 4;
-	}
-	emud_train(skb, p, header_len);
-	p->flow = emud_absorb(addresses, ((__u64)proto << 32) | ports) | 1;
-	p->service =
-		emud_absorb(addresses, ((__u64)proto << 32) | emud_ephemeral_out(ports)) |
-		1;
+	if (unlikely(skb->gso_size))
+		emud_train(skb, p, c);
+	emud_is_flow(p, addresses, proto, ports);
 }
 
 static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_packet *p,
@@ -130,7 +118,7 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 	proto = ip->protocol;
 	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
 		p->l4_proto = proto; /* rules look at it */
-		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
+		emud_is_flow(p, addresses, proto, 0);
 		return;
 	}
 	c->off += ip->ihl * 4;
@@ -182,7 +170,7 @@ __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 
 		if (fragment)
 			p->l4_proto = fragment->nexthdr;
-		p->flow = p->service = emud_absorb(addresses, (__u64)proto << 32) | 1;
+		emud_is_flow(p, addresses, proto, 0);
 		return 1;
 	}
 	emud_parse_l4(skb, p, c, proto, addresses);
@@ -232,7 +220,6 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 	if (skb->vlan_present)
 		p->wire_len += sizeof(struct emud_vlan);
 	p->last_len = p->wire_len;
-	p->flow = p->service = emud_absorb(c.proto, 0) | 1;
 	p->l3_off = c.off;
 
 	if (likely(c.proto == bpf_htons(ETH_P_IP)))
@@ -241,6 +228,8 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 		emud_parse_ip6(skb, p);
 	else if (c.proto == bpf_htons(ETH_P_ARP))
 		p->is_neighbour = 1;
+	if (unlikely(!p->is_ip))
+		emud_is_flow(p, c.proto, 0, 0);
 	return 1;
 }
 

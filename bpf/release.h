@@ -30,7 +30,6 @@ struct emud_exit {
 	struct emud_packet *p;
 	const struct emud_link *link;
 	struct emud_counters *count;
-	__u32 fq_flow; /* the hash by which fq tells flows apart */
 };
 
 static __always_inline int emud_passed(struct emud_packet *p, const struct emud_link *l,
@@ -73,22 +72,27 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
  * list, where as many flows as users have are a tree of flows and one of times. The
  * upper half is the user's flow: it chooses the transmit queue (skb_tx_hash()).
  *
- * fq looks at a flow again when the packet that was its first is due. One that is
- * due earlier and comes meanwhile would wait for that: packets that may overtake
- * are a flow each. Successive draws differ by an odd number, so no two of
- * EMUD_FQ_FLOWS in a row share one. */
+ * fq looks at a flow again when the packet that was its first is due. One that is due
+ * earlier and comes meanwhile would wait for that, so packets that may overtake one
+ * another are in different flows: those of one delay, to 2^fq_shift ns, leave in
+ * their order. A flow for each packet made fq 600 instructions dearer. */
 static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
-					  const struct emud_link *l)
+					  const struct emud_link *l, __u64 departure)
 {
-	if (l->flags & EMUD_F_DRAWN)
-		return p->draw;
-	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | (p->path & (EMUD_FQ_FLOWS - 1));
+	__u32 flow = p->path;
+
+	/* Slots are in order. */
+	if (l->flags & EMUD_F_DRAWN && !l->tdma.span_ns)
+		flow = p->path * EMUD_FQ_SPREAD +
+		       ((departure - p->sent) >> (l->fq_shift & 63));
+	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | (flow & (EMUD_FQ_FLOWS - 1));
 }
 
-/* In order, a copy is due with its packet and belongs behind it. */
-static __always_inline __u32 emud_fq_copy(const struct emud_exit *e)
+/* What fq needs to know. Not 0: it is no IP, of which the helper knows nothing. */
+static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
-	return e->fq_flow ^ (e->link->flags & EMUD_F_DRAWN ? EMUD_FQ_FLOWS / 2 : 0);
+	bpf_set_hash(e->skb, emud_fq_flow(e->p, e->link, departure));
+	return bpf_skb_set_tstamp(e->skb, departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
 /* Where the stamp says when: known by its tc_index if it comes by again. */
@@ -99,13 +103,11 @@ static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 
 
 	if (likely(!e->p->copied))
 		return;
-	bpf_skb_set_tstamp(skb, e->p->copy_departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
-	bpf_set_hash(skb, emud_fq_copy(e));
+	emud_stamp(e, e->p->copy_departure);
 	skb->tc_index = EMUD_TC_INDEX;
 	emud_send_copy(e, ifindex, flags);
 	skb->tc_index = 0;
-	bpf_set_hash(skb, e->fq_flow);
-	bpf_skb_set_tstamp(skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	emud_stamp(e, e->p->departure);
 }
 
 static __always_inline int emud_release_stamp(const struct emud_exit *e)
@@ -113,8 +115,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	struct __sk_buff *skb = e->skb;
 	struct emud_packet *p = e->p;
 
-	bpf_set_hash(skb, e->fq_flow);
-	if (bpf_skb_set_tstamp(skb, p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
+	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
 		skb->tstamp = p->departure;
@@ -139,9 +140,8 @@ static __always_inline int emud_push_mac(struct __sk_buff *skb)
 /* What fq on the ifb needs; else why the packet has to pass untouched. */
 static __always_inline enum emud_pass emud_stamp_for_ifb(const struct emud_exit *e)
 {
-	if (bpf_skb_set_tstamp(e->skb, e->p->departure, BPF_SKB_TSTAMP_DELIVERY_MONO))
+	if (emud_stamp(e, e->p->departure))
 		return EMUD_PASS_NOT_IP;
-	bpf_set_hash(e->skb, e->fq_flow);
 	if ((e->link->flags & EMUD_F_L3) && emud_push_mac(e->skb))
 		return EMUD_PASS_FAILED;
 	return EMUD_PASS_REASONS;
@@ -233,7 +233,6 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 		.p = p,
 		.link = l,
 		.count = count,
-		.fq_flow = emud_fq_flow(p, l),
 	};
 
 	switch (l->release) {

@@ -75,6 +75,28 @@ static __always_inline __u64 emud_absorb(__u64 hash, __u64 word)
 	return hash ^ (hash >> 32);
 }
 
+/* By addresses, and by protocol and ports; not 0, which is no flow. */
+static __always_inline __u64 emud_flow_hash(__u64 addresses, __u64 ends)
+{
+	return emud_absorb(addresses, ends) | 1;
+}
+
+/* Ports from here on are taken for ephemeral (net.ipv4.ip_local_port_range). */
+#define EMUD_EPHEMERAL_PORT 32768
+
+/* The flow without ephemeral ports. */
+static __always_inline __u64 emud_service_hash(const struct emud_packet *p)
+{
+	__u32 ports = p->ends;
+	__u64 ends = p->ends;
+
+	if (bpf_ntohs(ports & 0xffff) >= EMUD_EPHEMERAL_PORT)
+		ends &= ~0xffffULL;
+	if (bpf_ntohs(ports >> 16) >= EMUD_EPHEMERAL_PORT)
+		ends &= ~0xffff0000ULL;
+	return emud_flow_hash(p->addresses, ends);
+}
+
 /* Standard normal quantile (Q8.24) of probability u / 2^32 below a half, filled
  * by the loader: 32 octaves of 64 steps, so that the tail is as exact as the
  * middle. */
@@ -111,20 +133,20 @@ struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS][EMUD_FLOW
 
 /* Which of its kind this flow is. A full set gives up the entry of the least
  * flows, whose next flow then counts from 0 again. Under the lock. */
-static __always_inline __u64 emud_ordinal(const struct emud_packet *p)
+static __always_inline __u64 emud_ordinal(const struct emud_packet *p, __u64 service)
 {
 	struct emud_service *set =
-		emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, p->service);
+		emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, service);
 	struct emud_service *victim = set;
 	__u32 i;
 
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
-		if (set[i].key == p->service)
+		if (set[i].key == service)
 			return set[i].flows++;
 		if (set[i].flows < victim->flows)
 			victim = &set[i];
 	}
-	victim->key = p->service;
+	victim->key = service;
 	victim->flows = 1;
 	return 0;
 }
@@ -148,9 +170,11 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_state *s;
 	__u32 i, way = 0;
+	__u64 service;
 
 	if (!p)
 		return 0;
+	service = emud_service_hash(p);
 	l = emud_link(p);
 	/* One lock for all flows of a direction. */
 	s = EMUD_LOOKUP(emud_states, p->direction);
@@ -172,7 +196,8 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	f = victim;
 	if (f->key)
 		way += EMUD_FLOW_WAYS;
-	f->id = emud_mix(l->seed ^ emud_mix(p->service + emud_ordinal(p) * EMUD_GOLDEN));
+	f->id = emud_mix(l->seed ^
+			 emud_mix(service + emud_ordinal(p, service) * EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
 	f->delayed = 0;

@@ -13,6 +13,9 @@ use crate::profile::{self, Neighbours, Reorder, Reordering, Shape};
 /// half as fast.
 const COHERENCE_OVER_SPAN: f64 = 0.66;
 
+/// The longest delay's place in a table.
+const LAST_STEP: usize = abi::EMUD_TABLE_STEPS as usize;
+
 /// The classifier divides a time below one coherence time, shifted by 20.
 const COHERENCE_MAX_NS: u64 = 1 << 42;
 
@@ -109,12 +112,26 @@ pub fn compile(
         out.tdma = tdma(slot, &link.queue);
     }
     let timeline = timeline::compile(&mut out, link, epoch_ns);
+    let by_row = timeline.as_ref().map_or(0, |rows| rows.longest_delay_ns);
+    out.fq_shift = fq_shift(
+        out.delay_ns
+            .max(table.delay_ns[LAST_STEP])
+            .saturating_add(by_row),
+    );
     Ok(Compiled {
         link: out,
         table,
         pattern,
         timeline,
     })
+}
+
+/// Delays up to this one are as many flows of fq as it tells apart, at most.
+fn fq_shift(longest_ns: u64) -> u32 {
+    let flows = u64::from(abi::EMUD_FQ_FLOWS);
+    (abi::EMUD_FQ_SHIFT_MIN..63)
+        .find(|shift| longest_ns >> shift < flows)
+        .unwrap_or(63)
 }
 
 /// The finaliser of bpf/rng.h.
