@@ -15,9 +15,9 @@
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2
-/* Of the filter at ingress. Its minor number is 0, as TC_ACT_OK puts that into
- * skb->tc_index. */
-#define EMUD_CLASSID_DOWN 0x00020000
+/* Of the filter at ingress; a program sees 16 bits of it. TC_ACT_OK puts it into
+ * skb->tc_index, where it means nothing to anybody. */
+#define EMUD_CLASSID_DOWN 2
 
 /* Two configurations a direction: the one in force and the one being written. */
 #define EMUD_GENERATIONS 2
