@@ -65,7 +65,7 @@ struct emud_ring {
 
 /* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
 #define EMUD_FQ_FLOWS 65536U
-/* 2 us: fq's timer is as coarse, and no CPU sends much faster. */
+/* 2 us: timers are no finer, and no CPU sends much faster. */
 #define EMUD_FQ_SHIFT_MIN 11
 /* Neighbouring paths' delays apart; 2^16 over the golden ratio. */
 #define EMUD_FQ_SPREAD 40503

@@ -28,9 +28,9 @@ const FRAME_MIN: f64 = 60.0;
 const FRAME_MAX: f64 = 1538.0;
 const LIMIT_MIN: f64 = 10_000.0;
 const LIMIT_MAX: f64 = 16_000_000.0;
-/// fq's timer may fire so much later (default 10 us), as its late edge is what
-/// it aims at.
-const TIMER_SLACK_NS: u32 = 1_000;
+/// fq's timer aims at the late edge of this (default 10 us): with 1 us the median packet left
+/// that much later.
+const TIMER_SLACK_NS: u32 = 0;
 
 /// A datagram over lo takes microseconds if it comes at all.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
