@@ -29,6 +29,12 @@ built() {
         sed -n 's/.*"name":"'"$2"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
+# benchmark PROGRAM: the same for a benchmark, or emud, as users have it.
+benchmark() {
+    cargo build --release --manifest-path "$here/../../Cargo.toml" --bench suite --bin emud \
+        --message-format=json | sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
 # executable FILE...: complain if one is not.
 executable() {
     for program; do
