@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
+mod case;
+mod check;
 mod cost;
 mod cpus;
 mod figure;
@@ -16,6 +18,7 @@ mod lab;
 mod links;
 mod monitor;
 mod pktgen;
+mod plot;
 #[path = "../../tests/live/probe.rs"]
 #[allow(dead_code)]
 mod probe;
@@ -23,7 +26,9 @@ mod report;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
+mod table;
 mod tcp;
+mod verifier;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -39,7 +44,9 @@ pub struct Suite {
     pub full: bool,
 }
 
-const SECTIONS: [(&str, fn(&mut Suite)); 7] = [
+type Measure = fn(&mut Suite);
+
+const SECTIONS: [(&str, Measure); 8] = [
     ("cost", cost::run),
     ("links", links::run),
     ("cpus", cpus::run),
@@ -47,6 +54,7 @@ const SECTIONS: [(&str, fn(&mut Suite)); 7] = [
     ("tcp", tcp::run),
     ("hold", hold::run),
     ("monitor", monitor::run),
+    ("verifier", verifier::run),
 ];
 
 #[derive(Parser)]
@@ -75,7 +83,7 @@ enum What {
     /// Tables and plots from the results in a folder.
     Report(report::Report),
     /// Compare with the figures that are committed.
-    Check(report::Check),
+    Check(check::Check),
 }
 
 fn main() -> Result<()> {

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the benchmark suite makes of its results, on made-up ones.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../benches/suite/case.rs"]
+mod case;
+#[path = "../../benches/suite/check.rs"]
+mod check;
+#[path = "../../benches/suite/figure.rs"]
+#[allow(dead_code)]
+mod figure;
+#[path = "../../benches/suite/plot/mod.rs"]
+mod plot;
+#[path = "../../benches/suite/report.rs"]
+mod report;
+mod sample;
+#[path = "../../benches/suite/table.rs"]
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use figure::Results;
+
+#[derive(Parser)]
+enum Suite {
+    Report(report::Report),
+    Check(check::Check),
+}
+
+fn suite(arguments: &[&str]) -> Result<(), String> {
+    let done = match Suite::parse_from([&["suite"], arguments].concat()) {
+        Suite::Report(report) => report.run(),
+        Suite::Check(check) => check.run(),
+    };
+    done.map_err(|e| format!("{e:#}"))
+}
+
+/// A folder with these results, empty before.
+fn folder(name: &str, all: &[Results]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    for (i, results) in all.iter().enumerate() {
+        results
+            .write(&dir.join(format!("{}-{i}.json", results.section)))
+            .unwrap();
+    }
+    dir
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn tables_say_what_is_added_and_how_it_compares() {
+    let dir = folder("tables", &sample::all());
+    suite(&[
+        "report",
+        "--dir",
+        text(&dir),
+        "--failed",
+        "cost on 6.1: no end",
+    ])
+    .unwrap();
+    let report = fs::read_to_string(dir.join("report.md")).unwrap();
+    for line in [
+        // Medians of 8,714; 8,943, 8,940, 8,946; 9,626: 229 and 912 above bare.
+        "| forwarded, delay 2 ms, 1000 flows | bare | 8,714 | 8,714..8,714 |  |  |",
+        "| forwarded, delay 2 ms, 1000 flows | netem | 8,943 | 8,940..8,946 | 229 |  |",
+        "| forwarded, delay 2 ms, 1000 flows | emud | 9,626 | 9,626..9,626 | 912 | 3.98 |",
+        // The best of two set-ups is what others are compared with.
+        "| 1000 links | netem, HTB and u32 | 58,714 | 58,714..58,714 | 50,000 | 1.00 |",
+        "| 1000 links | netem, HTB and flower | 60,714 | 60,714..60,714 | 52,000 | 1.04 |",
+        "| 1000 links | emud | 9,714 | 9,714..9,714 | 1,000 | 0.020 |",
+        // Goodput adds nothing to bare.
+        "| one flow, cubic, 50 ms | emud | 494 | 494..494 | 0.950 |",
+        "- cost on 6.1: no end",
+        "- hold: there are no results",
+        "- no second CPU",
+    ] {
+        assert!(report.lines().any(|l| l == line), "{line}\n{report}");
+    }
+    let together: Vec<Results> = report::read_all(&dir.join("results.json")).unwrap();
+    assert_eq!(together.len(), sample::all().len());
+    // Its own output is no result: once more gives the same.
+    suite(&[
+        "report",
+        "--dir",
+        text(&dir),
+        "--failed",
+        "cost on 6.1: no end",
+    ])
+    .unwrap();
+    assert_eq!(report, fs::read_to_string(dir.join("report.md")).unwrap());
+}
+
+#[test]
+fn plots_are_there_for_what_has_one() {
+    let dir = folder("plots", &sample::all());
+    suite(&["report", "--dir", text(&dir)]).unwrap();
+    for (section, words) in [
+        ("cost", ["912", "forwarded, delay 2 ms, 1000 flows"]),
+        ("links", ["65,534", "netem, HTB and flower"]),
+        (
+            "tcp-goodput",
+            ["one-way delay, ms", "goodput: ten flows, BBR"],
+        ),
+        (
+            "accuracy-departure-error",
+            ["100 ms, 1000 packets/s", "99th percentile"],
+        ),
+    ] {
+        let file = format!("{section}-7.2.3-cloud-amd64-guest-1-cpu.svg");
+        let svg = fs::read_to_string(dir.join(&file)).expect(&file);
+        for word in words {
+            assert!(svg.contains(word), "{word}: {file}");
+        }
+        let report = fs::read_to_string(dir.join("report.md")).unwrap();
+        assert!(report.contains(&file), "{file} in the report");
+    }
+}
+
+#[test]
+fn a_document_keeps_its_prose() {
+    let all = sample::all();
+    let dir = folder("docs", &all);
+    let docs = dir.join("document.md");
+    let old = "# Prose\n\n<!-- tables: begin -->\nold\n<!-- tables: end -->\n\nMore prose.\n";
+    fs::write(&docs, old).unwrap();
+    suite(&["report", "--dir", text(&dir), "--docs", text(&docs)]).unwrap();
+    let new = fs::read_to_string(&docs).unwrap();
+    assert!(
+        new.starts_with("# Prose\n\n<!-- tables: begin -->\n|"),
+        "{new}"
+    );
+    assert!(
+        new.ends_with("\n<!-- tables: end -->\n\nMore prose.\n"),
+        "{new}"
+    );
+    assert!(
+        !new.contains("\nold\n") && new.contains("| 912 | 3.98 |"),
+        "{new}"
+    );
+    let committed = report::read_all(&dir.join("document.json")).unwrap();
+    assert_eq!(committed.len(), all.len());
+}
+
+#[test]
+fn a_document_takes_full_runs_only() {
+    let mut all = sample::all();
+    all[1].full = false;
+    let dir = folder("quick", &all);
+    let docs = dir.join("document.md");
+    fs::write(&docs, "<!-- tables: begin --><!-- tables: end -->").unwrap();
+    let said = suite(&["report", "--dir", text(&dir), "--docs", text(&docs)]).unwrap_err();
+    assert!(said.contains("links is of a quick run"), "{said}");
+}
+
+/// The committed results against others, as `suite check` does it.
+fn check(name: &str, now: &[Results]) -> Result<(), String> {
+    let dir = folder(&format!("check-{name}"), now);
+    let committed = dir.join("committed");
+    fs::write(&committed, serde_json::to_string(&sample::all()).unwrap()).unwrap();
+    suite(&[
+        "check",
+        "--dir",
+        text(&dir),
+        "--committed",
+        text(&committed),
+    ])
+}
+
+/// The sample with a side's values of one case times `factor` above bare.
+fn changed(side: &str, case: &str, above: f64, factor: f64) -> Vec<Results> {
+    let mut all = sample::all();
+    let figures = all.iter_mut().flat_map(|results| &mut results.figures);
+    let mut found = 0;
+    for figure in figures.filter(|f| f.side == side && f.case == case) {
+        let times = |v: &mut f64| *v = above + (*v - above) * factor;
+        figure.values.iter_mut().for_each(times);
+        found += 1;
+    }
+    assert!(found > 0);
+    all
+}
+
+const CASE: &str = "forwarded, delay 2 ms, 1000 flows";
+
+#[test]
+fn a_regression_of_what_is_added_is_found() {
+    // 912 to 1,012 above bare: of the whole path 1 %.
+    let now = changed("emud", CASE, sample::BARE, 1.11);
+    assert!(
+        check("regression", &now)
+            .unwrap_err()
+            .contains("1 regression")
+    );
+    let outcome = check::compare(&sample::all(), &now);
+    let found: Vec<_> = outcome.regressions().map(|c| &*c.key.2).collect();
+    assert_eq!(found, [CASE]);
+    assert!(
+        outcome.text().contains("| 912 | 1,012 | 1.11 |"),
+        "{}",
+        outcome.text()
+    );
+}
+
+#[test]
+fn a_regression_of_the_verifier_is_found() {
+    let now = changed("emud", "emud_egress", 0.0, 1.2);
+    let outcome = check::compare(&sample::all(), &now);
+    let found: Vec<_> = outcome.regressions().map(|c| &*c.key.4).collect();
+    // Its size in bytes has grown as much, and is not compared.
+    assert_eq!(found, ["looked at"]);
+}
+
+#[test]
+fn less_is_no_regression() {
+    check("same", &sample::all()).unwrap();
+    check("little", &changed("emud", CASE, sample::BARE, 1.09)).unwrap();
+    check("netem", &changed("netem", CASE, sample::BARE, 2.0)).unwrap();
+    check(
+        "goodput",
+        &changed("emud", "one flow, cubic, 50 ms", 0.0, 0.5),
+    )
+    .unwrap();
+    let better = changed("emud", CASE, sample::BARE, 0.5);
+    check("better", &better).unwrap();
+    let said = check::compare(&sample::all(), &better).text();
+    assert!(said.contains("better by as much"), "{said}");
+}
+
+#[test]
+fn what_is_not_compared_is_told() {
+    let mut now = sample::all();
+    now[0].figures.retain(|f| f.case == CASE);
+    now[0].machine.kernel = "7.2.9-cloud-amd64".to_owned();
+    now[1].results_elsewhere();
+    let outcome = check::compare(&sample::all(), &now);
+    assert!(outcome.compared.iter().any(|c| c.key.2 == CASE));
+    let said = outcome.text();
+    for line in [
+        "another kernel: 7.2, guest, 1 CPU, 1 ns an instruction: 7.2.3-cloud-amd64 then, 7.2.9-cloud-amd64 now",
+        "  cost (7.2, guest, 1 CPU, 1 ns an instruction): sent, delay 2 ms, 1 flow: emud: cost",
+        "  links (6.1, guest, 1 CPU, 1 ns an instruction): 16 links: emud: cost",
+    ] {
+        assert!(said.lines().any(|l| l == line), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn nothing_to_compare_is_a_failure() {
+    let said = check("nothing", &[]).unwrap_err();
+    assert!(said.contains("nothing to compare"), "{said}");
+}
+
+impl Results {
+    /// As of another kernel series.
+    fn results_elsewhere(&mut self) {
+        "6.1.170-cloud-amd64".clone_into(&mut self.machine.kernel);
+    }
+}
