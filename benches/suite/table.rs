@@ -106,7 +106,17 @@ pub fn number(value: f64) -> String {
         s if s >= 0.01 => 3,
         _ => 5,
     };
-    let text = format!("{size:.decimals$}");
+    with_decimals(value, decimals)
+}
+
+/// What is labelled on an axis: no more decimals than it takes.
+pub fn tick(value: f64) -> String {
+    let wanted = (0..6).find(|n| (value * 10f64.powi(*n)).fract().abs() < 1e-9);
+    with_decimals(value, wanted.unwrap_or(6) as usize)
+}
+
+fn with_decimals(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut apart = String::new();
     for (i, digit) in whole.char_indices() {

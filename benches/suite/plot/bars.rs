@@ -7,14 +7,13 @@ use anyhow::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::{Area, colours, legend, of, picture, where_measured, write};
+use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
 use crate::case::{cases, is_base};
 use crate::figure::Results;
 use crate::table::number;
 
-const WIDTH: i32 = 960;
-/// From there to `WIDTH - NUMBERS` are the bars.
-const LABELS: i32 = 350;
+const BARS: i32 = 540;
+/// At the end of the longest bar.
 const NUMBERS: i32 = 80;
 const HEAD: i32 = 84;
 const BAR: i32 = 16;
@@ -39,11 +38,12 @@ pub fn svg(results: &Results) -> Result<Option<String>> {
         return Ok(None);
     }
     let height: i32 = rows.iter().map(|(_, s)| s.len() as i32 * BAR + GAP).sum();
-    let size = (WIDTH as u32, (HEAD + height) as u32);
-    picture(size, |area| draw(area, results, &rows)).map(Some)
+    let labels = label_width(rows.iter().map(|(case, _)| *case));
+    let size = ((labels + BARS + NUMBERS) as u32, (HEAD + height) as u32);
+    picture(size, |area| draw(area, results, &rows, labels)).map(Some)
 }
 
-fn draw(area: &Area, results: &Results, rows: &[Row]) -> Result<(), Box<dyn Error>> {
+fn draw(area: &Area, results: &Results, rows: &[Row], labels: i32) -> Result<(), Box<dyn Error>> {
     let title = "Instructions a packet, added to the bare path";
     write(area, title, (16, 20), HPos::Left, 19, &BLACK)?;
     write(
@@ -55,17 +55,17 @@ fn draw(area: &Area, results: &Results, rows: &[Row]) -> Result<(), Box<dyn Erro
         &BLACK,
     )?;
     let colours = colours(rows.iter().flat_map(|(_, s)| s).map(|(side, _)| *side));
-    legend(area, &colours, (LABELS, 64))?;
+    legend(area, &colours, (labels, 64))?;
     let values = rows.iter().flat_map(|(_, sides)| sides).map(|(_, v)| *v);
-    let scale = f64::from(WIDTH - LABELS - NUMBERS) / values.fold(1.0, f64::max);
+    let scale = f64::from(BARS) / values.fold(1.0, f64::max);
     let mut y = HEAD;
     for (case, sides) in rows {
         let middle = y + sides.len() as i32 * BAR / 2;
-        write(area, case, (LABELS - 10, middle), HPos::Right, 13, &BLACK)?;
+        write(area, case, (labels - 10, middle), HPos::Right, 13, &BLACK)?;
         for (side, value) in sides {
             // What costs less than nothing has no bar, only its number.
-            let end = LABELS + (value.max(0.0) * scale) as i32;
-            let bar = [(LABELS, y + 1), (end, y + BAR - 1)];
+            let end = labels + (value.max(0.0) * scale) as i32;
+            let bar = [(labels, y + 1), (end, y + BAR - 1)];
             area.draw(&Rectangle::new(bar, of(&colours, side).filled()))?;
             let at = (end + 6, y + BAR / 2);
             write(area, &number(*value), at, HPos::Left, 12, &BLACK)?;

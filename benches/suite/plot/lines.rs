@@ -11,7 +11,7 @@ use super::scale::Scale;
 use super::{Area, colours, legend, of, picture, split, where_measured, write};
 use crate::case::{cases, is_base};
 use crate::figure::Results;
-use crate::table::number;
+use crate::table::tick;
 
 const PANEL: (u32, u32) = (600, 400);
 const COLUMNS: usize = 2;
@@ -144,29 +144,22 @@ fn draw_panel(
     let ends = (x_ticks[0], x_ticks[x_ticks.len() - 1]);
     let x = Scale::between(ends, (104, right - 20));
     write(area, &panel.title, (84, 24), HPos::Left, 15, &BLACK)?;
-    for tick in x_ticks {
-        let line = vec![(x.at(tick), 44), (x.at(tick), bottom)];
+    for at in x_ticks {
+        let line = vec![(x.at(at), 44), (x.at(at), bottom)];
         area.draw(&PathElement::new(line, BLACK.mix(0.12)))?;
         write(
             area,
-            &number(tick),
-            (x.at(tick), bottom + 14),
+            &tick(at),
+            (x.at(at), bottom + 14),
             HPos::Center,
             13,
             &BLACK,
         )?;
     }
-    for tick in y_ticks {
-        let line = vec![(84, y.at(tick)), (right, y.at(tick))];
+    for at in y_ticks {
+        let line = vec![(84, y.at(at)), (right, y.at(at))];
         area.draw(&PathElement::new(line, BLACK.mix(0.12)))?;
-        write(
-            area,
-            &number(tick),
-            (78, y.at(tick)),
-            HPos::Right,
-            13,
-            &BLACK,
-        )?;
+        write(area, &tick(at), (78, y.at(at)), HPos::Right, 13, &BLACK)?;
     }
     let middle = (84 + right) / 2;
     write(

@@ -152,6 +152,12 @@ fn legend(
     Ok(())
 }
 
+/// What the names to the left of a plot take, at the most.
+fn label_width<'a>(names: impl Iterator<Item = &'a str>) -> i32 {
+    let longest = names.map(|name| name.chars().count()).max();
+    40 + 7 * longest.unwrap_or(0) as i32
+}
+
 /// "kernel, place" below the title.
 fn where_measured(results: &Results) -> String {
     let machine = &results.machine;

@@ -8,13 +8,12 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::scale::Scale;
-use super::{Area, colours, legend, of, picture, where_measured, write};
+use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
 use crate::case::{cases, is_base};
 use crate::figure::Results;
-use crate::table::number;
+use crate::table::tick;
 
-const WIDTH: i32 = 960;
-const LABELS: i32 = 350;
+const SPANS: i32 = 560;
 const RIGHT: i32 = 40;
 const HEAD: i32 = 104;
 const FOOT: i32 = 50;
@@ -33,8 +32,10 @@ pub fn svg(results: &Results) -> Result<Option<String>> {
     if rows.is_empty() {
         return Ok(None);
     }
-    let size = (WIDTH as u32, (HEAD + height(&rows) + FOOT) as u32);
-    picture(size, |area| draw(area, results, &rows)).map(Some)
+    let labels = label_width(rows.iter().map(|(case, _)| *case));
+    let width = labels + SPANS + RIGHT;
+    let size = (width as u32, (HEAD + height(&rows) + FOOT) as u32);
+    picture(size, |area| draw(area, results, &rows, labels)).map(Some)
 }
 
 fn height(rows: &[Row]) -> i32 {
@@ -85,7 +86,7 @@ fn us(unit: &str) -> Option<f64> {
     units.iter().find(|(u, _)| *u == unit).map(|(_, us)| *us)
 }
 
-fn draw(area: &Area, results: &Results, rows: &[Row]) -> Result<(), Box<dyn Error>> {
+fn draw(area: &Area, results: &Results, rows: &[Row], labels: i32) -> Result<(), Box<dyn Error>> {
     let title = "Departure error, either way";
     write(area, title, (16, 20), HPos::Left, 19, &BLACK)?;
     write(
@@ -98,32 +99,32 @@ fn draw(area: &Area, results: &Results, rows: &[Row]) -> Result<(), Box<dyn Erro
     )?;
     let sides = || rows.iter().flat_map(|(_, sides)| sides);
     let colours = colours(sides().map(|(side, _)| *side));
-    legend(area, &colours, (LABELS, 64))?;
+    legend(area, &colours, (labels, 64))?;
     let marks = "circle: median, dot: 99th percentile, bar: worst";
-    write(area, marks, (LABELS, 84), HPos::Left, 13, &BLACK)?;
+    write(area, marks, (labels, 84), HPos::Left, 13, &BLACK)?;
     let values = sides().flat_map(|(_, three)| *three).flatten();
-    let Some((x, ticks)) = Scale::over(values, true, (LABELS, WIDTH - RIGHT)) else {
+    let Some((x, ticks)) = Scale::over(values, true, (labels, labels + SPANS)) else {
         return Ok(());
     };
     let bottom = HEAD + height(rows);
-    for tick in ticks {
-        let line = vec![(x.at(tick), HEAD - 4), (x.at(tick), bottom)];
+    for at in ticks {
+        let line = vec![(x.at(at), HEAD - 4), (x.at(at), bottom)];
         area.draw(&PathElement::new(line, BLACK.mix(0.14)))?;
         write(
             area,
-            &number(tick),
-            (x.at(tick), bottom + 14),
+            &tick(at),
+            (x.at(at), bottom + 14),
             HPos::Center,
             13,
             &BLACK,
         )?;
     }
-    let middle = (LABELS + WIDTH - RIGHT) / 2;
+    let middle = labels + SPANS / 2;
     write(area, "us", (middle, bottom + 34), HPos::Center, 13, &BLACK)?;
     let mut y = HEAD;
     for (case, sides) in rows {
         let middle = y + sides.len() as i32 * ROW / 2;
-        write(area, case, (LABELS - 14, middle), HPos::Right, 13, &BLACK)?;
+        write(area, case, (labels - 14, middle), HPos::Right, 13, &BLACK)?;
         for (side, three) in sides {
             span(
                 area,
