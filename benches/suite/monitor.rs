@@ -76,6 +76,7 @@ fn told_after(results: &mut Results, case: &str, trials: Trials) {
         ));
         return;
     }
+    results.add(case, "emud", "trials", "1", trials.len() as f64);
     let missed = trials.len() - told.len();
     results.add(case, "emud", "not told of", "1", missed as f64);
     if told.is_empty() {

@@ -35,7 +35,13 @@ pub fn figures(results: &Results, level: usize) -> String {
     let mut text = String::new();
     for of_metric in cases(results).chunk_by(|a, b| (a.metric, a.unit) == (b.metric, b.unit)) {
         let (metric, unit) = (of_metric[0].metric, of_metric[0].unit);
-        let _ = writeln!(text, "{} {metric}, {unit}\n", "#".repeat(level));
+        // A number of something.
+        let unit = if unit == "1" {
+            String::new()
+        } else {
+            format!(", {unit}")
+        };
+        let _ = writeln!(text, "{} {metric}{unit}\n", "#".repeat(level));
         table(&mut text, of_metric);
         text.push('\n');
     }
