@@ -137,9 +137,11 @@ fn rules(c: &mut Criterion) {
     for masks in [1, 8] {
         for count in [1, 16, 1000, 16_384] {
             if count >= masks.into() {
-                let (loaded, _maps) = loaded(&with_rules(count, masks));
+                let (loaded, maps) = loaded(&with_rules(count, masks));
                 let id = BenchmarkId::new(format!("masks {masks}"), count);
                 measure(&mut group, id, &loaded, &frame(host((count - 1) << 8)));
+                let hits = maps.rule_hits(count - 1).unwrap();
+                assert!(hits > 0, "another rule took the packet");
             }
         }
     }

@@ -30,24 +30,39 @@ pub fn all() -> Vec<Results> {
 
 fn cost() -> Results {
     let mut results = empty("cost");
+    let elsewhere = "bare, no clsact anywhere";
+    results.add(
+        "forwarded, 1000 flows",
+        elsewhere,
+        "cost",
+        INSTRUCTIONS,
+        BARE - 20.0,
+    );
     for (case, netem, emud) in [
-        ("forwarded, delay 2 ms, 1000 flows", 229.0, 912.0),
+        ("forwarded, 1000 flows, delay 2 ms", 229.0, 912.0),
         (
-            "forwarded, delay 2 ms, jitter 0.5 ms normal, 1000 flows",
+            "forwarded, 1000 flows, delay 2 ms, jitter 0.5 ms normal",
             683.0,
             1020.0,
         ),
         (
-            "forwarded, delay 2 ms, jitter 0.5 ms normal, loss 0.1 %, 1000 flows",
+            "forwarded, 1000 flows, delay 2 ms, jitter 0.5 ms normal, loss 0.1 %",
             742.0,
             1083.0,
         ),
-        ("sent, delay 2 ms, 1 flow", 231.0, 1402.0),
+        ("locally sent, 1 flow, delay 2 ms", 231.0, 1402.0),
     ] {
         for off in [0.0, -3.0, 3.0] {
             results.add(case, "bare", "cost", INSTRUCTIONS, BARE);
             results.add(case, "netem", "cost", INSTRUCTIONS, BARE + netem + off);
             results.add(case, "emud", "cost", INSTRUCTIONS, BARE + emud);
+            results.add(
+                case,
+                "emud in order",
+                "cost",
+                INSTRUCTIONS,
+                BARE + emud + 60.0,
+            );
         }
     }
     results
@@ -85,15 +100,16 @@ fn accuracy() -> Results {
     let mut results = empty("accuracy");
     for ms in [1, 10, 100] {
         for rate in [1000, 10_000, 100_000] {
-            let case = format!("{ms} ms, {rate} packets/s");
+            let case = format!("delay {ms} ms, {rate} packets/s asked for");
             for (side, median, p99, worst) in [
-                ("netem", 0.002, 0.004, 0.031),
-                ("emud", 0.003, 0.005, 0.03),
-                ("emud hold", 0.06, 0.3, 1.7),
+                ("bare", 1.5, 3.0, 20.0),
+                ("netem", 2.0, 4.0, 31.0),
+                ("emud", 3.0, 5.0, 30.0),
+                ("emud hold", 60.0, 300.0, 1700.0),
             ] {
-                results.add(&case, side, "departure error, median", "ms", -median);
-                results.add(&case, side, "departure error, 99th percentile", "ms", -p99);
-                results.add(&case, side, "departure error, worst", "ms", -worst);
+                results.add(&case, side, "departure error, median", "us", median);
+                results.add(&case, side, "departure error, p99", "us", p99);
+                results.add(&case, side, "departure error, worst", "us", worst);
             }
         }
     }
@@ -103,10 +119,10 @@ fn accuracy() -> Results {
 fn tcp() -> Results {
     let mut results = empty("tcp");
     for case in [
-        "one flow, cubic",
-        "ten flows, cubic",
-        "one flow, BBR",
-        "ten flows, BBR",
+        "1 flow, cubic",
+        "10 flows, cubic",
+        "1 flow, bbr",
+        "10 flows, bbr",
     ] {
         for (ms, netem) in [
             (1, 900.0),
@@ -115,7 +131,7 @@ fn tcp() -> Results {
             (100, 260.0),
             (200, 130.0),
         ] {
-            let case = format!("{case}, {ms} ms");
+            let case = format!("delay {ms} ms, {case}");
             results.add(&case, "netem", "goodput", "Mbit/s", netem);
             results.add(&case, "emud", "goodput", "Mbit/s", netem * 0.95);
         }

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
-use crate::case::{cases, is_base};
+use crate::case::cases;
 use crate::figure::Results;
 use crate::table::number;
 
@@ -28,12 +28,14 @@ pub fn svg(results: &Results) -> Result<Option<String>> {
     }
     let all = cases(results);
     let costs = all.iter().filter(|c| c.unit == "instructions/packet");
-    let rows: Vec<Row> = costs
+    let mut rows: Vec<Row> = costs
         .map(|case| {
-            let sides = case.sides.iter().filter(|f| !is_base(&f.side));
-            (case.name, sides.map(|f| (&*f.side, case.net(f))).collect())
+            let sides = case.sides.iter();
+            let added = sides.filter_map(|f| Some((&*f.side, case.added(f)?)));
+            (case.name, added.collect())
         })
         .collect();
+    rows.retain(|(_, sides)| !sides.is_empty());
     if rows.is_empty() {
         return Ok(None);
     }

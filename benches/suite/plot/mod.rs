@@ -69,6 +69,7 @@ fn colour(side: &str, nth: usize) -> RGBColor {
         RGBColor(150, 46, 46),
         RGBColor(222, 164, 40),
     ];
+    const GREYS: [RGBColor; 2] = [RGBColor(128, 128, 128), RGBColor(176, 176, 176)];
     const OTHERS: [RGBColor; 4] = [
         RGBColor(112, 70, 150),
         RGBColor(24, 140, 150),
@@ -76,7 +77,7 @@ fn colour(side: &str, nth: usize) -> RGBColor {
         RGBColor(110, 120, 30),
     ];
     match side {
-        _ if is_base(side) => RGBColor(128, 128, 128),
+        _ if is_base(side) || side.starts_with("bare") => GREYS[nth % GREYS.len()],
         _ if is_netem(side) => NETEM[nth % NETEM.len()],
         "emud" => RGBColor(31, 94, 168),
         "emud hold" => RGBColor(24, 128, 74),
@@ -89,7 +90,7 @@ fn colours<'a>(sides: impl Iterator<Item = &'a str>) -> Vec<(&'a str, RGBColor)>
     let mut seen: Vec<(&str, RGBColor)> = Vec::new();
     for side in sides {
         if seen.iter().all(|(s, _)| *s != side) {
-            let kind = |s: &str| (is_netem(s), s.starts_with("emud"));
+            let kind = |s: &str| ["bare", "netem", "emud"].map(|kind| s.starts_with(kind));
             let nth = seen.iter().filter(|(s, _)| kind(s) == kind(side)).count();
             seen.push((side, colour(side, nth)));
         }

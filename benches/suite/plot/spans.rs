@@ -9,7 +9,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::scale::Scale;
 use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
-use crate::case::{cases, is_base};
+use crate::case::cases;
 use crate::figure::Results;
 use crate::table::tick;
 
@@ -53,7 +53,7 @@ fn rows(results: &Results) -> Vec<Row<'_>> {
             rows.push((case.name, Vec::new()));
             rows.len() - 1
         });
-        for figure in case.sides.iter().filter(|f| !is_base(&f.side)) {
+        for figure in &case.sides {
             let sides = &mut rows[at].1;
             let found = sides.iter().position(|(side, _)| *side == figure.side);
             let found = found.unwrap_or_else(|| {
