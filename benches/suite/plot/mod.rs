@@ -32,7 +32,8 @@ pub fn all(all: &[Results]) -> Result<Vec<Plot>> {
             ("cost", bars::svg(results)?),
             ("links", lines::over_links(results)?),
             ("goodput", lines::over_delay(results)?),
-            ("departure-error", spans::svg(results)?),
+            ("departure-error", spans::svg(results, "departure error")?),
+            ("arrival-error", spans::svg(results, "arrival error")?),
         ] {
             let Some(svg) = svg else { continue };
             let (section, kernel) = (&results.section, &results.machine.kernel);

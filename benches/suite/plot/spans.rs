@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How far departures are off: median, 99th percentile and worst of each side.
+//! How far packets are off: median, 99th percentile and worst of each side.
 
 use std::error::Error;
 
@@ -27,25 +27,26 @@ const LEAST_US: f64 = 0.01;
 type Three = [Option<f64>; 3];
 type Row<'a> = (&'a str, Vec<(&'a str, Three)>);
 
-pub fn svg(results: &Results) -> Result<Option<String>> {
-    let rows = rows(results);
+/// Of metrics that begin with `error`.
+pub fn svg(results: &Results, error: &str) -> Result<Option<String>> {
+    let rows = rows(results, error);
     if rows.is_empty() {
         return Ok(None);
     }
     let labels = label_width(rows.iter().map(|(case, _)| *case));
     let width = labels + SPANS + RIGHT;
     let size = (width as u32, (HEAD + height(&rows) + FOOT) as u32);
-    picture(size, |area| draw(area, results, &rows, labels)).map(Some)
+    picture(size, |area| draw(area, results, &rows, (labels, error))).map(Some)
 }
 
 fn height(rows: &[Row]) -> i32 {
     rows.iter().map(|(_, s)| s.len() as i32 * ROW + GAP).sum()
 }
 
-fn rows(results: &Results) -> Vec<Row<'_>> {
+fn rows<'a>(results: &'a Results, error: &str) -> Vec<Row<'a>> {
     let mut rows: Vec<Row> = Vec::new();
     for case in cases(results) {
-        let (Some(place), Some(scale)) = (which(case.metric), us(case.unit)) else {
+        let (Some(place), Some(scale)) = (which(case.metric, error), us(case.unit)) else {
             continue;
         };
         let at = rows.iter().position(|(name, _)| *name == case.name);
@@ -67,12 +68,12 @@ fn rows(results: &Results) -> Vec<Row<'_>> {
     rows
 }
 
-fn which(metric: &str) -> Option<usize> {
+fn which(metric: &str, error: &str) -> Option<usize> {
     let marks = [["median", "p50"], ["99", "p99"], ["worst", "max"]];
-    let error = metric.contains("departure error").then_some(metric)?;
+    let rest = metric.strip_prefix(error)?;
     marks
         .iter()
-        .position(|words| words.iter().any(|word| error.contains(word)))
+        .position(|words| words.iter().any(|word| rest.contains(word)))
 }
 
 fn us(unit: &str) -> Option<f64> {
@@ -86,9 +87,14 @@ fn us(unit: &str) -> Option<f64> {
     units.iter().find(|(u, _)| *u == unit).map(|(_, us)| *us)
 }
 
-fn draw(area: &Area, results: &Results, rows: &[Row], labels: i32) -> Result<(), Box<dyn Error>> {
-    let title = "Departure error, either way";
-    write(area, title, (16, 20), HPos::Left, 19, &BLACK)?;
+fn draw(
+    area: &Area,
+    results: &Results,
+    rows: &[Row],
+    (labels, error): (i32, &str),
+) -> Result<(), Box<dyn Error>> {
+    let title = format!("How far off: {error}, too early or too late");
+    write(area, &title, (16, 20), HPos::Left, 19, &BLACK)?;
     write(
         area,
         &where_measured(results),
