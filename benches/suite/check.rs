@@ -126,7 +126,10 @@ fn place(results: &Results) -> String {
     let series = numbers.join(".");
     let series = series.split(|c: char| c != '.' && !c.is_ascii_digit());
     let series = series.take(1).collect::<String>();
-    format!("{series}, {}", results.machine.place)
+    // In brackets is what was so this time only.
+    let place = &results.machine.place;
+    let place = place.split_once(" (").map_or(&**place, |(place, _)| place);
+    format!("{series}, {place}")
 }
 
 impl Outcome {

@@ -17,6 +17,9 @@ const END: &str = "<!-- tables: end -->";
 /// All results as an array; not read as the results of a section.
 const ALL: &str = "results.json";
 
+/// A line for each section that was to be measured and failed.
+const FAILED: &str = "failed";
+
 /// Every section, in the order of the report.
 const SECTIONS: [(&str, &str); 8] = [
     ("cost", "Cost a packet"),
@@ -37,9 +40,6 @@ pub struct Report {
     /// Put the tables of a full run into this document, and the figures beside it as JSON
     #[arg(long)]
     docs: Option<PathBuf>,
-    /// What was to be measured and failed
-    #[arg(long)]
-    failed: Vec<String>,
 }
 
 impl Report {
@@ -49,37 +49,36 @@ impl Report {
             bail!("no results in {}", self.dir.display());
         }
         write_all(&self.dir.join(ALL), &all)?;
+        let failed = fs::read_to_string(self.dir.join(FAILED)).unwrap_or_default();
+        let failed: Vec<&str> = failed.lines().collect();
         let plots = plot::all(&all)?;
         for plot in &plots {
             write(&self.dir.join(&plot.file), &plot.svg)?;
         }
-        let text = format!(
-            "# Benchmarks\n\n{}",
-            markdown(&all, &self.failed, &plots, 2)
-        );
+        let text = format!("# Benchmarks\n\n{}", markdown(&all, &failed, &plots, 2));
         let path = self.dir.join("report.md");
         write(&path, &text)?;
         println!("{}", path.display());
         match &self.docs {
-            Some(docs) => self.commit(docs, &all),
+            Some(docs) => commit(docs, &all, &failed),
             None => Ok(()),
         }
     }
+}
 
-    fn commit(&self, docs: &Path, all: &[Results]) -> Result<()> {
-        if let Some(quick) = all.iter().find(|results| !results.full) {
-            let section = &quick.section;
-            bail!("{section} is of a quick run: the document quotes a full one");
-        }
-        let before = fs::read_to_string(docs).with_context(|| docs.display().to_string())?;
-        let tables = markdown(all, &self.failed, &[], 3);
-        let after = replace(&before, &tables).with_context(|| docs.display().to_string())?;
-        write(docs, &after)?;
-        let json = docs.with_extension("json");
-        write_all(&json, all)?;
-        println!("{}\n{}", docs.display(), json.display());
-        Ok(())
+fn commit(docs: &Path, all: &[Results], failed: &[&str]) -> Result<()> {
+    if let Some(quick) = all.iter().find(|results| !results.full) {
+        let section = &quick.section;
+        bail!("{section} is of a quick run: the document quotes a full one");
     }
+    let before = fs::read_to_string(docs).with_context(|| docs.display().to_string())?;
+    let tables = markdown(all, failed, &[], 3);
+    let after = replace(&before, &tables).with_context(|| docs.display().to_string())?;
+    write(docs, &after)?;
+    let json = docs.with_extension("json");
+    write_all(&json, all)?;
+    println!("{}\n{}", docs.display(), json.display());
+    Ok(())
 }
 
 /// The results in a folder, by section, then by kernel.
@@ -122,7 +121,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 /// Headings are of `level` and below.
-fn markdown(all: &[Results], failed: &[String], plots: &[plot::Plot], level: usize) -> String {
+fn markdown(all: &[Results], failed: &[&str], plots: &[plot::Plot], level: usize) -> String {
     let mut text = table::machines(all);
     text.push_str(
         "\nA figure is the median of the turns, in which its sides were measured one after the other. \
@@ -133,7 +132,9 @@ fn markdown(all: &[Results], failed: &[String], plots: &[plot::Plot], level: usi
         .iter()
         .filter(|(s, _)| all.iter().all(|r| r.section != *s));
     let absent = absent.map(|(section, _)| format!("{section}: there are no results"));
-    let absent: Vec<String> = absent.chain(failed.iter().cloned()).collect();
+    let absent: Vec<String> = absent
+        .chain(failed.iter().map(|line| (*line).to_owned()))
+        .collect();
     if !absent.is_empty() {
         let _ = writeln!(text, "Missing:\n\n- {}\n", absent.join("\n- "));
     }
