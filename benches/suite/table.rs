@@ -108,7 +108,7 @@ pub fn number(value: f64) -> String {
     let decimals = match size {
         s if s >= 100.0 || s == 0.0 => 0,
         s if s >= 10.0 => 1,
-        s if s >= 1.0 => 2,
+        s if s >= 0.9995 => 2,
         s if s >= 0.01 => 3,
         _ => 5,
     };

@@ -124,6 +124,8 @@ fn tcp() -> Results {
         "1 flow, bbr",
         "10 flows, bbr",
     ] {
+        let bare = format!("delay 0 ms, {case}");
+        results.add(&bare, "bare", "goodput", "Mbit/s", 2000.0);
         for (ms, netem) in [
             (1, 900.0),
             (10, 850.0),

@@ -9,7 +9,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::scale::Scale;
 use super::{Area, colours, legend, of, picture, split, where_measured, write};
-use crate::case::{cases, is_base};
+use crate::case::{Case, cases, is_base};
 use crate::figure::Results;
 use crate::table::tick;
 
@@ -55,13 +55,13 @@ fn panels(
         let Some((x, rest)) = split(case.name, number_of) else {
             continue;
         };
-        let parts = [case.metric, &rest];
-        let title = parts.iter().filter(|p| !p.is_empty());
-        let title = title.copied().collect::<Vec<_>>().join(": ");
-        let base = case.base();
+        let title = match &*rest {
+            "" => case.metric.to_owned(),
+            rest => format!("{}: {rest}", case.metric),
+        };
         let at = panels.iter().position(|panel| panel.title == title);
         let at = at.unwrap_or_else(|| {
-            let added = if base.is_some() {
+            let added = if case.base().is_some() {
                 ", added to bare"
             } else {
                 ""
@@ -75,25 +75,33 @@ fn panels(
             });
             panels.len() - 1
         });
-        for figure in &case.sides {
-            if base.is_some() && is_base(&figure.side) {
-                continue;
-            }
-            let less = figure.median() - case.net(figure);
-            let (least, most) = figure.spread();
-            let point = (x, [case.net(figure), least - less, most - less]);
-            let sides = &mut panels[at].sides;
-            match sides.iter_mut().find(|(side, _)| *side == figure.side) {
-                Some((_, points)) => points.push(point),
-                None => sides.push((figure.side.clone(), vec![point])),
-            }
-        }
+        panels[at].add(case, x);
     }
     panels.retain(|panel| panel.sides.iter().any(|(_, points)| points.len() > 1));
     for (_, points) in panels.iter_mut().flat_map(|panel| &mut panel.sides) {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
     panels
+}
+
+impl Panel {
+    fn add(&mut self, case: &Case, x: f64) {
+        for figure in &case.sides {
+            let net = case.net(figure);
+            // What others are compared with, and what has no place on a logarithmic axis.
+            let is_zero = case.base().is_some() && is_base(&figure.side);
+            if is_zero || x <= 0.0 || self.log_y && net <= 0.0 {
+                continue;
+            }
+            let less = figure.median() - net;
+            let (least, most) = figure.spread();
+            let point = (x, [net, least - less, most - less]);
+            match self.sides.iter_mut().find(|(side, _)| *side == figure.side) {
+                Some((_, points)) => points.push(point),
+                None => self.sides.push((figure.side.clone(), vec![point])),
+            }
+        }
+    }
 }
 
 fn draw(results: &Results, title: &str, panels: Vec<Panel>) -> Result<Option<String>> {
@@ -137,7 +145,7 @@ fn draw_panel(
         return Ok(());
     };
     let mut x_ticks: Vec<f64> = (panel.sides.iter().flat_map(|(_, points)| points))
-        .map(|(x, _)| x.max(1.0))
+        .map(|(x, _)| *x)
         .collect();
     x_ticks.sort_by(f64::total_cmp);
     x_ticks.dedup();
