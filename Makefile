@@ -40,10 +40,10 @@ bench-full: ## the same with all cases, about an hour (root)
 	@benches/run.sh --full
 
 bench-docs: ## put the figures of the last `make bench-full` into docs/benchmarks.md
-	cargo bench --locked --bench suite -- report --docs docs/benchmarks.md
+	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- report --docs docs/benchmarks.md
 
 bench-check: ## instruction counts of the last run against the committed ones
-	cargo bench --locked --bench suite -- check
+	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- check
 
 build: ## target/release/emud
 	@tests/setup.sh build
