@@ -13,10 +13,10 @@ EMUD := target/release/emud
 # A recipe's tests follow one another; cargo itself uses all CPUs.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full build install uninstall clean
+.PHONY: help demo test test-full bench bench-full bench-docs bench-check build install uninstall clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: ## two namespaces, two links, a table of asked against measured (root)
 	@tests/setup.sh demo
@@ -30,6 +30,20 @@ test: ## format, lints, all tests, guest kernels 6.1 and 7.2 (root)
 test-full: ## the same with the slow runs, and guest kernel 6.12 (root)
 	@tests/setup.sh test
 	@tests/run.sh --full
+
+bench: ## emud beside stock netem in guest kernels, under 10 minutes: target/bench/report.md (root)
+	@tests/setup.sh bench
+	@benches/run.sh
+
+bench-full: ## the same with all cases, about an hour (root)
+	@tests/setup.sh bench
+	@benches/run.sh --full
+
+bench-docs: ## put the figures of the last `make bench-full` into docs/benchmarks.md
+	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- report --docs docs/benchmarks.md
+
+bench-check: ## instruction counts of the last run against the committed ones
+	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- check
 
 build: ## target/release/emud
 	@tests/setup.sh build

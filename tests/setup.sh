@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|demo|test     (each includes the ones before it)
+# usage: setup.sh build|demo|bench|test     (demo includes build, bench and test include demo)
 set -eu
 
 build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
 demo='bash iproute2 iputils-ping iperf3 jq ethtool procps'
-check='clang-format bpftool python3-jsonschema
-    qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
+guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
+# Another emulator, to compare engine hold with.
+beside='vde2'
+check='clang-format bpftool python3-jsonschema'
 
 die() {
     echo "setup.sh: $*" >&2
@@ -44,9 +46,10 @@ command -v cargo >/dev/null || die "no cargo on PATH or in ~/.cargo/bin: install
 case ${1-} in
 build) needed="$build" ;;
 demo) needed="$build $demo" ;;
-test) needed="$build $demo $check" ;;
+bench) needed="$build $demo $guests $beside" ;;
+test) needed="$build $demo $guests $check" ;;
 *)
-    echo "usage: setup.sh build|demo|test" >&2
+    echo "usage: setup.sh build|demo|bench|test" >&2
     exit 64
     ;;
 esac

@@ -6,16 +6,29 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
+mod case;
+mod check;
+#[path = "../../tests/monitor/clock.rs"]
+#[allow(dead_code)]
+mod clock;
 mod cost;
 mod cpus;
+mod events;
 mod figure;
 mod hold;
 #[path = "../../tests/live/lab.rs"]
 #[allow(dead_code)]
 mod lab;
 mod links;
+#[path = "../../tests/monitor/load/mod.rs"]
+#[allow(dead_code)]
+mod load;
 mod monitor;
 mod pktgen;
+#[path = "../../tests/monitor/place.rs"]
+#[allow(dead_code)]
+mod place;
+mod plot;
 #[path = "../../tests/live/probe.rs"]
 #[allow(dead_code)]
 mod probe;
@@ -23,7 +36,15 @@ mod report;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
+mod table;
 mod tcp;
+mod verifier;
+#[path = "../../tests/monitor/watch.rs"]
+#[allow(dead_code)]
+mod watch;
+#[path = "../../tests/monitor/witness.rs"]
+#[allow(dead_code)]
+mod witness;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -39,7 +60,9 @@ pub struct Suite {
     pub full: bool,
 }
 
-const SECTIONS: [(&str, fn(&mut Suite)); 7] = [
+type Measure = fn(&mut Suite);
+
+const SECTIONS: [(&str, Measure); 8] = [
     ("cost", cost::run),
     ("links", links::run),
     ("cpus", cpus::run),
@@ -47,15 +70,16 @@ const SECTIONS: [(&str, fn(&mut Suite)); 7] = [
     ("tcp", tcp::run),
     ("hold", hold::run),
     ("monitor", monitor::run),
+    ("verifier", verifier::run),
 ];
 
 #[derive(Parser)]
 struct Arguments {
     /// Given by `cargo bench`.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Subcommand)]
@@ -75,20 +99,29 @@ enum What {
     /// Tables and plots from the results in a folder.
     Report(report::Report),
     /// Compare with the figures that are committed.
-    Check(report::Check),
+    Check(check::Check),
 }
 
 fn main() -> Result<()> {
+    // The load of a section is a process of its own.
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(load::ARGUMENT) {
+        let _ = load::main(arguments);
+        return Ok(());
+    }
     match Arguments::parse().what {
-        What::Run {
+        // `cargo bench` runs all benchmarks there are.
+        None => println!("the suite: `make bench` runs it"),
+        Some(What::Run {
             section,
             full,
             place,
             out,
-        } => run(section, full, place)?.write(&out),
-        What::Report(report) => report.run(),
-        What::Check(check) => check.run(),
+        }) => run(section, full, place)?.write(&out)?,
+        Some(What::Report(report)) => report.run()?,
+        Some(What::Check(check)) => check.run()?,
     }
+    Ok(())
 }
 
 fn run(section: String, full: bool, place: String) -> Result<Results> {

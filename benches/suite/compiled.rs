@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Profiles as the classifier runs them.
+
+use emud::abi;
+use emud::link::attach::matching;
+use emud::link::compile::{Compiled, Place, compile, of_number};
+use emud::link::timeline;
+use emud::profile::Profile;
+
+/// All links of a direction, for engine fq.
+pub fn compiled(profile: &Profile, direction: u32) -> Vec<Compiled> {
+    let place = Place {
+        release: abi::EMUD_RELEASE_STAMP,
+        ifindex: 0,
+        l3: false,
+    };
+    let one = |(number, link)| compile(link, of_number(1, number), direction, 0, place);
+    let links = (0..).zip(profile.links_of(direction)).map(one);
+    let mut links = links
+        .collect::<Result<Vec<_>, _>>()
+        .expect("a spread that can be had");
+    matching(profile, direction, &mut links);
+    timeline::phases(profile, direction, &mut links, 0);
+    links
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the verifier of this kernel had to look at, and how large the programs are that it let pass: a program
+//! that grows here comes closer to what a kernel refuses.
+
+use emud::link::datapath::{Loaded, Program};
+use emud::link::sizes::Sizes;
+
+use crate::Suite;
+
+const PROGRAMS: [Program; 5] = [
+    Program::Egress,
+    Program::Ingress,
+    Program::TapUp,
+    Program::TapDown,
+    Program::Orphan,
+];
+
+/// Once: a verifier counts the same every time.
+pub fn run(suite: &mut Suite) {
+    let loaded = Loaded::load(&Sizes::default()).expect("load the classifier");
+    for program in PROGRAMS {
+        let info = loaded.program(program).expect("a program").info();
+        let info = info.expect("the program's own account");
+        let name = program.name();
+        let looked_at = info.verified_instruction_count();
+        let translated = info.size_translated();
+        let jitted = Some(info.size_jitted()).filter(|size| *size > 0);
+        for (metric, unit, value) in [
+            ("looked at", "instructions", looked_at),
+            ("size, translated", "By", translated),
+            ("size, compiled", "By", jitted),
+        ] {
+            match value {
+                Some(value) => suite.results.add(name, "emud", metric, unit, value.into()),
+                None => suite
+                    .results
+                    .miss(&format!("{name}: {metric}: the kernel does not say")),
+            }
+        }
+    }
+}
