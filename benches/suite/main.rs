@@ -20,6 +20,7 @@ mod pktgen;
 #[allow(dead_code)]
 mod probe;
 mod report;
+mod side;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;

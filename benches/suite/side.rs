@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A pair of namespaces for each side of a comparison, and the same link on each.
+
+use std::process::Command;
+
+use crate::Suite;
+use crate::lab::{self, Engine, Lab, run};
+
+/// Who is the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Bare,
+    /// No link, but one wire packet at a time, as a link that loses packets has to have them.
+    BareWire,
+    Netem,
+    /// netem loses super-packets as one, with this it does not: `gso_max_segs 1` on the device.
+    NetemWire,
+    Emud,
+    EmudHold,
+}
+
+impl Side {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::BareWire => "bare, gso_max_segs 1",
+            Self::Netem => "netem",
+            Self::NetemWire => "netem, gso_max_segs 1",
+            Self::Emud => "emud",
+            Self::EmudHold => "emud hold",
+        }
+    }
+
+    fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Emud => Some(Engine::Fq),
+            Self::EmudHold => Some(Engine::Hold),
+            _ => None,
+        }
+    }
+}
+
+/// The same link in both languages; of what the sender's device sends.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub netem: String,
+    /// Assignments for `emud set`, without `up.`.
+    pub emud: Vec<String>,
+}
+
+impl Link {
+    pub fn delay(ms: f64) -> Self {
+        Self {
+            netem: format!("delay {ms}ms"),
+            emud: vec![format!("delay={ms}ms"), "loss=0%".to_owned()],
+        }
+    }
+}
+
+/// netem's limit counts all packets on their way; the default of 1000 loses some from 50,000
+/// packets/s on over 20 ms, so a bench that knows netem raises it until nothing is dropped.
+const NETEM_LIMIT: u32 = 1_000_000;
+
+/// One side's laboratory.
+pub struct Bench {
+    pub side: Side,
+    pub lab: Lab,
+    attached: bool,
+}
+
+impl Bench {
+    pub fn new(side: Side) -> Self {
+        let lab = Lab::new();
+        // No answer of the neighbours has to come through the link.
+        for (space, device, other, address) in [
+            (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
+            (&lab.b, "vb", (&lab.a, "va"), Lab::A4),
+        ] {
+            lab::sh(&format!(
+                "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
+                 ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
+                other.0, other.1
+            ));
+        }
+        if matches!(side, Side::BareWire | Side::NetemWire) {
+            lab.in_a("ip link set dev va gso_max_segs 1");
+        }
+        Self {
+            side,
+            lab,
+            attached: false,
+        }
+    }
+
+    /// Puts the link in the way, or this one in place of the last.
+    pub fn set(&mut self, link: &Link) {
+        match self.side.engine() {
+            Some(engine) => self.set_emud(engine, &link.emud),
+            None if matches!(self.side, Side::Netem | Side::NetemWire) => self.set_netem(link),
+            None => {}
+        }
+    }
+
+    fn set_netem(&mut self, link: &Link) {
+        let (a, attached) = (&self.lab.a, self.attached);
+        // Anew: a change would keep the last link's distribution.
+        if attached {
+            lab::sh(&format!("tc -n {a} qdisc del dev va root"));
+        }
+        lab::sh(&format!(
+            "tc -n {a} qdisc add dev va root netem limit {NETEM_LIMIT} {}",
+            link.netem
+        ));
+        self.attached = true;
+    }
+
+    fn set_emud(&mut self, engine: Engine, assignments: &[String]) {
+        if !self.attached {
+            let profile = "[link]\ndelay = \"1ms\"\n";
+            let options = ["--direction", "up", "--seed", "1"];
+            self.lab.attach(engine, profile, &options);
+            self.attached = true;
+        }
+        let keys: Vec<String> = assignments.iter().map(|a| format!("up.{a}")).collect();
+        let mut arguments = vec!["set", "va"];
+        arguments.extend(keys.iter().map(String::as_str));
+        self.lab.emud(&arguments).expect(0);
+    }
+
+    /// Away with the link.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.attached) {
+            match self.side.engine() {
+                Some(_) => self.lab.detach(),
+                None => drop(lab::sh(&format!(
+                    "tc -n {} qdisc del dev va root",
+                    self.lab.a
+                ))),
+            }
+        }
+    }
+
+    /// Packets that the place where they wait had to drop; the link asks for none of that.
+    pub fn dropped(&self) -> u64 {
+        if !self.attached {
+            return 0;
+        }
+        match self.side.engine() {
+            Some(Engine::Fq) => self.lab.shown("/up/engine_dropped"),
+            Some(Engine::Hold) => self.lab.shown("/up/holder/dropped"),
+            None => 0,
+        }
+    }
+}
+
+/// Those of the sides that this kernel can do; the others are noted as missing.
+pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
+    let doctor = lab::emud(&["doctor", "--json"]);
+    let engines = doctor.json()["engines"].clone();
+    let has = |engine: Engine| {
+        let engines = engines.as_array().expect("a list of engines");
+        engines.iter().any(|e| e == engine.name())
+    };
+    let mut there = wanted.to_vec();
+    there.retain(|side| {
+        let can = match side.engine() {
+            Some(engine) => has(engine),
+            None if matches!(side, Side::Netem | Side::NetemWire) => has_netem(),
+            None => true,
+        };
+        if !can {
+            let what = format!("{}: this kernel cannot do it", side.name());
+            suite.results.miss(&what);
+        }
+        can
+    });
+    there
+}
+
+fn has_netem() -> bool {
+    let lab = Lab::empty();
+    let arguments = ["-n", &lab.a, "qdisc", "add", "dev", "lo", "root", "netem"];
+    run(Command::new("tc").args(arguments)).code == 0
+}
