@@ -1,7 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Engine hold, which carries packets through user space, beside engine fq where the kernel has
+//! it, and beside another emulator in user space where one is installed.
+
+use std::time::Duration;
 
 use crate::Suite;
+use crate::accuracy::{Stream, departure};
+use crate::probe::Probe;
+use crate::side::{Bench, Link, Side, here};
+use crate::tcp::{self, Run};
+
+const DELAY_MS: f64 = 20.0;
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    let wanted = [
+        Side::Bare,
+        Side::BareWire,
+        Side::Emud,
+        Side::EmudHold,
+        Side::Wirefilter,
+    ];
+    let sides = here(suite, &wanted);
+    let mut benches: Vec<Bench> = sides.into_iter().map(tcp::bench).collect();
+    for _ in 0..suite.turns {
+        for bench in &mut benches {
+            bench.set(&Link::delay(DELAY_MS));
+            if bench.side != Side::BareWire {
+                departures(suite, bench);
+                flood(suite, bench);
+            }
+            throughput(suite, bench);
+            // What runs in user space runs on while others are measured.
+            if matches!(bench.side, Side::EmudHold | Side::Wirefilter) {
+                bench.clear();
+            }
+        }
+    }
+}
+
+fn departures(suite: &mut Suite, bench: &Bench) {
+    let more = if suite.full { 10 } else { 1 };
+    for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
+        let stream = Stream {
+            packets_per_s,
+            count: count * more,
+        };
+        departure(suite, bench, DELAY_MS, stream);
+    }
+}
+
+/// As fast as one sender can: what comes through, and what does not.
+fn flood(suite: &mut Suite, bench: &Bench) {
+    let count = if suite.full { 50_000 } else { 5000 };
+    let probe = Probe {
+        patience: Duration::from_millis(300),
+        ..Probe::new(&bench.lab, count, 0)
+    };
+    let arrivals = probe.run().0;
+    let at = |of: Option<&crate::probe::Arrival>| of.map_or(0, |arrival| arrival.arrived_ns);
+    let span_ns = at(arrivals.last()) - at(arrivals.first());
+    let came = arrivals.len() as f64;
+    let case = "as many small packets as one sender sends";
+    let side = bench.side.name();
+    let mut add = |metric: &str, unit: &str, value: f64| {
+        suite.results.add(case, side, metric, unit, value);
+    };
+    add(
+        "delivered",
+        "packets/s",
+        (came - 1.0) * 1e9 / span_ns as f64,
+    );
+    add("lost", "%", (1.0 - came / f64::from(count)) * 1e2);
+}
+
+/// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is what bounds it.
+fn throughput(suite: &mut Suite, bench: &Bench) {
+    let run = Run {
+        flows: 1,
+        congestion_control: "cubic",
+        warm_up: Duration::from_millis(400),
+        duration: Duration::from_millis(if suite.full { 2000 } else { 600 }),
+    };
+    let goodput = run.goodput_mbit_s(bench);
+    let case = format!("delay {DELAY_MS} ms, 1 flow, cubic");
+    let side = bench.side.name();
+    suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
 }

@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
+#[path = "../../tests/live/bulk.rs"]
+#[allow(dead_code)]
+mod bulk;
 mod cost;
 mod cpus;
 mod figure;
@@ -25,6 +28,7 @@ mod side;
 #[allow(dead_code)]
 mod stats;
 mod tcp;
+mod wirefilter;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::Suite;
 use crate::lab::{self, Engine, Lab, run};
+use crate::wirefilter::{self, Wirefilter};
 
 /// Who is the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Side {
     NetemWire,
     Emud,
     EmudHold,
+    /// Another emulator in user space.
+    Wirefilter,
 }
 
 impl Side {
@@ -28,6 +31,7 @@ impl Side {
             Self::NetemWire => "netem, gso_max_segs 1",
             Self::Emud => "emud",
             Self::EmudHold => "emud hold",
+            Self::Wirefilter => "wirefilter",
         }
     }
 
@@ -43,6 +47,7 @@ impl Side {
 /// The same link in both languages; of what the sender's device sends.
 #[derive(Debug, Clone)]
 pub struct Link {
+    pub delay_ms: f64,
     pub netem: String,
     /// Assignments for `emud set`, without `up.`.
     pub emud: Vec<String>,
@@ -51,6 +56,7 @@ pub struct Link {
 impl Link {
     pub fn delay(ms: f64) -> Self {
         Self {
+            delay_ms: ms,
             netem: format!("delay {ms}ms"),
             emud: vec![format!("delay={ms}ms"), "loss=0%".to_owned()],
         }
@@ -66,11 +72,15 @@ pub struct Bench {
     pub side: Side,
     pub lab: Lab,
     attached: bool,
+    wirefilter: Option<Wirefilter>,
 }
 
 impl Bench {
     pub fn new(side: Side) -> Self {
-        let lab = Lab::new();
+        let lab = match side {
+            Side::Wirefilter => wirefilter::lab(),
+            _ => Lab::new(),
+        };
         // No answer of the neighbours has to come through the link.
         for (space, device, other, address) in [
             (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
@@ -89,15 +99,21 @@ impl Bench {
             side,
             lab,
             attached: false,
+            wirefilter: None,
         }
     }
 
     /// Puts the link in the way, or this one in place of the last.
     pub fn set(&mut self, link: &Link) {
-        match self.side.engine() {
-            Some(engine) => self.set_emud(engine, &link.emud),
-            None if matches!(self.side, Side::Netem | Side::NetemWire) => self.set_netem(link),
-            None => {}
+        match self.side {
+            Side::Bare | Side::BareWire => {}
+            Side::Netem | Side::NetemWire => self.set_netem(link),
+            Side::Emud => self.set_emud(Engine::Fq, &link.emud),
+            Side::EmudHold => self.set_emud(Engine::Hold, &link.emud),
+            Side::Wirefilter => {
+                self.wirefilter = None;
+                self.wirefilter = Some(Wirefilter::start(&self.lab, link.delay_ms));
+            }
         }
     }
 
@@ -129,6 +145,7 @@ impl Bench {
 
     /// Away with the link.
     pub fn clear(&mut self) {
+        self.wirefilter = None;
         if std::mem::take(&mut self.attached) {
             match self.side.engine() {
                 Some(_) => self.lab.detach(),
@@ -155,30 +172,32 @@ impl Bench {
 
 /// Those of the sides that this kernel can do; the others are noted as missing.
 pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
-    let doctor = lab::emud(&["doctor", "--json"]);
-    let engines = doctor.json()["engines"].clone();
-    let has = |engine: Engine| {
-        let engines = engines.as_array().expect("a list of engines");
-        engines.iter().any(|e| e == engine.name())
-    };
     let mut there = wanted.to_vec();
     there.retain(|side| {
-        let can = match side.engine() {
-            Some(engine) => has(engine),
-            None if matches!(side, Side::Netem | Side::NetemWire) => has_netem(),
-            None => true,
+        let lacking = match side {
+            Side::Netem | Side::NetemWire => lacks("qdisc", "netem"),
+            Side::Emud => lacks("qdisc", "fq"),
+            Side::EmudHold => lacks("tuntap", "mode tap"),
+            Side::Wirefilter => wirefilter::lacks(),
+            Side::Bare | Side::BareWire => None,
         };
-        if !can {
-            let what = format!("{}: this kernel cannot do it", side.name());
-            suite.results.miss(&what);
+        if let Some(why) = &lacking {
+            suite.results.miss(&format!("{}: {why}", side.name()));
         }
-        can
+        lacking.is_none()
     });
     there
 }
 
-fn has_netem() -> bool {
+/// Found out by trying, in a namespace of its own; `emud doctor` takes seconds in a guest.
+fn lacks(what: &str, kind: &str) -> Option<String> {
     let lab = Lab::empty();
-    let arguments = ["-n", &lab.a, "qdisc", "add", "dev", "lo", "root", "netem"];
-    run(Command::new("tc").args(arguments)).code == 0
+    let (program, line) = match what {
+        "qdisc" => ("tc", format!("qdisc add dev lo root {kind}")),
+        _ => ("ip", format!("{what} add dev tried {kind}")),
+    };
+    let mut command = Command::new(program);
+    let said = run(command.args(["-n", &lab.a]).args(line.split(' ')));
+    let why = format!("`{program} {line}`: {}", said.err.trim());
+    (said.code != 0).then_some(why)
 }

@@ -1,7 +1,193 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! What TCP makes of a link on the sender's own interface: of its delay, and of its losses.
+
+use std::time::Duration;
 
 use crate::Suite;
+use crate::bulk::{Bulk, SEGMENT};
+use crate::lab::{self, Lab, sh};
+use crate::side::{Bench, Link, Side, here};
+
+/// Of a measurement: its flows, the start that is left out, and its length.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    pub flows: usize,
+    pub congestion_control: &'static str,
+    pub warm_up: Duration,
+    pub duration: Duration,
+}
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    let turns = turns(suite);
+    let sides = here(suite, &[Side::Bare, Side::Netem, Side::Emud]);
+    let mut benches: Vec<Bench> = sides.into_iter().map(bench).collect();
+    let controls = controls(suite, &benches[0].lab);
+    for turn in 0..turns {
+        for bench in &mut benches {
+            delays(suite, bench, &controls, turn);
+        }
+    }
+    benches.retain(|bench| bench.side != Side::Bare);
+    let wire = here(suite, &[Side::NetemWire]);
+    benches.extend(wire.into_iter().map(bench));
+    for turn in 0..turns {
+        losses(suite, &mut benches, turn == 0);
+    }
+}
+
+/// A full run has so many cases that each gets fewer turns: what a guest's clock counts is
+/// nearly the same each time.
+fn turns(suite: &Suite) -> usize {
+    suite.turns.min(2)
+}
+
+/// A flow each has an address of its own, since all servers have one port.
+const FLOWS: usize = 10;
+
+fn address(flow: usize) -> String {
+    format!("10.77.0.{}", 100 + flow)
+}
+
+/// A laboratory whose neighbours know all the addresses.
+pub fn bench(side: Side) -> Bench {
+    let bench = Bench::new(side);
+    let (a, b) = (&bench.lab.a, &bench.lab.b);
+    for flow in 0..FLOWS {
+        sh(&format!(
+            "ip -n {b} address add {address}/32 dev vb
+             mac=$(ip -n {b} -br link show dev vb | awk '{{ print $3 }}')
+             ip -n {a} neigh replace {address} lladdr $mac dev va nud permanent",
+            address = address(flow)
+        ));
+    }
+    bench
+}
+
+/// Cubic, and BBR where the kernel has it and all is measured.
+fn controls(suite: &mut Suite, lab: &Lab) -> Vec<&'static str> {
+    if !suite.full {
+        return vec!["cubic"];
+    }
+    let mut modprobe = std::process::Command::new("modprobe");
+    // Built in or not: what counts is what the namespace offers.
+    let _ = lab::run(modprobe.arg("tcp_bbr"));
+    let there = lab.in_a("cat /proc/sys/net/ipv4/tcp_available_congestion_control");
+    if there.split_whitespace().any(|name| name == "bbr") {
+        return vec!["cubic", "bbr"];
+    }
+    suite.results.miss("BBR: this kernel has no tcp_bbr");
+    vec!["cubic"]
+}
+
+fn delays(suite: &mut Suite, bench: &mut Bench, controls: &[&'static str], turn: usize) {
+    let (delays_ms, flows): (&[f64], &[usize]) = match suite.full {
+        true => (&[1.0, 10.0, 50.0, 100.0, 200.0], &[1, FLOWS]),
+        false => (&[10.0, 50.0], &[1]),
+    };
+    // The bare path has no delay to be measured at: once a turn, as a bound of the machine.
+    let delays_ms = if bench.side == Side::Bare {
+        &[0.0]
+    } else {
+        delays_ms
+    };
+    for &delay_ms in delays_ms {
+        bench.set(&Link::delay(delay_ms));
+        for &congestion_control in controls {
+            for &flows in flows {
+                let run = Run {
+                    flows,
+                    congestion_control,
+                    ..Run::over(delay_ms, suite.full)
+                };
+                let goodput = run.goodput_mbit_s(bench);
+                let many = if flows == 1 { "flow" } else { "flows" };
+                let case = format!("delay {delay_ms} ms, {flows} {many}, {congestion_control}");
+                let side = bench.side.name();
+                suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
+            }
+        }
+    }
+    let dropped = bench.dropped();
+    assert_eq!(dropped, 0, "{}: dropped, turn {turn}", bench.side.name());
+}
+
+impl Run {
+    /// Long enough for a flow to fill its window: some 15 round trips, then as many.
+    fn over(delay_ms: f64, full: bool) -> Self {
+        let trips =
+            |n: f64, least_s: f64| Duration::from_secs_f64((n * delay_ms / 1e3).max(least_s));
+        Self {
+            flows: 1,
+            congestion_control: "cubic",
+            warm_up: trips(if full { 20.0 } else { 15.0 }, 0.1),
+            duration: trips(if full { 20.0 } else { 10.0 }, 0.2),
+        }
+    }
+
+    /// Of all flows, at the receivers.
+    pub fn goodput_mbit_s(&self, bench: &Bench) -> f64 {
+        bench.lab.in_a(&format!(
+            "echo {} >/proc/sys/net/ipv4/tcp_congestion_control
+             echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save",
+            self.congestion_control
+        ));
+        std::thread::scope(|threads| {
+            let flows: Vec<_> = (0..self.flows)
+                .map(|flow| {
+                    let bulk = Bulk {
+                        from: bench.lab.a.clone(),
+                        to: bench.lab.b.clone(),
+                        address: address(flow).parse().expect("an address"),
+                        warm_up: self.warm_up,
+                        duration: self.duration,
+                        window: None,
+                    };
+                    threads.spawn(move || bulk.goodput_bit_s())
+                })
+                .collect();
+            let goodputs = flows.into_iter().map(|flow| flow.join().expect("a flow"));
+            goodputs.sum::<f64>() / 1e6
+        })
+    }
+}
+
+/// Reno, for which Mathis et al. give goodput = MSS / RTT * C / sqrt(p). C is sqrt(3/2), that of
+/// an acknowledgement for every packet: Linux counts the packets acknowledged, so its window
+/// grows by one a round trip also where acknowledgements are delayed.
+fn losses(suite: &mut Suite, benches: &mut [Bench], first: bool) {
+    const DELAY_MS: f64 = 10.0;
+    let (losses, events): (&[f64], f64) = match suite.full {
+        true => (&[0.001, 0.002, 0.01], 150.0),
+        false => (&[0.01], 40.0),
+    };
+    for &p in losses {
+        let case = format!(
+            "delay {DELAY_MS} ms, loss {} %, 1 flow, reno",
+            (p * 1e4).round() / 1e2
+        );
+        let packets_per_s = 1.5f64.sqrt() / p.sqrt() / (DELAY_MS / 1e3);
+        let bound = packets_per_s * SEGMENT * 8.0 / 1e6;
+        if first {
+            let results = &mut suite.results;
+            results.add(&case, "Mathis bound", "goodput", "Mbit/s", bound);
+        }
+        let run = Run {
+            flows: 1,
+            congestion_control: "reno",
+            // The first loss ends slow start.
+            warm_up: Duration::from_secs_f64(10.0 / p / packets_per_s),
+            duration: Duration::from_secs_f64(events / p / packets_per_s),
+        };
+        for bench in benches.iter_mut() {
+            let percent = p * 1e2;
+            bench.set(&Link {
+                delay_ms: DELAY_MS,
+                netem: format!("delay {DELAY_MS}ms loss {percent}%"),
+                emud: vec![format!("delay={DELAY_MS}ms"), format!("loss={percent}%")],
+            });
+            let goodput = run.goodput_mbit_s(bench);
+            let side = bench.side.name();
+            suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
+        }
+    }
 }
