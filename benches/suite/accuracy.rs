@@ -7,6 +7,10 @@ use crate::Suite;
 use crate::probe::{Arrivals, Probe};
 use crate::side::{Bench, Link, Side, here};
 use crate::stats::quantile;
+use crate::tap::Tap;
+
+/// Of a probe's packets, bytes.
+const PAYLOAD: usize = 64;
 
 /// Sends so many packets at this rate.
 #[derive(Debug, Clone, Copy)]
@@ -57,35 +61,58 @@ fn departures(suite: &mut Suite, bench: &mut Bench) {
     }
 }
 
-/// What came later than asked. Nothing is subtracted: "bare" is beside it.
-pub fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
-    let case = format!(
-        "delay {delay_ms} ms, {} packets/s asked for",
-        stream.packets_per_s
-    );
+/// By how much packets leave the device later than asked, and by how much they arrive later.
+/// Nothing is subtracted: "bare" is beside it.
+fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
+    let tap = Tap::open(&bench.lab);
+    let arrivals = arrival(suite, bench, delay_ms, stream);
+    let left = tap.departures(PAYLOAD);
+    let case = case(delay_ms, stream);
+    errors(suite, bench, &case, "departure", delay_ms, &left);
+    // Else something was lost behind the device, or the tap lost it.
+    assert_eq!(left.0.len(), arrivals.0.len(), "{case}: departures");
+}
+
+/// The same at the receiver alone.
+pub fn arrival(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) -> Arrivals {
     let arrivals = sent(bench, stream);
-    let asked_ms = match bench.side {
-        Side::Bare | Side::BareWire => 0.0,
-        _ => delay_ms,
-    };
-    let delays = arrivals.delays_ms();
-    let errors: Vec<f64> = delays.iter().map(|ms| (ms - asked_ms) * 1e3).collect();
+    let case = case(delay_ms, stream);
+    errors(suite, bench, &case, "arrival", delay_ms, &arrivals);
     let mut add = |metric: &str, unit: &str, value: f64| {
         suite
             .results
             .add(&case, bench.side.name(), metric, unit, value);
     };
-    add("departure error, median", "us", quantile(&errors, 0.5));
-    add("departure error, p99", "us", quantile(&errors, 0.99));
-    add("departure error, worst", "us", quantile(&errors, 1.0));
     add("sent", "packets/s", sending_rate(&arrivals));
     add("lost", "packets", arrivals.lost(stream.count).len() as f64);
     add("overtaken", "packets", arrivals.reordered() as f64);
+    arrivals
+}
+
+fn case(delay_ms: f64, stream: Stream) -> String {
+    let rate = stream.packets_per_s;
+    format!("delay {delay_ms} ms, {rate} packets/s asked for")
+}
+
+fn errors(suite: &mut Suite, bench: &Bench, case: &str, of: &str, delay_ms: f64, times: &Arrivals) {
+    let asked_ms = match bench.side {
+        Side::Bare | Side::BareWire => 0.0,
+        _ => delay_ms,
+    };
+    let delays = times.delays_ms();
+    let errors: Vec<f64> = delays.iter().map(|ms| (ms - asked_ms) * 1e3).collect();
+    for (share, name) in [(0.5, "median"), (0.99, "p99"), (1.0, "worst")] {
+        let metric = format!("{of} error, {name}");
+        let side = bench.side.name();
+        let value = quantile(&errors, share);
+        suite.results.add(case, side, &metric, "us", value);
+    }
 }
 
 fn sent(bench: &Bench, stream: Stream) -> Arrivals {
     let interval_ns = 1_000_000_000 / u64::from(stream.packets_per_s);
     let probe = Probe {
+        payload_len: PAYLOAD,
         patience: Duration::from_millis(300),
         ..Probe::new(&bench.lab, stream.count, interval_ns)
     };

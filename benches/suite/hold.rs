@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::Suite;
-use crate::accuracy::{Stream, departure};
+use crate::accuracy::{Stream, arrival};
 use crate::probe::Probe;
 use crate::side::{Bench, Link, Side, here};
 use crate::tcp::{self, Run};
@@ -26,7 +26,7 @@ pub fn run(suite: &mut Suite) {
         for bench in &mut benches {
             bench.set(&Link::delay(DELAY_MS));
             if bench.side != Side::BareWire {
-                departures(suite, bench);
+                arrivals(suite, bench);
                 flood(suite, bench);
             }
             throughput(suite, bench);
@@ -38,14 +38,15 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-fn departures(suite: &mut Suite, bench: &Bench) {
+/// At the receiver: a packet leaves wirefilter's TAP at once, and waits behind it.
+fn arrivals(suite: &mut Suite, bench: &Bench) {
     let more = if suite.full { 10 } else { 1 };
     for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
         let stream = Stream {
             packets_per_s,
             count: count * more,
         };
-        departure(suite, bench, DELAY_MS, stream);
+        arrival(suite, bench, DELAY_MS, stream);
     }
 }
 
@@ -75,14 +76,16 @@ fn flood(suite: &mut Suite, bench: &Bench) {
 
 /// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is what bounds it.
 fn throughput(suite: &mut Suite, bench: &Bench) {
+    let cubic = tcp::has_control(&bench.lab, "cubic");
+    let congestion_control = if cubic { "cubic" } else { "reno" };
     let run = Run {
         flows: 1,
-        congestion_control: "cubic",
-        warm_up: Duration::from_millis(400),
-        duration: Duration::from_millis(if suite.full { 2000 } else { 600 }),
+        congestion_control,
+        warm_up: Duration::from_millis(if suite.full { 500 } else { 300 }),
+        duration: Duration::from_millis(if suite.full { 1000 } else { 300 }),
     };
     let goodput = run.goodput_mbit_s(bench);
-    let case = format!("delay {DELAY_MS} ms, 1 flow, cubic");
+    let case = format!("delay {DELAY_MS} ms, 1 flow, {congestion_control}");
     let side = bench.side.name();
     suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
 }

@@ -27,6 +27,7 @@ mod side;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
+mod tap;
 mod tcp;
 mod wirefilter;
 

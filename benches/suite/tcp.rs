@@ -68,15 +68,21 @@ fn controls(suite: &mut Suite, lab: &Lab) -> Vec<&'static str> {
     if !suite.full {
         return vec!["cubic"];
     }
-    let mut modprobe = std::process::Command::new("modprobe");
-    // Built in or not: what counts is what the namespace offers.
-    let _ = lab::run(modprobe.arg("tcp_bbr"));
-    let there = lab.in_a("cat /proc/sys/net/ipv4/tcp_available_congestion_control");
-    if there.split_whitespace().any(|name| name == "bbr") {
+    // Built in or not: what counts is what there is then.
+    let _ = lab::run(std::process::Command::new("modprobe").arg("tcp_bbr"));
+    if has_control(lab, "bbr") {
         return vec!["cubic", "bbr"];
     }
     suite.results.miss("BBR: this kernel has no tcp_bbr");
     vec!["cubic"]
+}
+
+/// Whether there is this congestion control: a kernel may list one that it then refuses.
+pub fn has_control(lab: &Lab, name: &str) -> bool {
+    let script = format!("echo {name} >/proc/sys/net/ipv4/tcp_congestion_control");
+    let mut command = std::process::Command::new("ip");
+    let in_a = command.args(["netns", "exec", &lab.a, "sh", "-c", &script]);
+    lab::run(in_a).code == 0
 }
 
 fn delays(suite: &mut Suite, bench: &mut Bench, controls: &[&'static str], turn: usize) {

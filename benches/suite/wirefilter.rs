@@ -20,7 +20,7 @@ pub fn lab() -> Lab {
             "ip -n {space} tuntap add dev {device} mode tap
              ip netns exec {space} sh -c 'echo 1 >/proc/sys/net/ipv6/conf/{device}/disable_ipv6'
              ip -n {space} addr add {address}/24 dev {device}
-             ip -n {space} link set dev {device} up"
+             ip -n {space} link set dev {device} txqueuelen 100000 up"
         ));
     }
     lab
