@@ -63,7 +63,7 @@ fn departures(suite: &mut Suite, bench: &mut Bench) {
 
 /// By how much packets leave the device later than asked, and by how much they arrive later.
 /// Nothing is subtracted: "bare" is beside it.
-fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
+pub fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
     let tap = Tap::open(&bench.lab);
     let arrivals = arrival(suite, bench, delay_ms, stream);
     let left = tap.departures(PAYLOAD);
@@ -73,7 +73,9 @@ fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
     assert_eq!(left.0.len(), arrivals.0.len(), "{case}: departures");
 }
 
-/// The same at the receiver alone.
+/// The same at the receiver alone. It stamps a packet where it comes off the device, except one that
+/// still has fq's departure time: that one behind IP, some 3 us later. So for fq the departure is
+/// what counts.
 pub fn arrival(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) -> Arrivals {
     let arrivals = sent(bench, stream);
     let case = case(delay_ms, stream);

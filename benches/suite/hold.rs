@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::Suite;
-use crate::accuracy::{Stream, arrival};
+use crate::accuracy::{Stream, arrival, departure};
 use crate::probe::Probe;
 use crate::side::{Bench, Link, Side, here};
 use crate::tcp::{self, Run};
@@ -22,14 +22,19 @@ pub fn run(suite: &mut Suite) {
     ];
     let sides = here(suite, &wanted);
     let mut benches: Vec<Bench> = sides.into_iter().map(tcp::bench).collect();
-    for _ in 0..suite.turns {
+    // In a guest hold costs minutes of real time: the quick run is short.
+    let turns = if suite.full { suite.turns } else { 2 };
+    for _ in 0..turns {
         for bench in &mut benches {
             bench.set(&Link::delay(DELAY_MS));
             if bench.side != Side::BareWire {
-                arrivals(suite, bench);
+                errors(suite, bench);
                 flood(suite, bench);
             }
-            throughput(suite, bench);
+            // The quick run bounds hold by wire packets alone.
+            if suite.full || bench.side != Side::Bare {
+                throughput(suite, bench);
+            }
             // What runs in user space runs on while others are measured.
             if matches!(bench.side, Side::EmudHold | Side::Wirefilter) {
                 bench.clear();
@@ -38,15 +43,19 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// At the receiver: a packet leaves wirefilter's TAP at once, and waits behind it.
-fn arrivals(suite: &mut Suite, bench: &Bench) {
+/// A packet leaves wirefilter's TAP at once, and waits behind it: there is the arrival alone.
+fn errors(suite: &mut Suite, bench: &Bench) {
     let more = if suite.full { 10 } else { 1 };
     for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
         let stream = Stream {
             packets_per_s,
             count: count * more,
         };
-        arrival(suite, bench, DELAY_MS, stream);
+        if bench.side == Side::Wirefilter {
+            arrival(suite, bench, DELAY_MS, stream);
+        } else {
+            departure(suite, bench, DELAY_MS, stream);
+        }
     }
 }
 
@@ -81,8 +90,8 @@ fn throughput(suite: &mut Suite, bench: &Bench) {
     let run = Run {
         flows: 1,
         congestion_control,
-        warm_up: Duration::from_millis(if suite.full { 500 } else { 300 }),
-        duration: Duration::from_millis(if suite.full { 1000 } else { 300 }),
+        warm_up: Duration::from_millis(if suite.full { 500 } else { 250 }),
+        duration: Duration::from_millis(if suite.full { 1000 } else { 250 }),
     };
     let goodput = run.goodput_mbit_s(bench);
     let case = format!("delay {DELAY_MS} ms, 1 flow, {congestion_control}");
