@@ -18,6 +18,7 @@ pub fn run(suite: &mut Suite) {
         Side::BareWire,
         Side::Emud,
         Side::EmudHold,
+        Side::Rattan,
         Side::Wirefilter,
     ];
     let sides = here(suite, &wanted);
@@ -36,14 +37,14 @@ pub fn run(suite: &mut Suite) {
                 throughput(suite, bench);
             }
             // What runs in user space runs on while others are measured.
-            if matches!(bench.side, Side::EmudHold | Side::Wirefilter) {
+            if bench.side.is_in_user_space() {
                 bench.clear();
             }
         }
     }
 }
 
-/// A packet leaves wirefilter's TAP at once, and waits behind it: there is the arrival alone.
+/// What leaves the sender's device for another emulator waits behind it: there is the arrival alone.
 fn errors(suite: &mut Suite, bench: &Bench) {
     let more = if suite.full { 10 } else { 1 };
     for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
@@ -51,7 +52,7 @@ fn errors(suite: &mut Suite, bench: &Bench) {
             packets_per_s,
             count: count * more,
         };
-        if bench.side == Side::Wirefilter {
+        if matches!(bench.side, Side::Rattan | Side::Wirefilter) {
             arrival(suite, bench, DELAY_MS, stream);
         } else {
             departure(suite, bench, DELAY_MS, stream);

@@ -22,6 +22,7 @@ mod pktgen;
 #[path = "../../tests/live/probe.rs"]
 #[allow(dead_code)]
 mod probe;
+mod rattan;
 mod report;
 mod side;
 #[path = "../../tests/live/stats.rs"]

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::Suite;
 use crate::lab::{self, Engine, Lab, run};
+use crate::rattan::{self, Rattan};
 use crate::wirefilter::{self, Wirefilter};
 
 /// Who is the link.
@@ -18,7 +19,8 @@ pub enum Side {
     NetemWire,
     Emud,
     EmudHold,
-    /// Another emulator in user space.
+    /// Other emulators in user space.
+    Rattan,
     Wirefilter,
 }
 
@@ -31,8 +33,13 @@ impl Side {
             Self::NetemWire => "netem, gso_max_segs 1",
             Self::Emud => "emud",
             Self::EmudHold => "emud hold",
+            Self::Rattan => "rattan",
             Self::Wirefilter => "wirefilter",
         }
+    }
+
+    pub fn is_in_user_space(self) -> bool {
+        matches!(self, Self::EmudHold | Self::Rattan | Self::Wirefilter)
     }
 
     fn engine(self) -> Option<Engine> {
@@ -72,6 +79,7 @@ pub struct Bench {
     pub side: Side,
     pub lab: Lab,
     attached: bool,
+    rattan: Option<Rattan>,
     wirefilter: Option<Wirefilter>,
 }
 
@@ -79,18 +87,11 @@ impl Bench {
     pub fn new(side: Side) -> Self {
         let lab = match side {
             Side::Wirefilter => wirefilter::lab(),
+            Side::Rattan => rattan::lab(),
             _ => Lab::new(),
         };
-        // No answer of the neighbours has to come through the link.
-        for (space, device, other, address) in [
-            (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
-            (&lab.b, "vb", (&lab.a, "va"), Lab::A4),
-        ] {
-            lab::sh(&format!(
-                "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
-                 ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
-                other.0, other.1
-            ));
+        if side != Side::Rattan {
+            know_each_other(&lab);
         }
         if matches!(side, Side::BareWire | Side::NetemWire) {
             lab.in_a("ip link set dev va gso_max_segs 1");
@@ -99,6 +100,7 @@ impl Bench {
             side,
             lab,
             attached: false,
+            rattan: None,
             wirefilter: None,
         }
     }
@@ -110,6 +112,10 @@ impl Bench {
             Side::Netem | Side::NetemWire => self.set_netem(link),
             Side::Emud => self.set_emud(Engine::Fq, &link.emud),
             Side::EmudHold => self.set_emud(Engine::Hold, &link.emud),
+            Side::Rattan => {
+                self.rattan = None;
+                self.rattan = Some(Rattan::start(&mut self.lab, link.delay_ms));
+            }
             Side::Wirefilter => {
                 self.wirefilter = None;
                 self.wirefilter = Some(Wirefilter::start(&self.lab, link.delay_ms));
@@ -145,6 +151,7 @@ impl Bench {
 
     /// Away with the link.
     pub fn clear(&mut self) {
+        self.rattan = None;
         self.wirefilter = None;
         if std::mem::take(&mut self.attached) {
             match self.side.engine() {
@@ -170,6 +177,20 @@ impl Bench {
     }
 }
 
+/// So that no answer of the neighbours has to come through the link.
+fn know_each_other(lab: &Lab) {
+    for (space, device, other, address) in [
+        (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
+        (&lab.b, "vb", (&lab.a, "va"), Lab::A4),
+    ] {
+        lab::sh(&format!(
+            "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
+             ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
+            other.0, other.1
+        ));
+    }
+}
+
 /// Those of the sides that this kernel can do; the others are noted as missing.
 pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
     let mut there = wanted.to_vec();
@@ -178,6 +199,7 @@ pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
             Side::Netem | Side::NetemWire => lacks("qdisc", "netem"),
             Side::Emud => lacks("qdisc", "fq"),
             Side::EmudHold => lacks("tuntap", "mode tap"),
+            Side::Rattan => rattan::lacks(),
             Side::Wirefilter => wirefilter::lacks(),
             Side::Bare | Side::BareWire => None,
         };

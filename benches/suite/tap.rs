@@ -2,6 +2,7 @@
 //! When probes leave the sender's device, by a packet socket there: the kernel stamps what it hands
 //! to a driver, and that is the departure, however long the rest of the way is.
 
+use std::ffi::CStr;
 use std::io::Error;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -21,19 +22,33 @@ impl Tap {
     /// On `va`. What it gathers is read at the end, so that nobody takes the CPU meanwhile.
     pub fn open(lab: &Lab) -> Self {
         let tap = inside(&lab.a, || {
-            let all = libc::c_int::from((libc::ETH_P_ALL as u16).to_be());
             // SAFETY: no pointers; the descriptor is new and nobody else's.
             let socket = unsafe {
-                let socket = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM, all);
+                let socket = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM, 0);
                 assert!(socket >= 0, "packet socket: {}", Error::last_os_error());
                 Self(OwnedFd::from_raw_fd(socket))
             };
             socket.set(libc::SO_RCVBUFFORCE, 256 << 20);
             // The first question switches stamps on. (SO_TIMESTAMPNS would hand them out elsewhere.)
             assert!(socket.stamp_ns().is_none(), "packets before the probes");
+            socket.bind(c"va");
             socket
         });
         tap.join().expect("a packet socket")
+    }
+
+    /// From now on; hold's TAP is another device of the same namespace.
+    fn bind(&self, device: &CStr) {
+        // SAFETY: the name and the address live until the calls return; zero is valid for the rest.
+        let done = unsafe {
+            let mut address: libc::sockaddr_ll = std::mem::zeroed();
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+            address.sll_ifindex = libc::if_nametoindex(device.as_ptr()) as libc::c_int;
+            let len = size_of_val(&address) as libc::socklen_t;
+            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), len)
+        };
+        assert_eq!(done, 0, "bind: {}", Error::last_os_error());
     }
 
     fn set(&self, option: libc::c_int, value: libc::c_int) {
