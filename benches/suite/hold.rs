@@ -24,7 +24,7 @@ pub fn run(suite: &mut Suite) {
     let sides = here(suite, &wanted);
     let mut benches: Vec<Bench> = sides.into_iter().map(tcp::bench).collect();
     // In a guest hold costs minutes of real time: the quick run is short.
-    let turns = if suite.full { suite.turns } else { 2 };
+    let turns = suite.turns.min(if suite.full { 3 } else { 2 });
     for _ in 0..turns {
         for bench in &mut benches {
             bench.set(&Link::delay(DELAY_MS));
@@ -46,7 +46,7 @@ pub fn run(suite: &mut Suite) {
 
 /// What leaves the sender's device for another emulator waits behind it: there is the arrival alone.
 fn errors(suite: &mut Suite, bench: &Bench) {
-    let more = if suite.full { 10 } else { 1 };
+    let more = if suite.full { 4 } else { 1 };
     for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
         let stream = Stream {
             packets_per_s,
@@ -62,7 +62,7 @@ fn errors(suite: &mut Suite, bench: &Bench) {
 
 /// As fast as one sender can: what comes through, and what does not.
 fn flood(suite: &mut Suite, bench: &Bench) {
-    let count = if suite.full { 50_000 } else { 5000 };
+    let count = if suite.full { 20_000 } else { 5000 };
     let probe = Probe {
         patience: Duration::from_millis(300),
         ..Probe::new(&bench.lab, count, 0)

@@ -2,16 +2,21 @@
 //! Rattan (crates.io), a path emulator that, like engine hold, carries packets through user space:
 //! packet sockets on veths, and async cells between them.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::lab::{Lab, run, sh, wait_until};
+use crate::lab::{Lab, run, sh};
 
-/// The emulator and the namespace that it makes for its sender; gone with the value.
-pub struct Rattan(Child);
+/// The emulator, which makes its sender's namespace; gone with the value.
+pub struct Rattan {
+    child: Child,
+    /// The laboratory's own namespace, which waits empty meanwhile.
+    own: String,
+}
 
-/// Its namespace `a` is Rattan's to make, so there is none yet.
+/// The receiver has no device yet: Rattan makes one.
 pub fn lab() -> Lab {
     let lab = Lab::empty();
     sh(&format!(
@@ -30,48 +35,51 @@ pub fn lacks() -> Option<String> {
 impl Rattan {
     /// From its own namespace to `b`, which takes the place of the host.
     pub fn start(lab: &mut Lab, delay_ms: f64) -> Self {
-        let before = namespaces();
         // Not `ip netns exec`: what Rattan mounts under /run/netns would stay in there.
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", lab.b));
         command.args(["rattan", "link", "--uplink-delay"]);
         command.arg(format!("{delay_ms}ms"));
-        command.args(["--", "sleep", "3600"]).process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let rattan = Self(command.stderr(Stdio::null()).spawn().expect("rattan"));
-        wait_until("Rattan carries", Duration::from_secs(10), || {
-            sender(&before).is_some_and(|left| carries(&left))
-        });
-        // Of the first start, the laboratory's own, which is empty.
-        let left = sender(&before).expect("its namespace");
-        let own = std::mem::replace(&mut lab.a, left);
-        let _ = run(Command::new("ip").args(["netns", "del", &own]));
+        command.args(["--", "sh", "-c", "ip netns identify; exec sleep 3600"]);
+        command.process_group(0).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut rattan = Self {
+            child: command.spawn().expect("rattan"),
+            own: lab.a.clone(),
+        };
+        lab.a = sender(&mut rattan.child);
+        let ping = ["-q", "-c", "1", "-W", "5", Lab::B4];
+        let arguments = ["netns", "exec", &lab.a, "ping"];
+        let carries = run(Command::new("ip").args(arguments).args(ping));
+        assert_eq!(carries.code, 0, "Rattan carries nothing: {carries:?}");
         rattan
+    }
+
+    pub fn stop(self, lab: &mut Lab) {
+        lab.a.clone_from(&self.own);
     }
 }
 
-fn namespaces() -> Vec<String> {
-    let said = sh("ip netns list");
-    let names = said.lines().filter_map(|line| line.split(' ').next());
-    names.map(str::to_owned).collect()
-}
-
-fn sender(before: &[String]) -> Option<String> {
-    let new = namespaces().into_iter();
-    let mut new = new.filter(|name| name.starts_with("ns-left-"));
-    new.find(|name| !before.contains(name))
-}
-
-fn carries(left: &str) -> bool {
-    let ping = ["netns", "exec", left, "ping", "-q", "-c", "1", "-W", "1"];
-    run(Command::new("ip").args(ping).arg(Lab::B4)).code == 0
+/// The namespace that its command finds itself in; the log goes the same way.
+fn sender(child: &mut Child) -> String {
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut lines = output.lines().map_while(Result::ok);
+    let left = lines.find(|line| line.starts_with("ns-left-"));
+    left.expect("Rattan's namespace").trim().to_owned()
 }
 
 impl Drop for Rattan {
     fn drop(&mut self) {
-        // SAFETY: no pointers; the group is of the child, which has not been waited for. Rattan
-        // puts its namespaces away on this signal.
-        unsafe { libc::kill(-(self.0.id() as libc::pid_t), libc::SIGINT) };
-        let _ = self.0.wait();
+        // Rattan puts its namespaces away on the first; it may be too busy to hear.
+        for signal in [libc::SIGINT, libc::SIGKILL] {
+            // SAFETY: no pointers; the group is of the child, which has not been waited for.
+            unsafe { libc::kill(-(self.child.id() as libc::pid_t), signal) };
+            for _ in 0..50 {
+                if !matches!(self.child.try_wait(), Ok(None)) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
     }
 }

@@ -113,7 +113,7 @@ impl Bench {
             Side::Emud => self.set_emud(Engine::Fq, &link.emud),
             Side::EmudHold => self.set_emud(Engine::Hold, &link.emud),
             Side::Rattan => {
-                self.rattan = None;
+                self.clear();
                 self.rattan = Some(Rattan::start(&mut self.lab, link.delay_ms));
             }
             Side::Wirefilter => {
@@ -151,8 +151,10 @@ impl Bench {
 
     /// Away with the link.
     pub fn clear(&mut self) {
-        self.rattan = None;
         self.wirefilter = None;
+        if let Some(rattan) = self.rattan.take() {
+            rattan.stop(&mut self.lab);
+        }
         if std::mem::take(&mut self.attached) {
             match self.side.engine() {
                 Some(_) => self.lab.detach(),

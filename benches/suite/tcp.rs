@@ -22,9 +22,17 @@ pub fn run(suite: &mut Suite) {
     let sides = here(suite, &[Side::Bare, Side::Netem, Side::Emud]);
     let mut benches: Vec<Bench> = sides.into_iter().map(bench).collect();
     let controls = controls(suite, &benches[0].lab);
-    for turn in 0..turns {
-        for bench in &mut benches {
-            delays(suite, bench, &controls, turn);
+    let delays_ms: &[f64] = match suite.full {
+        true => &[0.0, 1.0, 10.0, 50.0, 100.0, 200.0],
+        false => &[0.0, 10.0, 50.0],
+    };
+    for _ in 0..turns {
+        for &delay_ms in delays_ms {
+            // Without a delay, the bare path alone: what the machine can do.
+            let of = |bench: &&mut Bench| (bench.side == Side::Bare) == (delay_ms == 0.0);
+            for bench in benches.iter_mut().filter(of) {
+                delayed(suite, bench, delay_ms, &controls);
+            }
         }
     }
     benches.retain(|bench| bench.side != Side::Bare);
@@ -87,48 +95,42 @@ pub fn has_control(lab: &Lab, name: &str) -> bool {
     lab::run(in_a).code == 0
 }
 
-fn delays(suite: &mut Suite, bench: &mut Bench, controls: &[&'static str], turn: usize) {
-    let (delays_ms, flows): (&[f64], &[usize]) = match suite.full {
-        true => (&[1.0, 10.0, 50.0, 100.0, 200.0], &[1, FLOWS]),
-        false => (&[10.0, 50.0], &[1]),
-    };
-    // The bare path has no delay to be measured at: once a turn, as a bound of the machine.
-    let delays_ms = if bench.side == Side::Bare {
-        &[0.0]
-    } else {
-        delays_ms
-    };
-    for &delay_ms in delays_ms {
-        bench.set(&Link::delay(delay_ms));
-        for &congestion_control in controls {
-            for &flows in flows {
-                let run = Run {
-                    flows,
-                    congestion_control,
-                    ..Run::over(delay_ms, suite.full)
-                };
-                let goodput = run.goodput_mbit_s(bench);
-                let many = if flows == 1 { "flow" } else { "flows" };
-                let case = format!("delay {delay_ms} ms, {flows} {many}, {congestion_control}");
-                let side = bench.side.name();
-                suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
-            }
+fn delayed(suite: &mut Suite, bench: &mut Bench, delay_ms: f64, controls: &[&'static str]) {
+    let flows: &[usize] = if suite.full { &[1, FLOWS] } else { &[1] };
+    bench.set(&Link::delay(delay_ms));
+    for &congestion_control in controls {
+        for &flows in flows {
+            let run = Run {
+                congestion_control,
+                ..Run::over(delay_ms, flows)
+            };
+            let goodput = run.goodput_mbit_s(bench);
+            let many = if flows == 1 { "flow" } else { "flows" };
+            let case = format!("delay {delay_ms} ms, {flows} {many}, {congestion_control}");
+            let side = bench.side.name();
+            suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
         }
     }
     let dropped = bench.dropped();
-    assert_eq!(dropped, 0, "{}: dropped, turn {turn}", bench.side.name());
+    assert_eq!(dropped, 0, "{}: dropped", bench.side.name());
 }
 
 impl Run {
-    /// Long enough for a flow to fill its window: some 15 round trips, then as many.
-    fn over(delay_ms: f64, full: bool) -> Self {
+    /// Long enough for a flow to fill its window, which takes it some 15 round trips. Many flows
+    /// send more than a guest has the real time for, so they have fewer.
+    fn over(delay_ms: f64, flows: usize) -> Self {
         let trips =
             |n: f64, least_s: f64| Duration::from_secs_f64((n * delay_ms / 1e3).max(least_s));
+        let (first, then) = if flows == 1 {
+            (15.0, 10.0)
+        } else {
+            (12.0, 6.0)
+        };
         Self {
-            flows: 1,
+            flows,
             congestion_control: "cubic",
-            warm_up: trips(if full { 20.0 } else { 15.0 }, 0.1),
-            duration: trips(if full { 20.0 } else { 10.0 }, 0.2),
+            warm_up: trips(first, 0.1),
+            duration: trips(then, 0.2),
         }
     }
 
