@@ -86,9 +86,14 @@ pub fn arrival(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) 
             .results
             .add(&case, bench.side.name(), metric, unit, value);
     };
-    add("sent", "packets/s", sending_rate(&arrivals));
+    let rate = sending_rate(&arrivals);
+    add("sent", "packets/s", rate);
     add("lost", "packets", arrivals.lost(stream.count).len() as f64);
     add("overtaken", "packets", arrivals.reordered() as f64);
+    let short = format!("{case}: one sender here makes fewer, see `sent`");
+    if rate < 0.95 * f64::from(stream.packets_per_s) && !suite.results.missing.contains(&short) {
+        suite.results.miss(&short);
+    }
     arrivals
 }
 

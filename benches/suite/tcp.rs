@@ -167,7 +167,7 @@ impl Run {
 fn losses(suite: &mut Suite, benches: &mut [Bench], first: bool) {
     const DELAY_MS: f64 = 10.0;
     let (losses, events): (&[f64], f64) = match suite.full {
-        true => (&[0.001, 0.002, 0.01], 150.0),
+        true => (&[0.001, 0.002, 0.01], 100.0),
         false => (&[0.01], 40.0),
     };
     for &p in losses {
