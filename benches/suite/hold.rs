@@ -22,7 +22,7 @@ pub fn run(suite: &mut Suite) {
         Side::Wirefilter,
     ];
     let sides = here(suite, &wanted);
-    let mut benches: Vec<Bench> = sides.into_iter().map(tcp::bench).collect();
+    let mut benches: Vec<Bench> = sides.into_iter().map(Bench::new).collect();
     // In a guest hold costs minutes of real time: the quick run is short.
     let turns = suite.turns.min(if suite.full { 3 } else { 2 });
     for _ in 0..turns {

@@ -12,6 +12,7 @@ mod bulk;
 mod cost;
 mod cpus;
 mod figure;
+mod flows;
 mod hold;
 #[path = "../../tests/live/lab.rs"]
 #[allow(dead_code)]

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use crate::Suite;
-use crate::bulk::{Bulk, SEGMENT};
-use crate::lab::{self, Lab, sh};
+use crate::bulk::SEGMENT;
+use crate::flows::goodput_bit_s;
+use crate::lab::{self, Lab};
 use crate::side::{Bench, Link, Side, here};
 
 /// Of a measurement: its flows, the start that is left out, and its length.
@@ -20,7 +21,7 @@ pub struct Run {
 pub fn run(suite: &mut Suite) {
     let turns = turns(suite);
     let sides = here(suite, &[Side::Bare, Side::Netem, Side::Emud]);
-    let mut benches: Vec<Bench> = sides.into_iter().map(bench).collect();
+    let mut benches: Vec<Bench> = sides.into_iter().map(Bench::new).collect();
     let controls = controls(suite, &benches[0].lab);
     let delays_ms: &[f64] = match suite.full {
         true => &[0.0, 1.0, 10.0, 50.0, 100.0, 200.0],
@@ -37,7 +38,7 @@ pub fn run(suite: &mut Suite) {
     }
     benches.retain(|bench| bench.side != Side::Bare);
     let wire = here(suite, &[Side::NetemWire]);
-    benches.extend(wire.into_iter().map(bench));
+    benches.extend(wire.into_iter().map(Bench::new));
     for turn in 0..turns {
         losses(suite, &mut benches, turn == 0);
     }
@@ -49,29 +50,7 @@ fn turns(suite: &Suite) -> usize {
     suite.turns.min(2)
 }
 
-/// A flow each has an address of its own, since all servers have one port.
 const FLOWS: usize = 10;
-
-fn address(flow: usize) -> String {
-    format!("10.77.0.{}", 100 + flow)
-}
-
-/// A laboratory with all the addresses.
-pub fn bench(side: Side) -> Bench {
-    let bench = Bench::new(side);
-    let (a, b) = (&bench.lab.a, &bench.lab.b);
-    for flow in 0..FLOWS {
-        let address = address(flow);
-        sh(&format!("ip -n {b} address add {address}/32 dev lo"));
-        if side != Side::Rattan {
-            sh(&format!(
-                "mac=$(ip -n {b} -br link show dev vb | awk '{{ print $3 }}')
-                 ip -n {a} neigh replace {address} lladdr $mac dev va nud permanent"
-            ));
-        }
-    }
-    bench
-}
 
 /// Cubic, and BBR where the kernel has it and all is measured.
 fn controls(suite: &mut Suite, lab: &Lab) -> Vec<&'static str> {
@@ -141,23 +120,13 @@ impl Run {
              echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save",
             self.congestion_control
         ));
-        std::thread::scope(|threads| {
-            let flows: Vec<_> = (0..self.flows)
-                .map(|flow| {
-                    let bulk = Bulk {
-                        from: bench.lab.a.clone(),
-                        to: bench.lab.b.clone(),
-                        address: address(flow).parse().expect("an address"),
-                        warm_up: self.warm_up,
-                        duration: self.duration,
-                        window: None,
-                    };
-                    threads.spawn(move || bulk.goodput_bit_s())
-                })
-                .collect();
-            let goodputs = flows.into_iter().map(|flow| flow.join().expect("a flow"));
-            goodputs.sum::<f64>() / 1e6
-        })
+        let Self {
+            flows,
+            warm_up,
+            duration,
+            ..
+        } = *self;
+        goodput_bit_s(&bench.lab, flows, warm_up, duration) / 1e6
     }
 }
 
