@@ -1,7 +1,101 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Engine hold, which carries packets through user space, beside engine fq where the kernel has
+//! it, and beside another emulator in user space where one is installed.
+
+use std::time::Duration;
 
 use crate::Suite;
+use crate::accuracy::{Stream, arrival, departure};
+use crate::probe::Probe;
+use crate::side::{Bench, Link, Side, here};
+use crate::tcp::{self, Run};
+
+const DELAY_MS: f64 = 20.0;
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    let wanted = [
+        Side::Bare,
+        Side::BareWire,
+        Side::Emud,
+        Side::EmudHold,
+        Side::Rattan,
+        Side::Wirefilter,
+    ];
+    let sides = here(suite, &wanted);
+    let mut benches: Vec<Bench> = sides.into_iter().map(Bench::new).collect();
+    // In a guest hold costs minutes of real time: the quick run is short.
+    let turns = suite.turns.min(if suite.full { 3 } else { 2 });
+    for _ in 0..turns {
+        for bench in &mut benches {
+            bench.set(&Link::delay(DELAY_MS));
+            if bench.side != Side::BareWire {
+                errors(suite, bench);
+                flood(suite, bench);
+            }
+            // The quick run bounds hold by wire packets alone.
+            if suite.full || bench.side != Side::Bare {
+                throughput(suite, bench);
+            }
+            // What runs in user space runs on while others are measured.
+            if bench.side.is_in_user_space() {
+                bench.clear();
+            }
+        }
+    }
+}
+
+/// What leaves the sender's device for another emulator waits behind it: there is the arrival alone.
+fn errors(suite: &mut Suite, bench: &Bench) {
+    let more = if suite.full { 4 } else { 1 };
+    for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
+        let stream = Stream {
+            packets_per_s,
+            count: count * more,
+        };
+        if matches!(bench.side, Side::Rattan | Side::Wirefilter) {
+            arrival(suite, bench, DELAY_MS, stream);
+        } else {
+            departure(suite, bench, DELAY_MS, stream);
+        }
+    }
+}
+
+/// As fast as one sender can: what comes through, and what does not.
+fn flood(suite: &mut Suite, bench: &Bench) {
+    let count = if suite.full { 20_000 } else { 5000 };
+    let probe = Probe {
+        patience: Duration::from_millis(300),
+        ..Probe::new(&bench.lab, count, 0)
+    };
+    let arrivals = probe.run().0;
+    let at = |of: Option<&crate::probe::Arrival>| of.map_or(0, |arrival| arrival.arrived_ns);
+    let span_ns = at(arrivals.last()) - at(arrivals.first());
+    let came = arrivals.len() as f64;
+    let case = "as many small packets as one sender sends";
+    let side = bench.side.name();
+    let mut add = |metric: &str, unit: &str, value: f64| {
+        suite.results.add(case, side, metric, unit, value);
+    };
+    add(
+        "delivered",
+        "packets/s",
+        (came - 1.0) * 1e9 / span_ns as f64,
+    );
+    add("lost", "%", (1.0 - came / f64::from(count)) * 1e2);
+}
+
+/// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is what bounds it.
+fn throughput(suite: &mut Suite, bench: &Bench) {
+    let cubic = tcp::has_control(&bench.lab, "cubic");
+    let congestion_control = if cubic { "cubic" } else { "reno" };
+    let run = Run {
+        flows: 1,
+        congestion_control,
+        warm_up: Duration::from_millis(if suite.full { 500 } else { 250 }),
+        duration: Duration::from_millis(if suite.full { 1000 } else { 250 }),
+    };
+    let goodput = run.goodput_mbit_s(bench);
+    let case = format!("delay {DELAY_MS} ms, 1 flow, {congestion_control}");
+    let side = bench.side.name();
+    suite.results.add(&case, side, "goodput", "Mbit/s", goodput);
 }

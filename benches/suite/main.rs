@@ -11,10 +11,14 @@ mod check;
 #[path = "../../tests/monitor/clock.rs"]
 #[allow(dead_code)]
 mod clock;
+#[path = "../../tests/live/bulk.rs"]
+#[allow(dead_code)]
+mod bulk;
 mod cost;
 mod cpus;
 mod events;
 mod figure;
+mod flows;
 mod hold;
 #[path = "../../tests/live/lab.rs"]
 #[allow(dead_code)]
@@ -32,7 +36,9 @@ mod plot;
 #[path = "../../tests/live/probe.rs"]
 #[allow(dead_code)]
 mod probe;
+mod rattan;
 mod report;
+mod side;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
@@ -45,6 +51,8 @@ mod watch;
 #[path = "../../tests/monitor/witness.rs"]
 #[allow(dead_code)]
 mod witness;
+mod tap;
+mod wirefilter;
 
 use std::path::PathBuf;
 use std::process::Command;

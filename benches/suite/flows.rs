@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! TCP flows that send as much as they can, and what arrives of them in a given time.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::lab::{Lab, inside};
+
+const PORT: u16 = 7004;
+
+/// Payload bits/s that so many flows' receivers get together, after their start.
+///
+/// A flow that its window bounds comes in bursts, one a round trip. Between two instants that
+/// are whole round trips apart there are as many of them wherever they lie; from one arrival to
+/// another there may be one more.
+pub fn goodput_bit_s(lab: &Lab, flows: usize, warm_up: Duration, duration: Duration) -> f64 {
+    let address: SocketAddr = format!("{}:{PORT}", Lab::B4).parse().expect("an address");
+    let listener = inside(&lab.b, move || TcpListener::bind(address).expect("listen"));
+    let listener = listener.join().expect("the listener");
+    let got = Arc::new(AtomicU64::new(0));
+    let mut senders = vec![];
+    let mut receivers = vec![];
+    for _ in 0..flows {
+        let sender = inside(&lab.a, move || {
+            TcpStream::connect(address).expect("connect")
+        });
+        let (stream, _) = listener.accept().expect("a flow");
+        let total = got.clone();
+        receivers.push((
+            stream.try_clone().expect("a descriptor"),
+            thread::spawn(move || receive(stream, &total)),
+        ));
+        let stream = sender.join().expect("connected");
+        senders.push(thread::spawn(move || send(stream)));
+    }
+    thread::sleep(warm_up);
+    let (begin, before) = (Instant::now(), got.load(Ordering::Relaxed));
+    thread::sleep(duration);
+    let bytes = got.load(Ordering::Relaxed) - before;
+    let goodput = bytes as f64 * 8.0 / begin.elapsed().as_secs_f64();
+    for (stream, receiver) in receivers {
+        // The other side has an answer of its own to that: a reset.
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+        receiver.join().expect("a receiver");
+    }
+    senders
+        .into_iter()
+        .for_each(|sender| sender.join().expect("a sender"));
+    assert!(bytes > 0, "nothing came");
+    goodput
+}
+
+/// Until the other side has gone.
+fn send(mut stream: TcpStream) {
+    let bytes = vec![0u8; 64 << 10];
+    while stream.write(&bytes).is_ok() {}
+}
+
+fn receive(mut stream: TcpStream, total: &AtomicU64) {
+    let mut bytes = vec![0u8; 256 << 10];
+    while let Ok(got @ 1..) = stream.read(&mut bytes) {
+        total.fetch_add(got as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A pair of namespaces for each side of a comparison, and the same link on each.
+
+use std::process::Command;
+
+use crate::Suite;
+use crate::lab::{self, Engine, Lab, run};
+use crate::rattan::{self, Rattan};
+use crate::wirefilter::{self, Wirefilter};
+
+/// Who is the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Bare,
+    /// No link, but one wire packet at a time, as a link that loses packets has to have them.
+    BareWire,
+    Netem,
+    /// netem loses super-packets as one, with this it does not: `gso_max_segs 1` on the device.
+    NetemWire,
+    Emud,
+    EmudHold,
+    /// Other emulators in user space.
+    Rattan,
+    Wirefilter,
+}
+
+impl Side {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::BareWire => "bare, gso_max_segs 1",
+            Self::Netem => "netem",
+            Self::NetemWire => "netem, gso_max_segs 1",
+            Self::Emud => "emud",
+            Self::EmudHold => "emud hold",
+            Self::Rattan => "rattan",
+            Self::Wirefilter => "wirefilter",
+        }
+    }
+
+    pub fn is_in_user_space(self) -> bool {
+        matches!(self, Self::EmudHold | Self::Rattan | Self::Wirefilter)
+    }
+
+    fn engine(self) -> Option<Engine> {
+        match self {
+            Self::Emud => Some(Engine::Fq),
+            Self::EmudHold => Some(Engine::Hold),
+            _ => None,
+        }
+    }
+}
+
+/// The same link in both languages; of what the sender's device sends.
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub delay_ms: f64,
+    pub netem: String,
+    /// Assignments for `emud set`, without `up.`.
+    pub emud: Vec<String>,
+}
+
+impl Link {
+    pub fn delay(ms: f64) -> Self {
+        Self {
+            delay_ms: ms,
+            netem: format!("delay {ms}ms"),
+            emud: vec![format!("delay={ms}ms"), "loss=0%".to_owned()],
+        }
+    }
+}
+
+/// netem's limit counts all packets on their way; the default of 1000 loses some from 50,000
+/// packets/s on over 20 ms, so a bench that knows netem raises it until nothing is dropped.
+const NETEM_LIMIT: u32 = 1_000_000;
+
+/// One side's laboratory.
+pub struct Bench {
+    pub side: Side,
+    pub lab: Lab,
+    attached: bool,
+    rattan: Option<Rattan>,
+    wirefilter: Option<Wirefilter>,
+}
+
+impl Bench {
+    pub fn new(side: Side) -> Self {
+        let lab = match side {
+            Side::Wirefilter => wirefilter::lab(),
+            Side::Rattan => rattan::lab(),
+            _ => Lab::new(),
+        };
+        if side != Side::Rattan {
+            know_each_other(&lab);
+        }
+        if matches!(side, Side::BareWire | Side::NetemWire) {
+            lab.in_a("ip link set dev va gso_max_segs 1");
+        }
+        Self {
+            side,
+            lab,
+            attached: false,
+            rattan: None,
+            wirefilter: None,
+        }
+    }
+
+    /// Puts the link in the way, or this one in place of the last.
+    pub fn set(&mut self, link: &Link) {
+        match self.side {
+            Side::Bare | Side::BareWire => {}
+            Side::Netem | Side::NetemWire => self.set_netem(link),
+            Side::Emud => self.set_emud(Engine::Fq, &link.emud),
+            Side::EmudHold => self.set_emud(Engine::Hold, &link.emud),
+            Side::Rattan => {
+                self.clear();
+                self.rattan = Some(Rattan::start(&mut self.lab, link.delay_ms));
+            }
+            Side::Wirefilter => {
+                self.wirefilter = None;
+                self.wirefilter = Some(Wirefilter::start(&self.lab, link.delay_ms));
+            }
+        }
+    }
+
+    fn set_netem(&mut self, link: &Link) {
+        let (a, attached) = (&self.lab.a, self.attached);
+        // Anew: a change would keep the last link's distribution.
+        if attached {
+            lab::sh(&format!("tc -n {a} qdisc del dev va root"));
+        }
+        lab::sh(&format!(
+            "tc -n {a} qdisc add dev va root netem limit {NETEM_LIMIT} {}",
+            link.netem
+        ));
+        self.attached = true;
+    }
+
+    fn set_emud(&mut self, engine: Engine, assignments: &[String]) {
+        if !self.attached {
+            let profile = "[link]\ndelay = \"1ms\"\n";
+            let options = ["--direction", "up", "--seed", "1"];
+            self.lab.attach(engine, profile, &options);
+            self.attached = true;
+        }
+        let keys: Vec<String> = assignments.iter().map(|a| format!("up.{a}")).collect();
+        let mut arguments = vec!["set", "va"];
+        arguments.extend(keys.iter().map(String::as_str));
+        self.lab.emud(&arguments).expect(0);
+    }
+
+    /// Away with the link.
+    pub fn clear(&mut self) {
+        self.wirefilter = None;
+        if let Some(rattan) = self.rattan.take() {
+            rattan.stop(&mut self.lab);
+        }
+        if std::mem::take(&mut self.attached) {
+            match self.side.engine() {
+                Some(_) => self.lab.detach(),
+                None => drop(lab::sh(&format!(
+                    "tc -n {} qdisc del dev va root",
+                    self.lab.a
+                ))),
+            }
+        }
+    }
+
+    /// Packets that the place where they wait had to drop; the link asks for none of that.
+    pub fn dropped(&self) -> u64 {
+        if !self.attached {
+            return 0;
+        }
+        match self.side.engine() {
+            Some(Engine::Fq) => self.lab.shown("/up/engine_dropped"),
+            Some(Engine::Hold) => self.lab.shown("/up/holder/dropped"),
+            None => 0,
+        }
+    }
+}
+
+/// So that no answer of the neighbours has to come through the link.
+fn know_each_other(lab: &Lab) {
+    for (space, device, other, address) in [
+        (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
+        (&lab.b, "vb", (&lab.a, "va"), Lab::A4),
+    ] {
+        lab::sh(&format!(
+            "mac=$(ip -n {} -br link show dev {} | awk '{{ print $3 }}')
+             ip -n {space} neigh replace {address} lladdr $mac dev {device} nud permanent",
+            other.0, other.1
+        ));
+    }
+}
+
+/// Those of the sides that this kernel can do; the others are noted as missing.
+pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
+    let mut there = wanted.to_vec();
+    there.retain(|side| {
+        let lacking = match side {
+            Side::Netem | Side::NetemWire => lacks("qdisc", "netem"),
+            Side::Emud => lacks("qdisc", "fq"),
+            Side::EmudHold => lacks("tuntap", "mode tap"),
+            Side::Rattan => rattan::lacks(),
+            Side::Wirefilter => wirefilter::lacks(),
+            Side::Bare | Side::BareWire => None,
+        };
+        if let Some(why) = &lacking {
+            suite.results.miss(&format!("{}: {why}", side.name()));
+        }
+        lacking.is_none()
+    });
+    there
+}
+
+/// Found out by trying, in a namespace of its own; `emud doctor` takes seconds in a guest.
+fn lacks(what: &str, kind: &str) -> Option<String> {
+    let lab = Lab::empty();
+    let (program, line) = match what {
+        "qdisc" => ("tc", format!("qdisc add dev lo root {kind}")),
+        _ => ("ip", format!("{what} add dev tried {kind}")),
+    };
+    let mut command = Command::new(program);
+    let said = run(command.args(["-n", &lab.a]).args(line.split(' ')));
+    let why = format!("`{program} {line}`: {}", said.err.trim());
+    (said.code != 0).then_some(why)
+}
