@@ -1,7 +1,228 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Many different links, by destination: emud's matrix against netem under HTB.
+//!
+//! The delays are 2 to 18 ms, so at 20,000 packets a second 200 wait. Each time that HTB wants a packet
+//! it asks every leaf in which one waits, due or not: netem's cost here is how many wait, which
+//! rate times delay says, up to one for each link.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use crate::Suite;
+use crate::htb::{self, Filter};
+use crate::lab::{Lab, sh};
+use crate::probe::monotonic_ns;
+use crate::router::{Cost, Router, SOURCE, destination};
+use crate::spare::Spare;
+
+const RATES: [u32; 2] = [20_000, 4_000];
+const SIZES: [u32; 5] = [1, 16, 1_000, 16_384, htb::MOST];
+/// Of the guest's time, for netem's set-up.
+const LONGEST: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Bare,
+    Netem(Filter),
+    Emud,
+}
+
+struct Side {
+    name: &'static str,
+    kind: Kind,
+    router: Router,
+}
+
+impl Side {
+    fn new(name: &'static str, kind: Kind) -> Self {
+        let router = Router::new();
+        Self { name, kind, router }
+    }
+
+    fn lab(&self) -> &Lab {
+        &self.router.site.lab
+    }
+
+    fn set_up(&self, delays_us: &[u32]) -> Result<(), String> {
+        match self.kind {
+            Kind::Bare => Ok(()),
+            Kind::Netem(filter) => htb::set_up(self.lab(), filter, delays_us, LONGEST),
+            Kind::Emud => {
+                let capacity = delays_us.len();
+                let profile = format!("[link]\n[matrix]\ncapacity = {capacity}\n");
+                self.router.site.attach(&profile);
+                self.change(delays_us)
+            }
+        }
+    }
+
+    fn change(&self, delays_us: &[u32]) -> Result<(), String> {
+        match self.kind {
+            Kind::Bare => {}
+            Kind::Netem(_) => htb::change(self.lab(), delays_us, LONGEST)?,
+            Kind::Emud => apply(self.lab(), delays_us),
+        }
+        Ok(())
+    }
+
+    fn tear_down(&self) {
+        match self.kind {
+            Kind::Bare => {}
+            Kind::Netem(_) => drop(self.lab().in_a("tc qdisc del dev va root")),
+            Kind::Emud => self.lab().detach(),
+        }
+    }
+}
+
+fn apply(lab: &Lab, delays_us: &[u32]) {
+    let path = std::env::temp_dir().join(format!("{}.csv", lab.a));
+    let rows = (0..)
+        .zip(delays_us)
+        .map(|(link, delay)| format!("{SOURCE},{},,{delay}us,\n", destination(link)));
+    fs::write(&path, rows.collect::<String>()).expect("write pairs");
+    lab.emud(&["apply", path.to_str().unwrap(), "va"]).expect(0);
+    fs::remove_file(&path).unwrap();
+}
+
+/// From 2 to 18 ms, all different as far as microseconds go.
+fn delays_us(links: u32) -> Vec<u32> {
+    (0..links)
+        .map(|link| 2_000 + 8_000 * (2 * link + 1) / links)
+        .collect()
+}
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    let spare = Spare::start();
+    let mut sides = vec![
+        Side::new("bare", Kind::Bare),
+        Side::new("netem under HTB, u32", Kind::Netem(Filter::U32)),
+        Side::new("netem under HTB, flower", Kind::Netem(Filter::Flower)),
+        Side::new("emud", Kind::Emud),
+    ];
+    let sizes = if suite.full { 5 } else { 3 };
+    for links in &SIZES[..sizes] {
+        one_size(suite, &spare, &mut sides, *links);
+    }
+}
+
+fn one_size(suite: &mut Suite, spare: &Spare, sides: &mut Vec<Side>, links: u32) {
+    let case = format!("{links} links");
+    let delays = delays_us(links);
+    // A side that does not get there will not get further, either.
+    sides.retain(|side| match set_up(suite, side, &case, &delays) {
+        Ok(()) => true,
+        Err(why) => {
+            suite
+                .results
+                .miss(&format!("{}, {case} and more: {why}", side.name));
+            side.tear_down();
+            false
+        }
+    });
+    let rates = if suite.full { 2 } else { 1 };
+    for rate in &RATES[..rates] {
+        costs(suite, spare, sides, (links, *rate));
+    }
+    changes(suite, sides, &case, delays);
+    sides.iter().for_each(Side::tear_down);
+}
+
+fn set_up(suite: &mut Suite, side: &Side, case: &str, delays_us: &[u32]) -> Result<(), String> {
+    let (free, start) = (available_mib(), monotonic_ns());
+    side.set_up(delays_us)?;
+    let took = seconds_since(start);
+    if !matches!(side.kind, Kind::Bare) {
+        let memory = free - available_mib();
+        suite.results.add(case, side.name, "set-up time", "s", took);
+        suite.results.add(case, side.name, "memory", "MiB", memory);
+    }
+    Ok(())
+}
+
+fn costs(suite: &mut Suite, spare: &Spare, sides: &[Side], (links, rate): (u32, u32)) {
+    let case = format!("{links} links, {rate} packets/s");
+    let interval_ns = 1_000_000_000 / u64::from(rate);
+    let packets = if suite.full { 20_000 } else { 6_000 };
+    for turn in 0..=turns(suite) {
+        let packets = if turn > 0 { packets } else { 1_000 };
+        for side in sides {
+            let cost = cost(side, spare, packets, interval_ns, links);
+            if turn > 0 {
+                let (name, results) = (side.name, &mut suite.results);
+                let unit = "instructions/packet";
+                results.add(&case, name, "cost", unit, cost.instructions);
+                results.add(&case, name, "sent", "packets/s", cost.packets_per_s);
+            }
+        }
+    }
+    added(suite, &case);
+}
+
+/// Instructions repeat nearly to the last.
+fn turns(suite: &Suite) -> usize {
+    suite.turns.min(if suite.full { 3 } else { 2 })
+}
+
+fn cost(side: &Side, spare: &Spare, packets: u64, interval_ns: u64, links: u32) -> Cost {
+    let site = &side.router.site;
+    let handled = || match side.kind {
+        Kind::Emud => site.handled().0,
+        _ => 0,
+    };
+    let (delivered, before) = (site.delivered(), handled());
+    let cost = side.router.cost(spare, packets, interval_ns, links);
+    let name = side.name;
+    assert_eq!(site.delivered() - delivered, packets, "through {name}");
+    if let Kind::Emud = side.kind {
+        assert_eq!(handled() - before, packets, "handled by {name}");
+    }
+    cost
+}
+
+fn changes(suite: &mut Suite, sides: &[Side], case: &str, mut delays_us: Vec<u32>) {
+    for _ in 0..turns(suite) {
+        delays_us.reverse();
+        for side in sides.iter().filter(|s| !matches!(s.kind, Kind::Bare)) {
+            let start = monotonic_ns();
+            let done = side.change(&delays_us);
+            let took = seconds_since(start);
+            match done {
+                Ok(()) => suite
+                    .results
+                    .add(case, side.name, "time to change all", "s", took),
+                Err(why) => suite
+                    .results
+                    .miss(&format!("{}, {case}, changing all: {why}", side.name)),
+            }
+        }
+    }
+}
+
+fn seconds_since(start_ns: u64) -> f64 {
+    (monotonic_ns() - start_ns) as f64 / 1e9
+}
+
+/// What the kernel could still give away, once what it can do without is gone.
+fn available_mib() -> f64 {
+    // What is freed behind a grace period is freed then.
+    thread::sleep(Duration::from_millis(200));
+    let text = sh("sync; echo 3 >/proc/sys/vm/drop_caches; grep MemAvailable /proc/meminfo");
+    let kib: f64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib / 1024.0
+}
+
+/// For whoever looks on; the report does its own sums.
+fn added(suite: &Suite, case: &str) {
+    let costs = suite.results.figures.iter();
+    let costs: Vec<_> = costs
+        .filter(|f| f.case == case && f.metric == "cost")
+        .map(|f| (&*f.side, f.median()))
+        .collect();
+    let Some((_, bare)) = costs.iter().find(|(side, _)| *side == "bare") else {
+        return;
+    };
+    for (side, cost) in &costs {
+        println!("{case}: added by {side}: {:.0}", cost - bare);
+    }
 }

@@ -10,16 +10,21 @@ mod cost;
 mod cpus;
 mod figure;
 mod hold;
+mod htb;
 #[path = "../../tests/live/lab.rs"]
 #[allow(dead_code)]
 mod lab;
 mod links;
+mod local;
 mod monitor;
 mod pktgen;
 #[path = "../../tests/live/probe.rs"]
 #[allow(dead_code)]
 mod probe;
 mod report;
+mod router;
+mod site;
+mod spare;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
