@@ -14,6 +14,7 @@ use crate::local::Sender;
 use crate::pktgen;
 use crate::site::Site;
 use crate::spare::Spare;
+use crate::sums::print_added;
 
 const UNIT: &str = "instructions/packet";
 
@@ -196,7 +197,7 @@ fn one_link(suite: &mut Suite, bench: &Bench, link: &Link, (bare, netem): (&Site
     }
     check(&sides, start, sent);
     for way in ways {
-        added(suite, &way.case(link));
+        print_added(&suite.results, &way.case(link));
     }
 }
 
@@ -219,27 +220,5 @@ fn check(sides: &[(&str, &Site)], start: Vec<u64>, sent: u64) {
         };
         assert_eq!(site.delivered() - start + lost, sent, "through {side}");
         assert!(lost * 50 < sent, "{side} lost {lost} of {sent}");
-    }
-}
-
-/// For whoever looks on; the report does its own sums.
-fn added(suite: &Suite, case: &str) {
-    let figures = &suite.results.figures;
-    let cost = |side| {
-        let found = figures.iter().find(|f| f.case == case && f.side == side);
-        found.map(crate::figure::Figure::median)
-    };
-    let [Some(bare), Some(netem)] = [cost("bare"), cost("netem")] else {
-        return;
-    };
-    for side in ["emud", "emud in order"] {
-        if let Some(emud) = cost(side) {
-            println!(
-                "{case}: added {:.0} by netem, {:.0} by {side}: {:.2} times",
-                netem - bare,
-                emud - bare,
-                (emud - bare) / (netem - bare)
-            );
-        }
     }
 }

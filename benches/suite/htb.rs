@@ -12,7 +12,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::lab::{Lab, run};
+use super::lab::{Lab, run, sh};
 use super::router::destination;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +28,11 @@ pub const MOST: u32 = 0xfffe;
 fn batch(lab: &Lab, commands: &str, longest: Duration) -> Result<(), String> {
     let path = std::env::temp_dir().join(format!("{}.tc", lab.a));
     fs::write(&path, commands).expect("write commands");
+    // By its path: busybox's `timeout` would take busybox's tc.
+    let tc = sh("command -v tc");
     let said = run(Command::new("timeout")
         .arg(longest.as_secs().to_string())
-        .args(["tc", "-n", &lab.a, "-batch"])
+        .args([tc.trim(), "-n", &lab.a, "-batch"])
         .arg(&path));
     let _ = fs::remove_file(&path);
     match said.code {

@@ -28,6 +28,7 @@ mod spare;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
+mod sums;
 mod tcp;
 
 use std::path::PathBuf;
