@@ -8,20 +8,28 @@ use super::lab::Lab;
 use super::site::Site;
 
 const FOLDER: &str = "/proc/thread-self/net/pktgen";
-pub const DEVICE: &str = "va";
 
 /// Bytes of a packet, Ethernet header included.
 pub const LEN: u32 = 200;
 
+/// Its threads are for the CPUs that are online now.
 pub fn load() {
     super::lab::sh("modprobe pktgen");
 }
 
-/// `va` in the namespace of the calling thread, on CPU 0.
-pub fn set_up(to_mac: &str, packets: u64, flows: u16) {
-    write("kpktgend_0", "rem_device_all");
-    write("kpktgend_0", &format!("add_device {DEVICE}"));
-    let last_port = 2000 + flows;
+/// `va` in the namespace of the calling thread, once for each CPU; their names.
+fn set_up(cpus: usize, to_mac: &str, packets: u64, flows: u16) -> Vec<String> {
+    let devices: Vec<_> = (0..cpus).map(|cpu| format!("va@{cpu}")).collect();
+    for (cpu, device) in devices.iter().enumerate() {
+        let thread = format!("kpktgend_{cpu}");
+        write(&thread, "rem_device_all");
+        write(&thread, &format!("add_device {device}"));
+        configure(device, (cpu as u16 + 1) * 2000, to_mac, packets, flows);
+    }
+    devices
+}
+
+fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, flows: u16) {
     for setting in [
         &format!("count {packets}"),
         "delay 0",
@@ -34,26 +42,29 @@ pub fn set_up(to_mac: &str, packets: u64, flows: u16) {
         &format!("src_max {}", Lab::A4),
         &format!("dst_min {}", Lab::B4),
         &format!("dst_max {}", Lab::B4),
-        "udp_dst_min 2000",
-        &format!("udp_dst_max {last_port}"),
+        &format!("udp_dst_min {first_port}"),
+        &format!("udp_dst_max {}", first_port + flows),
         "flag UDPDST_RND",
     ] {
-        write(DEVICE, setting);
+        write(device, setting);
     }
     // Nobody else holds the packet, as on a router. 6.1 does not know it, there pktgen keeps a hold.
-    let _ = fs::write(format!("{FOLDER}/{DEVICE}"), "flag !SHARED\n");
+    let _ = fs::write(format!("{FOLDER}/{device}"), "flag !SHARED\n");
 }
 
 /// Sends, to the end.
-pub fn send() {
+fn send() {
     write("pgctrl", "start");
 }
 
-/// Ends if a packet was refused.
-pub fn check(packets: u64) {
-    let said = fs::read_to_string(format!("{FOLDER}/{DEVICE}")).unwrap();
+/// How long it took; ends if a packet was refused.
+fn took_us(device: &str, packets: u64) -> u64 {
+    let said = fs::read_to_string(format!("{FOLDER}/{device}")).unwrap();
     let all = format!("pkts-sofar: {packets}  errors: 0");
     assert!(said.contains(&all), "pktgen: {said}");
+    let result = said.split("Result: OK: ").nth(1).expect("a result");
+    let digits = result.split('(').next().unwrap();
+    digits.parse().unwrap()
 }
 
 fn write(file: &str, text: &str) {
@@ -71,10 +82,22 @@ impl Site {
     ) -> T {
         let mac = self.mac.clone();
         let thread = super::lab::inside(&self.lab.a, move || {
-            set_up(&mac, packets, flows);
+            let devices = set_up(1, &mac, packets, flows);
             let measured = measure(send);
-            check(packets);
+            took_us(&devices[0], packets);
             measured
+        });
+        thread.join().expect("pktgen")
+    }
+
+    /// Packets a second from so many CPUs at once, so many packets of each.
+    pub fn pktgen_rate(&self, cpus: usize, packets: u64, flows: u16) -> f64 {
+        let mac = self.mac.clone();
+        let thread = super::lab::inside(&self.lab.a, move || {
+            let devices = set_up(cpus, &mac, packets, flows);
+            send();
+            let took = devices.iter().map(|device| took_us(device, packets));
+            (packets * cpus as u64) as f64 * 1e6 / took.max().unwrap() as f64
         });
         thread.join().expect("pktgen")
     }

@@ -13,7 +13,11 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Self {
-        let lab = Lab::new();
+        Self::with_queues(1)
+    }
+
+    pub fn with_queues(queues: u32) -> Self {
+        let lab = Lab::with_queues(queues);
         let mac = lab.in_b("cat /sys/class/net/vb/address").trim().to_owned();
         let near_mac = lab.in_a("cat /sys/class/net/va/address").trim().to_owned();
         // No neighbour discovery on the way. A receiver would only add to what all sides have in
