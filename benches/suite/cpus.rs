@@ -19,6 +19,8 @@ use crate::pktgen;
 use crate::site::Site;
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
+/// How many packets may wait for a CPU to receive them; a veth drops the rest.
+const BACKLOG: &str = "/proc/sys/net/core/netdev_max_backlog";
 const FLOWS: u16 = 1000;
 
 pub fn run(suite: &mut Suite) {
@@ -29,7 +31,7 @@ pub fn run(suite: &mut Suite) {
     let sides = sides();
     let was_offline = fs::read_to_string(ONLINE).is_ok_and(|now| now.trim() == "0");
     if was_offline {
-        second_cpu("1");
+        write(ONLINE, "1");
     }
     let gain = gain();
     println!("two busy CPUs do {gain:.2} times the work of one");
@@ -40,10 +42,13 @@ pub fn run(suite: &mut Suite) {
         ));
     } else {
         pktgen::load();
+        let backlog = fs::read_to_string(BACKLOG).unwrap();
+        write(BACKLOG, "1000000");
         measure(suite, &sides);
+        write(BACKLOG, &backlog);
     }
     if was_offline {
-        second_cpu("0");
+        write(ONLINE, "0");
     }
 }
 
@@ -91,14 +96,15 @@ fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
     }
 }
 
-fn second_cpu(online: &str) {
-    fs::write(ONLINE, online).unwrap_or_else(|e| panic!("{ONLINE}: {e}"));
+fn write(file: &str, text: &str) {
+    fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
 }
 
 /// How much more two busy threads do on two CPUs than one does on one.
 fn gain() -> f64 {
-    let one = work(&[0]);
-    work(&[0, 1]) / one
+    // Whatever else this machine does now and then only takes from it.
+    let most = |cpus: &[usize]| (0..5).map(|_| work(cpus)).fold(0.0, f64::max);
+    most(&[0, 1]) / most(&[0])
 }
 
 fn work(cpus: &[usize]) -> f64 {
@@ -111,7 +117,7 @@ fn work(cpus: &[usize]) -> f64 {
                 sched_setaffinity(None, &only).unwrap();
                 let mut mine = 0u64;
                 let start = Instant::now();
-                while start.elapsed() < Duration::from_millis(500) {
+                while start.elapsed() < Duration::from_millis(200) {
                     mine += 1;
                 }
                 rounds.fetch_add(mine, Relaxed);
