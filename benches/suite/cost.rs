@@ -140,7 +140,7 @@ fn emuds(netem: &str, full: bool) -> Vec<(&'static str, String)> {
 
 pub fn run(suite: &mut Suite) {
     pktgen::load();
-    let packets = if suite.full { 50_000 } else { 10_000 };
+    let packets = if suite.full { 50_000 } else { 5_000 };
     let bench = Bench {
         spare: Arc::new(Spare::start()),
         packets,
@@ -183,7 +183,7 @@ fn one_link(suite: &mut Suite, bench: &Bench, link: &Link, (bare, netem): (&Site
     let start = sides.iter().map(|(_, site)| site.delivered()).collect();
     // The first turn only gets flows, memory and code to know one another.
     for turn in 0..=turns(suite) {
-        let packets = if turn > 0 { bench.packets } else { 2000 };
+        let packets = if turn > 0 { bench.packets } else { 1_000 };
         for way in &ways {
             let case = way.case(link);
             for (side, site) in &sides {

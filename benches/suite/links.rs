@@ -22,7 +22,7 @@ const RATES: &[u32] = &[10_000, 40_000];
 const SIZES: &[u32] = &[1, 16, 1_000, 16_384, htb::MOST];
 const QUICK_SIZES: &[u32] = &[1, 1_000];
 /// Of the guest's time, for netem's set-up.
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy)]
 enum Kind {

@@ -41,10 +41,12 @@ impl Site {
         count.trim().parse().unwrap()
     }
 
-    /// A root qdisc, as tc takes it, in place of what is there.
+    /// A root qdisc, as tc takes it, in place of what is there: a new one, whose counts are its own.
     pub fn qdisc(&self, what: &str) {
-        self.lab
-            .in_a(&format!("tc qdisc replace dev va root {what}"));
+        self.lab.in_a(&format!(
+            "tc qdisc del dev va root 2>/dev/null || true
+             tc qdisc add dev va root {what}"
+        ));
     }
 
     /// Packets that the root qdisc has dropped.
