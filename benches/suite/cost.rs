@@ -1,7 +1,224 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Instructions a packet: through nothing, through netem, through emud.
+//!
+//! Flat out: each packet is handed over as soon as the one before it was, and what waits is counted
+//! until it has left.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use crate::Suite;
+use crate::lab::emud;
+use crate::local::Sender;
+use crate::pktgen;
+use crate::site::Site;
+use crate::spare::Spare;
+use crate::sums::print_added;
+
+const UNIT: &str = "instructions/packet";
+
+/// A link, as tc-netem takes it; emud's is what `emud import netem` makes of it. Netem's limit is
+/// such that it drops nothing. Nothing ever waits for the rate: what is counted is its reckoning.
+struct Link {
+    name: &'static str,
+    netem: &'static str,
+    quick: Quick,
+}
+
+/// How much of it is in a quick run.
+#[derive(PartialEq)]
+enum Quick {
+    AllWays,
+    ManyFlows,
+    No,
+}
+
+const LINKS: [Link; 5] = [
+    Link {
+        name: "delay 2 ms",
+        netem: "delay 2ms",
+        quick: Quick::AllWays,
+    },
+    Link {
+        name: "delay 2 ms, jitter 0.5 ms normal",
+        netem: "delay 2ms 0.5ms distribution normal",
+        quick: Quick::ManyFlows,
+    },
+    Link {
+        name: "delay 2 ms, jitter 0.5 ms normal, loss 0.1 %",
+        netem: "delay 2ms 0.5ms distribution normal loss 0.1%",
+        quick: Quick::ManyFlows,
+    },
+    Link {
+        name: "delay 2 ms, jitter 0.5 ms normal, loss 0.1 %, rate 10 Gbit/s",
+        netem: "delay 2ms 0.5ms distribution normal loss 0.1% rate 10gbit",
+        quick: Quick::ManyFlows,
+    },
+    Link {
+        name: "delay 2 ms, jitter 0.5 ms normal, loss in bursts, rate 10 Gbit/s",
+        netem: "delay 2ms 0.5ms distribution normal loss gemodel 0.1% 25% rate 10gbit",
+        quick: Quick::No,
+    },
+];
+
+/// How packets are sent.
+#[derive(Clone, Copy)]
+struct Way {
+    local: bool,
+    flows: u16,
+}
+
+const WAYS: [Way; 4] = [
+    Way::new(false, 1),
+    Way::new(false, 1000),
+    Way::new(true, 1),
+    Way::new(true, 1000),
+];
+
+impl Way {
+    const fn new(local: bool, flows: u16) -> Self {
+        Self { local, flows }
+    }
+
+    fn name(self) -> String {
+        let from = if self.local {
+            "locally sent"
+        } else {
+            "forwarded"
+        };
+        let plural = if self.flows == 1 { "" } else { "s" };
+        format!("{from}, {} flow{plural}", self.flows)
+    }
+
+    fn case(self, link: &Link) -> String {
+        format!("{}, {}", self.name(), link.name)
+    }
+}
+
+struct Bench {
+    spare: Arc<Spare>,
+    packets: u64,
+}
+
+impl Bench {
+    /// Instructions a packet, those of its sender included.
+    fn cost(&self, site: &Site, way: Way, packets: u64) -> f64 {
+        let spare = self.spare.clone();
+        // What waits leaves meanwhile.
+        let drain = || thread::sleep(Duration::from_millis(10));
+        let busy = if way.local {
+            let sender = Sender::new(site, way.flows);
+            spare.busy_ns(|| {
+                sender.send(packets);
+                drain();
+            })
+        } else {
+            site.pktgen(packets, way.flows, move |send| {
+                spare.busy_ns(|| {
+                    send();
+                    drain();
+                })
+            })
+        };
+        busy / packets as f64
+    }
+}
+
+/// What emud is measured with beside netem.
+fn emuds(netem: &str, full: bool) -> Vec<(&'static str, String)> {
+    let command = format!("tc qdisc add dev va root netem {netem}");
+    let same = emud(&["import", "netem", &command]).expect(0).out;
+    let ordered = same.replace(r#"reorder = "jitter""#, r#"reorder = "never""#);
+    // netem with a rate keeps the order, too. With a loss in the quick run: said often enough.
+    if ordered == same || !full && same.contains("loss") {
+        vec![("emud", same)]
+    } else {
+        vec![("emud", same), ("emud in order", ordered)]
+    }
+}
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    pktgen::load();
+    let packets = if suite.full { 50_000 } else { 5_000 };
+    let bench = Bench {
+        spare: Arc::new(Spare::start()),
+        packets,
+    };
+    let (bare, netem) = (Site::new(), Site::new());
+    before(suite, &bench, &bare);
+    for link in &LINKS {
+        if suite.full || link.quick != Quick::No {
+            one_link(suite, &bench, link, (&bare, &netem));
+        }
+    }
+}
+
+/// While emud is attached anywhere, the kernel looks on all devices whether something is hooked to
+/// their egress. Bare and netem bear that below; here is what it is.
+fn before(suite: &mut Suite, bench: &Bench, bare: &Site) {
+    for way in WAYS {
+        bench.cost(bare, way, 1000);
+        let cost = bench.cost(bare, way, bench.packets);
+        let side = "bare, no clsact anywhere";
+        suite.results.add(&way.name(), side, "cost", UNIT, cost);
+    }
+}
+
+fn one_link(suite: &mut Suite, bench: &Bench, link: &Link, (bare, netem): (&Site, &Site)) {
+    netem.qdisc(&format!("netem limit 1000000 {}", link.netem));
+    let emuds: Vec<_> = emuds(link.netem, suite.full)
+        .into_iter()
+        .map(|(side, profile)| {
+            let site = Site::new();
+            site.attach(&profile);
+            (side, site)
+        })
+        .collect();
+    let mut sides = vec![("bare", bare), ("netem", netem)];
+    sides.extend(emuds.iter().map(|(side, site)| (*side, site)));
+    let all = suite.full || link.quick == Quick::AllWays;
+    let ways: Vec<_> = WAYS.into_iter().filter(|w| all || w.flows > 1).collect();
+    let mut sent = 0;
+    let start = sides.iter().map(|(_, site)| site.delivered()).collect();
+    // The first turn only gets flows, memory and code to know one another.
+    for turn in 0..=turns(suite) {
+        let packets = if turn > 0 { bench.packets } else { 1_000 };
+        for way in &ways {
+            let case = way.case(link);
+            for (side, site) in &sides {
+                let cost = bench.cost(site, *way, packets);
+                if turn > 0 {
+                    suite.results.add(&case, side, "cost", UNIT, cost);
+                }
+            }
+            sent += packets;
+        }
+    }
+    check(&sides, start, sent);
+    for way in ways {
+        print_added(&suite.results, &way.case(link));
+    }
+}
+
+/// Instructions repeat nearly to the last, so more turns are for the full run.
+fn turns(suite: &Suite) -> usize {
+    if suite.full { suite.turns } else { 2 }
+}
+
+/// Each side has handled all packets, and none is missing but what its link has lost.
+fn check(sides: &[(&str, &Site)], start: Vec<u64>, sent: u64) {
+    for ((side, site), start) in sides.iter().zip(start) {
+        let lost = match *side {
+            "bare" => 0,
+            "netem" => site.dropped(),
+            _ => {
+                let (handled, lost) = site.handled();
+                assert_eq!(handled, sent, "handled by {side}");
+                lost
+            }
+        };
+        assert_eq!(site.delivered() - start + lost, sent, "through {side}");
+        assert!(lost * 50 < sent, "{side} lost {lost} of {sent}");
+    }
 }

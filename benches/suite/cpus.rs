@@ -1,7 +1,133 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Two CPUs send through a device with two queues: netem, which is one queue with one lock at the
+//! root, against mq and an fq for each queue.
+//!
+//! Only where two CPUs really run at once. qemu can do that (a thread for each), but then the guest must
+//! not change its own code while both run: so the second one is off line until all is set up, and
+//! again before anything is taken away. The clock is the real one and other programs run beside, so
+//! figures are good beside one another only.
+
+use std::fs;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Suite;
+use crate::pktgen;
+use crate::site::Site;
+
+const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
+/// How many packets may wait for a CPU to receive them; a veth drops the rest.
+const BACKLOG: &str = "/proc/sys/net/core/netdev_max_backlog";
+const FLOWS: u16 = 1000;
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    if let Err(e) = fs::metadata("/sys/devices/system/cpu/cpu1") {
+        suite.results.miss(&format!("two CPUs: {e}"));
+        return;
+    }
+    let sides = sides();
+    let was_offline = fs::read_to_string(ONLINE).is_ok_and(|now| now.trim() == "0");
+    if was_offline {
+        write(ONLINE, "1");
+    }
+    let gain = gain();
+    println!("two busy CPUs do {gain:.2} times the work of one");
+    if gain < 1.5 {
+        suite.results.miss(&format!(
+            "two CPUs: those of this machine share one, or it is busy: together they do {gain:.2} times \
+             the work of one"
+        ));
+    } else {
+        pktgen::load();
+        let backlog = fs::read_to_string(BACKLOG).unwrap();
+        write(BACKLOG, "1000000");
+        measure(suite, &sides);
+        write(BACKLOG, &backlog);
+    }
+    if was_offline {
+        write(ONLINE, "0");
+    }
+}
+
+/// All that changes code is done here: filters, qdiscs, their modules.
+fn sides() -> [(&'static str, Site); 3] {
+    let sides = ["bare", "netem", "emud"].map(|name| (name, Site::with_queues(2)));
+    for (name, site) in &sides {
+        // Which queue a packet of pktgen takes follows its CPU.
+        site.lab.in_a(
+            "cd /sys/class/net/va/queues
+             echo 1 >tx-0/xps_cpus
+             echo 2 >tx-1/xps_cpus",
+        );
+        match *name {
+            "netem" => site.qdisc("netem limit 10000000 delay 2ms"),
+            "emud" => site.attach("[link]\ndelay = \"2ms\"\n"),
+            _ => {}
+        }
+    }
+    let qdiscs = sides[2].1.lab.in_a("tc qdisc show dev va");
+    let count = |kind: &str| qdiscs.matches(&format!("qdisc {kind} ")).count();
+    assert_eq!((count("mq"), count("fq")), (1, 2), "{qdiscs}");
+    sides
+}
+
+fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
+    let packets = if suite.full { 200_000 } else { 50_000 };
+    for turn in 0..=suite.turns {
+        for cpus in [1, 2] {
+            for (side, site) in sides {
+                let before = site.delivered();
+                let rate = site.pktgen_rate(cpus, packets, FLOWS);
+                // What waits leaves meanwhile.
+                thread::sleep(Duration::from_millis(200));
+                let sent = packets * cpus as u64;
+                assert_eq!(site.delivered() - before, sent, "through {side}");
+                // The first turn only gets all to know one another.
+                if turn > 0 {
+                    let plural = if cpus == 1 { "" } else { "s" };
+                    let case = format!("{cpus} sender{plural}, forwarded, delay 2 ms");
+                    suite.results.add(&case, side, "rate", "packets/s", rate);
+                }
+            }
+        }
+    }
+}
+
+fn write(file: &str, text: &str) {
+    fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
+}
+
+/// How much more two busy threads do on two CPUs than one does on one.
+fn gain() -> f64 {
+    // Whatever else this machine does now and then only takes from it.
+    let most = |cpus: &[usize]| (0..5).map(|_| work(cpus)).fold(0.0, f64::max);
+    most(&[0, 1]) / most(&[0])
+}
+
+fn work(cpus: &[usize]) -> f64 {
+    let rounds = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for cpu in cpus {
+            scope.spawn(|| {
+                let mut only = CpuSet::new();
+                only.set(*cpu);
+                sched_setaffinity(None, &only).unwrap();
+                let mut mine = 0u64;
+                let start = Instant::now();
+                // The clock is behind a lock of qemu's.
+                while start.elapsed() < Duration::from_millis(200) {
+                    for n in 0..100_000u64 {
+                        black_box(n);
+                    }
+                    mine += 1;
+                }
+                rounds.fetch_add(mine, Relaxed);
+            });
+        }
+    });
+    rounds.load(Relaxed) as f64
 }

@@ -1,7 +1,250 @@
 // SPDX-License-Identifier: GPL-2.0-only
+//! Many different links, by destination: emud's matrix against netem under HTB.
+//!
+//! The delays are 2 to 18 ms, so at 10,000 packets a second 100 wait. Each time that HTB wants a packet
+//! it asks every leaf in which one waits, due or not: netem's cost here is how many wait, which
+//! rate times delay says, up to one for each link. 10,000 is what netem still bears; beyond it is
+//! behind ("sent" tells), so its cost there is that of a lower rate.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use crate::Suite;
+use crate::htb::{self, Filter};
+use crate::lab::Lab;
+use crate::probe::monotonic_ns;
+use crate::router::{Router, SOURCE, destination};
+use crate::spare::Spare;
+use crate::sums::print_added;
+
+const RATES: &[u32] = &[10_000, 40_000];
+const SIZES: &[u32] = &[1, 16, 1_000, 16_384, htb::MOST];
+const QUICK_SIZES: &[u32] = &[1, 1_000];
+/// Of the guest's time, for netem's set-up.
+const LONGEST: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Bare,
+    Netem(Filter),
+    Emud,
+}
+
+struct Side {
+    name: &'static str,
+    kind: Kind,
+    router: Router,
+}
+
+impl Side {
+    fn new(name: &'static str, kind: Kind) -> Self {
+        let router = Router::new();
+        Self { name, kind, router }
+    }
+
+    fn lab(&self) -> &Lab {
+        &self.router.site.lab
+    }
+
+    fn set_up(&self, delays_us: &[u32]) -> Result<(), String> {
+        match self.kind {
+            Kind::Bare => Ok(()),
+            Kind::Netem(filter) => htb::set_up(self.lab(), filter, delays_us, LONGEST),
+            Kind::Emud => {
+                let capacity = delays_us.len();
+                let profile = format!("[link]\n[matrix]\ncapacity = {capacity}\n");
+                self.router.site.attach(&profile);
+                self.change(delays_us)
+            }
+        }
+    }
+
+    fn change(&self, delays_us: &[u32]) -> Result<(), String> {
+        match self.kind {
+            Kind::Bare => {}
+            Kind::Netem(_) => htb::change(self.lab(), delays_us, LONGEST)?,
+            Kind::Emud => apply(self.lab(), delays_us),
+        }
+        Ok(())
+    }
+
+    fn tear_down(&self) {
+        match self.kind {
+            Kind::Bare => {}
+            Kind::Netem(_) => drop(self.lab().in_a("tc qdisc del dev va root || true")),
+            Kind::Emud => self.lab().detach(),
+        }
+    }
+}
+
+fn apply(lab: &Lab, delays_us: &[u32]) {
+    let path = std::env::temp_dir().join(format!("{}.csv", lab.a));
+    let rows = (0..)
+        .zip(delays_us)
+        .map(|(link, delay)| format!("{SOURCE},{},,{delay}us,\n", destination(link)));
+    fs::write(&path, rows.collect::<String>()).expect("write pairs");
+    lab.emud(&["apply", path.to_str().unwrap(), "va"]).expect(0);
+    fs::remove_file(&path).unwrap();
+}
+
+/// From 2 to 18 ms, all different as far as microseconds go.
+fn delays_us(links: u32) -> Vec<u32> {
+    (0..links)
+        .map(|link| 2_000 + 8_000 * (2 * link + 1) / links)
+        .collect()
+}
 
 pub fn run(suite: &mut Suite) {
-    suite.results.miss("to be written");
+    let mut sides = vec![
+        Side::new("bare", Kind::Bare),
+        Side::new("netem under HTB, u32", Kind::Netem(Filter::U32)),
+        Side::new("netem under HTB, flower", Kind::Netem(Filter::Flower)),
+        Side::new("emud", Kind::Emud),
+    ];
+    let sizes = if suite.full { SIZES } else { QUICK_SIZES };
+    for links in sizes {
+        one_size(suite, &mut sides, *links);
+    }
+}
+
+fn one_size(suite: &mut Suite, sides: &mut Vec<Side>, links: u32) {
+    let case = format!("{links} links");
+    let delays = delays_us(links);
+    // A side that does not get there will not get further, either.
+    sides.retain(|side| match set_up(suite, side, &case, &delays) {
+        Ok(()) => true,
+        Err(why) => {
+            suite
+                .results
+                .miss(&format!("{}, {case} and more: {why}", side.name));
+            side.tear_down();
+            false
+        }
+    });
+    let rates = if suite.full { 2 } else { 1 };
+    for rate in &RATES[..rates] {
+        costs(suite, sides, links, *rate);
+    }
+    changes(suite, sides, &case, delays);
+    sides.iter().for_each(Side::tear_down);
+}
+
+fn set_up(suite: &mut Suite, side: &Side, case: &str, delays_us: &[u32]) -> Result<(), String> {
+    let (held, start) = (kernel_mib(), monotonic_ns());
+    side.set_up(delays_us)?;
+    let took = seconds_since(start);
+    if !matches!(side.kind, Kind::Bare) {
+        let memory = kernel_mib() - held;
+        suite.results.add(case, side.name, "set-up time", "s", took);
+        suite
+            .results
+            .add(case, side.name, "kernel memory", "MiB", memory);
+    }
+    Ok(())
+}
+
+fn costs(suite: &mut Suite, sides: &[Side], links: u32, rate: u32) {
+    let case = format!("{links} links, {rate} packets/s");
+    let interval_ns = 1_000_000_000 / u64::from(rate);
+    // Not there while anything else is measured: it keeps the kernel from its rest.
+    let spare = Spare::start();
+    let tallies: Vec<_> = sides.iter().map(Tally::start).collect();
+    let mut sent = 0;
+    // The first turn only gets links, memory and code to know one another.
+    for turn in 0..=turns(suite) {
+        let packets = match turn {
+            0 => 1_000,
+            _ if suite.full => 10_000,
+            _ => 4_000,
+        };
+        sent += packets;
+        for side in sides {
+            let cost = side.router.cost(&spare, packets, interval_ns, links);
+            if turn > 0 {
+                let (name, results) = (side.name, &mut suite.results);
+                let unit = "instructions/packet";
+                results.add(&case, name, "cost", unit, cost.instructions);
+                results.add(&case, name, "sent", "packets/s", cost.packets_per_s);
+            }
+        }
+    }
+    for (side, tally) in sides.iter().zip(tallies) {
+        tally.check(side, sent);
+    }
+    print_added(&suite.results, &case);
+}
+
+/// Nothing may get lost, and all must have met its link.
+struct Tally {
+    delivered: u64,
+    handled: Option<u64>,
+}
+
+impl Tally {
+    fn start(side: &Side) -> Self {
+        let site = &side.router.site;
+        Self {
+            delivered: site.delivered(),
+            handled: matches!(side.kind, Kind::Emud).then(|| site.handled().0),
+        }
+    }
+
+    fn check(&self, side: &Side, sent: u64) {
+        let now = Self::start(side);
+        assert_eq!(
+            now.delivered - self.delivered,
+            sent,
+            "through {}",
+            side.name
+        );
+        let handled = now.handled.zip(self.handled).map(|(now, then)| now - then);
+        assert!(
+            handled.is_none_or(|n| n == sent),
+            "handled by {}",
+            side.name
+        );
+    }
+}
+
+/// Instructions repeat nearly to the last.
+fn turns(suite: &Suite) -> usize {
+    suite.turns.min(if suite.full { 3 } else { 2 })
+}
+
+fn changes(suite: &mut Suite, sides: &[Side], case: &str, mut delays_us: Vec<u32>) {
+    for _ in 0..turns(suite) {
+        delays_us.reverse();
+        for side in sides.iter().filter(|s| !matches!(s.kind, Kind::Bare)) {
+            let start = monotonic_ns();
+            let done = side.change(&delays_us);
+            let took = seconds_since(start);
+            match done {
+                Ok(()) => suite
+                    .results
+                    .add(case, side.name, "time to change all", "s", took),
+                Err(why) => suite
+                    .results
+                    .miss(&format!("{}, {case}, changing all: {why}", side.name)),
+            }
+        }
+    }
+}
+
+fn seconds_since(start_ns: u64) -> f64 {
+    (monotonic_ns() - start_ns) as f64 / 1e9
+}
+
+/// What the kernel holds: qdiscs, filters, maps, programs. Memory that is free says less: caches
+/// and what is freed in the background come and go by more than this.
+fn kernel_mib() -> f64 {
+    // What is freed behind a grace period is freed then.
+    thread::sleep(Duration::from_millis(300));
+    let text = fs::read_to_string("/proc/meminfo").unwrap();
+    let kib = text.lines().filter_map(|line| {
+        let (name, size) = line.split_once(':')?;
+        let counts = ["SUnreclaim", "VmallocUsed", "Percpu"].contains(&name);
+        counts.then(|| size.trim_end_matches("kB").trim().parse::<f64>().unwrap())
+    });
+    kib.sum::<f64>() / 1024.0
 }

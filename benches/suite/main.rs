@@ -6,20 +6,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
+#[path = "../../tests/live/bulk.rs"]
+#[allow(dead_code)]
+mod bulk;
 mod case;
 mod check;
 #[path = "../../tests/monitor/clock.rs"]
 #[allow(dead_code)]
 mod clock;
-#[path = "../../tests/live/bulk.rs"]
-#[allow(dead_code)]
-mod bulk;
 mod cost;
 mod cpus;
 mod events;
 mod figure;
 mod flows;
 mod hold;
+mod htb;
 #[path = "../../tests/live/lab.rs"]
 #[allow(dead_code)]
 mod lab;
@@ -27,6 +28,7 @@ mod links;
 #[path = "../../tests/monitor/load/mod.rs"]
 #[allow(dead_code)]
 mod load;
+mod local;
 mod monitor;
 mod pktgen;
 #[path = "../../tests/monitor/place.rs"]
@@ -38,21 +40,25 @@ mod plot;
 mod probe;
 mod rattan;
 mod report;
+mod router;
 mod side;
+mod site;
+mod spare;
 #[path = "../../tests/live/stats.rs"]
 #[allow(dead_code)]
 mod stats;
+mod sums;
 mod table;
+mod tap;
 mod tcp;
 mod verifier;
 #[path = "../../tests/monitor/watch.rs"]
 #[allow(dead_code)]
 mod watch;
+mod wirefilter;
 #[path = "../../tests/monitor/witness.rs"]
 #[allow(dead_code)]
 mod witness;
-mod tap;
-mod wirefilter;
 
 use std::path::PathBuf;
 use std::process::Command;

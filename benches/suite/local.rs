@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Packets of a program on the sending host itself: they have a socket, so emud sends clones.
+
+use std::io;
+use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use super::lab::{Lab, inside};
+use super::pktgen::LEN;
+use super::probe::HEADERS;
+use super::site::Site;
+
+/// Packets of one system call.
+const BATCH: usize = 64;
+
+pub struct Sender {
+    socket: UdpSocket,
+    flows: u16,
+}
+
+impl Sender {
+    /// The same way through the kernel for one flow as for many: one socket, not connected.
+    pub fn new(site: &Site, flows: u16) -> Self {
+        let open = || UdpSocket::bind((Lab::A4, 0)).expect("bind");
+        let socket = inside(&site.lab.a, open).join().expect("a socket");
+        // Packets on their way must not hold the sender up.
+        let room: libc::c_int = 256 << 20;
+        // SAFETY: the value is an int that lives until the call returns.
+        let done = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_SNDBUFFORCE,
+                (&raw const room).cast(),
+                size_of_val(&room) as libc::socklen_t,
+            )
+        };
+        assert_eq!(done, 0, "SO_SNDBUFFORCE: {}", io::Error::last_os_error());
+        Self { socket, flows }
+    }
+
+    /// As fast as the kernel takes them.
+    pub fn send(&self, packets: u64) {
+        let payload = vec![0u8; LEN as usize - HEADERS];
+        let mut part = libc::iovec {
+            iov_base: payload.as_ptr().cast_mut().cast(),
+            iov_len: payload.len(),
+        };
+        let mut sent = 0;
+        while sent < packets {
+            let batch = (packets - sent).min(BATCH as u64) as usize;
+            let mut addresses: Vec<_> = (0..batch as u64).map(|n| self.address(sent + n)).collect();
+            let mut messages: Vec<_> = addresses
+                .iter_mut()
+                .map(|address| message(address, &mut part))
+                .collect();
+            // SAFETY: as many messages, whose addresses and payload outlive the call.
+            let done = unsafe {
+                libc::sendmmsg(
+                    self.socket.as_raw_fd(),
+                    messages.as_mut_ptr(),
+                    batch as libc::c_uint,
+                    0,
+                )
+            };
+            assert!(done > 0, "sendmmsg: {}", io::Error::last_os_error());
+            sent += done as u64;
+        }
+    }
+
+    fn address(&self, number: u64) -> libc::sockaddr_in {
+        let port = 2000 + (number % u64::from(self.flows)) as u16;
+        let to = SocketAddrV4::new(Lab::B4.parse().unwrap(), port);
+        libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: to.port().to_be(),
+            sin_addr: libc::in_addr {
+                s_addr: u32::from(*to.ip()).to_be(),
+            },
+            sin_zero: [0; 8],
+        }
+    }
+}
+
+fn message(address: &mut libc::sockaddr_in, part: &mut libc::iovec) -> libc::mmsghdr {
+    // SAFETY: all zero is a valid mmsghdr.
+    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    message.msg_hdr.msg_name = (&raw mut *address).cast();
+    message.msg_hdr.msg_namelen = size_of_val(address) as libc::socklen_t;
+    message.msg_hdr.msg_iov = part;
+    message.msg_hdr.msg_iovlen = 1;
+    message
+}

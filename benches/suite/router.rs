@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Packets for many destinations, through a router, at a fixed rate.
+//!
+//! At a fixed rate, since what HTB with netem below does for a packet depends on how many wait. pktgen
+//! is no help here: below 100 us between two packets it burns the time, which is then nobody's to
+//! count. So a program puts them into a TAP, and the kernel forwards them.
+
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::Duration;
+
+use emud::engine::hold::frame::VNET_LEN;
+use emud::engine::hold::tap::{self, Tap};
+
+use super::lab::{Lab, inside};
+use super::pktgen::LEN;
+use super::probe::{monotonic_ns, precise_timers, sleep_until};
+use super::site::Site;
+use super::spare::Spare;
+
+/// Where packets come from, as the kernel sees it.
+pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+/// Destinations follow one another from here.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x11];
+
+/// The address of one of up to 65,536 links.
+pub fn destination(link: u32) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(FIRST) + link)
+}
+
+pub struct Router {
+    pub site: Site,
+    tap: Tap,
+}
+
+impl Router {
+    pub fn new() -> Self {
+        let site = Site::new();
+        let make = || tap::create("gen", 1500).expect("a TAP");
+        let tap = inside(&site.lab.a, make).join().expect("a TAP");
+        let mac = MAC.map(|byte| format!("{byte:02x}")).join(":");
+        site.lab.in_a(&format!(
+            "ip link set dev gen down
+             ip link set dev gen address {mac} up
+             cd /proc/sys/net/ipv4
+             echo 1 >ip_forward
+             echo 0 | tee conf/all/rp_filter conf/gen/rp_filter >/dev/null
+             ip route add {FIRST}/16 via {} dev va",
+            Lab::B4
+        ));
+        Self { site, tap }
+    }
+
+    /// Instructions a packet, those of its sender included: so many packets, so far apart, all links
+    /// alike; what waits leaves meanwhile.
+    pub fn cost(&self, spare: &Spare, packets: u64, interval_ns: u64, links: u32) -> Cost {
+        precise_timers();
+        let mut took_ns = 0;
+        let busy_ns = spare.busy_ns(|| {
+            took_ns = self.send(packets, interval_ns, links);
+            thread::sleep(Duration::from_millis(30));
+        });
+        Cost {
+            instructions: busy_ns / packets as f64,
+            packets_per_s: packets as f64 * 1e9 / took_ns as f64,
+        }
+    }
+
+    fn send(&self, packets: u64, interval_ns: u64, links: u32) -> u64 {
+        let mut frame = frame();
+        let start = monotonic_ns();
+        for number in 0..packets {
+            sleep_until(start + number * interval_ns);
+            address(&mut frame, destination(scattered(number, links)));
+            let written = rustix::io::write(&self.tap.fd, &frame).expect("the TAP takes it");
+            assert_eq!(written, frame.len());
+        }
+        monotonic_ns() - start
+    }
+}
+
+pub struct Cost {
+    pub instructions: f64,
+    /// As sent: fewer than asked where there is no time left.
+    pub packets_per_s: f64,
+}
+
+/// All links equally often, in no order that anything could make use of (Fibonacci hashing).
+fn scattered(number: u64, links: u32) -> u32 {
+    let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((hash * u64::from(links)) >> 32) as u32
+}
+
+const ETHERNET: usize = VNET_LEN;
+const IP: usize = ETHERNET + 14;
+const UDP: usize = IP + 20;
+
+fn frame() -> Vec<u8> {
+    let mut frame = vec![0; VNET_LEN + LEN as usize];
+    let len = LEN as u16 - 14;
+    frame[ETHERNET..ETHERNET + 6].copy_from_slice(&MAC);
+    frame[ETHERNET + 12..IP].copy_from_slice(&[0x08, 0x00]);
+    frame[IP] = 0x45;
+    frame[IP + 2..IP + 4].copy_from_slice(&len.to_be_bytes());
+    frame[IP + 8..IP + 10].copy_from_slice(&[64, 17]);
+    frame[IP + 12..IP + 16].copy_from_slice(&SOURCE.octets());
+    frame[UDP..UDP + 2].copy_from_slice(&2000u16.to_be_bytes());
+    frame[UDP + 2..UDP + 4].copy_from_slice(&2000u16.to_be_bytes());
+    frame[UDP + 4..UDP + 6].copy_from_slice(&(len - 20).to_be_bytes());
+    frame
+}
+
+fn address(frame: &mut [u8], to: Ipv4Addr) {
+    frame[IP + 16..IP + 20].copy_from_slice(&to.octets());
+    frame[IP + 10..IP + 12].fill(0);
+    let words = frame[IP..UDP].chunks(2);
+    let sum: u32 = words
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    frame[IP + 10..IP + 12].copy_from_slice(&(!folded as u16).to_be_bytes());
+}

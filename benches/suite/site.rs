@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One side of a comparison: a laboratory whose far end counts packets and throws them away.
+
+use serde_json::Value;
+
+use super::lab::{Engine, Lab};
+
+pub struct Site {
+    pub lab: Lab,
+    /// Of the far end.
+    pub mac: String,
+}
+
+impl Site {
+    pub fn new() -> Self {
+        Self::with_queues(1)
+    }
+
+    pub fn with_queues(queues: u32) -> Self {
+        let lab = Lab::with_queues(queues);
+        let mac = lab.in_b("cat /sys/class/net/vb/address").trim().to_owned();
+        let near_mac = lab.in_a("cat /sys/class/net/va/address").trim().to_owned();
+        // No neighbour discovery on the way. A receiver would only add to what all sides have in
+        // common; `ingress`, not `clsact`, which would switch the egress hook on for all devices.
+        lab.in_a(&format!(
+            "ip neigh replace {} lladdr {mac} dev va nud permanent",
+            Lab::B4
+        ));
+        lab.in_b(&format!(
+            "ip neigh replace {} lladdr {near_mac} dev vb nud permanent
+             tc qdisc add dev vb ingress
+             tc filter add dev vb ingress matchall action drop",
+            Lab::A4
+        ));
+        Self { lab, mac }
+    }
+
+    /// Packets that the far end has seen.
+    pub fn delivered(&self) -> u64 {
+        let count = self.lab.in_b("cat /sys/class/net/vb/statistics/rx_packets");
+        count.trim().parse().unwrap()
+    }
+
+    /// A root qdisc, as tc takes it, in place of what is there: a new one, whose counts are its own.
+    pub fn qdisc(&self, what: &str) {
+        self.lab.in_a(&format!(
+            "tc qdisc del dev va root 2>/dev/null || true
+             tc qdisc add dev va root {what}"
+        ));
+    }
+
+    /// Packets that the root qdisc has dropped.
+    pub fn dropped(&self) -> u64 {
+        let text = self.lab.in_a("tc -s -j qdisc show dev va root");
+        let shown: Value = serde_json::from_str(&text).unwrap();
+        shown.pointer("/0/drops").and_then(Value::as_u64).unwrap()
+    }
+
+    pub fn attach(&self, profile: &str) {
+        let options = ["--direction", "up", "--seed", "1"];
+        self.lab.attach(Engine::Fq, profile, &options);
+    }
+
+    /// Packets that the link has handled and lost; ends if fq has dropped any.
+    pub fn handled(&self) -> (u64, u64) {
+        let shown = self.lab.show();
+        let at = |pointer: &str| {
+            let number = shown.pointer(pointer).and_then(Value::as_u64);
+            number.unwrap_or_else(|| panic!("{pointer} in {shown}"))
+        };
+        assert_eq!(at("/up/engine_dropped"), 0, "dropped by fq");
+        (at("/up/counters/packets"), at("/up/counters/lost"))
+    }
+}
