@@ -53,7 +53,9 @@ timed() {
     shift
     if ! "$@" >"$log" 2>&1 </dev/null; then
         said="FAILED, see $log"
-        echo "$name: failed: $(tail -n 1 "$log")" >>"$out/failed"
+        local why
+        why=$(grep -m 1 -A 1 'panicked at' "$log" | tail -n 1)
+        echo "$name: failed: ${why:-$(tail -n 1 "$log")}" >>"$out/failed"
     fi
     echo "$name: $said, $((SECONDS - began)) s"
 }
