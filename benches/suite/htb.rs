@@ -37,7 +37,8 @@ fn batch(lab: &Lab, commands: &str, longest: Duration) -> Result<(), String> {
     let _ = fs::remove_file(&path);
     match said.code {
         0 => Ok(()),
-        124 => Err(format!("tc was not done after {longest:?}")),
+        // busybox's says that it was ended by a signal.
+        124 | 143 => Err(format!("tc was not done after {longest:?}")),
         _ => Err(said.err.lines().take(3).collect::<Vec<_>>().join("; ")),
     }
 }
