@@ -71,7 +71,7 @@ wait "$pool"
 pool=
 for job in "${smp[@]}"; do
     # shellcheck disable=SC2086
-    timed "guest $job" tests/vm/bench.sh $full --smp $job
+    timed "guest $job" tests/vm/bench.sh $full --parallel $job
 done
 place="this machine, $(nproc) CPUs (load average $load before)"
 for section in "${host[@]}"; do

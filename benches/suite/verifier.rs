@@ -7,9 +7,8 @@ use emud::link::sizes::Sizes;
 
 use crate::Suite;
 
-const PROGRAMS: [Program; 5] = [
-    Program::Egress,
-    Program::Ingress,
+const PROGRAMS: [Program; 4] = [
+    Program::Classify,
     Program::TapUp,
     Program::TapDown,
     Program::Orphan,

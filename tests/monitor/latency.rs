@@ -39,7 +39,7 @@ impl Times {
     }
 
     /// All trials but one count where time is that of a guest or the full run is asked for: of 100 that is the 99th
-    /// percentile. Of 20 the worst would not do: once in some 1,000 trials a guest's only CPU was not the monitor's for
+    /// percentile. Of 20 the worst would not do: once in some 1,000 trials a guest's only CPU was the kernel's own for
     /// 3 ms (M). Elsewhere the median: what a machine that others share does to a few is not the monitor's.
     fn judge(&self, verdict: &mut Verdict, what: &str, bounds: &Bounds) {
         verdict.same(&format!("{what}: alarms that did not come"), 0, self.missed);

@@ -38,12 +38,10 @@ executable "$suite" "$emud"
 out=$vm_dir/../bench
 mkdir -p "$out"
 
-# cryptomgr.notests: from 7.2 the kernel tests its ciphers behind a running system, for minutes of a
-# guest's time.
 failed=0
 for section; do
     # shellcheck disable=SC2086 # several options
-    "$here/run.sh" $clock --append cryptomgr.notests --memory 2048 --timeout "${EMUD_BENCH_TIMEOUT:-3600}" \
+    "$here/run.sh" $clock --memory 2048 --timeout "${EMUD_BENCH_TIMEOUT:-3600}" \
         --file "$emud:/usr/bin/emud" --file "$suite:/root/suite" \
         --out "/root/results.json:$out/$section-$series.json" "$series" -- \
         env EMUD_BIN=/usr/bin/emud ./suite run "$section" $full --place "$place" \

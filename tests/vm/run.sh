@@ -4,6 +4,8 @@
 #
 # usage: run.sh [OPTION]... SERIES -- COMMAND [ARGUMENT]...
 #   --cpus N              virtual CPUs (default 2)
+#   --parallel            the virtual CPUs are threads of this machine, and only the first is online
+#                         (see below)
 #   --memory M            MiB (default 1024)
 #   --timeout S           seconds for the whole run (default 120)
 #   --icount              guest time counts instructions (2 ns each, one CPU), idle time is skipped:
@@ -24,7 +26,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 . "$here/common.sh"
 
-usage() { die 64 "usage: run.sh [--cpus N] [--memory M] [--timeout S] [--icount] [--file SRC[:DST]]... [--out GUEST:HOST]... [--append ARGS]... SERIES -- COMMAND..."; }
+usage() { die 64 "usage: run.sh [--cpus N] [--parallel] [--memory M] [--timeout S] [--icount] [--file SRC[:DST]]... [--out GUEST:HOST]... [--append ARGS]... SERIES -- COMMAND..."; }
 
 # quote WORD: as one word for a shell.
 quote() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
@@ -35,6 +37,7 @@ cpus=2
 memory_mib=1024
 timeout_s=120
 icount=
+threads=single
 append=
 need qemu-system-x86_64 timeout tar
 mkdir -p "$vm_dir/log"
@@ -57,6 +60,7 @@ while [ $# -gt 0 ]; do
     esac
     case $1 in
     --cpus) number "$1" "$2"; cpus=$2; shift ;;
+    --parallel) threads=multi append="$append maxcpus=1" ;;
     --memory) number "$1" "$2"; memory_mib=$2; shift ;;
     --timeout) number "$1" "$2"; timeout_s=$2; shift ;;
     --icount) icount=1 ;;
@@ -90,7 +94,8 @@ while IFS= read -r file; do set -- "$@" "$file"; done <"$work/files"
 
 # One host thread for all virtual CPUs: with a thread each, qemu 7.2 can keep a stale translation of
 # code the kernel has just patched (static keys), and the guest dies of a breakpoint nobody owns.
-set -- -accel tcg,thread=single
+# With --parallel nothing of that kind may happen once the command has set the others online.
+set -- -accel "tcg,thread=$threads"
 if [ -n "$icount" ]; then
     set -- "$@" -icount "shift=$icount,sleep=off" -rtc clock=vm -smp 1
 else
@@ -99,11 +104,13 @@ fi
 # -cx16: qemu 7.2 computes cmpxchg16b wrongly and newer kernels crash in the slab allocator.
 # tsc=reliable: all virtual CPUs read one host counter, but 6.1 takes it for unsynchronised and falls
 # back to the HPET, which is slow to emulate.
+# cryptomgr.notests: 7.2 tests its ciphers behind a running system, two thirds of the guest's time
+# for minutes after the boot, and up to 3 ms at once.
 # The three ports have interrupts of their own; the third one's are told to the guest by ACPI.
 timeout --kill-after=5 "$timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16 -m "$memory_mib" \
     -nodefaults -no-user-config -display none -no-reboot -nic none \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \
-    -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60$append" \
+    -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 cryptomgr.notests$append" \
     -chardev "file,id=log,path=$work/log" -device isa-serial,chardev=log,index=0 \
     -chardev stdio,id=out,signal=off -device isa-serial,chardev=out,index=1 \
     -chardev "file,id=result,path=$work/result" \
