@@ -4,7 +4,8 @@
 //! The delays are 2 to 18 ms, so at 10,000 packets a second 100 wait. Each time that HTB wants a packet
 //! it asks every leaf in which one waits, due or not: netem's cost here is how many wait, which
 //! rate times delay says, up to one for each link. 10,000 is what netem still bears; beyond it is
-//! behind ("sent" tells), so its cost there is that of a lower rate.
+//! behind ("sent" tells), so its cost there is that of a lower rate. Flat out, each side is as fast
+//! as it can.
 
 use std::fs;
 use std::thread;
@@ -18,7 +19,10 @@ use crate::router::{Router, SOURCE, destination};
 use crate::spare::Spare;
 use crate::sums::print_added;
 
-const RATES: &[u32] = &[10_000, 40_000];
+/// Packets/s; no sender makes the last.
+const RATES: &[u32] = &[10_000, 40_000, FLAT_OUT];
+const FLAT_OUT: u32 = 1_000_000_000;
+const QUICK_RATES: &[u32] = &[10_000, FLAT_OUT];
 const SIZES: &[u32] = &[1, 16, 1_000, 16_384, htb::MOST];
 const QUICK_SIZES: &[u32] = &[1, 1_000];
 /// Of the guest's time, for netem's set-up.
@@ -122,8 +126,8 @@ fn one_size(suite: &mut Suite, sides: &mut Vec<Side>, links: u32) {
             false
         }
     });
-    let rates = if suite.full { 2 } else { 1 };
-    for rate in &RATES[..rates] {
+    let rates = if suite.full { RATES } else { QUICK_RATES };
+    for rate in rates {
         costs(suite, sides, links, *rate);
     }
     changes(suite, sides, &case, delays);
@@ -145,7 +149,10 @@ fn set_up(suite: &mut Suite, side: &Side, case: &str, delays_us: &[u32]) -> Resu
 }
 
 fn costs(suite: &mut Suite, sides: &[Side], links: u32, rate: u32) {
-    let case = format!("{links} links, {rate} packets/s");
+    let case = match rate {
+        FLAT_OUT => format!("{links} links, flat out"),
+        _ => format!("{links} links, {rate} packets/s"),
+    };
     let interval_ns = 1_000_000_000 / u64::from(rate);
     // Not there while anything else is measured: it keeps the kernel from its rest.
     let spare = Spare::start();
