@@ -60,6 +60,21 @@ fn filter<'a>(program: &'a OwnedFd, pref: u16, handle: u32, name: &'a str) -> Bp
 }
 
 #[test]
+fn a_filter_has_its_classid() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let pass = program(TC_ACT_UNSPEC);
+    let filter = BpfFilter {
+        classid: 2,
+        ..filter(&pass, 7, 1, "emud_two")
+    };
+    nl.attach_bpf_filter(v0, &filter).unwrap();
+    let text = shell("tc filter show dev v0 egress");
+    assert!(text.contains("flowid :2 emud_two"), "{text}");
+}
+
+#[test]
 fn the_first_filter_brings_its_clsact() {
     let _space = Space::new();
     let mut nl = Netlink::open().unwrap();
