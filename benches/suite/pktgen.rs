@@ -3,6 +3,7 @@
 //! device's qdisc as fast as it takes them.
 
 use std::fs;
+use std::net::Ipv4Addr;
 
 use super::lab::Lab;
 use super::site::Site;
@@ -12,24 +13,52 @@ const FOLDER: &str = "/proc/thread-self/net/pktgen";
 /// Bytes of a packet, Ethernet header included.
 pub const LEN: u32 = 200;
 
+/// What is sent, each packet drawn.
+#[derive(Clone, Copy)]
+pub struct Mix {
+    pub source: Ipv4Addr,
+    /// The first of so many that follow one another.
+    pub destination: Ipv4Addr,
+    pub destinations: u32,
+    pub ports: u16,
+}
+
+impl Mix {
+    /// So many flows to the far end.
+    pub fn flows(flows: u16) -> Self {
+        Self {
+            source: Lab::A4.parse().unwrap(),
+            destination: Lab::B4.parse().unwrap(),
+            destinations: 1,
+            ports: flows,
+        }
+    }
+}
+
 /// Its threads are for the CPUs that are online now.
 pub fn load() {
     super::lab::sh("modprobe pktgen");
 }
 
 /// `va` in the namespace of the calling thread, once for each CPU; their names.
-fn set_up(cpus: usize, to_mac: &str, packets: u64, flows: u16) -> Vec<String> {
+fn set_up(cpus: usize, to_mac: &str, packets: u64, mix: Mix) -> Vec<String> {
     let devices: Vec<_> = (0..cpus).map(|cpu| format!("va@{cpu}")).collect();
     for (cpu, device) in devices.iter().enumerate() {
         let thread = format!("kpktgend_{cpu}");
         write(&thread, "rem_device_all");
         write(&thread, &format!("add_device {device}"));
-        configure(device, (cpu as u16 + 1) * 2000, to_mac, packets, flows);
+        configure(device, (cpu as u16 + 1) * 2000, to_mac, packets, mix);
     }
     devices
 }
 
-fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, flows: u16) {
+fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, mix: Mix) {
+    // It never draws the last one of several.
+    let beyond = match mix.destinations {
+        1 => 0,
+        several => several,
+    };
+    let end = Ipv4Addr::from(u32::from(mix.destination) + beyond);
     for setting in [
         &format!("count {packets}"),
         "delay 0",
@@ -38,13 +67,14 @@ fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, flows: u
         "clone_skb 0",
         "xmit_mode queue_xmit",
         &format!("dst_mac {to_mac}"),
-        &format!("src_min {}", Lab::A4),
-        &format!("src_max {}", Lab::A4),
-        &format!("dst_min {}", Lab::B4),
-        &format!("dst_max {}", Lab::B4),
+        &format!("src_min {}", mix.source),
+        &format!("src_max {}", mix.source),
+        &format!("dst_min {}", mix.destination),
+        &format!("dst_max {end}"),
         &format!("udp_dst_min {first_port}"),
-        &format!("udp_dst_max {}", first_port + flows),
+        &format!("udp_dst_max {}", first_port + mix.ports),
         "flag UDPDST_RND",
+        "flag IPDST_RND",
     ] {
         write(device, setting);
     }
@@ -73,16 +103,16 @@ fn write(file: &str, text: &str) {
 }
 
 impl Site {
-    /// Runs `measure` around so many packets of so many flows in this site's near namespace.
+    /// Runs `measure` around so many packets in this site's near namespace.
     pub fn pktgen<T: Send + 'static>(
         &self,
         packets: u64,
-        flows: u16,
+        mix: Mix,
         measure: impl FnOnce(fn()) -> T + Send + 'static,
     ) -> T {
         let mac = self.mac.clone();
         let thread = super::lab::inside(&self.lab.a, move || {
-            let devices = set_up(1, &mac, packets, flows);
+            let devices = set_up(1, &mac, packets, mix);
             let measured = measure(send);
             took_us(&devices[0], packets);
             measured
@@ -94,7 +124,7 @@ impl Site {
     pub fn pktgen_rate(&self, cpus: usize, packets: u64, flows: u16) -> f64 {
         let mac = self.mac.clone();
         let thread = super::lab::inside(&self.lab.a, move || {
-            let devices = set_up(cpus, &mac, packets, flows);
+            let devices = set_up(cpus, &mac, packets, Mix::flows(flows));
             send();
             let took = devices.iter().map(|device| took_us(device, packets));
             (packets * cpus as u64) as f64 * 1e6 / took.max().unwrap() as f64

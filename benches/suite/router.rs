@@ -2,10 +2,11 @@
 //! Packets for many destinations, through a router, at a fixed rate.
 //!
 //! At a fixed rate, since what HTB with netem below does for a packet depends on how many wait. pktgen
-//! is no help here: below 100 us between two packets it burns the time, which is then nobody's to
-//! count. So a program puts them into a TAP, and the kernel forwards them.
+//! is for flat out only: below 100 us between two packets it burns the time, which is then nobody's
+//! to count. So a program puts them into a TAP, and the kernel forwards them.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use emud::engine::hold::frame::VNET_LEN;
 use emud::engine::hold::tap::{self, Tap};
 
 use super::lab::{Lab, inside};
-use super::pktgen::LEN;
+use super::pktgen::{LEN, Mix};
 use super::probe::{monotonic_ns, precise_timers, sleep_until};
 use super::site::Site;
 use super::spare::Spare;
@@ -61,6 +62,32 @@ impl Router {
             took_ns = self.send(packets, interval_ns, links);
             thread::sleep(Duration::from_millis(30));
         });
+        Cost {
+            instructions: busy_ns / packets as f64,
+            packets_per_s: packets as f64 * 1e9 / took_ns as f64,
+        }
+    }
+
+    /// The same from pktgen, one after the other.
+    pub fn flat_out(&self, spare: &Arc<Spare>, packets: u64, links: u32) -> Cost {
+        let mix = Mix {
+            source: SOURCE,
+            destination: FIRST,
+            destinations: links,
+            ports: 1,
+        };
+        let spare = spare.clone();
+        let measure = move |send: fn()| {
+            let mut took_ns = 0;
+            let busy_ns = spare.busy_ns(|| {
+                let start = monotonic_ns();
+                send();
+                took_ns = monotonic_ns() - start;
+                thread::sleep(Duration::from_millis(30));
+            });
+            (busy_ns, took_ns)
+        };
+        let (busy_ns, took_ns) = self.site.pktgen(packets, mix, measure);
         Cost {
             instructions: busy_ns / packets as f64,
             packets_per_s: packets as f64 * 1e9 / took_ns as f64,
