@@ -16,7 +16,7 @@ if [ "${1-}" = --full ]; then full=--full; fi
 # Guests whose clock counts instructions do not disturb one another. The longest first.
 guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 verifier" "6.1 verifier")
 # Two CPUs cannot have such a clock.
-smp=("7.2 cpus")
+parallel=("7.2 cpus")
 host=(hold monitor verifier)
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: wants to be root" >&2; exit 77; }
@@ -69,7 +69,7 @@ printf '%s\n' "${guests[@]}" | setsid xargs -P 2 -d '\n' -I JOB bash -c 'guest J
 pool=$!
 wait "$pool"
 pool=
-for job in "${smp[@]}"; do
+for job in "${parallel[@]}"; do
     # shellcheck disable=SC2086
     timed "guest $job" tests/vm/bench.sh $full --parallel $job
 done

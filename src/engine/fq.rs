@@ -67,7 +67,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
 
 /// How many packets of a link may wait, and for how long, s.
 fn holds(link: &Compiled) -> (f64, f64) {
-    let delay_s = longest_delay_ns(link) as f64 / 1e9 + slots_s(&link.link);
+    let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
     if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
         let packets_per_s = rows.max_rate as f64 / 8.0 / FRAME_MIN;
         let longest_s = delay_s + rows.longest_wait_ns as f64 / 1e9;
@@ -109,7 +109,7 @@ fn hold_pairs<'a>(
 fn hold_pair(base: &Compiled, pair: &Pair) -> (f64, f64) {
     let mean = base.link.delay_ns;
     // The base link's jitter goes on about the pair's mean.
-    let beyond = longest_delay_ns(base).saturating_sub(mean);
+    let beyond = base.longest_delay_ns().saturating_sub(mean);
     let delay_s = (pair.delay_ns.unwrap_or(mean) + beyond) as f64 / 1e9;
     let byte_s = pair
         .rate
@@ -130,15 +130,6 @@ fn hold_pair(base: &Compiled, pair: &Pair) -> (f64, f64) {
     let longest_s = delay_s + packets_s.min(bytes_s).min(wait_s);
     let packets_per_s = 1.0 / (byte_s * FRAME_MIN);
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
-}
-
-fn longest_delay_ns(c: &Compiled) -> u64 {
-    let jitter = c.link.flags & abi::EMUD_F_JITTER != 0;
-    let table_end = c.table.delay_ns.last().copied().unwrap_or(0);
-    let by_row = c.timeline.as_ref().map_or(0, |rows| rows.longest_delay_ns);
-    let own = if jitter { table_end } else { c.link.delay_ns };
-    // A row moves the whole table.
-    own.saturating_add(by_row)
 }
 
 fn byte_s(link: &abi::emud_link) -> Option<f64> {

@@ -13,9 +13,6 @@ use crate::profile::{self, Neighbours, Reorder, Reordering, Shape};
 /// half as fast.
 const COHERENCE_OVER_SPAN: f64 = 0.66;
 
-/// The longest delay's place in a table.
-const LAST_STEP: usize = abi::EMUD_TABLE_STEPS as usize;
-
 /// The classifier divides a time below one coherence time, shifted by 20.
 const COHERENCE_MAX_NS: u64 = 1 << 42;
 
@@ -112,18 +109,33 @@ pub fn compile(
         out.tdma = tdma(slot, &link.queue);
     }
     let timeline = timeline::compile(&mut out, link, epoch_ns);
-    let by_row = timeline.as_ref().map_or(0, |rows| rows.longest_delay_ns);
-    out.fq_shift = fq_shift(
-        out.delay_ns
-            .max(table.delay_ns[LAST_STEP])
-            .saturating_add(by_row),
-    );
-    Ok(Compiled {
+    let mut compiled = Compiled {
         link: out,
         table,
         pattern,
         timeline,
-    })
+    };
+    compiled.link.fq_shift = fq_shift(compiled.longest_delay_ns());
+    Ok(compiled)
+}
+
+impl Compiled {
+    /// The longest delay of a packet, without what it waits before.
+    pub fn longest_delay_ns(&self) -> u64 {
+        let jitter = self.link.flags & abi::EMUD_F_JITTER != 0;
+        let table_end = self.table.delay_ns.last().copied().unwrap_or(0);
+        let by_row = self
+            .timeline
+            .as_ref()
+            .map_or(0, |rows| rows.longest_delay_ns);
+        let own = if jitter {
+            table_end
+        } else {
+            self.link.delay_ns
+        };
+        // A row moves the whole table.
+        own.saturating_add(by_row)
+    }
 }
 
 /// Delays up to this one are as many flows of fq as it tells apart, at most.

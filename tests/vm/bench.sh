@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sections of the benchmark suite (benches/suite) in guest kernels, beside stock netem.
 #
-# usage: bench.sh [--full] [--smp | --parallel] SERIES SECTION...
-#   --smp         two CPUs, whose clock is this machine's: figures are good only beside one another
-#   --parallel    the same, and they run at once; only one is online until the section sets the other
+# usage: bench.sh [--full] [--parallel] SERIES SECTION...
+#   --parallel    two CPUs, whose clock is this machine's: figures are good only beside one another; only
+#                 one is online until the section sets the other
 #
 # Results: target/bench/SECTION-SERIES.json. EMUD_BIN and EMUD_SUITE name the programs to run,
 # else cargo builds them.
@@ -20,13 +20,12 @@ place='guest, 1 CPU, 1 ns an instruction'
 while [ $# -gt 0 ]; do
     case $1 in
     --full) full=--full ;;
-    --smp) clock='--cpus 2' place='guest, 2 CPUs, this machine'"'"'s clock' ;;
     --parallel) clock='--cpus 2 --parallel' place='guest, 2 CPUs at once, this machine'"'"'s clock' ;;
     *) break ;;
     esac
     shift
 done
-[ $# -ge 2 ] || die 64 "usage: bench.sh [--full] [--smp | --parallel] SERIES SECTION..."
+[ $# -ge 2 ] || die 64 "usage: bench.sh [--full] [--parallel] SERIES SECTION..."
 series=$1
 shift
 

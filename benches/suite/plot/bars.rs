@@ -7,7 +7,7 @@ use anyhow::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
+use super::{Area, colours, head, label_width, legend, of, picture, write};
 use crate::case::cases;
 use crate::figure::Results;
 use crate::table::number;
@@ -47,15 +47,7 @@ pub fn svg(results: &Results) -> Result<Option<String>> {
 
 fn draw(area: &Area, results: &Results, rows: &[Row], labels: i32) -> Result<(), Box<dyn Error>> {
     let title = "Instructions a packet, added to the bare path";
-    write(area, title, (16, 20), HPos::Left, 19, &BLACK)?;
-    write(
-        area,
-        &where_measured(results),
-        (16, 42),
-        HPos::Left,
-        13,
-        &BLACK,
-    )?;
+    head(area, title, results)?;
     let colours = colours(rows.iter().flat_map(|(_, s)| s).map(|(side, _)| *side));
     legend(area, &colours, (labels, 64))?;
     let values = rows.iter().flat_map(|(_, sides)| sides).map(|(_, v)| *v);

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::scale::Scale;
-use super::{Area, colours, legend, of, picture, split, where_measured, write};
+use super::{Area, colours, head, legend, of, picture, split, write};
 use crate::case::{Case, cases, is_base};
 use crate::figure::Results;
 use crate::table::tick;
@@ -112,19 +112,11 @@ fn draw(results: &Results, title: &str, panels: Vec<Panel>) -> Result<Option<Str
     let rows = panels.len().div_ceil(columns);
     let size = (PANEL.0 * columns as u32, HEAD + PANEL.1 * rows as u32);
     let svg = picture(size, |area| {
-        let (head, body) = area.split_vertically(HEAD);
-        write(&head, title, (16, 20), HPos::Left, 19, &BLACK)?;
-        write(
-            &head,
-            &where_measured(results),
-            (16, 42),
-            HPos::Left,
-            13,
-            &BLACK,
-        )?;
+        let (top, body) = area.split_vertically(HEAD);
+        head(&top, title, results)?;
         let sides = panels.iter().flat_map(|panel| &panel.sides);
         let colours = colours(sides.map(|(side, _)| &**side));
-        legend(&head, &colours, (16, 66))?;
+        legend(&top, &colours, (16, 66))?;
         for (panel, area) in panels.iter().zip(body.split_evenly((rows, columns))) {
             draw_panel(&area, panel, &colours)?;
         }

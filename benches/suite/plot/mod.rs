@@ -160,10 +160,16 @@ fn label_width<'a>(names: impl Iterator<Item = &'a str>) -> i32 {
     40 + 7 * longest.unwrap_or(0) as i32
 }
 
-/// "kernel, place" below the title.
-fn where_measured(results: &Results) -> String {
+/// The title, and below it what was measured on.
+fn head(
+    area: &Area,
+    title: &str,
+    results: &Results,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let machine = &results.machine;
-    format!("Linux {}; {}", machine.kernel, machine.place)
+    let measured_on = format!("Linux {}; {}", machine.kernel, machine.place);
+    write(area, title, (16, 20), HPos::Left, 19, &BLACK)?;
+    write(area, &measured_on, (16, 42), HPos::Left, 13, &BLACK)
 }
 
 /// The number of a case before a unit, and the case without that part:

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::scale::Scale;
-use super::{Area, colours, label_width, legend, of, picture, where_measured, write};
+use super::{Area, colours, head, label_width, legend, of, picture, write};
 use crate::case::cases;
 use crate::figure::Results;
 use crate::table::tick;
@@ -94,15 +94,7 @@ fn draw(
     (labels, error): (i32, &str),
 ) -> Result<(), Box<dyn Error>> {
     let title = format!("How far off: {error}, too early or too late");
-    write(area, &title, (16, 20), HPos::Left, 19, &BLACK)?;
-    write(
-        area,
-        &where_measured(results),
-        (16, 42),
-        HPos::Left,
-        13,
-        &BLACK,
-    )?;
+    head(area, &title, results)?;
     let sides = || rows.iter().flat_map(|(_, sides)| sides);
     let colours = colours(sides().map(|(side, _)| *side));
     legend(area, &colours, (labels, 64))?;
