@@ -84,8 +84,14 @@ fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
                 let rate = site.pktgen_rate(cpus, packets, FLOWS);
                 // What waits leaves meanwhile.
                 thread::sleep(Duration::from_millis(200));
-                let sent = packets * cpus as u64;
-                assert_eq!(site.delivered() - before, sent, "through {side}");
+                let (sent, delivered) = (packets * cpus as u64, site.delivered() - before);
+                // Where a CPU of the guest has to wait for one of the machine, a queue can be full. (That
+                // pktgen was told so is no measure: 7.2 did with one of 400,000 that netem delivered.)
+                let all = sent - sent / 1000..=sent;
+                assert!(
+                    all.contains(&delivered),
+                    "{delivered} of {sent} through {side}"
+                );
                 // The first turn only gets all to know one another.
                 if turn > 0 {
                     let plural = if cpus == 1 { "" } else { "s" };

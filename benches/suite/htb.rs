@@ -38,8 +38,11 @@ fn batch(lab: &Lab, commands: &str, longest: Duration) -> Result<(), String> {
     match said.code {
         0 => Ok(()),
         // busybox's says that it was ended by a signal.
-        124 | 143 => Err(format!("tc was not done after {longest:?}")),
-        _ => Err(said.err.lines().take(3).collect::<Vec<_>>().join("; ")),
+        -1 | 124 | 143 => Err(format!("tc was not done after {longest:?}")),
+        code => {
+            let why: Vec<_> = said.err.lines().take(3).collect();
+            Err(format!("tc ended with {code}: {}", why.join("; ")))
+        }
     }
 }
 

@@ -43,13 +43,23 @@ pub fn load() {
 /// `va` in the namespace of the calling thread, once for each CPU; their names.
 fn set_up(cpus: usize, to_mac: &str, packets: u64, mix: Mix) -> Vec<String> {
     let devices: Vec<_> = (0..cpus).map(|cpu| format!("va@{cpu}")).collect();
-    for (cpu, device) in devices.iter().enumerate() {
-        let thread = format!("kpktgend_{cpu}");
+    // Also those of a CPU that sent the last time and is not to send now.
+    for thread in threads() {
         write(&thread, "rem_device_all");
-        write(&thread, &format!("add_device {device}"));
+    }
+    for (cpu, device) in devices.iter().enumerate() {
+        write(&format!("kpktgend_{cpu}"), &format!("add_device {device}"));
         configure(device, (cpu as u16 + 1) * 2000, to_mac, packets, mix);
     }
     devices
+}
+
+/// Of all CPUs that were online when pktgen was loaded.
+fn threads() -> impl Iterator<Item = String> {
+    let files = fs::read_dir(FOLDER).unwrap().map(|file| file.unwrap());
+    files
+        .map(|file| file.file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("kpktgend_"))
 }
 
 fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, mix: Mix) {
@@ -87,14 +97,25 @@ fn send() {
     write("pgctrl", "start");
 }
 
-/// How long it took; ends if a packet was refused.
-fn took_us(device: &str, packets: u64) -> u64 {
+/// What became of what a device was to send.
+struct Sent {
+    took_us: u64,
+    /// By the qdisc.
+    refused: u64,
+}
+
+fn sent(device: &str, packets: u64) -> Sent {
     let said = fs::read_to_string(format!("{FOLDER}/{device}")).unwrap();
-    let all = format!("pkts-sofar: {packets}  errors: 0");
-    assert!(said.contains(&all), "pktgen: {said}");
-    let result = said.split("Result: OK: ").nth(1).expect("a result");
-    let digits = result.split('(').next().unwrap();
-    digits.parse().unwrap()
+    let number_after = |what: &str| {
+        let rest = said.split(what).nth(1)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest[..end].parse().ok()
+    };
+    let all = number_after(&format!("pkts-sofar: {packets}  errors: "));
+    Sent {
+        took_us: number_after("Result: OK: ").unwrap_or_else(|| panic!("pktgen: {said}")),
+        refused: all.unwrap_or_else(|| panic!("pktgen: {said}")),
+    }
 }
 
 fn write(file: &str, text: &str) {
@@ -114,7 +135,7 @@ impl Site {
         let thread = super::lab::inside(&self.lab.a, move || {
             let devices = set_up(1, &mac, packets, mix);
             let measured = measure(send);
-            took_us(&devices[0], packets);
+            assert_eq!(sent(&devices[0], packets).refused, 0, "refused by va");
             measured
         });
         thread.join().expect("pktgen")
@@ -126,7 +147,7 @@ impl Site {
         let thread = super::lab::inside(&self.lab.a, move || {
             let devices = set_up(cpus, &mac, packets, Mix::flows(flows));
             send();
-            let took = devices.iter().map(|device| took_us(device, packets));
+            let took = devices.iter().map(|device| sent(device, packets).took_us);
             (packets * cpus as u64) as f64 * 1e6 / took.max().unwrap() as f64
         });
         thread.join().expect("pktgen")
