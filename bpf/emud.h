@@ -63,8 +63,13 @@ struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
 
-/* Flows that fq tells apart, a power of two: its orphan_mask is one less. */
+/* Flows that fq tells apart, a power of two: its orphan_mask is one less. The lower
+ * half is lanes, the upper half the others. */
 #define EMUD_FQ_FLOWS 65536U
+#define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
+/* Of each CPU: enough for some 16,000 packets that wait, in any order. */
+#define EMUD_LANES_LOG 8
+#define EMUD_LANES (1U << EMUD_LANES_LOG)
 /* 2 us: timers are no finer, and no CPU sends much faster. */
 #define EMUD_FQ_SHIFT_MIN 11
 /* Neighbouring paths' delays apart; 2^16 over the golden ratio. */

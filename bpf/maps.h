@@ -39,6 +39,11 @@
 		__type(value, value_);              \
 	} name_ SEC(".maps")
 
+/* When the last packet of each flow of fq leaves: see emud_lane(). */
+struct emud_lanes {
+	__u64 last[EMUD_LANES];
+};
+
 EMUD_MAP(emud_control, ARRAY, 1, struct emud_control);
 EMUD_MAP(emud_links, ARRAY, EMUD_SLOTS, struct emud_link);
 EMUD_MAP(emud_tables, ARRAY, EMUD_SLOTS, struct emud_table);
@@ -46,6 +51,7 @@ EMUD_MAP(emud_states, ARRAY, EMUD_DIRECTIONS, struct emud_state);
 EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
+EMUD_MAP(emud_lanes, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_lanes);
 EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
 	 struct emud_ring);

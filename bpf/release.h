@@ -65,33 +65,75 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
 		e->count->duplicated += e->p->segments;
 }
 
-/* The hash by which fq tells flows apart, of which it looks at the lower half
- * (EMUD_FQ_FLOWS). It would dissect a packet without one: 968 instructions.
+/*
+ * A flow of fq that can take a packet in the order of departures: the first one whose
+ * last packet leaves before. So, as in the game of patience, the lanes' last departures
+ * fall from lane to lane, and n packets that leave in any order take about 2 sqrt(n)
+ * lanes. EMUD_LANES: they all end later.
  *
- * What is in order leaves in the order of arrival, so all of it is one flow to fq: a
- * list, where as many flows as users have are a tree of flows and one of times. The
- * upper half is the user's flow: it chooses the transmit queue (skb_tx_hash()).
+ * A flow for each packet that overtakes, or for each of many links, is to fq a tree of
+ * flows, one of times, and memory to get and give back.
+ */
+static __always_inline __u32 emud_lane(const struct emud_packet *p, __u64 departure)
+{
+	struct emud_lanes *lanes = EMUD_LOOKUP(emud_lanes, p->direction);
+	__u64 lane = 0;
+	int bit;
+
+	if (!lanes)
+		return EMUD_LANES;
+	if (lanes->last[0] > departure) {
+		/* Without branches, of which the verifier would follow each. */
+#pragma unroll
+		for (bit = EMUD_LANES_LOG - 1; bit >= 0; bit--) {
+			__u64 last = lanes->last[lane + (1 << bit) - 1];
+
+			lane |= ((departure - last) >> 63) << bit;
+		}
+		if (lanes->last[lane] > departure)
+			return EMUD_LANES;
+	}
+	lanes->last[lane] = departure;
+	return lane;
+}
+
+/* The lower half of the hash by which fq tells flows apart (EMUD_FQ_FLOWS).
  *
- * fq looks at a flow again when the packet that was its first is due. One that is due
- * earlier and comes meanwhile would wait for that, so packets that may overtake one
- * another are in different flows: those of one delay, to 2^fq_shift ns, leave in
- * their order. A flow for each packet made fq 600 instructions dearer. */
+ * What is in order leaves in the order of arrival: one flow, a list. Else a lane. fq
+ * looks at a flow again when the packet that was its first is due, so one that is due
+ * earlier and comes meanwhile would wait for that: packets that found no lane are in a
+ * flow with those of the same delay, to 2^fq_shift ns, which leave in their order. */
 static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 					  const struct emud_link *l, __u64 departure)
 {
-	__u32 flow = p->path;
-
 	/* Slots are in order. */
-	if (l->flags & EMUD_F_DRAWN && !l->tdma.span_ns)
+	int overtakes = l->flags & EMUD_F_DRAWN && !l->tdma.span_ns;
+	__u32 lane, flow = p->path;
+
+	if (overtakes || p->path >= EMUD_DIRECTIONS) {
+		lane = emud_lane(p, departure);
+		if (likely(lane < EMUD_LANES))
+			return (bpf_get_smp_processor_id() * EMUD_LANES + lane) %
+			       EMUD_FQ_OTHERS;
+	}
+	if (overtakes)
 		flow = p->path * EMUD_FQ_SPREAD +
 		       ((departure - p->sent) >> (l->fq_shift & 63));
-	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | (flow & (EMUD_FQ_FLOWS - 1));
+	return EMUD_FQ_OTHERS + flow % EMUD_FQ_OTHERS;
+}
+
+/* fq would dissect a packet without a hash: 968 instructions. The upper half is the
+ * user's flow: it chooses the transmit queue (skb_tx_hash()). */
+static __always_inline __u32 emud_hash(const struct emud_packet *p,
+				       const struct emud_link *l, __u64 departure)
+{
+	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | emud_fq_flow(p, l, departure);
 }
 
 /* What fq needs to know. Not 0: it is no IP, of which the helper knows nothing. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
-	bpf_set_hash(e->skb, emud_fq_flow(e->p, e->link, departure));
+	bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
 	return bpf_skb_set_tstamp(e->skb, departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 

@@ -140,7 +140,7 @@ impl Compiled {
 
 /// Delays up to this one are as many flows of fq as it tells apart, at most.
 fn fq_shift(longest_ns: u64) -> u32 {
-    let flows = u64::from(abi::EMUD_FQ_FLOWS);
+    let flows = u64::from(abi::EMUD_FQ_OTHERS);
     (abi::EMUD_FQ_SHIFT_MIN..63)
         .find(|shift| longest_ns >> shift < flows)
         .unwrap_or(63)

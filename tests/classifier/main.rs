@@ -10,6 +10,7 @@ mod alter;
 mod aqm;
 mod chain;
 mod delay;
+mod lanes;
 mod loss;
 mod matrix;
 mod opportunities;
