@@ -74,9 +74,9 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
  * A flow for each packet that overtakes, or for each of many links, is to fq a tree of
  * flows, one of times, and memory to get and give back.
  */
-static __always_inline __u32 emud_lane(const struct emud_packet *p, __u64 departure)
+__noinline __u32 emud_lane(__u32 direction, __u64 departure)
 {
-	struct emud_lanes *lanes = EMUD_LOOKUP(emud_lanes, p->direction);
+	struct emud_lanes *lanes = EMUD_LOOKUP(emud_lanes, direction);
 	__u64 lane = 0;
 	int bit;
 
@@ -86,10 +86,11 @@ static __always_inline __u32 emud_lane(const struct emud_packet *p, __u64 depart
 		/* Without branches, of which the verifier would follow each. */
 #pragma unroll
 		for (bit = EMUD_LANES_LOG - 1; bit >= 0; bit--) {
-			__u64 last = lanes->last[lane + (1 << bit) - 1];
+			__u64 middle = emud_bound(lane + (1 << bit) - 1, EMUD_LANES);
 
-			lane |= ((departure - last) >> 63) << bit;
+			lane += ((departure - lanes->last[middle]) >> 63) << bit;
 		}
+		lane = emud_bound(lane, EMUD_LANES);
 		if (lanes->last[lane] > departure)
 			return EMUD_LANES;
 	}
@@ -111,7 +112,7 @@ static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 	__u32 lane, flow = p->path;
 
 	if (overtakes || p->path >= EMUD_DIRECTIONS) {
-		lane = emud_lane(p, departure);
+		lane = emud_lane(p->direction, departure);
 		if (likely(lane < EMUD_LANES))
 			return (bpf_get_smp_processor_id() * EMUD_LANES + lane) %
 			       EMUD_FQ_OTHERS;

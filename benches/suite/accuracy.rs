@@ -122,6 +122,9 @@ fn sent(bench: &Bench, stream: Stream) -> Arrivals {
     let probe = Probe {
         payload_len: PAYLOAD,
         patience: Duration::from_millis(300),
+        // At even intervals, of which a delay is a multiple, each packet would be due while another is
+        // on its way to the qdisc: what was measured then was how long that takes.
+        scattered: true,
         ..Probe::new(&bench.lab, stream.count, interval_ns)
     };
     let arrivals = probe.run();

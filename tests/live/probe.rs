@@ -30,6 +30,8 @@ pub struct Probe {
     pub copies: u32,
     /// Between two packets; 0: all at once.
     pub interval_ns: u64,
+    /// Each anywhere in its interval, instead of at its beginning.
+    pub scattered: bool,
     /// How long to wait for more after the last one was sent.
     pub patience: Duration,
 }
@@ -47,6 +49,7 @@ impl Probe {
             count,
             copies: 1,
             interval_ns,
+            scattered: false,
             patience: Duration::from_secs(1),
         }
     }
@@ -145,13 +148,25 @@ impl Probe {
         let start = monotonic_ns() + 1_000_000;
         for number in 0..self.count {
             if self.interval_ns > 0 {
-                sleep_until(start + u64::from(number) * self.interval_ns);
+                sleep_until(start + self.due(number));
             }
             payload[..4].copy_from_slice(&number.to_ne_bytes());
             payload[4..12].copy_from_slice(&monotonic_ns().to_ne_bytes());
             socket.send(&payload).expect("send");
             progress.store(u64::from(number) + 1, Ordering::Release);
         }
+    }
+
+    /// After the start, ns.
+    fn due(&self, number: u32) -> u64 {
+        // Multiples of the golden ratio, less their whole part: they fill an interval evenly.
+        let share = u64::from(number.wrapping_mul(0x9e37_79b9));
+        let within = if self.scattered {
+            share * self.interval_ns >> 32
+        } else {
+            0
+        };
+        u64::from(number) * self.interval_ns + within
     }
 
     fn receive(&self, ready: &mpsc::Sender<()>, progress: &AtomicU64) -> Vec<Arrival> {
