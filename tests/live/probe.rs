@@ -162,7 +162,7 @@ impl Probe {
         // Multiples of the golden ratio, less their whole part: they fill an interval evenly.
         let share = u64::from(number.wrapping_mul(0x9e37_79b9));
         let within = if self.scattered {
-            share * self.interval_ns >> 32
+            (share * self.interval_ns) >> 32
         } else {
             0
         };
