@@ -10,6 +10,7 @@ pub mod link;
 pub mod netlink;
 pub mod observe;
 pub mod profile;
+pub mod scenario;
 pub mod text;
 pub mod verify;
 pub mod watch;

@@ -3,6 +3,7 @@
 //! episode, what was dropped, and the end. As JSON (docs/log-format.md) or for people.
 
 mod clock;
+mod experiment;
 mod file;
 mod line;
 mod stream;
@@ -11,6 +12,11 @@ mod thresholds;
 mod writer;
 
 pub use clock::{Clock, mono_ns};
+pub use experiment::{
+    ArtefactLine, AskedFor, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
+    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, RunVerdict, Sample,
+    Span, SpanShare,
+};
 pub use file::FileLog;
 pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
