@@ -224,8 +224,11 @@ static __always_inline void emud_delay(struct emud_packet *p, const struct emud_
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
-	count->delay_hist[emud_log2(p->departure - p->arrival) & (EMUD_HIST_LEN - 1)] +=
-		p->segments;
+	__u64 delay = p->departure - p->arrival;
+
+	count->delay_hist[emud_log2(delay) & (EMUD_HIST_LEN - 1)] += p->segments;
+	count->delay_ns += delay * p->segments;
+	count->sent_bytes += p->wire_len;
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 3
+#define EMUD_ABI 4
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -537,6 +537,8 @@ struct emud_counters {
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
 	__u64 marked; /* CE by the queue or in place of a loss, those that had it included */
 	__u64 instances_forgotten; /* an instance had to go for another one */
+	__u64 sent_bytes; /* of those with a departure time, wire bytes without overhead */
+	__u64 delay_ns; /* sum of departure - arrival over wire packets, modulo 2^64 */
 };
 
 /* The holder's side of a direction: written by the holder alone. */

@@ -656,5 +656,7 @@ impl abi::emud_counters {
         self.duplicated += other.duplicated;
         self.corrupted += other.corrupted;
         self.unaltered += other.unaltered;
+        self.sent_bytes += other.sent_bytes;
+        self.delay_ns = self.delay_ns.wrapping_add(other.delay_ns);
     }
 }

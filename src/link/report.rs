@@ -67,6 +67,11 @@ pub struct Counters {
     /// Sent without delay: not in the delayed share, or reordered on purpose.
     pub undelayed: u64,
     pub passed: Passed,
+    /// Of packets with a departure time, without overhead.
+    pub sent_bytes: u64,
+    /// Sum of departure - arrival over those packets, ns, modulo 2^64: for differences.
+    #[serde(skip)]
+    pub delay_ns: u64,
     pub delay_histogram: Vec<Bucket>,
     /// Lost because the link was down.
     pub down: u64,
@@ -247,6 +252,8 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
             failed: passed(abi::EMUD_PASS_FAILED),
             rule: passed(abi::EMUD_PASS_RULE),
         },
+        sent_bytes: c.sent_bytes,
+        delay_ns: c.delay_ns,
         delay_histogram: c
             .delay_hist
             .iter()

@@ -338,3 +338,22 @@ fn a_named_link_has_all_that_the_own_one_has() {
     let backlogs = [shown.own(0), shown.named(0, "far"), shown.named(0, "off")];
     assert_eq!(backlogs.map(|l| l.backlog_ns), [10 * MS, 10 * MS, 0]);
 }
+
+#[test]
+fn what_was_sent_is_counted_with_its_delay() {
+    let mut shown = Shown::new(
+        r#"
+        [up]
+        delay = "30ms"
+        loss = { pattern = "01" }
+        "#,
+    );
+    for _ in 0..4 {
+        shown.bench.send(&udp4(1000, 1), 0);
+    }
+    let counters = shown.own(0).counters;
+    let each = counters.bytes / 4;
+    assert_eq!((counters.packets, counters.lost), (4, 2));
+    assert_eq!(counters.sent_bytes, 2 * each);
+    assert_eq!(counters.delay_ns, 2 * 30 * MS);
+}
