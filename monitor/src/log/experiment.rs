@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is run, behind which links; the second line of an experiment's log.
+/// What is run, behind which links; once, when the network is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub mono_ns: u64,
@@ -55,7 +55,17 @@ pub struct RunLink {
     pub seed: u64,
     pub up: Option<AskedFor>,
     pub down: Option<AskedFor>,
+    /// The other links of the profile, to which rules send packets.
+    pub classes: Vec<RunClass>,
     pub notes: Vec<String>,
+}
+
+/// A named link of a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunClass {
+    pub name: String,
+    pub up: Option<AskedFor>,
+    pub down: Option<AskedFor>,
 }
 
 /// What a direction's default link is asked to do.
@@ -66,7 +76,7 @@ pub struct AskedFor {
     pub delay_ns: u64,
     /// Standard deviation.
     pub jitter_ns: u64,
-    /// Long-run share of packets, 0 to 1.
+    /// Long-run share of packets, 0 to 1; of 1500 bytes where it depends on the length.
     pub loss: f64,
     /// It changes with time: a trace or phases; the figures are those of the start.
     pub varies: bool,
@@ -91,7 +101,7 @@ pub struct PhaseLine {
 #[serde(rename_all = "kebab-case")]
 pub enum LinkEvent {
     Attached,
-    /// By `emud set`, `apply`, or a phase of its profile.
+    /// By `emud set`, `apply`, or a phase of its profile; noticed with the next sample.
     Changed,
     Detached,
 }
@@ -102,8 +112,10 @@ pub struct LinkLine {
     pub mono_ns: u64,
     pub link: String,
     pub event: LinkEvent,
-    /// With "changed": the profile in full; else none.
+    /// With "changed" by hand: the profile in full; else none.
     pub toml: Option<String>,
+    /// With "changed" by its own profile: the phase that has begun, from 1, and its name.
+    pub phase: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

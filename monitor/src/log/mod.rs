@@ -14,8 +14,8 @@ mod writer;
 pub use clock::{Clock, mono_ns};
 pub use experiment::{
     ArtefactLine, AskedFor, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
-    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, RunVerdict, Sample,
-    Span, SpanShare,
+    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, RunVerdict,
+    Sample, Span, SpanShare,
 };
 pub use file::FileLog;
 pub use line::{

@@ -12,12 +12,12 @@ use emud::observe::{
     FOLDER, Finished, Observation, ObserveError, Place, Setup, Side, SideParts, Stop, Until, place,
     punctual,
 };
+use emud::signals::Signals;
 use emud::text::Time;
 use emud_monitor::event::Hook;
 use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor, MonitorError};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
 use crate::cli::{CONTENTION_SEEN, DONE, Failure};
@@ -135,9 +135,9 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
             eprintln!("emud: {sentence}");
         }
     }
-    let ended = observation.run(until, signals.any()).await;
+    let ended = observation.run(until, asked(&mut signals)).await;
     observation.close();
-    let ran = side.finish(signals.any()).await;
+    let ran = side.finish(asked(&mut signals)).await;
     exit_code(observation.finish(ended, ran))
 }
 
@@ -224,52 +224,9 @@ fn exit_code(finished: Finished) -> Result<u8, Failure> {
     Ok(if contended { CONTENTION_SEEN } else { DONE })
 }
 
-/// What asks for the end.
-struct Signals([Option<Signal>; 3]);
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let take = |kind| signal(kind).map(Some);
-        Ok(Self([
-            take(SignalKind::interrupt())?,
-            take(SignalKind::terminate())?,
-            // nohup means it.
-            match ignored(libc::SIGHUP)? {
-                true => None,
-                false => take(SignalKind::hangup())?,
-            },
-        ]))
-    }
-
-    async fn any(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            () = one(interrupt) => {}
-            () = one(terminate) => {}
-            () = one(hangup) => {}
-        }
-    }
-}
-
-async fn one(signal: &mut Option<Signal>) {
-    let came = match signal {
-        Some(signal) => signal.recv().await,
-        None => None,
-    };
-    if came.is_none() {
-        std::future::pending().await
-    }
-}
-
-fn ignored(signal: i32) -> io::Result<bool> {
-    // SAFETY: a sigaction of zeros is one; nothing is set.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        match libc::sigaction(signal, std::ptr::null(), &mut action) {
-            0 => Ok(action.sa_sigaction == libc::SIG_IGN),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+/// Ready when somebody asks for the end.
+async fn asked(signals: &mut Signals) {
+    signals.any().await;
 }
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+use std::io;
+
+use crate::lab::LabError;
+use crate::link::LinkError;
+use crate::observe::ObserveError;
+
+/// Why a run could not be carried out. What had been made until then has been taken away.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    #[error("link {link} ({interface} in {node}): {error}")]
+    Link {
+        link: String,
+        node: String,
+        interface: String,
+        error: Box<LinkError>,
+    },
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    #[error("{node}: `{command}` of the preparation ended with {status}")]
+    Preparation {
+        node: String,
+        command: String,
+        status: String,
+    },
+    #[error("{node} was not ready after {seconds} s: `{ready}` never succeeded; see `ready_within`")]
+    NotReady {
+        node: String,
+        ready: String,
+        seconds: f64,
+    },
+    #[error("{node}: the service `{command}` ended with {status} before the measurement")]
+    Service {
+        node: String,
+        command: String,
+        status: String,
+    },
+    #[error("{node}: {command}: {error}")]
+    Command {
+        node: String,
+        command: String,
+        error: io::Error,
+    },
+    #[error("--in-place: {0}")]
+    InPlace(String),
+    #[error("{what}: {error}")]
+    System { what: &'static str, error: io::Error },
+}
+
+impl RunError {
+    /// After sysexits.h; of a command that cannot be run as shells have it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Lab(e) => e.exit_code(),
+            Self::Link { error, .. } => error.exit_code(),
+            Self::Observe(e) => e.exit_code(),
+            Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
+            Self::Command { .. } => 126,
+            Self::Preparation { .. } | Self::NotReady { .. } | Self::Service { .. } => 69,
+            Self::InPlace(_) | Self::System { .. } => 71,
+        }
+    }
+}

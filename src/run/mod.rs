@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! An experiment, carried out: its network, its programs, its log and its verdict.
+//!
+//! [`conduct`] does what a [`crate::scenario::Plan`] says, in three phases. *Preparation*:
+//! nodes, wires, links, services. *Measurement*: the programs under test. *Clean-up*, whatever
+//! happened before. Everything that happens meanwhile goes to the observing thread
+//! ([`crate::observe::Experiment`]) as a line; it alone writes the log and judges.
+
+mod artefacts;
+mod conductor;
+mod error;
+mod links;
+mod network;
+mod output;
+mod place;
+mod process;
+mod programs;
+mod progress;
+mod sampler;
+mod seeds;
+mod settings;
+mod terminal;
+mod verdict;
+
+pub use conductor::{Outcome, conduct};
+pub use error::RunError;
+pub use progress::Progress;
+pub use seeds::{derived, drawn};
+pub use settings::Settings;
+pub use verdict::text;

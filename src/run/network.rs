@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The network of a plan: made, with its links, and taken away.
+
+use std::net::Ipv4Addr;
+
+use emud_monitor::log::RunLink;
+
+use crate::lab::{self, Files, Lab};
+use crate::scenario::{Link, Plan};
+
+use super::RunError;
+use super::links::{self, How};
+use super::place::Place;
+
+/// A network that is there. Dropping it takes it away, too.
+#[derive(Debug)]
+pub struct Network {
+    pub place: Place,
+    /// As attached, in the order of the plan.
+    pub links: Vec<(Link, RunLink)>,
+    /// The host's own address on its wire into the network.
+    pub host: Option<Ipv4Addr>,
+    pub notes: Vec<String>,
+}
+
+impl Network {
+    /// Namespaces, wires, bridges, routes, the way outside; no links yet.
+    ///
+    /// # Errors
+    /// [`RunError::Lab`]; nothing is left.
+    pub fn build(plan: &Plan) -> Result<Self, RunError> {
+        let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
+            true => lab::resolver(),
+            false => (None, vec![]),
+        };
+        let files = Files {
+            resolv_conf,
+            hosts: plan.hosts(),
+        };
+        let mut lab = Lab::new()?;
+        for node in &plan.nodes {
+            lab.add_node(&node.name, &files)?;
+        }
+        for wire in &plan.wires {
+            lab.wire(wire)?;
+        }
+        for node in &plan.nodes {
+            if let Some(bridge) = &node.bridge {
+                lab.bridge(&node.name, bridge)?;
+            }
+            for route in &node.routes {
+                lab.route(&node.name, route)?;
+            }
+            if node.forwards {
+                lab.forward(&node.name)?;
+            }
+        }
+        let host = outside(&mut lab, plan, &mut notes)?;
+        Ok(Self {
+            place: Place::Lab(Box::new(lab)),
+            links: vec![],
+            host,
+            notes,
+        })
+    }
+
+    /// The namespace of this process, as it is.
+    pub fn here() -> Self {
+        Self {
+            place: Place::Here,
+            links: vec![],
+            host: None,
+            notes: vec![],
+        }
+    }
+
+    /// Attaches all links of the plan.
+    ///
+    /// # Errors
+    /// [`RunError::Link`]; those before it are there, until [`Network::take_down`].
+    pub fn attach(&mut self, plan: &Plan, how: How) -> Result<(), RunError> {
+        for (n, link) in plan.links.iter().enumerate() {
+            let attached = links::attach(&self.place, link, n, how)?;
+            self.links.push((link.clone(), attached));
+        }
+        Ok(())
+    }
+
+    /// Takes the links away, and then everything else. All of it is tried; the first error
+    /// counts.
+    ///
+    /// # Errors
+    /// As [`Lab::close`], or of a link.
+    pub fn take_down(self) -> Result<(), RunError> {
+        match self.place {
+            // They go with their namespaces.
+            Place::Lab(lab) => Ok(lab.close()?),
+            Place::Here => {
+                let gone = (self.links.iter()).map(|(link, _)| links::detach(&Place::Here, link));
+                gone.fold(Ok(()), |first, one| first.and(one))
+            }
+        }
+    }
+}
+
+/// The wire to the host, if there is one, and the way through it. Its address on the host.
+fn outside(
+    lab: &mut Lab,
+    plan: &Plan,
+    notes: &mut Vec<String>,
+) -> Result<Option<Ipv4Addr>, RunError> {
+    let mut host = None;
+    for wire in &plan.wires {
+        let [ours, theirs] = match &wire.ends {
+            [ours, theirs] if ours.node.is_none() => [ours, theirs],
+            [theirs, ours] if ours.node.is_none() => [ours, theirs],
+            _ => continue,
+        };
+        host = ours.address.map(|network| network.addr());
+        let Some(node) = &theirs.node else { continue };
+        if (plan.nodes.iter()).any(|known| known.name == *node && known.outside) {
+            notes.extend(lab.outside(node, ours, theirs)?.notes);
+        }
+    }
+    Ok(host)
+}

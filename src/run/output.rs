@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What programs print: to the terminal as it comes, and by line into the log.
+
+use std::io::{self, Read, Write};
+use std::thread::{self, JoinHandle};
+
+use emud_monitor::log::{Line, OutputLine, OutputStream, mono_ns};
+
+use crate::observe::LineSender;
+
+use super::Progress;
+
+/// A longer line becomes several, so that a program without line feeds is logged, too.
+const MAX_LINE: usize = 8192;
+
+/// Where the output of one stream of one program goes.
+#[derive(Debug, Clone)]
+pub struct Sink {
+    pub node: String,
+    pub stream: OutputStream,
+    /// None: the log is not to have it.
+    pub log: Option<LineSender>,
+    /// Put before each line on the terminal; none: bytes are passed on as they come.
+    pub prefix: Option<String>,
+    pub progress: Progress,
+}
+
+/// Copies until the end of the stream, or until nobody reads emud's own output any more: then
+/// the program's pipe is closed, as it would have been without emud.
+///
+/// # Errors
+/// No thread can be had.
+pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<JoinHandle<()>> {
+    let copying = move || {
+        let mut lines = Lines::default();
+        let mut buffer = [0; 16384];
+        loop {
+            let len = match from.read(&mut buffer) {
+                Ok(0) => break,
+                // The terminal of a program that has ended.
+                Err(e) if e.raw_os_error() == Some(libc::EIO) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+                Ok(len) => len,
+            };
+            let now = mono_ns();
+            if sink.raw(&buffer[..len]).is_err() {
+                break;
+            }
+            let taken = lines.push(&buffer[..len], now, |line| sink.line(line));
+            if taken.is_err() {
+                return;
+            }
+        }
+        // Whoever closed the output does not hear of it.
+        let _ = lines.rest(|line| sink.line(line));
+    };
+    thread::Builder::new().name("emud-output".into()).spawn(copying)
+}
+
+impl Sink {
+    fn raw(&self, bytes: &[u8]) -> io::Result<()> {
+        match self.prefix {
+            None => self.print(bytes),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn line(&self, line: Piece<'_>) -> io::Result<()> {
+        let text = line.bytes.strip_suffix(b"\r").unwrap_or(line.bytes);
+        let text = String::from_utf8_lossy(text);
+        if let Some(prefix) = &self.prefix {
+            self.print(format!("{prefix}{text}\n").as_bytes())?;
+        }
+        if let Some(log) = &self.log {
+            log.line(Line::Output(OutputLine {
+                mono_ns: line.mono_ns,
+                node: self.node.clone(),
+                stream: self.stream,
+                text: text.into_owned(),
+                partial: line.partial,
+            }));
+        }
+        Ok(())
+    }
+
+    fn print(&self, bytes: &[u8]) -> io::Result<()> {
+        self.progress.aside(|| match self.stream {
+            OutputStream::Stderr => io::stderr().lock().write_all(bytes),
+            OutputStream::Stdout | OutputStream::Terminal => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes)?;
+                out.flush()
+            }
+        })
+    }
+}
+
+/// A line, or what there is of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece<'a> {
+    bytes: &'a [u8],
+    /// When its first byte came.
+    mono_ns: u64,
+    partial: bool,
+}
+
+/// What has come of a line so far.
+#[derive(Debug, Default)]
+struct Lines {
+    pending: Vec<u8>,
+    since: u64,
+}
+
+impl Lines {
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        now: u64,
+        mut each: impl FnMut(Piece) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.pending.is_empty() {
+                self.since = now;
+            }
+            match part.strip_suffix(b"\n") {
+                Some(end) => {
+                    self.pending.extend_from_slice(end);
+                    self.emit(false, &mut each)?;
+                }
+                None => self.pending.extend_from_slice(part),
+            }
+            if self.pending.len() >= MAX_LINE {
+                self.emit(true, &mut each)?;
+                self.since = now;
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self, mut each: impl FnMut(Piece) -> io::Result<()>) -> io::Result<()> {
+        match self.pending.is_empty() {
+            true => Ok(()),
+            false => self.emit(true, &mut each),
+        }
+    }
+
+    fn emit(
+        &mut self,
+        partial: bool,
+        each: &mut impl FnMut(Piece) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let bytes = std::mem::take(&mut self.pending);
+        each(Piece {
+            bytes: &bytes,
+            mono_ns: self.since,
+            partial,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(chunks: &[&str]) -> Vec<(String, u64, bool)> {
+        let mut all = vec![];
+        let mut keep = |piece: Piece| {
+            let text = String::from_utf8(piece.bytes.to_vec()).unwrap();
+            all.push((text, piece.mono_ns, piece.partial));
+            Ok(())
+        };
+        let mut lines = Lines::default();
+        for (now, chunk) in (1..).zip(chunks) {
+            lines.push(chunk.as_bytes(), now, &mut keep).unwrap();
+        }
+        lines.rest(&mut keep).unwrap();
+        all
+    }
+
+    #[test]
+    fn a_line_has_the_time_of_its_first_byte() {
+        let all = split(&["a", "b\nc", "\n\nrest"]);
+        let expected = [("ab", 1, false), ("c", 2, false), ("", 3, false), ("rest", 3, true)];
+        assert_eq!(all, expected.map(|(text, at, part)| (text.to_owned(), at, part)));
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let long = "x".repeat(MAX_LINE + 5);
+        let all = split(&[&long[..MAX_LINE], &long[MAX_LINE..], "\n"]);
+        let lengths: Vec<_> = all.iter().map(|(text, ..)| text.len()).collect();
+        assert_eq!(lengths, [MAX_LINE, 5]);
+        assert_eq!(all.iter().map(|line| line.2).collect::<Vec<_>>(), [true, false]);
+    }
+}

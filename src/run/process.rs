@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One program: started where its node is, its output taken, waited for, ended.
+
+use std::cell::Cell;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::scenario::Program;
+
+use super::output::{Sink, copy};
+use super::place::Place;
+use super::terminal::Terminal;
+
+/// How long a program may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long its last output is waited for: a child in the background may keep the pipe open.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+
+/// What to start, where.
+#[derive(Debug)]
+pub struct Start<'a> {
+    pub node: &'a str,
+    pub phase: PhaseName,
+    pub program: &'a Program,
+    pub env: Vec<(String, String)>,
+    /// A terminal of its own, connected with emud's.
+    pub terminal: bool,
+    /// emud's standard input; else none.
+    pub input: bool,
+    /// For the stream "stdout"; that of the others is made of it.
+    pub sink: Sink,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Process {
+    exit: ExitLine,
+    group: Pid,
+    over: Rc<Cell<bool>>,
+    asked: Rc<Cell<bool>>,
+    ended: oneshot::Receiver<(io::Result<ExitStatus>, u64)>,
+    copying: Vec<JoinHandle<()>>,
+    pub terminal: Option<Rc<Terminal>>,
+}
+
+/// Ends a program, whoever waits for it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    group: Pid,
+    over: Rc<Cell<bool>>,
+    asked: Rc<Cell<bool>>,
+}
+
+impl Process {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It cannot be started; of kind NotFound, there is no such program.
+    pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
+        let argv = argv(start.program);
+        let mut command = command(&argv, &start);
+        let terminal = match start.terminal {
+            true => Some(Terminal::open(&mut command)?),
+            false => None,
+        };
+        let started_mono_ns = mono_ns();
+        let mut child = place.spawn(start.node, &mut command).map_err(io::Error::from)?;
+        // The program's side of a terminal is closed with it.
+        drop(command);
+        let group = group_of(&child);
+        let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
+        let (tell, ended) = oneshot::channel();
+        thread::Builder::new().name("emud-wait".into()).spawn(move || {
+            let status = child.wait();
+            // Nobody waits any more when the run is over.
+            let _ = tell.send((status, mono_ns()));
+        })?;
+        Ok(Self {
+            exit: ExitLine {
+                mono_ns: 0,
+                node: start.node.to_owned(),
+                phase: start.phase,
+                command: argv,
+                started_mono_ns,
+                code: None,
+                signal: None,
+                ended_by_emud: false,
+            },
+            group,
+            over: Rc::default(),
+            asked: Rc::default(),
+            ended,
+            copying,
+            terminal: terminal.map(Rc::new),
+        })
+    }
+
+    pub fn handle(&self) -> Handle {
+        Handle {
+            group: self.group,
+            over: self.over.clone(),
+            asked: self.asked.clone(),
+        }
+    }
+
+    /// Waits for its end, and for the last of its output.
+    pub async fn wait(mut self) -> ExitLine {
+        let (status, mono_ns) = match (&mut self.ended).await {
+            Ok(ended) => ended,
+            Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
+        };
+        self.over.set(true);
+        let copying = std::mem::take(&mut self.copying);
+        let copied = tokio::task::spawn_blocking(move || copying.into_iter().for_each(joined));
+        let _ = timeout(LAST_OUTPUT, copied).await;
+        let status = status.ok();
+        ExitLine {
+            mono_ns,
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            ended_by_emud: self.asked.get(),
+            ..self.exit
+        }
+    }
+}
+
+impl Handle {
+    /// Asks it to end, with all that it started.
+    pub fn ask(&self, signal: Signal) {
+        if !self.over.get() {
+            self.asked.set(true);
+            // It may have ended just now.
+            let _ = kill_process_group(self.group, signal);
+        }
+    }
+
+    /// Waits until it has ended; after [`GRACE`] it is killed.
+    pub async fn end(&self) {
+        self.ask(Signal::TERM);
+        let over = async {
+            while !self.over.get() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if timeout(GRACE, over).await.is_err() {
+            self.ask(Signal::KILL);
+        }
+    }
+}
+
+/// As an argument vector, for the log.
+pub fn argv(program: &Program) -> Vec<String> {
+    match program {
+        Program::Argv(argv) => argv.clone(),
+        Program::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
+        Program::Interactive => {
+            vec![std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())]
+        }
+    }
+}
+
+fn command(argv: &[String], start: &Start<'_>) -> Command {
+    let (name, arguments) = match argv.split_first() {
+        Some((name, arguments)) => (name.as_str(), arguments),
+        None => ("/bin/sh", argv),
+    };
+    let mut command = Command::new(name);
+    command.args(arguments).envs(start.env.iter().cloned());
+    if !start.terminal {
+        let input = if start.input { Stdio::inherit() } else { Stdio::null() };
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+    }
+    command
+}
+
+/// At a terminal it is the leader of its session, elsewhere of its group.
+fn group_of(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+fn take_output(
+    child: &mut Child,
+    terminal: Option<&Terminal>,
+    sink: &Sink,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let of = |stream| Sink { stream, ..sink.clone() };
+    let mut copying = vec![];
+    if let Some(terminal) = terminal {
+        copying.push(copy(terminal.reader()?, of(OutputStream::Terminal))?);
+    }
+    if let Some(out) = child.stdout.take() {
+        copying.push(copy(out, of(OutputStream::Stdout))?);
+    }
+    if let Some(err) = child.stderr.take() {
+        copying.push(copy(err, of(OutputStream::Stderr))?);
+    }
+    Ok(copying)
+}
+
+fn joined(thread: JoinHandle<()>) {
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+use std::path::PathBuf;
+use std::time::Duration;
+
+use emud_monitor::Config;
+
+use crate::link::attach::EngineChoice;
+
+/// How a plan is carried out.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// emud's command line, for the log.
+    pub argv: Vec<String>,
+    /// Of every random decision of every link.
+    pub seed: u64,
+    pub engine: EngineChoice,
+    /// What counts as contention.
+    pub config: Config,
+    /// Between two samples of the links' counters; none: no samples.
+    pub sample: Option<Duration>,
+    /// The programs' lines are kept in the log.
+    pub log_output: bool,
+    /// Where artefacts are kept; a folder of each node is made in it.
+    pub artefacts: Option<PathBuf>,
+    /// End at the first alarm.
+    pub abort_on_contention: bool,
+    /// An interface of the caller's namespace, in place of a network.
+    pub in_place: Option<String>,
+    /// Number of this run, and of all.
+    pub repeat: (u32, u32),
+}

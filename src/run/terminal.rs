@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A terminal for a program that is run at one. A pipe would hide from it that somebody is
+//! looking: shells would show no prompt, and programs would keep their output back.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{
+    OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+
+/// Whether somebody sits there.
+pub fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The program's terminal, seen from outside; emud's own is in raw mode as long as this is.
+#[derive(Debug)]
+pub struct Terminal {
+    controller: OwnedFd,
+    before: Termios,
+    /// Closing it ends the thread that copies what is typed.
+    _typing: OwnedFd,
+}
+
+impl Terminal {
+    /// Gives `command` a terminal of the size of emud's own.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(command: &mut Command) -> io::Result<Self> {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&controller)?;
+        unlockpt(&controller)?;
+        let name = ptsname(&controller, vec![])?;
+        let program = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let before = tcgetattr(io::stdin())?;
+        tcsetattr(&program, OptionalActions::Now, &before)?;
+        command.stdin(program.try_clone()?);
+        command.stdout(program.try_clone()?);
+        command.stderr(program);
+        // SAFETY: system calls alone.
+        unsafe { command.pre_exec(take_terminal) };
+        let (ended, typing) = pipe_with(PipeFlags::CLOEXEC)?;
+        copy_typed(controller.try_clone()?, ended)?;
+        let terminal = Self {
+            controller,
+            before,
+            _typing: typing,
+        };
+        terminal.resize();
+        terminal.raw()?;
+        Ok(terminal)
+    }
+
+    /// What the program prints.
+    ///
+    /// # Errors
+    /// No descriptor can be had.
+    pub fn reader(&self) -> io::Result<impl Read + Send + 'static + use<>> {
+        Ok(File::from(self.controller.try_clone()?))
+    }
+
+    /// The window has another size now.
+    pub fn resize(&self) {
+        // A terminal without a size is no reason to stop.
+        if let Ok(size) = tcgetwinsize(io::stdin()) {
+            let _ = tcsetwinsize(&self.controller, size);
+        }
+    }
+
+    /// What is typed goes to the program, Ctrl-C included.
+    fn raw(&self) -> io::Result<()> {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        Ok(tcsetattr(io::stdin(), OptionalActions::Now, &raw)?)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
+    }
+}
+
+/// In the new process: a session of its own, with its standard input as the terminal.
+fn take_terminal() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
+}
+
+fn copy_typed(controller: OwnedFd, ended: OwnedFd) -> io::Result<()> {
+    let mut to = File::from(controller);
+    let copying = move || {
+        let mut buffer = [0; 1024];
+        while let Ok(true) = typed(&ended) {
+            // Not through std's buffer, which poll() does not see.
+            match rustix::io::read(io::stdin(), &mut buffer) {
+                Ok(len @ 1..) if to.write_all(&buffer[..len]).is_ok() => {}
+                _ => break,
+            }
+        }
+    };
+    thread::Builder::new().name("emud-typing".into()).spawn(copying).map(drop)
+}
+
+/// Waits for something typed; false: the end came first.
+fn typed(ended: &OwnedFd) -> io::Result<bool> {
+    let stdin = io::stdin();
+    loop {
+        let mut fds = [
+            PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) => return Ok(fds[1].revents().is_empty()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
