@@ -3,6 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use emud_monitor::MonitorError;
+
+use crate::link::datapath::DatapathError;
+
 /// Why a run could not begin, or a running monitor not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
@@ -37,6 +41,28 @@ impl ObserveError {
             Self::Talk { .. } => 74,
             Self::Refused(_) => 64,
             Self::NotAllowed(_) => 77,
+        }
+    }
+}
+
+/// Why an experiment's monitor could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+    #[error(transparent)]
+    Links(#[from] DatapathError),
+}
+
+impl StartError {
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Observe(e) => e.exit_code(),
+            Self::Monitor(e) => e.exit_code(),
+            Self::Links(e) => e.exit_code(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod client;
 mod control;
 mod emulated;
 mod error;
+pub mod experiment;
 mod metrics;
 mod observation;
 mod on_alarm;
@@ -21,7 +22,8 @@ mod source;
 mod tally;
 
 pub use control::{FOLDER, Place, place};
-pub use error::ObserveError;
+pub use error::{ObserveError, StartError};
+pub use experiment::Experiment;
 pub use observation::{Observation, Request, Setup, Stop, Until};
 pub use punctual::punctual;
 pub use report::{Ended, Finished, Measures};

@@ -170,6 +170,7 @@ impl<S: Source> Observation<S> {
                 overflowed: self.overflowed,
                 ..ran
             }),
+            judgement: None,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Node {
     pub outside: bool,
     /// Shell commands of the preparation phase, in order; each must succeed.
     pub prepare: Vec<String>,
+    /// For every command of this node, beside `EMUD_NODE`.
+    pub env: Vec<(String, String)>,
     /// Of the measured phase, or, of a service, of the preparation; none: a router.
     pub command: Option<Program>,
     /// Runs until everything else has ended: a server. Started in the preparation.
@@ -111,4 +113,33 @@ pub struct Link {
     pub asked: String,
     /// Up and down have been exchanged, because the device is the other end of the link.
     pub reversed: bool,
+}
+
+impl Plan {
+    /// What `/etc/hosts` has in every node: each node by its name, at its first address.
+    pub fn hosts(&self) -> String {
+        let mut out = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        for node in &self.nodes {
+            if let Some(address) = self.addresses(&node.name).first() {
+                out += &format!("{} {}\n", address.addr(), node.name);
+            }
+        }
+        out
+    }
+
+    /// The addresses of a node: its bridge's, then those of its ends of wires in their order.
+    pub fn addresses(&self, node: &str) -> Vec<Ipv4Net> {
+        let of_bridge = self.nodes.iter().filter(|n| n.name == node);
+        let of_bridge = of_bridge.filter_map(|n| n.bridge.as_ref()?.address);
+        let ends = self.wires.iter().flat_map(|wire| &wire.ends);
+        let of_ends = ends.filter(|end| end.node.as_deref() == Some(node));
+        of_bridge
+            .chain(of_ends.filter_map(|end| end.address))
+            .collect()
+    }
+}
+
+/// 0.0.0.0/0.
+pub(super) fn everywhere() -> Ipv4Net {
+    Ipv4Net::default()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The lines of `emud run`: what was done, beside what was noticed.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What is run, behind which links; once, when the network is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -248,6 +248,31 @@ pub struct Judgement {
     pub measured_mono_ns: Option<[u64; 2]>,
     /// What emud's own exit code is.
     pub exit_code: u8,
+}
+
+/// The keys of a judgement, or, of a run without one, null for each.
+pub(super) fn judgement_or_nulls<S: Serializer>(
+    judgement: &Option<Judgement>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Default, Serialize)]
+    struct Keys<'a> {
+        verdict: Option<RunVerdict>,
+        contention: Option<&'a [Span]>,
+        contended_seconds: Option<&'a [u64]>,
+        invalid: Option<&'a [String]>,
+        measured_mono_ns: Option<[u64; 2]>,
+        exit_code: Option<u8>,
+    }
+    let keys = judgement.as_ref().map(|judgement| Keys {
+        verdict: Some(judgement.verdict),
+        contention: Some(&judgement.contention),
+        contended_seconds: Some(&judgement.contended_seconds),
+        invalid: Some(&judgement.invalid),
+        measured_mono_ns: judgement.measured_mono_ns,
+        exit_code: Some(judgement.exit_code),
+    });
+    keys.unwrap_or_default().serialize(serializer)
 }
 
 /// Contention of one resource, from an alarm to its clear (or the end).

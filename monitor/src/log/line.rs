@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::experiment::{
+    ArtefactLine, ExitLine, Judgement, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample,
+    judgement_or_nulls,
+};
 use super::{Clock, Thresholds};
 use crate::config::GroupBy;
 use crate::event::{Alarm, Clear, Cost, Hook, Resource, Watched};
@@ -14,7 +18,7 @@ pub const SCHEMA: &str = "emud-log/1";
 
 pub type PerResource<T> = BTreeMap<Resource, T>;
 
-/// One line.
+/// One line. From [`Line::Run`] to [`Line::Lost`] they are in an experiment's log alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     Start(Box<Start>),
@@ -22,6 +26,14 @@ pub enum Line {
     Alarm(Alarm),
     Clear(ClearLine),
     Drops(Drops),
+    Run(Box<Run>),
+    Phase(PhaseLine),
+    Link(LinkLine),
+    Output(OutputLine),
+    Sample(Box<Sample>),
+    Exit(ExitLine),
+    Artefact(ArtefactLine),
+    Lost(Lost),
     End(Box<End>),
 }
 
@@ -123,6 +135,8 @@ pub enum EndReason {
     StopAfter,
     /// Nobody reads the output any more.
     OutputClosed,
+    /// The experiment is over.
+    Done,
     /// The monitor went blind.
     Error,
 }
@@ -149,6 +163,9 @@ pub struct End {
     pub overhead: Overhead,
     /// What became of the commands; none: none was asked for.
     pub on_alarm: Option<OnAlarm>,
+    /// Of an experiment; its keys are the line's own, all null without it.
+    #[serde(flatten, serialize_with = "judgement_or_nulls")]
+    pub judgement: Option<Judgement>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -222,6 +239,14 @@ impl Line {
             Self::Alarm(alarm) => alarm.mono_ns,
             Self::Clear(line) => line.clear.mono_ns,
             Self::Drops(drops) => drops.mono_ns,
+            Self::Run(run) => run.mono_ns,
+            Self::Phase(line) => line.mono_ns,
+            Self::Link(line) => line.mono_ns,
+            Self::Output(line) => line.mono_ns,
+            Self::Sample(sample) => sample.mono_ns,
+            Self::Exit(line) => line.mono_ns,
+            Self::Artefact(line) => line.mono_ns,
+            Self::Lost(lost) => lost.mono_ns,
             Self::End(end) => end.mono_ns,
         }
     }
@@ -237,6 +262,14 @@ impl Line {
             Self::Alarm(alarm) => self.stamped("alarm", clock, alarm),
             Self::Clear(clear) => self.stamped("clear", clock, clear),
             Self::Drops(drops) => self.stamped("drops", clock, drops),
+            Self::Run(run) => self.stamped("run", clock, run),
+            Self::Phase(phase) => self.stamped("phase", clock, phase),
+            Self::Link(link) => self.stamped("link", clock, link),
+            Self::Output(output) => self.stamped("output", clock, output),
+            Self::Sample(sample) => self.stamped("sample", clock, sample),
+            Self::Exit(exit) => self.stamped("exit", clock, exit),
+            Self::Artefact(artefact) => self.stamped("artefact", clock, artefact),
+            Self::Lost(lost) => self.stamped("lost", clock, lost),
             Self::End(end) => self.stamped("end", clock, end),
         }?;
         text.push('\n');

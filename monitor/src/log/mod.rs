@@ -6,6 +6,7 @@ mod clock;
 mod experiment;
 mod file;
 mod line;
+mod sorted;
 mod stream;
 mod text;
 mod thresholds;
@@ -22,6 +23,7 @@ pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
     PerResource, SCHEMA, Start, Verdict,
 };
+pub use sorted::{LineSender, SortedLog};
 pub use text::{printable, why_unknown};
 pub use thresholds::Thresholds;
 pub use writer::{Format, Log, Outlet};

@@ -50,6 +50,15 @@ impl Text {
             Line::Alarm(line) => alarm(&time, line),
             Line::Clear(line) => clear(&time, line),
             Line::Drops(line) => format!("{time}Z  {}\n", drops(line)),
+            // An experiment's log is JSON; its output is on the terminal already.
+            Line::Run(_)
+            | Line::Phase(_)
+            | Line::Link(_)
+            | Line::Output(_)
+            | Line::Sample(_)
+            | Line::Exit(_)
+            | Line::Artefact(_)
+            | Line::Lost(_) => String::new(),
             Line::End(line) => end(line, &self.unknown),
         }
     }

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! An experiment's log: lines of several threads, in the order of their time, in a file that
+//! another thread writes. The disk may be what is contended, and nobody waits for it.
+
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::{Clock, Line, Lost, mono_ns};
+
+/// Alarms come out of a ring buffer and output out of a pipe some time after they happened.
+/// So a line waits this long for those that are to go before it.
+const WAIT_NS: u64 = 300_000_000;
+/// What may wait to be written, with what a line costs beside its text. What 300 ms of the
+/// fastest program's output are, several times.
+const MAX_BEHIND: usize = 64 << 20;
+const LINE_COST: usize = 128;
+/// Lines that are written before it is looked for others.
+const BATCH: usize = 1024;
+
+/// Takes lines for the log of an experiment; never blocks.
+#[derive(Debug, Clone)]
+pub struct LineSender {
+    clock: Clock,
+    /// None: there is no log.
+    lines: Option<Sender<Sent>>,
+    count: Arc<Count>,
+}
+
+/// The file behind [`LineSender`].
+#[derive(Debug)]
+pub struct SortedLog {
+    sender: LineSender,
+    done: Option<Receiver<io::Result<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    behind: AtomicUsize,
+    output_lines: AtomicU64,
+    samples: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Sent {
+    Line(Waiting),
+    /// The end line: all that waits goes before it.
+    Last(String),
+}
+
+/// Ordered so that the earliest is the largest, for the heap.
+#[derive(Debug, PartialEq, Eq)]
+struct Waiting {
+    mono_ns: u64,
+    /// Of lines of the same time the one that came first goes first.
+    number: u64,
+    text: String,
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.mono_ns, other.number).cmp(&(self.mono_ns, self.number))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl LineSender {
+    /// Hands a line over. Output and samples that find too much waiting are counted and
+    /// dropped, and a [`Lost`] line follows when there is room; others are always kept. After
+    /// the end line nothing is written any more.
+    pub fn line(&self, line: Line) {
+        if self.lines.is_none() {
+            return;
+        }
+        match line.json(&self.clock) {
+            Ok(text) => self.text(&line, text),
+            // No line has a value that JSON lacks.
+            Err(e) => debug_assert!(false, "{e}"),
+        }
+    }
+
+    /// The same for a line that is JSON already.
+    pub(super) fn text(&self, line: &Line, text: String) {
+        let Some(lines) = &self.lines else { return };
+        if let Line::End(_) = line {
+            // The thread is there until this line.
+            let _ = lines.send(Sent::Last(text));
+            return;
+        }
+        let cost = text.len() + LINE_COST;
+        let behind = self.count.behind.fetch_add(cost, Ordering::Relaxed) + cost;
+        let dropped = match line {
+            _ if behind <= MAX_BEHIND => None,
+            Line::Output(_) => Some(&self.count.output_lines),
+            Line::Sample(_) => Some(&self.count.samples),
+            _ => None,
+        };
+        if let Some(dropped) = dropped {
+            self.count.behind.fetch_sub(cost, Ordering::Relaxed);
+            dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let waiting = Waiting {
+            mono_ns: line.mono_ns(),
+            number: 0,
+            text,
+        };
+        // Refused only after the end.
+        let _ = lines.send(Sent::Line(waiting));
+    }
+
+    /// Lines that were dropped so far.
+    pub fn lost(&self) -> u64 {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        of(&self.count.output_lines) + of(&self.count.samples)
+    }
+}
+
+impl SortedLog {
+    /// Takes over an open file; without one all lines go nowhere.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn new(clock: Clock, file: Option<File>) -> io::Result<Self> {
+        let count = Arc::new(Count::default());
+        let mut log = Self {
+            sender: LineSender {
+                clock,
+                lines: None,
+                count: count.clone(),
+            },
+            done: None,
+        };
+        let Some(file) = file else { return Ok(log) };
+        let (lines, sent) = channel();
+        let (tell, done) = sync_channel(1);
+        let mut writer = Writer {
+            file: BufWriter::with_capacity(1 << 16, file),
+            waiting: BinaryHeap::new(),
+            taken: 0,
+            first_ns: None,
+            clock,
+            count,
+            told: (0, 0),
+        };
+        thread::Builder::new()
+            .name("emud-log".into())
+            .spawn(move || {
+                // The receiver waits in finish(), or does not care any more.
+                let _ = tell.send(writer.run(&sent));
+            })?;
+        log.sender.lines = Some(lines);
+        log.done = Some(done);
+        Ok(log)
+    }
+
+    /// For other threads.
+    pub fn sender(&self) -> &LineSender {
+        &self.sender
+    }
+
+    /// Waits, after the end line, until all is written, for at most `patience`.
+    ///
+    /// # Errors
+    /// The first one of the file; TimedOut.
+    pub fn finish(&mut self, patience: Duration) -> io::Result<()> {
+        let Some(done) = self.done.take() else {
+            return Ok(());
+        };
+        match done.recv_timeout(patience) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(ErrorKind::TimedOut.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// What the thread has.
+struct Writer {
+    file: BufWriter<File>,
+    waiting: BinaryHeap<Waiting>,
+    taken: u64,
+    /// The start line is the first one, whatever time a report claims.
+    first_ns: Option<u64>,
+    clock: Clock,
+    count: Arc<Count>,
+    /// Of the last [`Lost`] line: output lines, samples.
+    told: (u64, u64),
+}
+
+impl Writer {
+    /// Until the end line, or nobody is left who could send it.
+    fn run(&mut self, sent: &Receiver<Sent>) -> io::Result<()> {
+        loop {
+            // Read before the lines are taken: what is due by then is all here.
+            let due = mono_ns().saturating_sub(WAIT_NS);
+            let last = self.take(sent.try_iter());
+            if let Some(last) = last {
+                return self.end(&last);
+            }
+            if self.write(due)? {
+                continue;
+            }
+            self.tell_lost();
+            self.file.flush()?;
+            let received = match self.waiting.peek() {
+                Some(next) => {
+                    let at = next.mono_ns + WAIT_NS;
+                    let wait = Duration::from_nanos(at.saturating_sub(mono_ns()));
+                    sent.recv_timeout(wait)
+                }
+                None => sent.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match received {
+                Ok(one) => {
+                    if let Some(last) = self.take([one].into_iter()) {
+                        return self.end(&last);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.end(""),
+            }
+        }
+    }
+
+    /// Puts lines in order; returns the last one, if it is there.
+    fn take(&mut self, sent: impl Iterator<Item = Sent>) -> Option<String> {
+        for one in sent {
+            match one {
+                Sent::Line(line) => self.put(line),
+                Sent::Last(text) => return Some(text),
+            }
+        }
+        None
+    }
+
+    fn put(&mut self, mut line: Waiting) {
+        let first_ns = *self.first_ns.get_or_insert(line.mono_ns);
+        line.mono_ns = line.mono_ns.max(first_ns);
+        line.number = self.taken;
+        self.taken += 1;
+        self.waiting.push(line);
+    }
+
+    /// Writes what is due. True: there is more of it.
+    fn write(&mut self, due: u64) -> io::Result<bool> {
+        for _ in 0..BATCH {
+            if self.waiting.peek().is_none_or(|next| next.mono_ns > due) {
+                return Ok(false);
+            }
+            if let Some(line) = self.waiting.pop() {
+                self.file.write_all(line.text.as_bytes())?;
+                let cost = line.text.len() + LINE_COST;
+                self.count.behind.fetch_sub(cost, Ordering::Relaxed);
+            }
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self, last: &str) -> io::Result<()> {
+        self.tell_lost();
+        while self.write(u64::MAX)? {}
+        self.file.write_all(last.as_bytes())?;
+        self.file.flush()
+    }
+
+    /// A line, if more was lost than the last one said.
+    fn tell_lost(&mut self) {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let now = (of(&self.count.output_lines), of(&self.count.samples));
+        if now == self.told {
+            return;
+        }
+        let lost = Line::Lost(Lost {
+            mono_ns: mono_ns(),
+            output_lines: now.0 - self.told.0,
+            samples: now.1 - self.told.1,
+        });
+        let Ok(text) = lost.json(&self.clock) else {
+            return;
+        };
+        self.told = now;
+        self.count
+            .behind
+            .fetch_add(text.len() + LINE_COST, Ordering::Relaxed);
+        self.put(Waiting {
+            mono_ns: lost.mono_ns(),
+            number: 0,
+            text,
+        });
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The smallest experiment: one program behind one link.
+
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+
+use super::plan::{End, Link, Node, Plan, Program, Route, Wire, everywhere};
+use crate::profile::Profile;
+
+/// The node of a single link, and its device.
+const CLIENT: &str = "client";
+const DEVICE: &str = "link0";
+/// A single program has nothing to wait for but its own network.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+impl Plan {
+    /// `emud run --profile P -- CMD`: a node "client", whose device sends what is `up`, and a wire
+    /// from there to the host. Of `network`, a /30, the host has the first address and the client
+    /// the second.
+    pub fn single(
+        profile: Profile,
+        asked: &str,
+        program: Program,
+        network: Ipv4Net,
+        host_interface: &str,
+    ) -> Self {
+        let mut addresses = network.hosts();
+        let mut next = || addresses.next().unwrap_or(network.addr());
+        let (host, client) = (next(), next());
+        let end = |node: Option<&str>, interface: &str, address| End {
+            node: node.map(str::to_owned),
+            interface: interface.to_owned(),
+            address: Ipv4Net::new(address, network.prefix_len()).ok(),
+        };
+        Self {
+            name: profile.name.clone(),
+            text: None,
+            nodes: vec![Node {
+                name: CLIENT.to_owned(),
+                routes: vec![Route {
+                    to: everywhere(),
+                    via: Some(host),
+                    interface: DEVICE.to_owned(),
+                }],
+                outside: true,
+                command: Some(program),
+                ..Node::default()
+            }],
+            wires: vec![Wire {
+                ends: [
+                    end(Some(CLIENT), DEVICE, client),
+                    end(None, host_interface, host),
+                ],
+            }],
+            links: vec![Link {
+                name: "link".to_owned(),
+                node: CLIENT.to_owned(),
+                interface: DEVICE.to_owned(),
+                profile,
+                asked: asked.to_owned(),
+                reversed: false,
+            }],
+            ready_within: READY_WITHIN,
+            measure_for: None,
+        }
+    }
+}
