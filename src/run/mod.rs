@@ -8,6 +8,8 @@
 
 mod artefacts;
 mod conductor;
+mod counts;
+mod describe;
 mod error;
 mod links;
 mod network;

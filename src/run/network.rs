@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use emud_monitor::log::RunLink;
 
 use crate::lab::{self, Files, Lab};
+use crate::netlink;
 use crate::scenario::{Link, Plan};
 
 use super::RunError;
@@ -84,6 +85,17 @@ impl Network {
             self.links.push((link.clone(), attached));
         }
         Ok(())
+    }
+
+    /// Inode numbers of the network namespaces that have links.
+    pub fn namespaces(&self) -> Vec<u32> {
+        let of = |(link, _): &(Link, RunLink)| {
+            let found = self.place.within(&link.node, netlink::identity).ok()?.ok()?;
+            u32::try_from(found.inode).ok()
+        };
+        let mut all: Vec<u32> = self.links.iter().filter_map(of).collect();
+        all.dedup();
+        all
     }
 
     /// Takes the links away, and then everything else. All of it is tried; the first error

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use emud_monitor::log::{Line, OutputLine, OutputStream, mono_ns};
 
-use crate::observe::LineSender;
+use emud_monitor::log::LineSender;
 
 use super::Progress;
 

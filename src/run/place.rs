@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where nodes are: namespaces of their own, or the caller's.
 
+use std::io;
 use std::process::{Child, Command};
 use std::thread;
 
@@ -36,11 +37,14 @@ impl Place {
     /// Starts a command where a node is.
     ///
     /// # Errors
-    /// As [`Lab::spawn`].
-    pub fn spawn(&self, node: &str, command: &mut Command) -> Result<Child, LabError> {
+    /// That of the command itself; of kind NotFound, there is no such program.
+    pub fn spawn(&self, node: &str, command: &mut Command) -> io::Result<Child> {
         match self {
-            Self::Lab(lab) => lab.spawn(node, command),
-            Self::Here => command.spawn().map_err(LabError::from),
+            Self::Lab(lab) => lab.spawn(node, command).map_err(|error| match error {
+                LabError::System { error, .. } => error,
+                other => io::Error::other(other.to_string()),
+            }),
+            Self::Here => command.spawn(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! One program: started where its node is, its output taken, waited for, ended.
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -44,9 +44,7 @@ pub struct Start<'a> {
 #[derive(Debug)]
 pub struct Process {
     exit: ExitLine,
-    group: Pid,
-    over: Rc<Cell<bool>>,
-    asked: Rc<Cell<bool>>,
+    handle: Handle,
     ended: oneshot::Receiver<(io::Result<ExitStatus>, u64)>,
     copying: Vec<JoinHandle<()>>,
     pub terminal: Option<Rc<Terminal>>,
@@ -55,7 +53,9 @@ pub struct Process {
 /// Ends a program, whoever waits for it.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    group: Pid,
+    pid: Pid,
+    /// It leads a process group.
+    group: bool,
     over: Rc<Cell<bool>>,
     asked: Rc<Cell<bool>>,
 }
@@ -73,10 +73,10 @@ impl Process {
             false => None,
         };
         let started_mono_ns = mono_ns();
-        let mut child = place.spawn(start.node, &mut command).map_err(io::Error::from)?;
+        let mut child = place.spawn(start.node, &mut command)?;
         // The program's side of a terminal is closed with it.
         drop(command);
-        let group = group_of(&child);
+        let pid = Pid::from_child(&child);
         let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
         let (tell, ended) = oneshot::channel();
         thread::Builder::new().name("emud-wait".into()).spawn(move || {
@@ -95,9 +95,12 @@ impl Process {
                 signal: None,
                 ended_by_emud: false,
             },
-            group,
-            over: Rc::default(),
-            asked: Rc::default(),
+            handle: Handle {
+                pid,
+                group: start.terminal || !shares_terminal(start.input),
+                over: Rc::default(),
+                asked: Rc::default(),
+            },
             ended,
             copying,
             terminal: terminal.map(Rc::new),
@@ -105,11 +108,7 @@ impl Process {
     }
 
     pub fn handle(&self) -> Handle {
-        Handle {
-            group: self.group,
-            over: self.over.clone(),
-            asked: self.asked.clone(),
-        }
+        self.handle.clone()
     }
 
     /// Waits for its end, and for the last of its output.
@@ -118,7 +117,7 @@ impl Process {
             Ok(ended) => ended,
             Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
         };
-        self.over.set(true);
+        self.handle.over.set(true);
         let copying = std::mem::take(&mut self.copying);
         let copied = tokio::task::spawn_blocking(move || copying.into_iter().for_each(joined));
         let _ = timeout(LAST_OUTPUT, copied).await;
@@ -127,7 +126,7 @@ impl Process {
             mono_ns,
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            ended_by_emud: self.asked.get(),
+            ended_by_emud: self.handle.asked.get(),
             ..self.exit
         }
     }
@@ -139,7 +138,10 @@ impl Handle {
         if !self.over.get() {
             self.asked.set(true);
             // It may have ended just now.
-            let _ = kill_process_group(self.group, signal);
+            let _ = match self.group {
+                true => kill_process_group(self.pid, signal),
+                false => kill_process(self.pid, signal),
+            };
         }
     }
 
@@ -178,14 +180,16 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
     if !start.terminal {
         let input = if start.input { Stdio::inherit() } else { Stdio::null() };
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0);
+        if !shares_terminal(start.input) {
+            command.process_group(0);
+        }
     }
     command
 }
 
-/// At a terminal it is the leader of its session, elsewhere of its group.
-fn group_of(child: &Child) -> Pid {
-    Pid::from_child(child)
+/// It reads from emud's terminal, which it may only do in emud's own process group.
+fn shares_terminal(input: bool) -> bool {
+    input && io::stdin().is_terminal()
 }
 
 fn take_output(

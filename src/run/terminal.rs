@@ -17,10 +17,21 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
     OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether somebody sits there.
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Tells the program of each new size of the window.
+pub async fn follow_size(terminal: &Terminal) {
+    // Without the signal the size stays as it is.
+    if let Ok(mut changed) = signal(SignalKind::window_change()) {
+        while changed.recv().await.is_some() {
+            terminal.resize();
+        }
+    }
 }
 
 /// The program's terminal, seen from outside; emud's own is in raw mode as long as this is.

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One run, from nothing to nothing.
+
+use std::fs::File;
+use std::future::pending;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emud_monitor::log::{ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns};
+use rustix::process::Signal;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::sleep;
+
+use crate::link::attach::HolderStart;
+use crate::observe::{Experiment, ExperimentSetup, Facts, Finished};
+use crate::scenario::{Plan, Program};
+use crate::signals::Signals;
+
+use super::links::How;
+use super::network::Network;
+use super::programs::{Programs, status};
+use super::sampler::{Found, Parts, Sampler};
+use super::{Progress, RunError, Settings, artefacts, describe, verdict};
+
+/// Counters are looked at this often where no samples are asked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long programs that were passed a signal may take before they are ended.
+const AFTER_SIGNAL: Duration = Duration::from_secs(2);
+
+/// What became of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    pub finished: Finished,
+    /// Of the programs under test, in the order of the plan.
+    pub exits: Vec<ExitLine>,
+    /// What went wrong at its end, and what emud could not have.
+    pub notes: Vec<String>,
+    /// A signal ended it.
+    pub signal: Option<i32>,
+}
+
+impl Outcome {
+    pub fn judgement(&self) -> &Judgement {
+        &self.finished.judgement
+    }
+}
+
+/// Why the measured phase was over.
+enum Over {
+    Complete(Vec<ExitLine>),
+    Time,
+    Contention,
+    Signal(i32),
+}
+
+/// Carries a plan out. `ready` is called when the programs under test are about to start.
+///
+/// # Errors
+/// The network, a link or a program could not be had. Everything has been taken away then, and
+/// the log has an end line that says so.
+pub fn conduct(
+    plan: &Plan,
+    settings: &Settings,
+    holder: fn(HolderStart) -> std::process::Command,
+    log: Option<File>,
+) -> Result<Outcome, RunError> {
+    let system = |what| move |error| RunError::System { what, error };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(system("starting a runtime"))?;
+    let _within = runtime.enter();
+    let mut signals = Signals::new().map_err(system("taking signals"))?;
+    let experiment = Experiment::start(ExperimentSetup {
+        config: settings.config.clone(),
+        log,
+    })?;
+    let mut run = Run {
+        plan: Rc::new(plan.clone()),
+        settings,
+        experiment: &experiment,
+        progress: Progress::new(settings.repeat, alone_at_terminal(plan)),
+        notes: vec![],
+        facts: Facts::default(),
+        exits: vec![],
+        signal: None,
+        measured: false,
+    };
+    let how = How {
+        seed: settings.seed,
+        engine: settings.engine,
+        holder,
+    };
+    let carried_out = LocalSet::new().block_on(&runtime, run.carry_out(how, &mut signals));
+    run.progress.end();
+    let (notes, mut facts, exits, signal) = (run.notes, run.facts, run.exits, run.signal);
+    let measured = run.measured;
+    if let Err(e) = &carried_out {
+        facts.invalid.push(e.to_string());
+    }
+    let failed = carried_out.as_ref().err().map(RunError::exit_code);
+    let finished = experiment.finish(facts, |verdict| {
+        failed.unwrap_or_else(|| verdict::exit_code(verdict, &exits, signal, measured))
+    });
+    carried_out?;
+    Ok(Outcome {
+        finished,
+        exits,
+        notes,
+        signal,
+    })
+}
+
+/// A program that has emud's terminal for itself.
+fn alone_at_terminal(plan: &Plan) -> bool {
+    plan.text.is_none() && super::terminal::is_there()
+}
+
+struct Run<'a> {
+    plan: Rc<Plan>,
+    settings: &'a Settings,
+    experiment: &'a Experiment,
+    progress: Progress,
+    notes: Vec<String>,
+    facts: Facts,
+    exits: Vec<ExitLine>,
+    signal: Option<i32>,
+    /// It came to the measured phase.
+    measured: bool,
+}
+
+impl Run<'_> {
+    /// The three phases. What was made is taken away in any case; the first error counts.
+    async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
+        self.phase(PhaseName::Preparation);
+        let mut network = match &self.settings.in_place {
+            Some(_) => Network::here(),
+            None => Network::build(&self.plan)?,
+        };
+        if let Err(e) = network.attach(&self.plan, how) {
+            // The error that came first is the one to tell.
+            let _ = network.take_down();
+            return Err(e);
+        }
+        self.attached(&mut network);
+        let network = Arc::new(network);
+        let programs = Rc::new(self.programs(&network));
+        let done = self.with_network(&network, &programs, signals).await;
+        programs.end().await;
+        let cleaned = self.clean_up(&network, &programs).await;
+        drop(programs);
+        let down = match Arc::into_inner(network) {
+            Some(network) => network.take_down(),
+            // A program that could not be ended has it; it goes with this process.
+            None => Ok(()),
+        };
+        done.and(cleaned).and(down)
+    }
+
+    /// Says in the log what there is now.
+    fn attached(&mut self, network: &mut Network) {
+        self.notes.append(&mut network.notes);
+        self.notes.extend(self.experiment.notes().iter().cloned());
+        let line = describe::run(&self.plan, self.settings, network, &self.notes);
+        self.experiment.line(Line::Run(Box::new(line)));
+        for (link, _) in &network.links {
+            self.link(&link.name, LinkEvent::Attached);
+        }
+        let netns = network.namespaces();
+        if !netns.is_empty() {
+            self.experiment.judge_links_in(&netns);
+        }
+    }
+
+    fn programs(&self, network: &Arc<Network>) -> Programs {
+        let socket = self.experiment.socket();
+        Programs::new(
+            self.plan.clone(),
+            network.clone(),
+            self.experiment.sender(),
+            self.settings.log_output,
+            self.progress.clone(),
+            describe::environment(&self.plan, self.settings, network, socket),
+        )
+    }
+
+    /// Preparation of the programs, and the measured phase.
+    async fn with_network(
+        &mut self,
+        network: &Arc<Network>,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        let mut services = tokio::select! {
+            prepared = programs.prepare() => prepared?,
+            signal = signals.any() => {
+                self.signal = Some(signal);
+                return Ok(());
+            }
+        };
+        let sampler = Sampler::start(Parts {
+            network: network.clone(),
+            every: self.settings.sample.unwrap_or(LOOK_EVERY),
+            lines: self.settings.sample.is_some(),
+            log: self.experiment.sender(),
+            progress: self.progress.clone(),
+        })
+        .map_err(|error| RunError::System {
+            what: "starting a thread",
+            error,
+        })?;
+        self.phase(PhaseName::Measurement);
+        self.experiment.begin_measuring();
+        self.measured = true;
+        let over = self.measure(programs, signals).await;
+        self.experiment.end_measuring();
+        self.found(sampler.finish());
+        self.failed_services(&mut services);
+        match over? {
+            Over::Complete(exits) => self.exits = exits,
+            Over::Signal(signal) => self.signal = Some(signal),
+            Over::Time | Over::Contention => {}
+        }
+        Ok(())
+    }
+
+    /// Until the programs have ended, their time is over, or the run is.
+    async fn measure(
+        &self,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+    ) -> Result<Over, RunError> {
+        let measuring = programs.measure();
+        tokio::pin!(measuring);
+        let over = tokio::select! {
+            exits = &mut measuring => return exits.map(Over::Complete),
+            () = after(self.plan.measure_for) => Over::Time,
+            () = self.contention() => Over::Contention,
+            signal = signals.any() => {
+                programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
+                let over = Over::Signal(signal);
+                tokio::select! {
+                    _ = &mut measuring => return Ok(over),
+                    () = sleep(AFTER_SIGNAL) => {}
+                    _ = signals.any() => {}
+                }
+                over
+            }
+        };
+        // Their exits go to the log; they are no failure.
+        programs.end_under_test().await;
+        let _ = measuring.await;
+        Ok(over)
+    }
+
+    /// Counts alarms on the terminal; ready at the first one, if that is to be the end.
+    async fn contention(&self) {
+        let mut alarms = self.experiment.alarms();
+        while alarms.changed().await.is_ok() {
+            let seen = alarms.borrow_and_update().clone();
+            self.progress.alarms(seen.contention + seen.emulator);
+            if self.settings.abort_on_contention && seen.contention + seen.emulator > 0 {
+                return;
+            }
+        }
+        pending().await
+    }
+
+    fn found(&mut self, found: Found) {
+        self.facts.failures.extend(found.failures);
+        self.facts.invalid.extend(found.gone);
+    }
+
+    /// A service that is not there any more has made the measurement worthless.
+    fn failed_services(&mut self, services: &mut JoinSet<ExitLine>) {
+        while let Some(Ok(exit)) = services.try_join_next() {
+            if !exit.ended_by_emud {
+                self.facts.invalid.push(format!(
+                    "{}: the service `{}` ended with {} before the programs did",
+                    exit.node,
+                    exit.command.join(" "),
+                    status(&exit)
+                ));
+            }
+        }
+    }
+
+    async fn clean_up(
+        &mut self,
+        network: &Network,
+        programs: &Rc<Programs>,
+    ) -> Result<(), RunError> {
+        self.phase(PhaseName::CleanUp);
+        let failed = programs.clean_up().await;
+        self.notes.extend(failed);
+        let kept = artefacts::keep(&self.plan, self.settings, network);
+        for line in kept {
+            if let Some(error) = &line.error {
+                self.notes.push(format!("{}: {}: {error}", line.node, line.path));
+            }
+            self.experiment.line(Line::Artefact(line));
+        }
+        for (link, _) in &network.links {
+            self.link(&link.name, LinkEvent::Detached);
+        }
+        Ok(())
+    }
+
+    fn phase(&self, phase: PhaseName) {
+        self.progress.phase(match phase {
+            PhaseName::Preparation => "preparation",
+            PhaseName::Measurement => "measurement",
+            PhaseName::CleanUp => "clean-up",
+        });
+        let mono_ns = mono_ns();
+        self.experiment.line(Line::Phase(PhaseLine { mono_ns, phase }));
+    }
+
+    fn link(&self, link: &str, event: LinkEvent) {
+        self.experiment.line(Line::Link(LinkLine {
+            mono_ns: mono_ns(),
+            link: link.to_owned(),
+            event,
+            toml: None,
+            phase: None,
+        }));
+    }
+}
+
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => pending().await,
+    }
+}

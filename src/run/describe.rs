@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is run, for the log and for the programs themselves.
+
+use std::path::Path;
+
+use emud_monitor::log::{Run, RunNode, mono_ns};
+
+use crate::scenario::{Node, Plan, Program};
+
+use super::Settings;
+use super::network::Network;
+use super::process::argv;
+
+/// The line about the run.
+pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
+    let (repeat, repeats) = settings.repeat;
+    Run {
+        mono_ns: mono_ns(),
+        argv: settings.argv.clone(),
+        cwd: std::env::current_dir().map_or_else(
+            |_| String::new(),
+            |folder| folder.to_string_lossy().into_owned(),
+        ),
+        name: plan.name.clone(),
+        scenario: plan.text.clone(),
+        seed: settings.seed,
+        repeat,
+        repeats,
+        in_place: settings.in_place.clone(),
+        sample_ns: (settings.sample)
+            .map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
+        nodes: plan.nodes.iter().map(|one| node(plan, one)).collect(),
+        links: (network.links.iter()).map(|(_, link)| link.clone()).collect(),
+        notes: notes.to_vec(),
+    }
+}
+
+fn node(plan: &Plan, node: &Node) -> RunNode {
+    let ends = plan.wires.iter().flat_map(|wire| &wire.ends);
+    let own = ends.filter(|end| end.node.as_ref() == Some(&node.name));
+    let bridge = node.bridge.iter().filter_map(|bridge| bridge.address);
+    RunNode {
+        name: node.name.clone(),
+        addresses: (own.filter_map(|end| end.address).chain(bridge))
+            .map(|network| network.addr().to_string())
+            .collect(),
+        command: node.command.as_ref().map(argv),
+        service: node.service,
+    }
+}
+
+/// What every program finds in its environment.
+pub fn environment(
+    plan: &Plan,
+    settings: &Settings,
+    network: &Network,
+    socket: Option<&Path>,
+) -> Vec<(String, String)> {
+    let mut env = vec![
+        ("EMUD_SEED".to_owned(), settings.seed.to_string()),
+        ("EMUD_REPEAT".to_owned(), settings.repeat.0.to_string()),
+    ];
+    if let Some(host) = network.host {
+        env.push(("EMUD_HOST".to_owned(), host.to_string()));
+    }
+    if let Some(socket) = socket {
+        let socket = socket.to_string_lossy().into_owned();
+        env.push(("EMUD_MONITOR_SOCKET".to_owned(), socket));
+    }
+    let shell = (plan.nodes.iter()).any(|node| node.command == Some(Program::Interactive));
+    if shell {
+        // bash runs this after its own start files, which set the prompt.
+        let prompt = format!("PS1=\"[{}] $PS1\"; unset PROMPT_COMMAND", plan.name);
+        env.push(("PROMPT_COMMAND".to_owned(), prompt));
+    }
+    env
+}

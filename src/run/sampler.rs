@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Looks at the links' counters again and again: a line for each interval, and what the
+//! emulator itself did wrong in it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use emud_monitor::log::{Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns};
+
+use crate::link::report::{Direction, Report};
+use crate::observe::Failure;
+use crate::scenario::Link;
+
+use super::counts::{Counts, sample};
+use super::network::Network;
+use super::{Progress, links};
+
+/// What the sampler found beside its lines.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub failures: Vec<Failure>,
+    /// Links that went away, one sentence each.
+    pub gone: Vec<String>,
+}
+
+/// A thread that samples. Without lines it still looks for failures.
+#[derive(Debug)]
+pub struct Sampler {
+    ask: Sender<Sender<()>>,
+    thread: JoinHandle<Found>,
+}
+
+/// What a sampler needs.
+#[derive(Debug)]
+pub struct Parts {
+    pub network: Arc<Network>,
+    pub every: Duration,
+    /// A line for each interval.
+    pub lines: bool,
+    pub log: LineSender,
+    pub progress: Progress,
+}
+
+impl Sampler {
+    /// From now on.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(parts: Parts) -> io::Result<Self> {
+        let (ask, asked) = channel();
+        let work = move || Work::new(parts).run(&asked);
+        let thread = thread::Builder::new().name("emud-sample".into()).spawn(work)?;
+        Ok(Self { ask, thread })
+    }
+
+    /// Ends the interval that goes on; the next one begins now.
+    pub fn now(&self) {
+        let (answer, answered) = channel();
+        if self.ask.send(answer).is_ok() {
+            // The thread only ends with this value.
+            let _ = answered.recv();
+        }
+    }
+
+    /// A last sample, and what was found.
+    pub fn finish(self) -> Found {
+        self.now();
+        drop(self.ask);
+        match self.thread.join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+struct Work {
+    parts: Parts,
+    /// Of the link's name, class and direction.
+    before: BTreeMap<(String, Option<String>, &'static str), Counts>,
+    state: BTreeMap<String, State>,
+    found: Found,
+}
+
+/// What of a link may change while it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    toml: String,
+    phase: Option<String>,
+    gone: bool,
+}
+
+impl Work {
+    fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            before: BTreeMap::new(),
+            state: BTreeMap::new(),
+            found: Found::default(),
+        }
+    }
+
+    fn run(mut self, asked: &Receiver<Sender<()>>) -> Found {
+        self.look();
+        let mut next = Instant::now() + self.parts.every;
+        loop {
+            match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(answer) => {
+                    self.look();
+                    next = Instant::now() + self.parts.every;
+                    // Whoever asked may have gone.
+                    let _ = answer.send(());
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                    // Late on a busy machine, never in a burst.
+                    next = (next + self.parts.every).max(Instant::now());
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.found,
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let network = self.parts.network.clone();
+        let mut packets = 0;
+        for (link, _) in &network.links {
+            match links::look(&network.place, link) {
+                Ok((report, toml)) => {
+                    packets += self.link(link, &report);
+                    self.changed(link, &report, toml);
+                }
+                Err(e) => self.gone(link, &e.to_string()),
+            }
+        }
+        self.parts.progress.packets(packets);
+    }
+
+    /// Returns the packets so far.
+    fn link(&mut self, link: &Link, report: &Report) -> u64 {
+        let mut packets = 0;
+        for (name, own) in [("up", &report.up), ("down", &report.down)] {
+            let Some(own) = own else { continue };
+            let counts = Counts::of(&own.link, Some(own));
+            packets += counts.packets;
+            if let Some(before) = self.interval(link, None, name, &counts) {
+                self.failures(link, name, &before, &counts);
+            }
+        }
+        for class in &report.matching.links {
+            for (name, of) in [("up", &class.up), ("down", &class.down)] {
+                let Some(of) = of else { continue };
+                let counts = Counts::of(of, None);
+                packets += counts.packets;
+                self.interval(link, Some(&class.name), name, &counts);
+            }
+        }
+        packets
+    }
+
+    /// Writes a line for what happened since the look before. Returns that.
+    fn interval(
+        &mut self,
+        link: &Link,
+        class: Option<&str>,
+        direction: &'static str,
+        now: &Counts,
+    ) -> Option<Counts> {
+        let key = (link.name.clone(), class.map(str::to_owned), direction);
+        let before = self.before.insert(key, now.clone())?;
+        if let Some(sample) = sample(&before, now).filter(|_| self.parts.lines) {
+            self.parts.log.line(Line::Sample(Box::new(Sample {
+                link: link.name.clone(),
+                direction: direction.to_owned(),
+                class: class.map(str::to_owned),
+                ..sample
+            })));
+        }
+        Some(before)
+    }
+
+    fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
+        let failed = [
+            (
+                now.engine_dropped.saturating_sub(before.engine_dropped),
+                "were dropped by what holds them, not by the link",
+            ),
+            (
+                now.untouched.saturating_sub(before.untouched),
+                "passed without the link",
+            ),
+        ];
+        let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
+        self.found.failures.extend(failed.map(|(packets, what)| Failure {
+            since_mono_ns: before.mono_ns,
+            until_mono_ns: now.mono_ns,
+            sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
+        }));
+    }
+
+    /// A line if the link is another than it was.
+    fn changed(&mut self, link: &Link, report: &Report, toml: String) {
+        let now = State {
+            toml,
+            phase: phase(report),
+            gone: false,
+        };
+        let before = self.state.insert(link.name.clone(), now.clone());
+        let Some(before) = before.filter(|before| *before != now) else {
+            return;
+        };
+        self.parts.log.line(Line::Link(LinkLine {
+            mono_ns: mono_ns(),
+            link: link.name.clone(),
+            event: LinkEvent::Changed,
+            toml: (before.toml != now.toml).then_some(now.toml),
+            phase: now.phase,
+        }));
+    }
+
+    fn gone(&mut self, link: &Link, why: &str) {
+        let state = self.state.entry(link.name.clone()).or_insert(State {
+            toml: String::new(),
+            phase: None,
+            gone: false,
+        });
+        if !std::mem::replace(&mut state.gone, true) {
+            self.found.gone.push(format!("{} went away: {why}", link.name));
+        }
+    }
+}
+
+/// The phase of a profile with phases, in words.
+fn phase(report: &Report) -> Option<String> {
+    let timeline = (report.up.iter().chain(&report.down)).find_map(|d| d.link.timeline.as_ref())?;
+    let phase = timeline.phase.as_ref()?;
+    Some(match &phase.name {
+        Some(name) => format!("{} {name}", phase.number),
+        None => phase.number.to_string(),
+    })
+}
