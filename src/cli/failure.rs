@@ -6,11 +6,14 @@ use std::io;
 
 use emud::engine::hold::HoldError;
 use emud::export::ExportError;
+use emud::lab::LabError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud::run::RunError;
+use emud::scenario::ScenarioError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
@@ -57,6 +60,9 @@ from_error!(
     DatapathError,
     ExportError,
     HoldError,
+    LabError,
+    RunError,
+    ScenarioError,
     MonitorError,
     ObserveError,
     VerifyError

@@ -9,6 +9,7 @@ mod doctor;
 mod export;
 mod failure;
 mod generate;
+mod guard;
 mod hold_run;
 mod import;
 mod list;
@@ -17,6 +18,7 @@ mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
+mod run;
 mod set;
 mod show;
 mod verify;
@@ -57,6 +59,7 @@ Examples:
   emud show eth0                             what the kernel runs, counters
   emud verify eth0 --peer 192.0.2.7          does the link do what it is asked to?
   emud detach eth0                           as it was before
+  emud run --profile lte -- curl ...          a program behind a link, and a verdict
   emud monitor -o log.json                   was the host itself the bottleneck?
 
 Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
@@ -90,12 +93,15 @@ enum Verb {
     Doctor(doctor::Args),
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
+    Run(Box<run::Args>),
     Profile(profile::Args),
     Import(import::Args),
     Export(export::Args),
     Verify(verify::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
+    #[command(hide = true)]
+    Guard(guard::Args),
     #[command(hide = true)]
     HoldRun(hold_run::Args),
 }
@@ -125,6 +131,8 @@ impl Cli {
             Verb::Man(args) => generate::man(&args),
             Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
+            Verb::Run(args) => return run::run(*args),
+            Verb::Guard(args) => guard::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
         }?;
         Ok(DONE)

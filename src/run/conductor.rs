@@ -54,7 +54,7 @@ enum Over {
     Signal(i32),
 }
 
-/// Carries a plan out. `ready` is called when the programs under test are about to start.
+/// Carries a plan out, and says on standard error what is emulated, by which engine.
 ///
 /// # Errors
 /// The network, a link or a program could not be had. Everything has been taken away then, and
@@ -135,7 +135,7 @@ impl Run<'_> {
     async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
         self.phase(PhaseName::Preparation);
         let mut network = match &self.settings.in_place {
-            Some(_) => Network::here(),
+            Some(interface) => Network::here(interface)?,
             None => Network::build(&self.plan)?,
         };
         if let Err(e) = network.attach(&self.plan, how) {
@@ -163,6 +163,7 @@ impl Run<'_> {
         self.notes.append(&mut network.notes);
         self.notes.extend(self.experiment.notes().iter().cloned());
         let line = describe::run(&self.plan, self.settings, network, &self.notes);
+        self.progress.aside(|| describe::say(&line));
         self.experiment.line(Line::Run(Box::new(line)));
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Attached);

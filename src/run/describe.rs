@@ -35,6 +35,21 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
     }
 }
 
+/// What people have to know before it begins: the engine and why, and what could not be had.
+pub fn say(run: &Run) {
+    let mut said = std::collections::BTreeSet::new();
+    for link in &run.links {
+        if said.insert((&link.engine, &link.reason)) {
+            eprintln!("emud: {}: engine {}: {}", run.name, link.engine, link.reason);
+        }
+    }
+    eprintln!("emud: {}: seed {}", run.name, run.seed);
+    let notes = run.links.iter().flat_map(|link| &link.notes).chain(&run.notes);
+    for note in notes.collect::<std::collections::BTreeSet<_>>() {
+        eprintln!("emud: note: {note}");
+    }
+}
+
 fn node(plan: &Plan, node: &Node) -> RunNode {
     let ends = plan.wires.iter().flat_map(|wire| &wire.ends);
     let own = ends.filter(|end| end.node.as_ref() == Some(&node.name));

@@ -11,6 +11,7 @@ mod conductor;
 mod counts;
 mod describe;
 mod error;
+pub mod in_place;
 mod links;
 mod network;
 mod output;

@@ -10,6 +10,7 @@ use crate::netlink;
 use crate::scenario::{Link, Plan};
 
 use super::RunError;
+use super::in_place::Guard;
 use super::links::{self, How};
 use super::place::Place;
 
@@ -22,6 +23,7 @@ pub struct Network {
     /// The host's own address on its wire into the network.
     pub host: Option<Ipv4Addr>,
     pub notes: Vec<String>,
+    guard: Option<Guard>,
 }
 
 impl Network {
@@ -62,17 +64,26 @@ impl Network {
             links: vec![],
             host,
             notes,
+            guard: None,
         })
     }
 
-    /// The namespace of this process, as it is.
-    pub fn here() -> Self {
-        Self {
+    /// The namespace of this process, as it is, for a link on `interface`.
+    ///
+    /// # Errors
+    /// There is nobody to take the link away should emud be killed.
+    pub fn here(interface: &str) -> Result<Self, RunError> {
+        let guard = Guard::start(interface).map_err(|error| RunError::System {
+            what: "starting the guard of the interface",
+            error,
+        })?;
+        Ok(Self {
             place: Place::Here,
             links: vec![],
             host: None,
             notes: vec![],
-        }
+            guard: Some(guard),
+        })
     }
 
     /// Attaches all links of the plan.
@@ -109,7 +120,12 @@ impl Network {
             Place::Lab(lab) => Ok(lab.close()?),
             Place::Here => {
                 let gone = (self.links.iter()).map(|(link, _)| links::detach(&Place::Here, link));
-                gone.fold(Ok(()), |first, one| first.and(one))
+                let gone = gone.fold(Ok(()), |first: Result<(), RunError>, one| first.and(one));
+                // After a failure it tries once more.
+                if let (Ok(()), Some(guard)) = (&gone, self.guard) {
+                    guard.dismiss();
+                }
+                gone
             }
         }
     }

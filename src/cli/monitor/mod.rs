@@ -11,6 +11,7 @@ use clap::Subcommand;
 use emud::watch;
 
 use super::Failure;
+pub use run::duration;
 use thresholds::Thresholds;
 
 /// Notice in the kernel, within milliseconds, that the host ran out of a resource

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+mod repeat;
+mod what;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use emud::link::attach::EngineChoice;
+use emud::run::{Settings, drawn};
+use emud::watch;
+use emud_monitor::Config;
+use emud_monitor::config::GroupBy;
+
+use super::Failure;
+use super::monitor::duration;
+
+/// Run a program behind an emulated link, watch the host, and say whether to believe the result
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub struct Args {
+    /// The link: a shipped profile's name (see `emud profile list`) or a file
+    #[arg(long, short, value_name = "PROFILE")]
+    profile: Option<String>,
+
+    /// A network of several nodes: a shipped scenario's name (see `emud scenario list`) or a file
+    #[arg(long, short, value_name = "SCENARIO", conflicts_with_all = ["profile", "in_place", "command", "reverse"])]
+    scenario: Option<String>,
+
+    /// What counts as contention: a file as of `emud monitor --config` (docs/monitor.md)
+    #[arg(long, value_name = "FILE")]
+    monitor: Option<PathBuf>,
+
+    /// Write everything into one log of JSON lines (docs/log-format.md); of several runs the
+    /// n-th into NAME.n.EXT
+    #[arg(long, short = 'o', value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Run it so many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+
+    /// Repeat only until a run is clean, --repeat times at most
+    #[arg(long, requires = "repeat")]
+    require_clean: bool,
+
+    /// Each repeat has a seed of its own, which follows from the first one's: other losses and
+    /// delays, for statistics. Else all have the same one: does the network repeat?
+    #[arg(long)]
+    new_seeds: bool,
+
+    /// Seed of every random decision of every link [default: the profile's, else drawn]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Emulate on this interface, which exists, and run the program here
+    #[arg(long, value_name = "IFACE")]
+    in_place: Option<String>,
+
+    /// Exchange up and down: the program is at the other end of the described link
+    #[arg(long)]
+    reverse: bool,
+
+    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq where it can be had)
+    #[arg(long, value_enum, default_value_t = Engine::Auto)]
+    engine: Engine,
+
+    /// Counters of the links go to the log this often, or `off`
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    sample: String,
+
+    /// Whether what programs print goes to the log, too
+    #[arg(long, value_name = "on|off", value_enum, default_value_t = Switch::On)]
+    log_output: Switch,
+
+    /// Where files are kept that a scenario asks to keep [default: beside the log, LOG.artefacts]
+    #[arg(long, value_name = "FOLDER")]
+    artefacts: Option<PathBuf>,
+
+    /// End the run at the first alarm
+    #[arg(long)]
+    abort_on_contention: bool,
+
+    /// The program and its arguments [default: a shell]
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  emud run --profile lte -- curl -o /dev/null https://example.org/
+  emud run --profile hsdpa                         a shell behind the link
+  emud run --profile dsl --log dsl.log -- ping -c 10 192.0.2.1
+  emud run --profile lte -- sh -c 'iperf3 -c $EMUD_HOST'       a server on this host
+  emud run --scenario dumbbell --log d.log --repeat 5 --new-seeds
+  emud report dsl.log -o dsl.html                  what was asked, what was measured
+
+The program runs in a network namespace of its own, whose only way out is the link. It reaches
+this host at $EMUD_HOST, and the outside by NAT where the host has a way there.
+
+Exit codes: the program's own (of several the first that failed) if the run is clean, 3 the host
+was contended, 4 the emulation itself was late or dropped packets; 127 and 126 the program cannot
+be found or started; 64 and above as for `emud`, when the run could not take place. docs/run.md";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    Auto,
+    Fq,
+    Hold,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Returns the exit code.
+pub fn run(args: Args) -> Result<u8, Failure> {
+    let what = what::What::new(&args)?;
+    let settings = settings(&args, &what)?;
+    repeat::run(&args, &what, settings)
+}
+
+fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
+    let sample = match args.sample.as_str() {
+        "off" => None,
+        text => Some(sample_interval(text)?),
+    };
+    Ok(Settings {
+        argv: std::env::args().collect(),
+        seed: match args.seed.or(what.seed()) {
+            Some(seed) => seed,
+            None => drawn()?,
+        },
+        engine: match args.engine {
+            Engine::Auto => EngineChoice::Auto,
+            Engine::Fq => EngineChoice::Fq,
+            Engine::Hold => EngineChoice::Hold,
+        },
+        config: config(args)?,
+        sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
+        log_output: args.log_output == Switch::On,
+        artefacts: args.artefacts.clone(),
+        abort_on_contention: args.abort_on_contention,
+        in_place: args.in_place.clone(),
+        repeat: (1, args.repeat),
+    })
+}
+
+/// Shorter ones cost more than they tell: a look takes some 100 us for each link.
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
+
+fn sample_interval(text: &str) -> Result<Duration, Failure> {
+    let usage = |problem: String| {
+        Failure::new(super::failure::EX_USAGE, format!("--sample {text}: {problem}"))
+    };
+    let every = duration(text).map_err(usage)?;
+    match every < SHORTEST_SAMPLE {
+        true => Err(usage("at least 10ms, or `off`".to_owned())),
+        false => Ok(every),
+    }
+}
+
+/// Without a file the monitor's defaults, but for two of them. Who took the CPU is told by
+/// command, because all nodes of a run are one experiment. And traffic between interfaces of
+/// this host is what is measured here, not what disturbs it: a chain of eleven routers at
+/// 100 Mbit/s moves more than the 1 Gbit/s that are an alarm elsewhere.
+fn config(args: &Args) -> Result<Config, Failure> {
+    let read = |file: Option<&std::path::Path>| {
+        watch::config(file, &[])
+            .map_err(|error| Failure::new(error.exit_code(), error.to_string()))
+    };
+    match &args.monitor {
+        Some(file) => read(Some(file)),
+        None => {
+            let mut config = read(None)?;
+            config.alarms.group_by = GroupBy::Command;
+            if let Some(network) = &mut config.network {
+                network.internal_bit_s = None;
+            }
+            Ok(config)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One run after the other, and what they say together.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use emud::run::{self, Outcome, Settings, derived};
+use emud_monitor::log::RunVerdict;
+
+use super::Args;
+use super::what::What;
+use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
+use crate::cli::{Failure, hold_run};
+
+/// Returns the exit code: with --require-clean that of the clean run, else the first that is not
+/// 0.
+pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
+    let mut codes = vec![];
+    let mut logs = vec![];
+    for n in 1..=args.repeat {
+        let log = args.log.as_deref().map(|log| numbered(log, n, args.repeat));
+        let settings = Settings {
+            repeat: (n, args.repeat),
+            seed: match args.new_seeds {
+                true => derived(settings.seed, n as usize - 1),
+                false => settings.seed,
+            },
+            artefacts: folder(args, log.as_deref(), n),
+            ..settings.clone()
+        };
+        let outcome = once(what, &settings, log.as_deref())?;
+        logs.extend(log);
+        let judgement = outcome.judgement();
+        eprint!("emud: {}", run::text(judgement));
+        codes.push(judgement.exit_code);
+        if outcome.signal.is_some() {
+            break;
+        }
+        if args.require_clean && judgement.verdict == RunVerdict::Clean {
+            codes = vec![judgement.exit_code];
+            break;
+        }
+    }
+    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+}
+
+fn once(what: &What, settings: &Settings, log: Option<&Path>) -> Result<Outcome, Failure> {
+    let plan = what.plan()?;
+    let file = log.map(create).transpose()?;
+    let outcome = run::conduct(&plan, settings, hold_run::command, file)?;
+    for note in &outcome.notes {
+        eprintln!("emud: note: {note}");
+    }
+    if let (Some(path), Err(e)) = (log, &outcome.finished.written) {
+        let message = format!("{} cannot be written: {e}", path.display());
+        return Err(Failure::new(EX_IOERR, message));
+    }
+    if outcome.finished.lines_lost > 0 {
+        let lost = outcome.finished.lines_lost;
+        eprintln!("emud: note: {lost} lines of the log were lost: the disk was too slow");
+    }
+    Ok(outcome)
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|e| {
+        let message = format!("cannot write {}: {e}", path.display());
+        Failure::new(EX_CANTCREAT, message)
+    })
+}
+
+/// a.log; of several a.1.log, a.2.log, ...
+fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
+    if of == 1 {
+        return log.to_owned();
+    }
+    let mut name = log.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{n}"));
+    if let Some(extension) = log.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    log.with_file_name(name)
+}
+
+/// A folder for each run.
+fn folder(args: &Args, log: Option<&Path>, n: u32) -> Option<PathBuf> {
+    match (&args.artefacts, log) {
+        (Some(folder), _) if args.repeat > 1 => Some(folder.join(n.to_string())),
+        (Some(folder), _) => Some(folder.clone()),
+        (None, Some(log)) => {
+            let mut name = log.as_os_str().to_owned();
+            name.push(".artefacts");
+            Some(name.into())
+        }
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_of_repeats_are_numbered_before_their_extension() {
+        let of = |log: &str, of| numbered(Path::new(log), 2, of);
+        assert_eq!(of("a/b.log", 1), Path::new("a/b.log"));
+        assert_eq!(of("a/b.log", 3), Path::new("a/b.2.log"));
+        assert_eq!(of("b", 3), Path::new("b.2"));
+    }
+}
