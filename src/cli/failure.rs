@@ -6,6 +6,7 @@ use std::io;
 
 use emud::engine::hold::HoldError;
 use emud::export::ExportError;
+use emud::lab::LabError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
@@ -57,6 +58,7 @@ from_error!(
     DatapathError,
     ExportError,
     HoldError,
+    LabError,
     MonitorError,
     ObserveError,
     VerifyError

@@ -13,6 +13,7 @@ mod hold_run;
 mod import;
 mod list;
 mod monitor;
+mod node_run;
 mod plot;
 mod plot_runs;
 mod plot_time;
@@ -98,6 +99,8 @@ enum Verb {
     Man(generate::ManArgs),
     #[command(hide = true)]
     HoldRun(hold_run::Args),
+    #[command(hide = true)]
+    NodeRun(node_run::Args),
 }
 
 impl Cli {
@@ -126,6 +129,7 @@ impl Cli {
             Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
+            Verb::NodeRun(args) => node_run::run(&args),
         }?;
         Ok(DONE)
     }
