@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod engine;
 pub mod export;
 pub mod import;
+pub mod lab;
 pub mod link;
 pub mod netlink;
 pub mod observe;

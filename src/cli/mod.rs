@@ -14,6 +14,7 @@ mod hold_run;
 mod import;
 mod list;
 mod monitor;
+mod node_run;
 mod plot;
 mod plot_runs;
 mod plot_time;
@@ -104,6 +105,8 @@ enum Verb {
     Guard(guard::Args),
     #[command(hide = true)]
     HoldRun(hold_run::Args),
+    #[command(hide = true)]
+    NodeRun(node_run::Args),
 }
 
 impl Cli {
@@ -134,6 +137,7 @@ impl Cli {
             Verb::Run(args) => return run::run(*args),
             Verb::Guard(args) => guard::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
+            Verb::NodeRun(args) => node_run::run(&args),
         }?;
         Ok(DONE)
     }

@@ -5,20 +5,24 @@
 //! netlink, except `/proc/sys/net` where netlink has no word for it; sysfs is
 //! never read, because a mounted sysfs shows the namespace that mounted it.
 
+mod address;
 mod attr;
 mod error;
 mod filter;
 mod link;
 mod lock;
 mod mirred;
+mod nat;
 mod netns;
 mod offload;
 mod qdisc;
 mod rebuild;
 mod rehearse;
 mod restorable;
+mod route;
 mod snapshot;
 mod tcx;
+mod wire;
 
 use netlink_bindings::rt_link;
 use netlink_bindings::traits::NetlinkRequest;
@@ -28,11 +32,14 @@ pub use error::{NetlinkError, OsFailure, Result};
 pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
 pub use link::{Gso, IfbOptions, Link, Peer};
 pub use lock::{InterfaceLock, lock};
+pub use nat::{ForwardDrop, Masquerade};
 pub use netns::{NetnsId, enter, identity};
 pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};
+pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
 pub use tcx::{TcxProgram, tcx_programs};
+pub use wire::WireEnd;
 
 /// Blocking netlink sockets of one network namespace.
 pub struct Netlink {

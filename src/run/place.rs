@@ -40,7 +40,8 @@ impl Place {
     /// That of the command itself; of kind NotFound, there is no such program.
     pub fn spawn(&self, node: &str, command: &mut Command) -> io::Result<Child> {
         match self {
-            Self::Lab(lab) => lab.spawn(node, command).map_err(|error| match error {
+            // Its caller has decided on the process group.
+            Self::Lab(lab) => lab.spawn_foreground(node, command).map_err(|error| match error {
                 LabError::System { error, .. } => error,
                 other => io::Error::other(other.to_string()),
             }),

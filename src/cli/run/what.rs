@@ -70,7 +70,7 @@ impl What {
                 in_place: None,
             } => {
                 let network = lab::free_network(PREFIX_LEN)?;
-                let host = lab::host_interface();
+                let host = lab::free_interface()?;
                 Ok(Plan::single(profile.clone(), asked, program.clone(), network, &host))
             }
         }

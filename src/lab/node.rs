@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One node: its namespaces, held by a process, and what can be done inside of them.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{
+    ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe,
+};
+
+use super::control::{Answer, Control, Order};
+use super::{Files, LabError, reap};
+use crate::engine::hold::spawn::this_program;
+use crate::netlink::Netlink;
+
+const LOOPBACK: u32 = 1;
+
+/// What a thread inside of a node sees of /proc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    /// As programs of the node do.
+    Node,
+    /// As outside: emud itself is no process of the node, so in the node's
+    /// /proc it would not find itself.
+    Emud,
+}
+
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) netlink: Netlink,
+    netns: OwnedFd,
+    init: Child,
+    pidfd: OwnedFd,
+    /// Inode of the process namespace.
+    pid_ns: u64,
+    control: Mutex<Control>,
+}
+
+/// What was made while still inside.
+struct Born {
+    init: Child,
+    netns: OwnedFd,
+    netlink: Netlink,
+}
+
+impl Node {
+    /// Makes the namespaces and waits until they are as they shall be.
+    pub(super) fn start(name: &str, files: &Files) -> Result<Self, LabError> {
+        let (ours, theirs) =
+            UnixStream::pair().map_err(|e| LabError::system("make a socket", e))?;
+        // A thread of its own parts with the host's namespaces, for good.
+        let born = in_thread(move || bear(theirs))??;
+        let pid = Pid::from_child(&born.init);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|e| LabError::system("open a node's process", e))?;
+        let pid_ns = fs::metadata(format!("/proc/{pid}/ns/pid"))
+            .map_err(|e| LabError::system("look at a node's process", e))?
+            .ino();
+        let node = Self {
+            name: name.to_owned(),
+            netlink: born.netlink,
+            netns: born.netns,
+            init: born.init,
+            pidfd,
+            pid_ns,
+            control: Mutex::new(Control::new(ours)),
+        };
+        node.order(&Order::SetUp(files.clone()))?;
+        Ok(node)
+    }
+
+    pub(super) fn netns(&self) -> BorrowedFd<'_> {
+        self.netns.as_fd()
+    }
+
+    pub(super) fn order(&self, order: &Order) -> Result<(), LabError> {
+        let node = |message| LabError::Node {
+            node: self.name.clone(),
+            message,
+        };
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = control
+            .send(order)
+            .and_then(|()| control.receive::<Answer>());
+        match answer {
+            Ok(Some(answer)) => answer.map_err(node),
+            Ok(None) => Err(node("its first process has ended".into())),
+            Err(e) => Err(node(format!("its first process does not answer: {e}"))),
+        }
+    }
+
+    /// Runs `work` in a thread inside of the node, in the working directory of this process.
+    pub(super) fn inside<T: Send>(
+        &self,
+        view: View,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, LabError> {
+        let here = std::env::current_dir()
+            .map_err(|e| LabError::system("find the working directory", e))?;
+        in_thread(|| {
+            enter(self.pidfd.as_fd(), view, &here)
+                .map_err(|e| LabError::system(format!("enter node {}", self.name), e))?;
+            Ok(work())
+        })?
+    }
+
+    /// Ends it and with it all that is in it; [`Node::wait`] afterwards.
+    pub(super) fn kill(&mut self) {
+        // Fails only if it has ended before.
+        let _ = self.init.kill();
+    }
+
+    /// Until nothing is left of a node that has been killed.
+    pub(super) fn wait(&mut self) -> Result<(), LabError> {
+        reap::wait(&mut self.init, self.pid_ns)
+            .map_err(|e| LabError::system(format!("end node {}", self.name), e))
+    }
+}
+
+/// A thread of its own for what changes the calling thread for good.
+fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    thread::scope(|scope| {
+        let started = thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .map_err(|e| LabError::system("start a thread", e))?;
+        Ok(started
+            .join()
+            .unwrap_or_else(|panicked| resume_unwind(panicked)))
+    })
+}
+
+fn bear(control: UnixStream) -> Result<Born, LabError> {
+    let own = UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID;
+    // SAFETY: descriptors stay shared.
+    unsafe { unshare_unsafe(own) }.map_err(|error| match error {
+        Errno::PERM => LabError::NotRoot,
+        error => LabError::Lacking {
+            what: "namespaces for network, mounts and processes",
+            error: error.into(),
+        },
+    })?;
+    silence()?;
+    let own = "/proc/thread-self/ns/net";
+    let netns = fs::File::open(own).map_err(|e| LabError::system(format!("open {own}"), e))?;
+    let mut netlink = Netlink::open()?;
+    netlink.set_up(LOOPBACK, true)?;
+    let init = this_program()
+        .arg("node-run")
+        .stdin(Stdio::from(OwnedFd::from(control)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Ctrl-C is emud's to answer.
+        .process_group(0)
+        .spawn()
+        .map_err(|e| LabError::system("start a node's first process", e))?;
+    Ok(Born {
+        init,
+        netns: netns.into(),
+        netlink,
+    })
+}
+
+/// Interfaces that are made from now on have no IPv6: with it each sends of its
+/// own accord (neighbour discovery, multicast reports), and a link's counters
+/// and losses would show what no program has sent.
+fn silence() -> Result<(), LabError> {
+    let file = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+    match fs::write(file, "1") {
+        // A kernel without.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written.map_err(|e| LabError::system(format!("write {}", file.display()), e)),
+    }
+}
+
+fn enter(pidfd: BorrowedFd<'_>, view: View, directory: &Path) -> io::Result<()> {
+    // The kernel lets only a thread with a working directory of its own change its mounts.
+    // SAFETY: descriptors stay shared.
+    unsafe { unshare_unsafe(UnshareFlags::FS) }?;
+    let all =
+        ThreadNameSpaceType::NETWORK | ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::PROCESS_ID;
+    move_into_thread_name_spaces(pidfd, all)?;
+    if view == View::Emud {
+        // SAFETY: as above.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        unmount("/proc", UnmountFlags::DETACH)?;
+    }
+    Ok(rustix::process::chdir(directory)?)
+}
