@@ -9,7 +9,7 @@ use emud::export::ExportError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
-use emud::observe::ObserveError;
+use emud::observe::{ObserveError, StartError};
 use emud::profile::ProfileError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
@@ -53,6 +53,7 @@ macro_rules! from_error {
 from_error!(
     NetlinkError,
     ProfileError,
+    StartError,
     LinkError,
     DatapathError,
     ExportError,
