@@ -10,7 +10,7 @@ use emud::lab::LabError;
 use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
-use emud::observe::ObserveError;
+use emud::observe::{ObserveError, StartError};
 use emud::profile::ProfileError;
 use emud::run::RunError;
 use emud::scenario::ScenarioError;
@@ -56,6 +56,7 @@ macro_rules! from_error {
 from_error!(
     NetlinkError,
     ProfileError,
+    StartError,
     LinkError,
     DatapathError,
     ExportError,

@@ -2,9 +2,10 @@
 //! Which links are emulated now: they come and go while the monitor runs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::interval;
 
 use super::Request;
@@ -13,14 +14,18 @@ use crate::link::emulated::Search;
 /// Between two looks; a link is judged from the one after its attach.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Tells the other thread when they change, until it has ended.
-pub async fn follow(requests: mpsc::Sender<Request>) {
+/// Tells the other thread when they change, until it has ended. Looks at once when `now` says
+/// so.
+pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>) {
     let mut search = Search::default();
     let mut every = interval(EVERY);
     let mut told = vec![];
     let mut complained = BTreeSet::new();
     loop {
-        every.tick().await;
+        tokio::select! {
+            _ = every.tick() => {}
+            () = now.notified() => {}
+        }
         let found = match search.run() {
             Ok(found) => found,
             Err(e) => {

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A monitor in a thread of its own, for `emud run`.
+//! A monitor in a thread of its own, for `emud run`: its alarms and the lines of others in one
+//! log, and a verdict at the end.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use emud_monitor::Config;
-use emud_monitor::event::Alarm;
-use emud_monitor::log::{Judgement, Line, LineSender, PerResource, RunVerdict, Verdict};
-use tokio::sync::watch;
+use emud_monitor::log::{
+    Clock, Judgement, Line, LineSender, PerResource, RunVerdict, SortedLog, Verdict, mono_ns,
+};
+use tokio::sync::{oneshot, watch};
 
-use super::StartError;
+pub use super::judge::{Facts, Failure};
+use super::observing::{Begun, Parts, observe};
+pub use super::witness::AlarmsSoFar;
+use super::{ObserveError, StartError};
+
+/// A run is short, and each alarm is part of its verdict: the limit is against endless logs.
+const LIMIT: u32 = 1000;
 
 /// What an experiment wants of its monitor.
 #[derive(Debug)]
@@ -20,36 +32,6 @@ pub struct ExperimentSetup {
     pub log: Option<File>,
 }
 
-/// Alarms so far.
-#[derive(Debug, Clone, Default)]
-pub struct AlarmsSoFar {
-    /// Of resources of the host, and of applications.
-    pub contention: u64,
-    /// Of emulated links.
-    pub emulator: u64,
-    pub latest: Option<Alarm>,
-    /// Episodes that go on.
-    pub open: u64,
-}
-
-/// What whoever carries out the experiment knows, and the monitor does not.
-#[derive(Debug, Clone, Default)]
-pub struct Facts {
-    /// Sentences that make the run invalid, contention or not: a link went away.
-    pub invalid: Vec<String>,
-    /// What counters say of the emulator; contention at the time explains it.
-    pub failures: Vec<Failure>,
-}
-
-/// The emulator was late or dropped packets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The interval between two readings of the counters.
-    pub since_mono_ns: u64,
-    pub until_mono_ns: u64,
-    pub sentence: String,
-}
-
 /// What became of an experiment.
 #[derive(Debug)]
 pub struct Finished {
@@ -57,34 +39,100 @@ pub struct Finished {
     pub verdicts: PerResource<Verdict>,
     /// The log.
     pub written: io::Result<()>,
+    /// Output lines and samples that the log could not take.
     pub lines_lost: u64,
 }
 
-/// A monitor that runs, and the log.
+/// What is told to the thread at the end.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) facts: Facts,
+    pub(super) measured: Measured,
+    /// Network namespaces of the links that count; none: all.
+    pub(super) netns: Option<BTreeSet<u32>>,
+}
+
+/// The measured phase, ns of CLOCK_MONOTONIC.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Measured {
+    began: Option<u64>,
+    ended: Option<u64>,
+}
+
+impl Measured {
+    /// From, until: its end, or `end` if it has none.
+    pub(super) fn until(&self, end: u64) -> Option<[u64; 2]> {
+        let began = self.began?;
+        Some([began, self.ended.unwrap_or(end).max(began)])
+    }
+}
+
+/// A monitor that runs, and the log. Dropped without [`Experiment::finish`] it ends, and its
+/// log has no end line.
 #[derive(Debug)]
 pub struct Experiment {
-    notes: Vec<String>,
+    begun: Begun,
     sender: LineSender,
     alarms: watch::Receiver<AlarmsSoFar>,
+    asked: Mutex<Asked>,
+    end: oneshot::Sender<Asked>,
+    judged: mpsc::Receiver<Judgement>,
+    agreed: mpsc::Sender<Judgement>,
+    thread: JoinHandle<Option<super::Finished>>,
 }
 
 impl Experiment {
-    /// Loads the monitor's programs, starts its thread, and writes the start line.
+    /// Loads the monitor's programs, starts its thread, and writes the start line. An alarm
+    /// limit below 1000 is raised to that.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left behind.
-    pub fn start(_setup: ExperimentSetup) -> Result<Self, StartError> {
-        unimplemented!()
+    pub fn start(setup: ExperimentSetup) -> Result<Self, StartError> {
+        let mut config = setup.config;
+        config.alarms.limit = config.alarms.limit.max(LIMIT);
+        let clock = Clock::now();
+        let log = SortedLog::new(clock, setup.log).map_err(no_thread)?;
+        let sender = log.sender().clone();
+        let (tell, alarms) = watch::channel(AlarmsSoFar::default());
+        let (end, ended) = oneshot::channel();
+        let (begin, begun) = mpsc::channel();
+        let (judge, judged) = mpsc::channel();
+        let (agreed, agree) = mpsc::channel();
+        let parts = Parts {
+            config,
+            clock,
+            log,
+            tell,
+            begin,
+            ended,
+            judge,
+            agree,
+        };
+        let thread = thread::Builder::new()
+            .name("emud-monitor".into())
+            .spawn(move || observe(parts))
+            .map_err(no_thread)?;
+        let gone = |_| no_thread(io::ErrorKind::BrokenPipe.into());
+        Ok(Self {
+            begun: begun.recv().map_err(gone)??,
+            sender,
+            alarms,
+            asked: Mutex::default(),
+            end,
+            judged,
+            agreed,
+            thread,
+        })
     }
 
-    /// What was refused, and what that means.
+    /// What was refused or cannot be watched, and what that means.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.begun.notes
     }
 
     /// Where programs report; commands find it in EMUD_MONITOR_SOCKET. None: nowhere.
     pub fn socket(&self) -> Option<&Path> {
-        unimplemented!()
+        self.begun.socket.as_deref()
     }
 
     /// Hands a line to the log, as [`LineSender::line`] does.
@@ -104,24 +152,74 @@ impl Experiment {
 
     /// Links were attached: looks for them at once. Only failures of those in these network
     /// namespaces (inode numbers) count for the verdict; never called: of all on this host.
-    pub fn judge_links_in(&self, _netns: &[u32]) {
-        unimplemented!()
+    pub fn judge_links_in(&self, netns: &[u32]) {
+        self.asked().netns = Some(netns.iter().copied().collect());
+        self.begun.remote.look();
     }
 
     /// The measured phase begins now: only what touches it counts for the verdict. Returns
     /// CLOCK_MONOTONIC, ns.
     pub fn begin_measuring(&self) -> u64 {
-        unimplemented!()
+        // Alarms of the preparation must not use up the limit.
+        self.begun.remote.reset();
+        let now = mono_ns();
+        self.asked().measured.began = Some(now);
+        now
     }
 
-    /// It ends now; without this call with [`Experiment::finish`].
+    /// It ends now; without this call it does with [`Experiment::finish`].
     pub fn end_measuring(&self) -> u64 {
-        unimplemented!()
+        let now = mono_ns();
+        self.asked().measured.ended = Some(now);
+        now
     }
 
-    /// Ends it: waits a moment for episodes that go on, judges, writes the end line with the
-    /// exit code that `exit` says, and waits some time until the log is written.
-    pub fn finish(self, _facts: Facts, _exit: impl FnOnce(RunVerdict) -> u8) -> Finished {
-        unimplemented!()
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        // Nothing that holds it can panic.
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends it: waits half a second at most for episodes that go on, judges, writes the end
+    /// line with the exit code that `exit` says, and waits some time until the log is written.
+    pub fn finish(self, facts: Facts, exit: impl FnOnce(RunVerdict) -> u8) -> Finished {
+        let asked = Asked {
+            facts,
+            ..std::mem::take(&mut *self.asked())
+        };
+        // Refused, as all below, only if the thread panicked.
+        let _ = self.end.send(asked);
+        let mut judgement = self.judged.recv().unwrap_or_else(|_| broken());
+        judgement.exit_code = exit(judgement.verdict);
+        let _ = self.agreed.send(judgement.clone());
+        let finished = self.thread.join().ok().flatten();
+        let lost = || io::Error::other("the monitor's thread failed");
+        let (verdicts, written) = match finished {
+            Some(finished) => (finished.verdicts, finished.written.into_iter().collect()),
+            None => (PerResource::new(), Err(lost())),
+        };
+        Finished {
+            judgement,
+            verdicts,
+            written,
+            lines_lost: self.sender.lost(),
+        }
+    }
+}
+
+fn no_thread(error: io::Error) -> StartError {
+    StartError::Observe(ObserveError::System {
+        attempted: "starting a thread",
+        error,
+    })
+}
+
+fn broken() -> Judgement {
+    Judgement {
+        verdict: RunVerdict::Invalid,
+        contention: vec![],
+        contended_seconds: vec![],
+        invalid: vec!["the monitor's thread failed".into()],
+        measured_mono_ns: None,
+        exit_code: 0,
     }
 }

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use emud_monitor::config::Config;
-use emud_monitor::event::{Alarm, Event, Hook, Resource, Watched};
+use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Watched};
 use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Emulated, MonitorError};
@@ -18,6 +18,7 @@ use tokio::time::{Instant, Interval, interval_at, sleep};
 use super::Source;
 use super::report::{Ended, Measures, process_ns};
 use super::tally::{Origin, Tally};
+use super::witness::Witness;
 
 /// How often it is looked whether something was dropped.
 const DROPS_EVERY: Duration = Duration::from_secs(1);
@@ -61,6 +62,10 @@ pub struct Setup {
     pub commands: Option<mpsc::Sender<String>>,
     /// For the start line.
     pub notes: Vec<String>,
+    /// Remembers the episodes of an experiment; none: nobody will judge them together.
+    pub witness: Option<Witness>,
+    /// How long a slow reader or disk is waited for at the end, each.
+    pub patience: Duration,
 }
 
 /// A run.
@@ -122,12 +127,12 @@ impl<S: Source> Observation<S> {
         }
     }
 
-    /// Writes the start line, then a line for each event, until it is over or `stop` is
-    /// ready. The end line comes with [`Observation::finish`].
-    pub async fn run(&mut self, until: Until, stop: impl Future<Output = ()>) -> Ended {
+    /// Writes the start line, then a line for each event, until it is over or `stop` says
+    /// why it is to end. The end line comes with [`Observation::finish`].
+    pub async fn run(&mut self, until: Until, stop: impl Future<Output = EndReason>) -> Ended {
         let over = async {
             tokio::select! {
-                () = stop => EndReason::Signal,
+                reason = stop => reason,
                 () = after(until.duration) => EndReason::Duration,
             }
         };
@@ -137,7 +142,7 @@ impl<S: Source> Observation<S> {
         };
         let mono_ns = mono_ns();
         let stop = match stop {
-            Stop::Over(EndReason::Duration | EndReason::Signal) => {
+            Stop::Over(EndReason::Duration | EndReason::Signal | EndReason::Done) => {
                 self.last_events().await.err().unwrap_or(stop)
             }
             stop => stop,
@@ -208,7 +213,7 @@ impl<S: Source> Observation<S> {
         match event {
             Event::Alarm(alarm) => self.alarm(origin, alarm),
             Event::Clear(clear) => match self.tally.clear(origin, clear) {
-                Some(clear) => self.write(&Line::Clear(ClearLine::from(clear))).map(drop),
+                Some(clear) => self.clear(clear),
                 None => Ok(()),
             },
         }
@@ -218,12 +223,22 @@ impl<S: Source> Observation<S> {
         let Some(alarm) = self.tally.alarm(origin, alarm) else {
             return Ok(());
         };
+        if let Some(witness) = &mut self.setup.witness {
+            witness.alarm(origin, &alarm);
+        }
         let json = self.write(&Line::Alarm(alarm))?;
         let sent = (self.setup.commands.as_ref()).map(|commands| commands.try_send(json));
         if let Some(Err(TrySendError::Full(_) | TrySendError::Closed(_))) = sent {
             self.overflowed += 1;
         }
         Ok(())
+    }
+
+    fn clear(&mut self, clear: Clear) -> Result<(), Stop> {
+        if let Some(witness) = &mut self.setup.witness {
+            witness.clear(&clear);
+        }
+        self.write(&Line::Clear(ClearLine::from(clear))).map(drop)
     }
 
     fn request(&mut self, request: Request) -> Result<(), Stop> {

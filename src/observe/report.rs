@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use emud_monitor::event::{Cost, Dropped, Hook, Watched};
 use emud_monitor::log::{
-    Clock, CostLine, End, EndReason, Host, Line, OnAlarm, Overhead, PerResource, SCHEMA, Start,
-    Thresholds, Verdict, why_unknown,
+    Clock, CostLine, End, EndReason, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA,
+    Start, Thresholds, Verdict, why_unknown,
 };
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Source;
+use super::experiment::Asked;
+use super::judge::{Evidence, judge};
 use super::observation::{Observation, Stop};
-
-/// How long a slow reader or disk is waited for at the end.
-const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// The figures of a run so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,13 +129,39 @@ impl<S: Source> Observation<S> {
         while self.setup.requests.try_recv().is_ok() {}
     }
 
-    /// Writes the end line and what is left of others; `ran`: what became of the commands.
-    pub fn finish(mut self, ended: Ended, ran: Option<OnAlarm>) -> Finished {
-        let end = self.end(&ended, ran);
+    /// Of an experiment, still without its exit code.
+    pub(super) fn judge(&self, ended: &Ended, asked: &Asked) -> Judgement {
+        let witness = self.setup.witness.as_ref();
+        let mut blind = self.unknown();
+        blind.extend(ended.error());
+        judge(&Evidence {
+            episodes: witness.map_or(&[], |witness| &witness.episodes),
+            measured: asked.measured.until(ended.mono_ns),
+            ended_mono_ns: ended.mono_ns,
+            suppressed: &self.tally.suppressed(&ended.dropped),
+            ring_full: ended.dropped.ring_full,
+            blind,
+            netns: asked.netns.as_ref(),
+            facts: &asked.facts,
+        })
+    }
+
+    /// Writes the end line and what is left of others; `ran`: what became of the commands,
+    /// `judgement`: of an experiment.
+    pub fn finish(
+        mut self,
+        ended: Ended,
+        ran: Option<OnAlarm>,
+        judgement: Option<Judgement>,
+    ) -> Finished {
+        let end = End {
+            judgement,
+            ..self.end(&ended, ran)
+        };
         let verdicts = end.resources.clone();
         // A file beside gets the line also when nobody reads the output.
         let last = self.write(&Line::End(Box::new(end)));
-        let [out, beside] = self.setup.log.finish(LAST_LINES);
+        let [out, beside] = self.setup.log.finish(self.setup.patience);
         let out = match last {
             Err(Stop::Output(e)) => Err(e),
             Err(_) => Err(io::ErrorKind::BrokenPipe.into()),

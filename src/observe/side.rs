@@ -4,12 +4,13 @@
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::OnAlarm;
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::on_alarm::{QUEUE, Runner};
@@ -38,6 +39,28 @@ pub struct Side {
     end: oneshot::Sender<()>,
     hurry: oneshot::Sender<()>,
     done: oneshot::Receiver<Option<OnAlarm>>,
+    remote: Remote,
+}
+
+/// Asks for something from within this process; never blocks.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    look: Arc<Notify>,
+    requests: mpsc::Sender<Request>,
+}
+
+impl Remote {
+    /// Emulated links may have come: looks for them now, not within a second.
+    pub fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Every resource may raise its alarms anew. Without room for the request, because others
+    /// ask for too much, it is left: what is suppressed then is counted.
+    pub fn reset(&self) {
+        let (answer, _) = oneshot::channel();
+        let _ = self.requests.try_send(Request::Reset(answer));
+    }
 }
 
 /// What the observation needs of it: the requests, and where to send alarms for commands.
@@ -72,12 +95,16 @@ impl Side {
             let _within = runtime.enter();
             Serving::new(parts.control, parts.metrics).map_err(failed)?
         };
+        let remote = Remote {
+            look: Arc::default(),
+            requests,
+        };
+        let Remote { look, requests } = remote.clone();
         let work = async move {
             serving.begin(&requests);
             if parts.emulated {
-                tokio::spawn(emulated::follow(requests.clone()));
+                tokio::spawn(emulated::follow(requests, look));
             }
-            drop(requests);
             let counts = run(runner, ended, hurried).await;
             // Nobody waits for it if the observation failed.
             let _ = tell.send(counts);
@@ -89,7 +116,17 @@ impl Side {
                 runtime.block_on(work);
             })
             .map_err(failed)?;
-        Ok((Self { end, hurry, done }, (requested, commands)))
+        let side = Self {
+            end,
+            hurry,
+            done,
+            remote,
+        };
+        Ok((side, (requested, commands)))
+    }
+
+    pub fn remote(&self) -> &Remote {
+        &self.remote
     }
 
     /// Ends it. Commands have some seconds to end, or until `hurry` is ready. Returns what

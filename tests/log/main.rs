@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands;
+mod experiment;
 mod lines;
 mod live;
 mod run;

@@ -14,7 +14,7 @@ use emud::observe::{Finished, Observation, Request, Setup, Side, SideParts, Sour
 use emud_monitor::event::{
     Alarm, Clear, Cost, Dropped, Event, Hook, Resource, Scope, Share, Unit, Watched,
 };
-use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet, mono_ns};
+use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Outlet, mono_ns};
 use emud_monitor::{Config, Emulated, MonitorError};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -173,14 +173,19 @@ fn observation(
             requests,
             commands,
             notes: vec!["locking memory was refused".into()],
+            witness: None,
+            patience: Duration::from_secs(2),
         };
         let mut observation = Observation::new(source, setup);
         let ended = observation
-            .run(wanted.until, async { drop(stopped.await) })
+            .run(wanted.until, async {
+                drop(stopped.await);
+                EndReason::Signal
+            })
             .await;
         observation.close();
         let ran = side.finish(std::future::pending()).await;
-        observation.finish(ended, ran)
+        observation.finish(ended, ran, None)
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::stream::Stream;
 use super::text::Text;
-use super::{Clock, FileLog, Line};
+use super::{Clock, FileLog, Line, SortedLog};
 
 /// How lines look on the standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Format {
 pub enum Outlet {
     Stream(Stream),
     File(FileLog),
+    /// Of an experiment: others write to it, too.
+    Sorted(SortedLog),
 }
 
 /// The log of a run.
@@ -50,20 +52,21 @@ impl Outlet {
         }
     }
 
-    fn line(&mut self, text: &str) -> io::Result<()> {
+    /// `text`: of the line.
+    fn line(&mut self, line: &Line, text: &str) -> io::Result<()> {
         match self {
-            Self::Stream(stream) => stream.line(text),
-            Self::File(file) => {
-                file.line(text);
-                Ok(())
-            }
+            Self::Stream(stream) => return stream.line(text),
+            Self::File(file) => file.line(text),
+            Self::Sorted(log) => log.sender().text(line, text.to_owned()),
         }
+        Ok(())
     }
 
     fn lost(&self) -> u64 {
         match self {
             Self::Stream(stream) => stream.lost(),
             Self::File(file) => file.lost(),
+            Self::Sorted(log) => log.sender().lost(),
         }
     }
 }
@@ -96,8 +99,8 @@ impl Log {
             beside.line(&json);
         }
         match &mut self.text {
-            Some(text) => self.out.line(&text.render(line, &self.clock))?,
-            None => self.out.line(&json)?,
+            Some(text) => self.out.line(line, &text.render(line, &self.clock))?,
+            None => self.out.line(line, &json)?,
         }
         Ok(json)
     }
@@ -110,7 +113,7 @@ impl Log {
     pub async fn progress(&mut self) -> io::Result<()> {
         match &mut self.out {
             Outlet::Stream(stream) => stream.progress().await,
-            Outlet::File(_) => std::future::pending().await,
+            Outlet::File(_) | Outlet::Sorted(_) => std::future::pending().await,
         }
     }
 
@@ -131,6 +134,7 @@ impl Log {
                 Err(e) => Err(e),
             },
             Outlet::File(file) => file.finish(patience),
+            Outlet::Sorted(log) => log.finish(patience),
         };
         let beside = self.beside.as_mut();
         [out, beside.map_or(Ok(()), |file| file.finish(patience))]

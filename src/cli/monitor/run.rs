@@ -7,17 +7,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use emud::link::emulated::Search;
 use emud::observe::{
-    FOLDER, Finished, Observation, ObserveError, Place, Setup, Side, SideParts, Stop, Until, place,
-    punctual,
+    Finished, Observation, ObserveError, Setup, Side, SideParts, Stop, Until, monitor, pressure,
+    punctual, socket,
 };
 use emud::signals::Signals;
 use emud::text::Time;
-use emud_monitor::event::Hook;
-use emud_monitor::log::{Clock, FileLog, Format, Log, Outlet};
-use emud_monitor::psi::Psi;
-use emud_monitor::{Config, Monitor, MonitorError};
+use emud_monitor::Config;
+use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Outlet};
 
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
 use crate::cli::{CONTENTION_SEEN, DONE, Failure};
@@ -59,6 +56,9 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
+
+/// How long a slow reader or disk is waited for at the end.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Longest run that can be asked for in hours: a year.
 const MAX_HOURS: f64 = 8784.0;
@@ -102,20 +102,11 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         on_alarm: args.on_alarm,
         emulated: config.emulator.is_some(),
     })?;
-    let mut monitor = Monitor::start(&config)?;
-    if config.emulator.is_some() {
-        // So that the start line has the hooks for them.
-        let found = Search::default().run()?;
-        monitor.set_emulated(&found.released_by_kernel())?;
-    }
+    let monitor = monitor(&config)?;
     let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;
     // Not before: the kernel's verifier works in this thread, too.
     notes.extend(punctual());
-    let psi = config.psi.map(Psi::open);
-    if let Some((_, hooks)) = &psi {
-        blind(&config, hooks)?;
-    }
-    notes.extend(psi.iter().flat_map(|(_, hooks)| hooks).filter_map(refusal));
+    let psi = pressure(&config, &mut notes)?;
     let setup = Setup {
         log: Log::new(Clock::now(), format, stdout, beside),
         psi,
@@ -124,6 +115,8 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         requests,
         commands,
         notes,
+        witness: None,
+        patience: LAST_LINES,
     };
     let until = Until {
         duration: args.duration,
@@ -135,30 +128,14 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
             eprintln!("emud: {sentence}");
         }
     }
-    let ended = observation.run(until, asked(&mut signals)).await;
+    let signal = async {
+        signals.any().await;
+        EndReason::Signal
+    };
+    let ended = observation.run(until, signal).await;
     observation.close();
     let ran = side.finish(asked(&mut signals)).await;
-    exit_code(observation.finish(ended, ran))
-}
-
-/// It was asked for by name, and no resource becomes unknown without it.
-fn refusal(hook: &Hook) -> Option<String> {
-    let refused = hook.refused.as_ref()?;
-    Some(format!("{} was refused: {refused}", hook.hook))
-}
-
-/// As the monitor, if pressure stall information is all that was asked for.
-fn blind(config: &Config, hooks: &[Hook]) -> Result<(), MonitorError> {
-    let other = config.cpu.is_some()
-        || config.network.is_some()
-        || config.memory.is_some()
-        || config.disk.is_some()
-        || config.emulator.is_some();
-    if other || hooks.iter().any(|hook| hook.refused.is_none()) {
-        return Ok(());
-    }
-    let refused: Vec<String> = hooks.iter().filter_map(refusal).collect();
-    Err(MonitorError::Blind(refused.join("\n")))
+    exit_code(observation.finish(ended, ran, None))
 }
 
 fn format(args: &Args) -> Format {
@@ -189,20 +166,6 @@ fn listen(address: &str) -> Result<TcpListener, Failure> {
             ObserveError::Listen { at, error }.into()
         }
     })
-}
-
-type Socket = (Place, std::os::unix::net::UnixListener);
-
-/// Without a place for the default one the kernel can still be watched; that is said.
-fn socket(asked: Option<&Path>, notes: &mut Vec<String>) -> Result<Option<Socket>, Failure> {
-    match place(asked, Path::new(FOLDER)) {
-        Ok(socket) => Ok(Some(socket)),
-        Err(e) if asked.is_some() => Err(e.into()),
-        Err(e) => {
-            notes.push(format!("programs cannot report: {e}"));
-            Ok(None)
-        }
-    }
 }
 
 fn exit_code(finished: Finished) -> Result<u8, Failure> {
