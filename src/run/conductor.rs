@@ -13,8 +13,8 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::sleep;
 
 use crate::link::attach::HolderStart;
-use crate::observe::{Experiment, ExperimentSetup, Facts, Finished};
-use crate::scenario::{Plan, Program};
+use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
+use crate::scenario::Plan;
 use crate::signals::Signals;
 
 use super::links::How;
@@ -96,10 +96,8 @@ pub fn conduct(
     run.progress.end();
     let (notes, mut facts, exits, signal) = (run.notes, run.facts, run.exits, run.signal);
     let measured = run.measured;
-    if let Err(e) = &carried_out {
-        facts.invalid.push(e.to_string());
-    }
     let failed = carried_out.as_ref().err().map(RunError::exit_code);
+    facts.invalid.extend(carried_out.as_ref().err().map(RunError::to_string));
     let finished = experiment.finish(facts, |verdict| {
         failed.unwrap_or_else(|| verdict::exit_code(verdict, &exits, signal, measured))
     });

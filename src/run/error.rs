@@ -3,7 +3,7 @@ use std::io;
 
 use crate::lab::LabError;
 use crate::link::LinkError;
-use crate::observe::ObserveError;
+use crate::observe::StartError;
 
 /// Why a run could not be carried out. What had been made until then has been taken away.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum RunError {
         error: Box<LinkError>,
     },
     #[error(transparent)]
-    Observe(#[from] ObserveError),
+    Observe(#[from] StartError),
     #[error("{node}: `{command}` of the preparation ended with {status}")]
     Preparation {
         node: String,

@@ -15,7 +15,6 @@ use super::links::{self, How};
 use super::place::Place;
 
 /// A network that is there. Dropping it takes it away, too.
-#[derive(Debug)]
 pub struct Network {
     pub place: Place,
     /// As attached, in the order of the plan.

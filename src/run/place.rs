@@ -7,7 +7,6 @@ use std::thread;
 
 use crate::lab::{Lab, LabError};
 
-#[derive(Debug)]
 pub enum Place {
     Lab(Box<Lab>),
     /// The namespace of this process, for `--in-place`.

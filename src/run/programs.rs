@@ -26,7 +26,6 @@ use super::{Progress, RunError, terminal};
 const READY_EVERY: Duration = Duration::from_millis(50);
 
 /// What programs of a run have in common.
-#[derive(Debug)]
 pub struct Programs {
     pub plan: Rc<Plan>,
     pub network: Arc<Network>,
@@ -85,7 +84,7 @@ impl Programs {
                 let this = self.clone();
                 services.spawn_local(async move { this.ended(process).await });
                 self.ready(node, until, &mut services).await?;
-                self.done.send_modify(|done| drop(done.insert(node.name.clone())));
+                self.let_go(node);
             }
         }
         Ok(services)
@@ -208,8 +207,15 @@ impl Programs {
         let program = node.command.as_ref().unwrap_or(&Program::Interactive);
         let process = self.start(node, PhaseName::Measurement, program)?;
         let exit = self.ended(process).await;
-        self.done.send_modify(|done| drop(done.insert(node.name.clone())));
+        self.let_go(node);
         Ok(Some(exit))
+    }
+
+    /// Nobody has to wait for this node any more.
+    fn let_go(&self, node: &Node) {
+        self.done.send_modify(|done| {
+            done.insert(node.name.clone());
+        });
     }
 
     /// Until a program is to start.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use emud_monitor::log::{Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns};
 
-use crate::link::report::{Direction, Report};
-use crate::observe::Failure;
+use crate::link::report::Report;
+use crate::observe::experiment::Failure;
 use crate::scenario::Link;
 
 use super::counts::{Counts, sample};
@@ -35,7 +35,6 @@ pub struct Sampler {
 }
 
 /// What a sampler needs.
-#[derive(Debug)]
 pub struct Parts {
     pub network: Arc<Network>,
     pub every: Duration,
