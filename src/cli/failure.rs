@@ -11,6 +11,7 @@ use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::ObserveError;
 use emud::profile::ProfileError;
+use emud::scenario::ScenarioError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
@@ -59,6 +60,7 @@ from_error!(
     HoldError,
     MonitorError,
     ObserveError,
+    ScenarioError,
     VerifyError
 );
 

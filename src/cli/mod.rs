@@ -17,6 +17,7 @@ mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
+mod scenario;
 mod set;
 mod show;
 mod verify;
@@ -91,6 +92,7 @@ enum Verb {
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
     Profile(profile::Args),
+    Scenario(scenario::Args),
     Import(import::Args),
     Export(export::Args),
     Verify(verify::Args),
@@ -118,6 +120,7 @@ impl Cli {
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
             Verb::Profile(args) => profile::run(args),
+            Verb::Scenario(args) => scenario::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
             Verb::Verify(args) => return verify::run(args),

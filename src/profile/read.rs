@@ -59,6 +59,20 @@ impl Profile {
         Self::read(text.as_bytes(), origin, folder)
     }
 
+    /// A profile within another format's text; its mistakes are added to the reader's.
+    pub(crate) fn within(reader: &mut Reader, entries: &[Entry]) -> Option<Self> {
+        let mut inner = Reader {
+            folder: reader.folder.clone(),
+            ..Reader::default()
+        };
+        let mut draft = Draft::default();
+        draft.read(&mut inner, entries);
+        let profile = draft.judge(&mut inner);
+        let good = inner.mistakes.is_empty();
+        reader.mistakes.append(&mut inner.mistakes);
+        good.then_some(profile)
+    }
+
     /// Reads a profile file; one without a name takes the file's.
     ///
     /// # Errors
@@ -175,16 +189,21 @@ impl Draft {
         reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
     }
 
-    pub fn finish(
-        mut self,
-        mut reader: Reader,
-        sources: Vec<Source>,
-    ) -> Result<Profile, ProfileError> {
-        self.share(&mut reader);
+    pub fn finish(self, mut reader: Reader, sources: Vec<Source>) -> Result<Profile, ProfileError> {
+        let profile = self.judge(&mut reader);
+        if !reader.mistakes.is_empty() {
+            return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
+        }
+        Ok(profile)
+    }
+
+    /// The profile; meaningless if that adds a mistake.
+    fn judge(mut self, reader: &mut Reader) -> Profile {
+        self.share(reader);
         let (up, down) = (reader.finish(&self.up), reader.finish(&self.down));
-        let links = self.links.iter().map(|link| link.finish(&mut reader));
+        let links = self.links.iter().map(|link| link.finish(reader));
         let links: Vec<_> = links.collect();
-        let phases = self.phases.finish(&mut reader, [&up, &down]);
+        let phases = self.phases.finish(reader, [&up, &down]);
         let rules = reader.finish_rules(&self.rules, &links);
         let matrix = self.matrix.as_ref();
         let matrix = matrix.map(|draft| reader.finish_matrix(draft, &links));
@@ -192,17 +211,14 @@ impl Draft {
             phases,
             ..self.profile(up, down, links, rules, matrix)
         };
-        self.share_at_all_times(&mut reader, &profile);
+        self.share_at_all_times(reader, &profile);
         if let Some(draft) = &self.matrix {
             reader.pairs_have_room(draft, &profile);
             let own = [&self.up, &self.down];
             reader.pairs_stay(draft, own, &self.links, self.phases.at());
         }
         reader.instances_have_room(&self.rules, &profile);
-        if !reader.mistakes.is_empty() {
-            return Err(TextError::Mistakes(Mistakes::new(sources, reader.mistakes)).into());
-        }
-        Ok(profile)
+        profile
     }
 
     fn profile(
