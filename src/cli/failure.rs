@@ -63,9 +63,9 @@ from_error!(
     HoldError,
     LabError,
     RunError,
-    ScenarioError,
     MonitorError,
     ObserveError,
+    ScenarioError,
     VerifyError
 );
 

@@ -20,6 +20,7 @@ mod plot_runs;
 mod plot_time;
 mod profile;
 mod run;
+mod scenario;
 mod set;
 mod show;
 mod verify;
@@ -96,6 +97,7 @@ enum Verb {
     Alarm(alarm::Args),
     Run(Box<run::Args>),
     Profile(profile::Args),
+    Scenario(scenario::Args),
     Import(import::Args),
     Export(export::Args),
     Verify(verify::Args),
@@ -127,6 +129,7 @@ impl Cli {
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
             Verb::Profile(args) => profile::run(args),
+            Verb::Scenario(args) => scenario::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
             Verb::Verify(args) => return verify::run(args),

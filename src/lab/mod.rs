@@ -25,7 +25,6 @@ mod resolver;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use ipnet::Ipv4Net;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -171,32 +170,20 @@ impl Lab {
         })?
     }
 
-    /// The default route of `node` through the wire to the host, which passes
-    /// its packets on under an address of its own.
+    /// Opens the way from a wire's end on the host, `ours`, to the outside: packets of its
+    /// network are passed on under an address of the host. The plan's routes lead there.
     ///
     /// # Errors
     /// The kernel's; the host is as before then. What the host does not have
     /// is no error, but said in the notes.
-    pub fn outside(&mut self, node: &str, ours: &End, theirs: &End) -> Result<Outside, LabError> {
+    pub fn outside(&mut self, ours: &End) -> Result<Outside, LabError> {
         let address = ours.address.ok_or_else(|| LabError::NoAddress {
-            attempted: format!("lead node {node} to the outside"),
+            attempted: "lead a node to the outside".to_owned(),
             interface: ours.interface.clone(),
         })?;
         let (uplink, outside) = outside::open(&mut self.host, &ours.interface, address.trunc())?;
         self.uplinks.extend(uplink);
-        let default = Route {
-            to: Ipv4Net::default(),
-            via: Some(address.addr()),
-            interface: theirs.interface.clone(),
-        };
-        let routed = self.route(node, &default);
-        if routed.is_err()
-            && outside.reachable
-            && let Some(uplink) = self.uplinks.pop()
-        {
-            uplink.restore()?;
-        }
-        routed.map(|()| outside)
+        Ok(outside)
     }
 
     /// Runs `work` in a thread of its own inside of the node: its network, its

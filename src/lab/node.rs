@@ -14,7 +14,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::{
     ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe,
@@ -32,8 +31,9 @@ const LOOPBACK: u32 = 1;
 pub(super) enum View {
     /// As programs of the node do.
     Node,
-    /// As outside: emud itself is no process of the node, so in the node's
-    /// /proc it would not find itself.
+    /// The network alone: emud is no process of the node, so it would not find itself in the
+    /// node's /proc; and a thread whose children would be in another process namespace
+    /// cannot start threads (copy_process() says EINVAL).
     Emud,
 }
 
@@ -185,16 +185,14 @@ fn silence() -> Result<(), LabError> {
 }
 
 fn enter(pidfd: BorrowedFd<'_>, view: View, directory: &Path) -> io::Result<()> {
+    if view == View::Emud {
+        return Ok(move_into_thread_name_spaces(pidfd, ThreadNameSpaceType::NETWORK)?);
+    }
     // The kernel lets only a thread with a working directory of its own change its mounts.
     // SAFETY: descriptors stay shared.
     unsafe { unshare_unsafe(UnshareFlags::FS) }?;
     let all =
         ThreadNameSpaceType::NETWORK | ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::PROCESS_ID;
     move_into_thread_name_spaces(pidfd, all)?;
-    if view == View::Emud {
-        // SAFETY: as above.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-        unmount("/proc", UnmountFlags::DETACH)?;
-    }
     Ok(rustix::process::chdir(directory)?)
 }

@@ -146,7 +146,7 @@ fn outside(
         host = ours.address.map(|network| network.addr());
         let Some(node) = &theirs.node else { continue };
         if (plan.nodes.iter()).any(|known| known.name == *node && known.outside) {
-            notes.extend(lab.outside(node, ours, theirs)?.notes);
+            notes.extend(lab.outside(ours)?.notes);
         }
     }
     Ok(host)

@@ -9,8 +9,11 @@ use std::os::linux::fs::MetadataExt;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Pid, Signal, getpid, kill_process, pidfd_open};
 
+/// Names come and go unseen. That a process ends is seen at once.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Ends this process by SIGTERM once its network namespace has neither a name
@@ -20,12 +23,17 @@ pub fn watch() {
     let Some(home) = inode("/proc/self/ns/net") else {
         return;
     };
-    if inode("/proc/1/ns/net") == Some(home) || !visible(home) {
+    let visible = named(home) || inhabitant(home).is_some();
+    if inode("/proc/1/ns/net") == Some(home) || !visible {
         return;
     }
     thread::spawn(move || {
-        while visible(home) {
-            thread::sleep(LOOK_EVERY);
+        loop {
+            match inhabitant(home) {
+                Some(process) => wait_for(process),
+                None if named(home) => thread::sleep(LOOK_EVERY),
+                None => break,
+            }
         }
         // Nobody to tell if it fails.
         let _ = kill_process(getpid(), Signal::TERM);
@@ -36,8 +44,15 @@ fn inode(path: &str) -> Option<u64> {
     fs::metadata(path).ok().map(|meta| meta.st_ino())
 }
 
-fn visible(home: u64) -> bool {
-    named(home) || inhabited(home)
+/// Until it ends, or for some time.
+fn wait_for(process: Pid) {
+    let time = Timespec::try_from(LOOK_EVERY).ok();
+    let ended = pidfd_open(process, PidfdFlags::empty());
+    match ended.map(|ended| poll(&mut [PollFd::new(&ended, PollFlags::IN)], time.as_ref())) {
+        // It has ended already.
+        Err(Errno::SRCH) | Ok(Ok(_)) => {}
+        Err(_) | Ok(Err(_)) => thread::sleep(LOOK_EVERY),
+    }
 }
 
 /// `ip netns add` and container runtimes bind-mount the namespace's file.
@@ -46,13 +61,13 @@ fn named(home: u64) -> bool {
     fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.contains(&root))
 }
 
-fn inhabited(home: u64) -> bool {
-    let own = std::process::id();
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return true;
-    };
+/// A process that is in it beside this one.
+fn inhabitant(home: u64) -> Option<Pid> {
+    let own = getpid();
+    let processes = fs::read_dir("/proc").ok()?;
     processes
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
         .filter(|pid| *pid != own)
-        .any(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
+        .find(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
 }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use clap::Subcommand;
+use emud::profile::Time;
+use emud::scenario::shipped::{self, SHIPPED};
+use emud::scenario::{Overrides, Plan};
+
+use super::Failure;
+
+/// Look at scenarios: experiments with more than one node
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the shipped scenarios
+    List,
+    /// Print a scenario as it was written
+    #[command(after_long_help = "Example:\n  emud scenario show chain > mine.toml")]
+    Show {
+        /// A shipped scenario's name or a file
+        scenario: String,
+    },
+    /// Check scenarios; nothing is set up
+    #[command(after_long_help = "Example:\n  emud scenario check ./*.toml")]
+    Check {
+        /// Files, or names of shipped scenarios
+        #[arg(required = true)]
+        scenarios: Vec<String>,
+    },
+    /// Print what a scenario means: nodes, addresses, routes, links; nothing is set up
+    #[command(after_long_help = "Example:\n  emud scenario plan chain --nodes 3")]
+    Plan {
+        /// A shipped scenario's name or a file
+        scenario: String,
+        /// How many a topology has: routers, nodes, pairs or peers
+        #[arg(long, value_name = "N")]
+        nodes: Option<u32>,
+        /// The longest measured phase
+        #[arg(long, value_name = "TIME")]
+        measure: Option<Time>,
+        /// Print JSON (docs/scenario.md)
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.verb {
+        Verb::List => list(),
+        Verb::Show { scenario } => super::out(&shipped::load(&scenario)?.text),
+        Verb::Check { scenarios } => check(&scenarios),
+        Verb::Plan {
+            scenario,
+            nodes,
+            measure,
+            json,
+        } => {
+            let overrides = Overrides {
+                nodes,
+                measure: measure.map(|Time(ns)| std::time::Duration::from_nanos(ns)),
+                ..Overrides::default()
+            };
+            print(&shipped::load(&scenario)?.plan(&overrides)?, json)
+        }
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut lines = String::new();
+    for scenario in SHIPPED {
+        lines += &format!("{:12} {}\n", scenario.name, scenario.parse()?.description);
+    }
+    super::out(&lines)
+}
+
+/// All of them are looked at, the first failure is the one that counts.
+fn check(scenarios: &[String]) -> Result<(), Failure> {
+    let mut first: Option<Failure> = None;
+    for name in scenarios {
+        let plan = shipped::load(name).and_then(|s| s.plan(&Overrides::default()));
+        match plan {
+            Ok(_) => super::out(&format!("{name}: good\n"))?,
+            Err(e) if first.is_none() => first = Some(e.into()),
+            Err(e) => eprintln!("emud: {e}"),
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn print(plan: &Plan, json: bool) -> Result<(), Failure> {
+    match json {
+        true => super::out(&format!("{:#}\n", plan.to_json())),
+        false => super::out(&plan.to_text()),
+    }
+}
