@@ -269,3 +269,6 @@ fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use emud_monitor::event::{Dropped, Resource, Scope, Unit};
 use emud_monitor::log::{EndReason, Verdict};
 use serde_json::{Value, json};
 
+use crate::kinds::kinds;
 use crate::run::{Wanted, alarm, clear, cpu, run};
 use crate::schema::{assert_valid, mistakes};
 
@@ -140,7 +141,7 @@ fn a_short_run_is_as_described() {
 #[test]
 fn the_schema_refuses_what_is_not_described() {
     let mut wrong = vec![];
-    for line in every_line() {
+    for line in every_line().into_iter().chain(kinds()) {
         for place in objects(&line, String::new()) {
             let object = line.pointer(&place).unwrap().as_object().unwrap();
             let by_name = ["/class", "/device_bytes", "/device_theta_ns"];

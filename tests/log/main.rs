@@ -6,6 +6,7 @@
 
 mod commands;
 mod experiment;
+mod kinds;
 mod lines;
 mod live;
 mod run;

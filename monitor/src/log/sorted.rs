@@ -300,3 +300,6 @@ impl Writer {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+
+use emud_monitor::event::{Share, Unit};
+
+use super::*;
+
+const S: u64 = SECOND_NS;
+const MS: u64 = 1_000_000;
+/// From second 10 to second 20 of the clock.
+const MEASURED: [u64; 2] = [10 * S, 20 * S];
+
+fn episode(resource: Resource, scope: Scope, since: u64, until: Option<u64>) -> Episode {
+    Episode {
+        alarm: Alarm {
+            episode: 1,
+            mono_ns: since + MS,
+            resource,
+            scope,
+            since_mono_ns: since,
+            value: 2,
+            threshold: 1,
+            unit: Unit::Ns,
+            hook: "perf/cpu-clock".into(),
+            shares: vec![Share {
+                group: format!("hog {since}"),
+                share: 0.9,
+            }],
+            rest: 0.1,
+        },
+        until_mono_ns: until,
+    }
+}
+
+fn cpu(since: u64, until: u64) -> Episode {
+    episode(Resource::Cpu, Scope::Cpu { cpu: 1 }, since, Some(until))
+}
+
+fn late(netns: u32, since: u64) -> Episode {
+    let scope = Scope::Link {
+        failure: "late",
+        name: "eth0".into(),
+        ifindex: 2,
+        netns,
+    };
+    episode(Resource::Emulator, scope, since, Some(since + MS))
+}
+
+#[derive(Default)]
+struct Case {
+    episodes: Vec<Episode>,
+    never_measured: bool,
+    suppressed: PerResource<u64>,
+    ring_full: u64,
+    blind: Vec<String>,
+    netns: Option<BTreeSet<u32>>,
+    facts: Facts,
+}
+
+impl Case {
+    fn of(episodes: impl IntoIterator<Item = Episode>) -> Self {
+        Self {
+            episodes: episodes.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    fn judge(&self) -> Judgement {
+        judge(&Evidence {
+            episodes: &self.episodes,
+            measured: (!self.never_measured).then_some(MEASURED),
+            ended_mono_ns: 21 * S,
+            suppressed: &self.suppressed,
+            ring_full: self.ring_full,
+            blind: self.blind.clone(),
+            netns: self.netns.as_ref(),
+            facts: &self.facts,
+        })
+    }
+
+    fn verdict(&self) -> RunVerdict {
+        self.judge().verdict
+    }
+}
+
+fn verdict(episodes: impl IntoIterator<Item = Episode>) -> RunVerdict {
+    Case::of(episodes).verdict()
+}
+
+#[test]
+fn contention_counts_if_it_touches_the_measured_phase() {
+    use RunVerdict::{Clean, Contended};
+    assert_eq!(verdict([]), Clean);
+    assert_eq!(verdict([cpu(8 * S, 9 * S)]), Clean);
+    assert_eq!(verdict([cpu(20 * S + 1, 21 * S)]), Clean);
+    assert_eq!(verdict([cpu(9 * S, 10 * S)]), Contended);
+    assert_eq!(verdict([cpu(20 * S, 21 * S)]), Contended);
+    assert_eq!(verdict([cpu(1, 30 * S)]), Contended);
+}
+
+#[test]
+fn spans_keep_their_times_and_seconds_are_of_the_measured_phase() {
+    let judgement = Case::of([cpu(9 * S, 11 * S + 1), cpu(13 * S + 5, 13 * S + 9)]).judge();
+    assert_eq!(judgement.contended_seconds, [0, 1, 3]);
+    let first = &judgement.contention[0];
+    assert_eq!(
+        (first.since_mono_ns, first.until_mono_ns),
+        (9 * S, 11 * S + 1)
+    );
+    assert_eq!(first.duration_ns, 2 * S + 1);
+    assert_eq!((&*first.resource, &*first.what), ("cpu", "cpu 1"));
+    assert_eq!(first.by[0].group, "hog 9000000000");
+}
+
+#[test]
+fn an_episode_that_goes_on_lasts_until_the_end() {
+    let open = episode(Resource::Disk, Scope::Psi { of: "io" }, 18 * S, None);
+    let judgement = Case::of([open]).judge();
+    assert_eq!(judgement.contention[0].until_mono_ns, 21 * S);
+    // The measured phase ends as its second 10 begins.
+    assert_eq!(judgement.contended_seconds, [8, 9, 10]);
+}
+
+#[test]
+fn episodes_close_together_are_one() {
+    let judgement = Case::of([
+        cpu(11 * S + 99 * MS, 13 * S),
+        cpu(10 * S, 11 * S),
+        cpu(13 * S + 100 * MS, 14 * S),
+        episode(Resource::Cpu, Scope::Cpu { cpu: 0 }, 11 * S, Some(12 * S)),
+    ])
+    .judge();
+    let times = (judgement.contention.iter()).map(|s| (&*s.what, s.since_mono_ns / S));
+    assert_eq!(
+        times.collect::<Vec<_>>(),
+        [("cpu 1", 10), ("cpu 0", 11), ("cpu 1", 13)]
+    );
+    let joined = &judgement.contention[0];
+    assert_eq!(joined.duration_ns, 3 * S);
+    assert_eq!(joined.by[0].group, "hog 11099000000");
+}
+
+#[test]
+fn a_late_emulator_makes_a_run_invalid() {
+    let judgement = Case::of([late(7, 12 * S), late(7, 11 * S)]).judge();
+    assert_eq!(judgement.verdict, RunVerdict::Invalid);
+    assert_eq!(
+        judgement.invalid,
+        [
+            "packets left eth0 late, and no contention explains it (2 alarms, the first 1.000 s into \
+          the measured phase)"
+        ]
+    );
+    assert_eq!(verdict([late(7, 8 * S)]), RunVerdict::Clean);
+}
+
+#[test]
+fn links_of_others_do_not_count() {
+    let case = Case {
+        netns: Some([8].into()),
+        ..Case::of([late(7, 12 * S)])
+    };
+    assert_eq!(case.verdict(), RunVerdict::Clean);
+}
+
+#[test]
+fn contention_explains_a_late_emulator() {
+    use RunVerdict::{Contended, Invalid};
+    let hog = || cpu(12 * S, 13 * S);
+    assert_eq!(verdict([hog(), late(7, 12 * S + MS)]), Contended);
+    assert_eq!(verdict([hog(), late(7, 13 * S + 500 * MS)]), Contended);
+    assert_eq!(verdict([hog(), late(7, 13 * S + 501 * MS)]), Invalid);
+    assert_eq!(verdict([hog(), late(7, 11 * S)]), Invalid);
+    assert_eq!(
+        Case::of([hog(), late(7, 11 * S)]).judge().contention.len(),
+        1
+    );
+}
+
+/// Else a run whose emulator was late would be clean.
+#[test]
+fn contention_before_the_measured_phase_counts_if_the_emulator_was_late_in_it() {
+    let judgement = Case::of([cpu(9 * S, 10 * S - MS), late(7, 10 * S + 2 * MS)]).judge();
+    assert_eq!(judgement.verdict, RunVerdict::Contended);
+    assert_eq!(judgement.contention.len(), 1);
+    assert_eq!(judgement.contended_seconds, [0]);
+}
+
+#[test]
+fn counters_of_the_emulator_are_explained_as_alarms_are() {
+    let failure = Failure {
+        since_mono_ns: 11 * S,
+        until_mono_ns: 12 * S,
+        sentence: "link up: 3 packets dropped by what holds them".into(),
+    };
+    let mut case = Case::default();
+    case.facts.failures.push(failure.clone());
+    assert_eq!(case.judge().invalid, [failure.sentence]);
+    case.episodes
+        .push(cpu(11 * S + 400 * MS, 11 * S + 700 * MS));
+    assert_eq!(case.verdict(), RunVerdict::Contended);
+}
+
+#[test]
+fn what_nobody_saw_is_not_clean() {
+    use RunVerdict::{Contended, Invalid};
+    let lost = Case {
+        ring_full: 1,
+        ..Case::of([cpu(11 * S, 12 * S)])
+    };
+    assert_eq!(lost.verdict(), Invalid);
+    let blind = Case {
+        blind: vec!["memory CANNOT BE WATCHED here".into()],
+        ..Case::default()
+    };
+    assert_eq!(blind.verdict(), Invalid);
+    let never = Case {
+        never_measured: true,
+        ..Case::of([cpu(11 * S, 12 * S)])
+    };
+    assert_eq!(
+        never.judge().invalid,
+        ["the measured phase was not reached"]
+    );
+
+    let suppressed = [(Resource::Cpu, 3), (Resource::Disk, 0)].into();
+    let mut beyond = Case {
+        suppressed,
+        ..Case::default()
+    };
+    assert_eq!(beyond.verdict(), Invalid);
+    beyond.episodes.push(cpu(11 * S, 12 * S));
+    assert_eq!(beyond.verdict(), Contended);
+}
