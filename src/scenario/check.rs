@@ -13,7 +13,9 @@ pub(super) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     mistakes.extend(circle(graph));
     mistakes.extend(outsiders(graph));
     mistakes.extend(apart(graph));
-    mistakes.extend(nothing_to_measure(graph));
+    if mistakes.is_empty() {
+        mistakes.extend(nothing_to_measure(graph));
+    }
 }
 
 /// Keys that need another.
