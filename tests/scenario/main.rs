@@ -6,6 +6,7 @@
 
 mod meaning;
 mod mistakes;
+mod random;
 mod shipped;
 mod star;
 mod walk;

@@ -335,6 +335,29 @@ const MISTAKES: &[Case] = &[
 ];
 
 #[test]
+fn there_are_limits() {
+    let classes = "[topology]\nkind = \"star\"\nclass.a.peers = 200\nclass.b.peers = 200\n";
+    let nodes: String = (0..300).map(|n| format!("[node.n{n}]\n")).collect();
+    let links = (0..600).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
+    let links = format!(
+        "[node.a]\ncommand = \"x\"\n[node.b]\n{}",
+        links.collect::<String>()
+    );
+    for (text, title) in [
+        (classes, "401 nodes"),
+        (&nodes, "300 tables `node`"),
+        (&links, "600 tables `link`"),
+    ] {
+        let found = mistakes(text);
+        let first = found.iter().next().unwrap();
+        assert!(
+            first.title.contains(title) && first.help.contains("up to"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
 fn all_mistakes_of_a_file_are_shown() {
     let found = mistakes("[node.a]\ncomand = 1\nservice = 2\n[link.l]\nbetwen = []\n");
     assert_eq!(found.iter().count(), 4, "{found}");
