@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whether what nodes are told goes together.
 
-use super::graph::Graph;
+use super::graph::{Graph, Spot};
 use crate::text::Mistake;
 
 /// Adds to `mistakes` whatever could not be carried out.
@@ -13,7 +13,9 @@ pub(super) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     mistakes.extend(circle(graph));
     mistakes.extend(outsiders(graph));
     mistakes.extend(apart(graph));
-    mistakes.extend(nothing_to_measure(graph));
+    if mistakes.is_empty() {
+        mistakes.extend(nothing_to_measure(graph));
+    }
 }
 
 /// Keys that need another.
@@ -83,30 +85,27 @@ fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
 
 /// Nodes that wait for each other.
 fn circle(graph: &Graph) -> Option<Mistake> {
-    let waits = |number: usize| {
-        let wanted = graph.nodes[number].node.waits_for.iter();
-        wanted.filter_map(|name| graph.find(name))
+    let wanted = |spot: &Spot| -> Vec<usize> {
+        let names = spot.node.waits_for.iter();
+        names.filter_map(|name| graph.find(name)).collect()
     };
+    let waits: Vec<_> = graph.nodes.iter().map(wanted).collect();
     // Whoever waits for nobody who is left can go on: who remains, waits for ever.
-    let mut left: Vec<_> = (0..graph.nodes.len()).collect();
+    let mut left = vec![true; waits.len()];
     loop {
-        let before = left.len();
-        let stuck: Vec<_> = left
-            .iter()
-            .copied()
-            .filter(|number| waits(*number).any(|wanted| left.contains(&wanted)))
-            .collect();
-        left = stuck;
-        if left.len() == before {
+        let free = |number: &usize| left[*number] && !waits[*number].iter().any(|w| left[*w]);
+        let free: Vec<_> = (0..waits.len()).filter(free).collect();
+        if free.is_empty() {
             break;
         }
+        free.into_iter().for_each(|number| left[number] = false);
     }
-    let first = *left.first()?;
+    let first = left.iter().position(|left| *left)?;
     // Along what they wait for until one comes again.
     let mut way = vec![first];
     let mut begin = None;
     while begin.is_none() {
-        let next = waits(*way.last()?).find(|wanted| left.contains(wanted))?;
+        let next = *waits[*way.last()?].iter().find(|wanted| left[**wanted])?;
         begin = way.iter().position(|number| *number == next);
         way.push(next);
     }

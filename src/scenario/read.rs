@@ -7,6 +7,7 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 
 use super::error::ScenarioError;
+use super::limits::{MAX_LINKS, MAX_NODES};
 use super::model::{Asked, LinkDraft, NodeDraft, Scenario, Topology};
 use super::{keys, topology_read, value};
 use crate::profile::{Profile, ProfileError, shipped};
@@ -140,7 +141,7 @@ impl Reading<'_> {
 
     fn nodes(&mut self, entry: &Entry) -> Vec<NodeDraft> {
         let help = "write a header for each node, such as [node.server], its keys below";
-        let nodes = value::table(&mut self.reader, entry, help);
+        let nodes = value::tables(&mut self.reader, entry, MAX_NODES as usize, help);
         nodes.into_iter().map(|node| self.node(node)).collect()
     }
 
@@ -173,7 +174,7 @@ impl Reading<'_> {
 
     fn links(&mut self, entry: &Entry) -> Vec<LinkDraft> {
         let help = "write a header for each link, such as [link.uplink], its keys below";
-        let links = value::table(&mut self.reader, entry, help);
+        let links = value::tables(&mut self.reader, entry, MAX_LINKS, help);
         links
             .into_iter()
             .filter_map(|link| self.link(link))

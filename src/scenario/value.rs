@@ -161,16 +161,37 @@ pub(super) fn link_name(name: &Located<String>) -> Result<(), Mistake> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let text = &name.value;
     let long = text.len() > INTERFACE_BYTES;
-    let taken = ["lo", "all", "default", ".", ".."].contains(&text.as_str());
+    let taken = ["lo", "all", "default", "outside", ".", ".."].contains(&text.as_str());
     if text.is_empty() || text.starts_with('-') || long || taken || !text.chars().all(fits) {
         let title = format!("`{}` cannot be a link's name", text.escape_debug());
         let help = format!(
             "its interfaces are called so: up to {INTERFACE_BYTES} letters, digits, - _ and ., \
-             not lo, all or default"
+             not lo, all, default or outside"
         );
         return Err(Mistake::new(&name.at, title, help));
     }
     Ok(())
+}
+
+/// The entries of a table of tables, `most` at most.
+pub(super) fn tables<'a>(
+    reader: &mut Reader,
+    entry: &'a Entry,
+    most: usize,
+    help: &str,
+) -> Vec<&'a Entry> {
+    let entries = table(reader, entry, help);
+    match entries.get(most) {
+        None => entries,
+        Some(first) => {
+            let title = format!("{} tables `{}`", entries.len(), entry.key.value);
+            let help = format!("one host carries up to {most} of them");
+            reader
+                .mistakes
+                .push(Mistake::new(&first.key.at, title, help));
+            Vec::new()
+        }
+    }
 }
 
 /// The entries of a table, in the order of the file.
