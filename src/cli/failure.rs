@@ -10,7 +10,9 @@ use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::ObserveError;
+use emud::page::PageError;
 use emud::profile::ProfileError;
+use emud::results::ResultsError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
@@ -59,6 +61,8 @@ from_error!(
     HoldError,
     MonitorError,
     ObserveError,
+    PageError,
+    ResultsError,
     VerifyError
 );
 

@@ -4,6 +4,7 @@
 mod alarm;
 mod apply;
 mod attach;
+mod compare;
 mod detach;
 mod doctor;
 mod export;
@@ -17,6 +18,7 @@ mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
+mod report;
 mod set;
 mod show;
 mod verify;
@@ -90,6 +92,8 @@ enum Verb {
     Doctor(doctor::Args),
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
+    Report(report::Args),
+    Compare(compare::Args),
     Profile(profile::Args),
     Import(import::Args),
     Export(export::Args),
@@ -117,6 +121,8 @@ impl Cli {
             Verb::Apply(args) => apply::run(&args),
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
+            Verb::Report(args) => report::run(&args),
+            Verb::Compare(args) => return compare::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
