@@ -315,6 +315,7 @@ impl<'a> Lines<'a> {
         })
     }
 
+    /// Without its line feed.
     fn next(&mut self) -> Result<Option<&[u8]>, ResultsError> {
         self.line.clear();
         self.number += 1;
@@ -327,7 +328,8 @@ impl<'a> Lines<'a> {
         if bytes as u64 == LONGEST {
             return Err(self.wrong("longer than any line of a log"));
         }
-        Ok((bytes > 0).then_some(&self.line[..]))
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        Ok((bytes > 0).then_some(line))
     }
 
     /// As when emud was killed while it wrote.
