@@ -92,7 +92,7 @@ fn heading(area: &Area, panel: &Panel) -> Result<(), Failed> {
     let style = ("sans-serif", 15).into_font().color(&BLACK);
     let title = Text::new(format!("{}, {}", panel.title, panel.unit), (8, 6), style);
     area.draw(&title)?;
-    let asked = panel.asked.map(|_| ("asked", ASKED));
+    let asked = drawn(panel).map(|_| ("asked", ASKED));
     let names = panel.curves.iter().map(|c| (c.name, c.colour)).chain(asked);
     let mut right = f64::from(WIDTH - RIGHT);
     for (name, colour) in names.collect::<Vec<_>>().into_iter().rev() {
@@ -120,10 +120,12 @@ fn draw_panel(
         .build_cartesian_2d(axis.range.clone(), 0.0..high)?;
     shade(&mut chart, axis, high)?;
     let mut mesh = chart.configure_mesh();
-    mesh.light_line_style(BLACK.mix(0.04))
+    mesh.max_light_lines(0)
         .bold_line_style(BLACK.mix(0.12))
         .axis_style(BLACK.mix(0.5))
         .label_style(("sans-serif", 13))
+        .x_label_formatter(&|v| number(*v))
+        .y_label_formatter(&|v| number(*v))
         .x_labels(8)
         .y_labels(5);
     if last {
@@ -135,7 +137,7 @@ fn draw_panel(
         mesh.x_desc(format!("time since the start {from}, s"));
     }
     mesh.draw()?;
-    if let Some(asked) = panel.asked.filter(|asked| *asked <= high) {
+    if let Some(asked) = drawn(panel) {
         let line = [(axis.range.start, asked), (axis.range.end, asked)];
         let dashed = DashedLineSeries::new(line, 6, 4, ASKED.stroke_width(1));
         chart.draw_series(dashed)?;
@@ -205,11 +207,23 @@ fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A little above the curves, and what was asked for unless that is far above them.
-fn highest(panel: &Panel) -> f64 {
+/// Without digits that an axis does not need: "400", "0.05".
+fn number(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What was asked for, unless it is so far above the curves that they would be flat.
+fn drawn(panel: &Panel) -> Option<f64> {
+    panel.asked.filter(|asked| *asked <= 4.0 * most(panel))
+}
+
+fn most(panel: &Panel) -> f64 {
     let values = panel.curves.iter().flat_map(|c| &c.steps).map(|s| s.2);
-    let most = values.fold(panel.least, f64::max);
-    let asked = panel.asked.filter(|asked| *asked <= 4.0 * most);
+    values.fold(panel.least, f64::max)
+}
+
+fn highest(panel: &Panel) -> f64 {
     // Room for labels above.
-    most.max(asked.unwrap_or(0.0)) * 1.18
+    most(panel).max(drawn(panel).unwrap_or(0.0)) * 1.18
 }

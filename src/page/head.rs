@@ -15,7 +15,9 @@ pub fn write(out: &mut String, run: &Run) {
         0 | 1 => String::new(),
         n => format!(", run {} of {n}", about.repeat),
     };
-    let _ = writeln!(out, "<p class=\"soft\">{}{repeat}</p>", Escaped(&run.time));
+    // To the second.
+    let time = run.time.get(..19).unwrap_or(&run.time).replace('T', " ");
+    let _ = writeln!(out, "<p class=\"soft\">{} UTC{repeat}</p>", Escaped(time));
     verdict(out, run);
     metadata(out, run);
     if !run.notes.is_empty() {

@@ -19,7 +19,7 @@ const HEAD: &str = "\
 <th class=\"group\" colspan=\"2\">packets</th></tr>
 <tr><th>asked</th><th>mean</th><th>peak</th><th>asked</th><th>mean</th><th>p50</th><th>p99</th>\
 <th>asked</th><th>p99 - p50</th><th>asked</th><th>measured</th><th>95 % interval</th><th>came</th>\
-<th>queue dropped</th></tr>
+<th>dropped</th></tr>
 ";
 
 pub fn table(out: &mut String, run: &Run) {
@@ -43,7 +43,7 @@ pub fn table(out: &mut String, run: &Run) {
     out.push_str(
         "<p class=\"soft\">Measured phase. Rate: what the link let through, which is what programs sent \
          if that is less than it could have. Delay: what the link gave to packets, its queue included; \
-         p50 and p99 are coarse. Loss: on the wire, of packets that the queue took. * changes with time: \
+         p50 and p99 are coarse. Loss: on the wire, of packets that the queue took; dropped: by the queue. * changes with time: \
          asked is that of the start.</p>\n",
     );
 }

@@ -139,7 +139,7 @@ impl<'a> Plots<'a> {
             unit: "% of packets",
             curves,
             asked: asked.map(|a| a.loss * 100.0),
-            least: 0.1,
+            least: asked.map_or(0.1, |a| (a.loss * 100.0).max(0.1)),
         }
     }
 

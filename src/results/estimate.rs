@@ -100,7 +100,7 @@ mod tests {
         let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         close(e.mean, 3.0);
         close(e.sd.unwrap(), 1.5811);
-        close(e.interval.unwrap()[0], 3.0 - 2.7764 * 0.7071);
+        close(e.interval.unwrap()[0], 3.0 - 2.7764 * 0.5f64.sqrt());
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[7.0]).unwrap().interval, None);
     }

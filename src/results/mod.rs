@@ -13,6 +13,7 @@ mod estimate;
 mod figure;
 mod kept;
 mod line;
+mod lines;
 mod losses;
 mod quantity;
 mod read;
