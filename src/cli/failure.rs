@@ -11,7 +11,9 @@ use emud::link::LinkError;
 use emud::link::datapath::DatapathError;
 use emud::netlink::NetlinkError;
 use emud::observe::{ObserveError, StartError};
+use emud::page::PageError;
 use emud::profile::ProfileError;
+use emud::results::ResultsError;
 use emud::run::RunError;
 use emud::scenario::ScenarioError;
 use emud::verify::VerifyError;
@@ -66,6 +68,8 @@ from_error!(
     MonitorError,
     ObserveError,
     ScenarioError,
+    PageError,
+    ResultsError,
     VerifyError
 );
 

@@ -4,6 +4,7 @@
 mod alarm;
 mod apply;
 mod attach;
+mod compare;
 mod detach;
 mod doctor;
 mod export;
@@ -19,6 +20,7 @@ mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
+mod report;
 mod run;
 mod scenario;
 mod set;
@@ -96,6 +98,8 @@ enum Verb {
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
     Run(Box<run::Args>),
+    Report(report::Args),
+    Compare(compare::Args),
     Profile(profile::Args),
     Scenario(scenario::Args),
     Import(import::Args),
@@ -128,6 +132,8 @@ impl Cli {
             Verb::Apply(args) => apply::run(&args),
             Verb::List(args) => list::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
+            Verb::Report(args) => report::run(&args),
+            Verb::Compare(args) => return compare::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Scenario(args) => scenario::run(args),
             Verb::Import(args) => import::run(args),

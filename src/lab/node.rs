@@ -186,7 +186,10 @@ fn silence() -> Result<(), LabError> {
 
 fn enter(pidfd: BorrowedFd<'_>, view: View, directory: &Path) -> io::Result<()> {
     if view == View::Emud {
-        return Ok(move_into_thread_name_spaces(pidfd, ThreadNameSpaceType::NETWORK)?);
+        return Ok(move_into_thread_name_spaces(
+            pidfd,
+            ThreadNameSpaceType::NETWORK,
+        )?);
     }
     // The kernel lets only a thread with a working directory of its own change its mounts.
     // SAFETY: descriptors stay shared.

@@ -37,18 +37,31 @@ pub fn keep(plan: &Plan, settings: &Settings, network: &Network) -> Vec<Artefact
 fn matches(network: &Network, node: &Node, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut command = Command::new("sh");
     // Patterns are expanded, and split into words, by being unquoted.
-    command.args(["-c", "for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :", "sh"]);
-    command.arg(pattern).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args([
+        "-c",
+        "for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :",
+        "sh",
+    ]);
+    command
+        .arg(pattern)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let child = network.place.spawn(&node.name, &mut command)?;
     let out = child.wait_with_output()?.stdout;
     let names = out.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())).collect())
+    Ok(names
+        .map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+        .collect())
 }
 
 fn one(settings: &Settings, node: &Node, path: &Path) -> ArtefactLine {
     let shown = path.display().to_string();
     let Some(folder) = &settings.artefacts else {
-        return failed(node, &shown, "there is no folder for it: give --log or --artefacts");
+        return failed(
+            node,
+            &shown,
+            "there is no folder for it: give --log or --artefacts",
+        );
     };
     let folder = folder.join(&node.name);
     let stored = free(&folder, path);
@@ -77,7 +90,9 @@ fn free(folder: &Path, path: &Path) -> PathBuf {
         folder.join(name)
     };
     let mut names = (0..).map(numbered);
-    names.find(|name| !name.exists()).unwrap_or_else(|| folder.join(name))
+    names
+        .find(|name| !name.exists())
+        .unwrap_or_else(|| folder.join(name))
 }
 
 fn failed(node: &Node, path: &str, error: &str) -> ArtefactLine {

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emud_monitor::log::{ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns};
+use emud_monitor::log::{
+    ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
+};
 use rustix::process::Signal;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::sleep;
@@ -97,7 +99,9 @@ pub fn conduct(
     let (notes, mut facts, exits, signal) = (run.notes, run.facts, run.exits, run.signal);
     let measured = run.measured;
     let failed = carried_out.as_ref().err().map(RunError::exit_code);
-    facts.invalid.extend(carried_out.as_ref().err().map(RunError::to_string));
+    facts
+        .invalid
+        .extend(carried_out.as_ref().err().map(RunError::to_string));
     let finished = experiment.finish(facts, |verdict| {
         failed.unwrap_or_else(|| verdict::exit_code(verdict, &exits, signal, measured))
     });
@@ -296,7 +300,8 @@ impl Run<'_> {
         let kept = artefacts::keep(&self.plan, self.settings, network);
         for line in kept {
             if let Some(error) = &line.error {
-                self.notes.push(format!("{}: {}: {error}", line.node, line.path));
+                self.notes
+                    .push(format!("{}: {}: {error}", line.node, line.path));
             }
             self.experiment.line(Line::Artefact(line));
         }
@@ -313,7 +318,8 @@ impl Run<'_> {
             PhaseName::CleanUp => "clean-up",
         });
         let mono_ns = mono_ns();
-        self.experiment.line(Line::Phase(PhaseLine { mono_ns, phase }));
+        self.experiment
+            .line(Line::Phase(PhaseLine { mono_ns, phase }));
     }
 
     fn link(&self, link: &str, event: LinkEvent) {

@@ -80,7 +80,10 @@ impl From<&Bucket> for Delays {
 /// What happened between two looks, without the link's name and direction. None: no time has
 /// passed.
 pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
-    let interval_ns = now.mono_ns.checked_sub(before.mono_ns).filter(|ns| *ns > 0)?;
+    let interval_ns = now
+        .mono_ns
+        .checked_sub(before.mono_ns)
+        .filter(|ns| *ns > 0)?;
     let grown = |of: fn(&Counts) -> u64| of(now).saturating_sub(of(before));
     let delays: Vec<Delays> = (now.delays.iter())
         .map(|class| Delays {
@@ -166,7 +169,10 @@ mod tests {
     #[test]
     fn without_packets_there_is_no_delay() {
         let same = counts(1000, 7, &[(1024, 5)]);
-        let later = Counts { mono_ns: 2000, ..same.clone() };
+        let later = Counts {
+            mono_ns: 2000,
+            ..same.clone()
+        };
         assert!(sample(&same, &later).unwrap().delay.is_none());
         assert!(sample(&same, &same).is_none());
     }

@@ -30,7 +30,9 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
         sample_ns: (settings.sample)
             .map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
         nodes: plan.nodes.iter().map(|one| node(plan, one)).collect(),
-        links: (network.links.iter()).map(|(_, link)| link.clone()).collect(),
+        links: (network.links.iter())
+            .map(|(_, link)| link.clone())
+            .collect(),
         notes: notes.to_vec(),
     }
 }
@@ -40,11 +42,18 @@ pub fn say(run: &Run) {
     let mut said = std::collections::BTreeSet::new();
     for link in &run.links {
         if said.insert((&link.engine, &link.reason)) {
-            eprintln!("emud: {}: engine {}: {}", run.name, link.engine, link.reason);
+            eprintln!(
+                "emud: {}: engine {}: {}",
+                run.name, link.engine, link.reason
+            );
         }
     }
     eprintln!("emud: {}: seed {}", run.name, run.seed);
-    let notes = run.links.iter().flat_map(|link| &link.notes).chain(&run.notes);
+    let notes = run
+        .links
+        .iter()
+        .flat_map(|link| &link.notes)
+        .chain(&run.notes);
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         eprintln!("emud: note: {note}");
     }

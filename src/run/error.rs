@@ -26,7 +26,9 @@ pub enum RunError {
         command: String,
         status: String,
     },
-    #[error("{node} was not ready after {seconds} s: `{ready}` never succeeded; see `ready_within`")]
+    #[error(
+        "{node} was not ready after {seconds} s: `{ready}` never succeeded; see `ready_within`"
+    )]
     NotReady {
         node: String,
         ready: String,
@@ -47,7 +49,10 @@ pub enum RunError {
     #[error("--in-place: {0}")]
     InPlace(String),
     #[error("{what}: {error}")]
-    System { what: &'static str, error: io::Error },
+    System {
+        what: &'static str,
+        error: io::Error,
+    },
 }
 
 impl RunError {

@@ -57,7 +57,10 @@ impl Guard {
     pub fn start(interface: &str) -> io::Result<Self> {
         let mut command = this_program();
         command.args(["guard", interface]);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         apart(&mut command);
         let mut child = command.spawn()?;
         let pipe = child.stdin.take();

@@ -100,7 +100,11 @@ impl Network {
     /// Inode numbers of the network namespaces that have links.
     pub fn namespaces(&self) -> Vec<u32> {
         let of = |(link, _): &(Link, RunLink)| {
-            let found = self.place.within(&link.node, netlink::identity).ok()?.ok()?;
+            let found = self
+                .place
+                .within(&link.node, netlink::identity)
+                .ok()?
+                .ok()?;
             u32::try_from(found.inode).ok()
         };
         let mut all: Vec<u32> = self.links.iter().filter_map(of).collect();

@@ -55,7 +55,9 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Join
         // Whoever closed the output does not hear of it.
         let _ = lines.rest(|line| sink.line(line));
     };
-    thread::Builder::new().name("emud-output".into()).spawn(copying)
+    thread::Builder::new()
+        .name("emud-output".into())
+        .spawn(copying)
 }
 
 impl Sink {
@@ -181,8 +183,16 @@ mod tests {
     #[test]
     fn a_line_has_the_time_of_its_first_byte() {
         let all = split(&["a", "b\nc", "\n\nrest"]);
-        let expected = [("ab", 1, false), ("c", 2, false), ("", 3, false), ("rest", 3, true)];
-        assert_eq!(all, expected.map(|(text, at, part)| (text.to_owned(), at, part)));
+        let expected = [
+            ("ab", 1, false),
+            ("c", 2, false),
+            ("", 3, false),
+            ("rest", 3, true),
+        ];
+        assert_eq!(
+            all,
+            expected.map(|(text, at, part)| (text.to_owned(), at, part))
+        );
     }
 
     #[test]
@@ -191,6 +201,9 @@ mod tests {
         let all = split(&[&long[..MAX_LINE], &long[MAX_LINE..], "\n"]);
         let lengths: Vec<_> = all.iter().map(|(text, ..)| text.len()).collect();
         assert_eq!(lengths, [MAX_LINE, 5]);
-        assert_eq!(all.iter().map(|line| line.2).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(
+            all.iter().map(|line| line.2).collect::<Vec<_>>(),
+            [true, false]
+        );
     }
 }

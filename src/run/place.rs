@@ -40,10 +40,12 @@ impl Place {
     pub fn spawn(&self, node: &str, command: &mut Command) -> io::Result<Child> {
         match self {
             // Its caller has decided on the process group.
-            Self::Lab(lab) => lab.spawn_foreground(node, command).map_err(|error| match error {
-                LabError::System { error, .. } => error,
-                other => io::Error::other(other.to_string()),
-            }),
+            Self::Lab(lab) => lab
+                .spawn_foreground(node, command)
+                .map_err(|error| match error {
+                    LabError::System { error, .. } => error,
+                    other => io::Error::other(other.to_string()),
+                }),
             Self::Here => command.spawn(),
         }
     }

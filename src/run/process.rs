@@ -79,11 +79,13 @@ impl Process {
         let pid = Pid::from_child(&child);
         let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
         let (tell, ended) = oneshot::channel();
-        thread::Builder::new().name("emud-wait".into()).spawn(move || {
-            let status = child.wait();
-            // Nobody waits any more when the run is over.
-            let _ = tell.send((status, mono_ns()));
-        })?;
+        thread::Builder::new()
+            .name("emud-wait".into())
+            .spawn(move || {
+                let status = child.wait();
+                // Nobody waits any more when the run is over.
+                let _ = tell.send((status, mono_ns()));
+            })?;
         Ok(Self {
             exit: ExitLine {
                 mono_ns: 0,
@@ -178,8 +180,15 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
     let mut command = Command::new(name);
     command.args(arguments).envs(start.env.iter().cloned());
     if !start.terminal {
-        let input = if start.input { Stdio::inherit() } else { Stdio::null() };
-        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let input = if start.input {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         if !shares_terminal(start.input) {
             command.process_group(0);
         }
@@ -197,7 +206,10 @@ fn take_output(
     terminal: Option<&Terminal>,
     sink: &Sink,
 ) -> io::Result<Vec<JoinHandle<()>>> {
-    let of = |stream| Sink { stream, ..sink.clone() };
+    let of = |stream| Sink {
+        stream,
+        ..sink.clone()
+    };
     let mut copying = vec![];
     if let Some(terminal) = terminal {
         copying.push(copy(terminal.reader()?, of(OutputStream::Terminal))?);

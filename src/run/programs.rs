@@ -134,7 +134,9 @@ impl Programs {
 
     /// Passes a signal on to all that run.
     pub fn pass_on(&self, signal: Signal) {
-        self.of(|_| true).iter().for_each(|handle| handle.ask(signal));
+        self.of(|_| true)
+            .iter()
+            .for_each(|handle| handle.ask(signal));
     }
 
     /// Ends the programs under test, and starts no more of them.
@@ -286,7 +288,10 @@ impl Programs {
 
     fn env_of(&self, node: &Node) -> Vec<(String, String)> {
         let own = [("EMUD_NODE".to_owned(), node.name.clone())];
-        own.into_iter().chain(self.env.clone()).chain(node.env.clone()).collect()
+        own.into_iter()
+            .chain(self.env.clone())
+            .chain(node.env.clone())
+            .collect()
     }
 }
 

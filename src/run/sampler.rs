@@ -52,7 +52,9 @@ impl Sampler {
     pub fn start(parts: Parts) -> io::Result<Self> {
         let (ask, asked) = channel();
         let work = move || Work::new(parts).run(&asked);
-        let thread = thread::Builder::new().name("emud-sample".into()).spawn(work)?;
+        let thread = thread::Builder::new()
+            .name("emud-sample".into())
+            .spawn(work)?;
         Ok(Self { ask, thread })
     }
 
@@ -193,11 +195,13 @@ impl Work {
             ),
         ];
         let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
-        self.found.failures.extend(failed.map(|(packets, what)| Failure {
-            since_mono_ns: before.mono_ns,
-            until_mono_ns: now.mono_ns,
-            sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
-        }));
+        self.found
+            .failures
+            .extend(failed.map(|(packets, what)| Failure {
+                since_mono_ns: before.mono_ns,
+                until_mono_ns: now.mono_ns,
+                sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
+            }));
     }
 
     /// A line if the link is another than it was.
@@ -227,7 +231,9 @@ impl Work {
             gone: false,
         });
         if !std::mem::replace(&mut state.gone, true) {
-            self.found.gone.push(format!("{} went away: {why}", link.name));
+            self.found
+                .gone
+                .push(format!("{} went away: {why}", link.name));
         }
     }
 }

@@ -14,9 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{
-    OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
-};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether somebody sits there.
@@ -53,7 +51,11 @@ impl Terminal {
         grantpt(&controller)?;
         unlockpt(&controller)?;
         let name = ptsname(&controller, vec![])?;
-        let program = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let program = open(
+            name,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         let before = tcgetattr(io::stdin())?;
         tcsetattr(&program, OptionalActions::Now, &before)?;
         command.stdin(program.try_clone()?);
@@ -122,7 +124,10 @@ fn copy_typed(controller: OwnedFd, ended: OwnedFd) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new().name("emud-typing".into()).spawn(copying).map(drop)
+    thread::Builder::new()
+        .name("emud-typing".into())
+        .spawn(copying)
+        .map(drop)
 }
 
 /// Waits for something typed; false: the end came first.

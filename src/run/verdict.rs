@@ -55,7 +55,12 @@ pub fn text(judgement: &Judgement) -> String {
         RunVerdict::Invalid => "invalid: the emulation itself was not what it should be".to_owned(),
     }];
     lines.extend(judgement.invalid.iter().map(|why| format!("  {why}")));
-    lines.extend(judgement.contention.iter().map(|one| format!("  {}", span(one, began))));
+    lines.extend(
+        judgement
+            .contention
+            .iter()
+            .map(|one| format!("  {}", span(one, began))),
+    );
     lines.join("\n") + "\n"
 }
 
@@ -99,8 +104,14 @@ mod tests {
     fn the_verdict_comes_before_what_the_program_says() {
         let failed = [exit(Some(7), None, false)];
         assert_eq!(exit_code(RunVerdict::Clean, &failed, None, true), 7);
-        assert_eq!(exit_code(RunVerdict::Contended, &failed, None, true), CONTENDED);
-        assert_eq!(exit_code(RunVerdict::Invalid, &failed, Some(2), true), INVALID);
+        assert_eq!(
+            exit_code(RunVerdict::Contended, &failed, None, true),
+            CONTENDED
+        );
+        assert_eq!(
+            exit_code(RunVerdict::Invalid, &failed, Some(2), true),
+            INVALID
+        );
         assert_eq!(exit_code(RunVerdict::Clean, &failed, Some(2), true), 130);
         assert_eq!(exit_code(RunVerdict::Invalid, &[], Some(2), false), 130);
     }

@@ -31,6 +31,8 @@ pub use outcome::{Curve, Method, Outcome};
 pub use table::table;
 pub use theory::{Asked, Cdf};
 
+pub(crate) use judge::clopper_pearson;
+
 use crate::profile::Profile;
 use asked::Links;
 use bottleneck::Bottleneck;

@@ -154,7 +154,10 @@ const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
 
 fn sample_interval(text: &str) -> Result<Duration, Failure> {
     let usage = |problem: String| {
-        Failure::new(super::failure::EX_USAGE, format!("--sample {text}: {problem}"))
+        Failure::new(
+            super::failure::EX_USAGE,
+            format!("--sample {text}: {problem}"),
+        )
     };
     let every = duration(text).map_err(usage)?;
     match every < SHORTEST_SAMPLE {
@@ -169,8 +172,7 @@ fn sample_interval(text: &str) -> Result<Duration, Failure> {
 /// 100 Mbit/s moves more than the 1 Gbit/s that are an alarm elsewhere.
 fn config(args: &Args) -> Result<Config, Failure> {
     let read = |file: Option<&std::path::Path>| {
-        watch::config(file, &[])
-            .map_err(|error| Failure::new(error.exit_code(), error.to_string()))
+        watch::config(file, &[]).map_err(|error| Failure::new(error.exit_code(), error.to_string()))
     };
     match &args.monitor {
         Some(file) => read(Some(file)),

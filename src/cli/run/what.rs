@@ -35,7 +35,11 @@ impl What {
         };
         let profile = shipped::find(asked)?;
         Ok(Self::Program {
-            profile: if args.reverse { profile.reversed() } else { profile },
+            profile: if args.reverse {
+                profile.reversed()
+            } else {
+                profile
+            },
             asked: asked.clone(),
             program: match args.command.is_empty() {
                 true => Program::Interactive,
@@ -62,7 +66,12 @@ impl What {
                 asked,
                 program,
                 in_place: Some(interface),
-            } => Ok(in_place::plan(profile.clone(), asked, program.clone(), interface)),
+            } => Ok(in_place::plan(
+                profile.clone(),
+                asked,
+                program.clone(),
+                interface,
+            )),
             Self::Program {
                 profile,
                 asked,
@@ -71,7 +80,13 @@ impl What {
             } => {
                 let network = lab::free_network(PREFIX_LEN)?;
                 let host = lab::free_interface()?;
-                Ok(Plan::single(profile.clone(), asked, program.clone(), network, &host))
+                Ok(Plan::single(
+                    profile.clone(),
+                    asked,
+                    program.clone(),
+                    network,
+                    &host,
+                ))
             }
         }
     }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One experiment, or its repeats, beside another.
+
+use serde::Serialize;
+
+use super::difference::differences;
+use super::summary::{Row, rows};
+use super::{CONFIDENCE, Difference, Estimate, Losses, Quantity, Run, RunEntry, Unit, Welch};
+use super::{losses, summarise, welch};
+
+/// The number goes up when a key goes away or changes its meaning.
+pub const COMPARE_SCHEMA: &str = "emud-compare/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub schema: &'static str,
+    pub a: Side,
+    pub b: Side,
+    /// By the first run of each side.
+    pub differences: Vec<Difference>,
+    pub confidence: f64,
+    pub figures: Vec<Compared>,
+    /// Between all runs that count, of both sides.
+    pub losses: Losses,
+    /// All runs of both sides are.
+    pub clean: bool,
+    /// Sentences for people.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    pub runs: Vec<RunEntry>,
+    /// How many the figures are of: the clean ones, or all where none is.
+    pub counted: usize,
+}
+
+/// A figure of both sides; none: a side does not have it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    pub link: String,
+    pub direction: String,
+    pub class: Option<String>,
+    pub quantity: Quantity,
+    pub unit: Unit,
+    pub a: Option<Estimate>,
+    pub b: Option<Estimate>,
+    /// b less a.
+    pub difference: Option<f64>,
+    /// As a share of a; none where a is 0.
+    pub relative: Option<f64>,
+    /// None: a side is a single run.
+    pub welch: Option<Welch>,
+}
+
+/// Runs `a` against runs `b`; neither is empty.
+pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
+    let (of_a, of_b) = (counted(a), counted(b));
+    let mut notes = Vec::new();
+    for (side, runs) in [("a", a), ("b", b)] {
+        if !runs.iter().any(Run::is_clean) {
+            notes.push(format!(
+                "{side} has no clean run: its figures are of runs that are not"
+            ));
+        }
+    }
+    let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
+    let pair = a.first().zip(b.first());
+    Comparison {
+        schema: COMPARE_SCHEMA,
+        differences: pair.map(|(a, b)| differences(a, b)).unwrap_or_default(),
+        confidence: CONFIDENCE,
+        figures: compared(&of_a, &of_b),
+        losses: losses(&both),
+        clean: a.iter().chain(b).all(Run::is_clean),
+        a: side(a, of_a.len()),
+        b: side(b, of_b.len()),
+        notes,
+    }
+}
+
+fn side(runs: &[Run], counted: usize) -> Side {
+    Side {
+        runs: summarise(runs).runs,
+        counted,
+    }
+}
+
+fn counted(runs: &[Run]) -> Vec<&Run> {
+    let clean: Vec<&Run> = runs.iter().filter(|run| run.is_clean()).collect();
+    match clean.is_empty() {
+        true => runs.iter().collect(),
+        false => clean,
+    }
+}
+
+fn compared(a: &[&Run], b: &[&Run]) -> Vec<Compared> {
+    let mut found: Vec<Compared> = rows(a).into_iter().map(Compared::of).collect();
+    for row in &mut found {
+        (row.a, row.b) = (row.b, None);
+    }
+    for row in rows(b).into_iter().map(Compared::of) {
+        match found.iter_mut().find(|other| other.is_same(&row)) {
+            Some(other) => other.b = row.b,
+            None => found.push(row),
+        }
+    }
+    found.iter_mut().for_each(Compared::relate);
+    found
+}
+
+impl Compared {
+    /// Of b alone.
+    fn of(row: Row) -> Self {
+        Self {
+            link: row.link,
+            direction: row.direction,
+            class: row.class,
+            quantity: row.quantity,
+            unit: row.unit,
+            a: None,
+            b: Some(row.estimate),
+            difference: None,
+            relative: None,
+            welch: None,
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.link, &self.direction, &self.class, self.quantity)
+            == (&other.link, &other.direction, &other.class, other.quantity)
+    }
+
+    fn relate(&mut self) {
+        let Some((a, b)) = self.a.zip(self.b) else {
+            return;
+        };
+        let difference = b.mean - a.mean;
+        self.difference = Some(difference);
+        self.relative = (a.mean != 0.0).then(|| difference / a.mean);
+        self.welch = welch(&a, &b);
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What repeats say of a figure: its mean, and how sure that is.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Runs.
+    pub n: usize,
+    pub mean: f64,
+    /// Standard deviation of the runs (n - 1); none: a single one.
+    pub sd: Option<f64>,
+    /// Where the mean of all possible runs lies (Student's t).
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Two means against each other, variances not assumed equal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Welch {
+    /// Where the difference of the means lies.
+    pub interval: [f64; 2],
+    /// How often runs that do not differ would come out as far apart, or farther.
+    pub p: f64,
+}
+
+impl Estimate {
+    /// None: of no run.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let sd = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
+        let interval = sd.and_then(|sd| {
+            let half = t_quantile((n - 1) as f64)? * sd / (n as f64).sqrt();
+            Some([mean - half, mean + half])
+        });
+        Some(Self {
+            n,
+            mean,
+            sd,
+            interval,
+        })
+    }
+
+    fn variance_of_mean(&self) -> Option<f64> {
+        self.sd.map(|sd| sd * sd / self.n as f64)
+    }
+}
+
+/// Whether b differs from a; none: one of them is a single run.
+pub fn welch(a: &Estimate, b: &Estimate) -> Option<Welch> {
+    let (of_a, of_b) = (a.variance_of_mean()?, b.variance_of_mean()?);
+    let difference = b.mean - a.mean;
+    let variance = of_a + of_b;
+    if variance == 0.0 {
+        // All runs of a side gave the same.
+        let p = if difference == 0.0 { 1.0 } else { 0.0 };
+        return Some(Welch {
+            interval: [difference; 2],
+            p,
+        });
+    }
+    let part = |of: f64, n: usize| of * of / (n - 1) as f64;
+    let freedom = variance * variance / (part(of_a, a.n) + part(of_b, b.n));
+    let half = t_quantile(freedom)? * variance.sqrt();
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some(Welch {
+        interval: [difference - half, difference + half],
+        p: (2.0 * t.cdf(-difference.abs() / variance.sqrt())).min(1.0),
+    })
+}
+
+/// Two-sided, for [`CONFIDENCE`].
+fn t_quantile(freedom: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some(t.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(got: f64, expected: f64) {
+        assert!(
+            (got - expected).abs() < 1e-3 * expected.abs().max(1e-3),
+            "{got} {expected}"
+        );
+    }
+
+    #[test]
+    fn the_interval_is_students() {
+        // t(0.975; 4) = 2.776, sd = sqrt(2.5).
+        let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        close(e.mean, 3.0);
+        close(e.sd.unwrap(), 1.5811);
+        close(e.interval.unwrap()[0], 3.0 - 2.7764 * 0.5f64.sqrt());
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[7.0]).unwrap().interval, None);
+    }
+
+    /// t = 5.375 with 7.770 degrees of freedom; t(0.975) = 2.3179; p by numeric integration.
+    #[test]
+    fn welch_is_that_of_the_textbook() {
+        let a = Estimate::of(&[20.1, 19.8, 20.4, 20.0, 19.9]).unwrap();
+        let b = Estimate::of(&[21.0, 20.6, 21.3, 20.9, 20.7]).unwrap();
+        let w = welch(&a, &b).unwrap();
+        close(w.interval[0], 0.86 - 2.3179 * 0.16);
+        close(w.interval[1], 0.86 + 2.3179 * 0.16);
+        close(w.p, 7.3358e-4);
+        assert_eq!(welch(&a, &Estimate::of(&[1.0]).unwrap()), None);
+    }
+
+    #[test]
+    fn runs_that_do_not_vary_have_no_chance_in_them() {
+        let same = Estimate::of(&[2.0, 2.0]).unwrap();
+        let other = Estimate::of(&[3.0, 3.0]).unwrap();
+        assert_eq!(welch(&same, &same).unwrap().p, 1.0);
+        assert_eq!(welch(&same, &other).unwrap().p, 0.0);
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One line of a log. Types and keys that are not known are passed over, as the format asks.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use emud_monitor::log::{
+    ArtefactLine, ExitLine, Host, Judgement, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample,
+    SpanShare,
+};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+
+#[derive(Debug)]
+pub enum Line {
+    Start(Start),
+    Run {
+        time: String,
+        run: Box<Run>,
+    },
+    Phase(PhaseLine),
+    Link(LinkLine),
+    Output(OutputLine),
+    Sample(Box<Sample>),
+    Exit(ExitLine),
+    Artefact(ArtefactLine),
+    Lost(Lost),
+    Alarm(Alarm),
+    Clear(Clear),
+    /// Without a judgement: the monitor's alone.
+    End(Box<End>, Option<Box<Judgement>>),
+    Other,
+}
+
+/// What all lines have.
+#[derive(Debug, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Start {
+    pub mono_ns: u64,
+    pub schema: String,
+    pub version: String,
+    pub host: Host,
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A contention episode began.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Alarm {
+    pub episode: u64,
+    pub mono_ns: u64,
+    pub resource: String,
+    scope: BTreeMap<String, Value>,
+    pub since_mono_ns: u64,
+    pub value: u64,
+    pub threshold: u64,
+    /// Of the two: "ns", "bytes", "pages", "packets", "number" or "none".
+    pub unit: String,
+    /// Largest first.
+    pub shares: Vec<SpanShare>,
+    /// When it ended; none: at the end of the run, or it was a moment.
+    #[serde(skip)]
+    pub until_mono_ns: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Clear {
+    pub episode: u64,
+    pub until_mono_ns: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct End {
+    pub mono_ns: u64,
+    pub reason: String,
+    pub error: Option<String>,
+    /// What is said of each resource: "clean", "contended", "unknown", "not watched".
+    #[serde(default)]
+    pub resources: BTreeMap<String, String>,
+    #[serde(default)]
+    pub lines_lost: u64,
+    verdict: Option<IgnoredAny>,
+}
+
+impl Line {
+    /// # Errors
+    /// It is not JSON, or not what its type has.
+    pub fn read(text: &[u8]) -> serde_json::Result<Self> {
+        fn body<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+            serde_json::from_slice(text)
+        }
+        let head: Head = serde_json::from_slice(text)?;
+        Ok(match &*head.r#type {
+            "start" => Self::Start(body(text)?),
+            "run" => Self::Run {
+                time: head.time.into_owned(),
+                run: body(text)?,
+            },
+            "phase" => Self::Phase(body(text)?),
+            "link" => Self::Link(body(text)?),
+            "output" => Self::Output(body(text)?),
+            "sample" => Self::Sample(body(text)?),
+            "exit" => Self::Exit(body(text)?),
+            "artefact" => Self::Artefact(body(text)?),
+            "lost" => Self::Lost(body(text)?),
+            "alarm" => Self::Alarm(body(text)?),
+            "clear" => Self::Clear(body(text)?),
+            "end" => {
+                let end: Box<End> = body(text)?;
+                let judgement = match end.verdict {
+                    Some(_) => Some(body(text)?),
+                    None => None,
+                };
+                Self::End(end, judgement)
+            }
+            _ => Self::Other,
+        })
+    }
+}
+
+impl Alarm {
+    /// Which one of the resource: "cpu 1", "eth0", "late eth0".
+    pub fn what(&self) -> String {
+        let word = |key: &str| self.scope.get(key).and_then(Value::as_str);
+        if let Some(cpu) = self.scope.get("cpu").and_then(Value::as_u64) {
+            return format!("cpu {cpu}");
+        }
+        if let Some(class) = word("class") {
+            return format!("all {class} devices");
+        }
+        let words = ["failure", "direction", "of", "name"];
+        words
+            .iter()
+            .filter_map(|key| word(key))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What an experiment measured, read from its log: figures and series for each link and
+//! direction, verdicts, statistics over repeats, one experiment beside another (docs/report.md).
+//!
+//! A log is read line by line and only once; what is kept of it has a bounded size.
+
+mod compare;
+mod compare_text;
+mod difference;
+mod end;
+mod error;
+mod estimate;
+mod figure;
+mod kept;
+mod line;
+mod lines;
+mod losses;
+mod quantity;
+mod read;
+mod run;
+mod series;
+mod summary;
+mod tally;
+
+pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
+pub use difference::Difference;
+pub use end::Ending;
+pub use error::ResultsError;
+pub use estimate::{CONFIDENCE, Estimate, Welch, welch};
+pub use figure::{Figure, Quantity, Unit, figures};
+pub use kept::{Kept, Tail};
+pub use line::Alarm;
+pub use losses::{Losses, Same, losses};
+pub use run::{Change, Run, Track, span_name, verdict_word};
+pub use series::Series;
+pub use summary::{Row, RunEntry, Summary, summarise};
+pub use tally::{Delay, Share, Tally};
+
+pub(crate) use quantity::{count, rate, share, time};

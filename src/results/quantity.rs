@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Measured quantities for people: four digits, in the units that profiles have.
+
+use crate::text::{Percent, Rate, Time};
+
+/// Bits per second: "12.34Mbit".
+pub(crate) fn rate(bit_s: f64) -> String {
+    Rate(whole(bit_s)).to_string()
+}
+
+/// Nanoseconds: "12.34ms".
+pub(crate) fn time(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "" };
+    format!("{sign}{}", Time(whole(ns.abs())))
+}
+
+/// 0 to 1: "1.234%".
+pub(crate) fn share(share: f64) -> String {
+    let sign = if share < 0.0 { "-" } else { "" };
+    format!("{sign}{}", Percent(four_digits(share.abs())))
+}
+
+/// "12,345".
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn whole(value: f64) -> u64 {
+    four_digits(value).round() as u64
+}
+
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_and_the_unit_that_fits() {
+        assert_eq!(rate(12_345_678.9), "12.35Mbit");
+        assert_eq!(rate(0.0), "0bit");
+        assert_eq!(time(20_049_999.0), "20.05ms");
+        assert_eq!(time(-1_500.0), "-1.5us");
+        assert_eq!(share(0.012_345_6), "1.235%");
+        assert_eq!(share(-0.5), "-50%");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+}

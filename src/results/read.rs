@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The log as a stream: each line is read once, and what it says goes where it belongs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+
+use emud_monitor::log::{AskedFor, OutputLine, PhaseLine, PhaseName, Run as About, SCHEMA, Sample};
+
+use super::kept::shorten;
+use super::line::{Line, Start};
+use super::lines::Lines;
+use super::{Change, Ending, ResultsError, Run, Series, Tally, Track};
+
+/// Of a track: link, direction, class.
+type Key = (String, String, Option<String>);
+
+struct Reading {
+    run: Run,
+    tracks: HashMap<Key, usize>,
+    hashers: Vec<DefaultHasher>,
+    measured_from: Option<u64>,
+    measured_until: Option<u64>,
+}
+
+pub fn is_measurement(phase: &PhaseLine) -> bool {
+    phase.phase == PhaseName::Measurement
+}
+
+pub fn read(path: &Path) -> Result<Run, ResultsError> {
+    let mut lines = Lines::open(path)?;
+    let Some(first) = lines.next()? else {
+        return Err(ResultsError::Empty {
+            path: path.to_owned(),
+        });
+    };
+    let start = start(path, first)?;
+    let mut reading: Option<Reading> = None;
+    let mut before = Vec::new();
+    while let Some(line) = lines.next()? {
+        match (Line::read(line), &mut reading) {
+            (Err(e), _) if lines.at_end_without_feed() => {
+                before.push(format!("the last line of the log is cut off ({e})"));
+            }
+            (Err(e), _) => return Err(lines.mistake(&e)),
+            (Ok(Line::Run { time, run }), None) => {
+                reading = Some(Reading::new(path, &start, time, *run));
+            }
+            (Ok(Line::Run { .. }), Some(_)) => {
+                return Err(lines.wrong("a second experiment in one log"));
+            }
+            (Ok(line), Some(reading)) => reading.take(line),
+            // Hooks, and alarms of the time before the experiment.
+            (Ok(_), None) => {}
+        }
+    }
+    let reading = reading.ok_or_else(|| ResultsError::NoExperiment {
+        path: path.to_owned(),
+    })?;
+    Ok(reading.finish(before))
+}
+
+fn start(path: &Path, line: &[u8]) -> Result<Start, ResultsError> {
+    let not = |found: String| ResultsError::NotALog {
+        path: path.to_owned(),
+        found,
+    };
+    match Line::read(line) {
+        Ok(Line::Start(start)) if start.schema == SCHEMA => Ok(start),
+        Ok(Line::Start(start)) => Err(not(format!("it is of schema {:?}", start.schema))),
+        Ok(_) => Err(not("it is of another type than \"start\"".to_owned())),
+        Err(e) => Err(not(e.to_string())),
+    }
+}
+
+impl Reading {
+    fn new(path: &Path, start: &Start, time: String, about: About) -> Self {
+        let notes = start.notes.iter().chain(&about.notes).cloned().collect();
+        let run = Run {
+            path: path.to_owned(),
+            time,
+            version: start.version.clone(),
+            host: start.host.clone(),
+            about,
+            phases: Vec::new(),
+            changes: Default::default(),
+            alarms: Default::default(),
+            tracks: Vec::new(),
+            outputs: Default::default(),
+            exits: Default::default(),
+            artefacts: Default::default(),
+            lost_output_lines: 0,
+            lost_samples: 0,
+            first_mono_ns: start.mono_ns,
+            last_mono_ns: start.mono_ns,
+            end: None,
+            notes,
+        };
+        Self {
+            run,
+            tracks: HashMap::new(),
+            hashers: Vec::new(),
+            measured_from: None,
+            measured_until: None,
+        }
+    }
+
+    fn take(&mut self, line: Line) {
+        let run = &mut self.run;
+        match line {
+            Line::Phase(line) => self.phase(line),
+            Line::Sample(line) => self.sample(*line),
+            Line::Output(line) => self.output(line),
+            Line::Link(line) => {
+                run.saw(line.mono_ns);
+                run.changes.push(Change {
+                    mono_ns: line.mono_ns,
+                    link: line.link,
+                    event: line.event,
+                });
+            }
+            Line::Exit(line) => {
+                run.saw(line.mono_ns);
+                run.exits.push(line);
+            }
+            Line::Artefact(line) => run.artefacts.push(line),
+            Line::Lost(line) => {
+                run.lost_output_lines = run.lost_output_lines.saturating_add(line.output_lines);
+                run.lost_samples = run.lost_samples.saturating_add(line.samples);
+            }
+            Line::Alarm(line) => {
+                run.saw(line.mono_ns);
+                run.alarms.push(line);
+            }
+            Line::Clear(line) => {
+                let mut alarms = run.alarms.items.iter_mut().rev();
+                if let Some(alarm) = alarms.find(|a| a.episode == line.episode) {
+                    alarm.until_mono_ns = Some(line.until_mono_ns);
+                }
+            }
+            Line::End(end, judgement) => {
+                run.saw(end.mono_ns);
+                run.end = judgement.map(|judgement| Ending::new(*end, *judgement));
+            }
+            // A second start has no meaning.
+            Line::Start(_) | Line::Run { .. } | Line::Other => {}
+        }
+    }
+
+    fn phase(&mut self, line: PhaseLine) {
+        self.run.saw(line.mono_ns);
+        if is_measurement(&line) {
+            self.measured_from = Some(line.mono_ns);
+        } else if self.measured_from.is_some() {
+            self.measured_until = self.measured_until.or(Some(line.mono_ns));
+        }
+        self.run.phases.push(line);
+    }
+
+    fn output(&mut self, mut line: OutputLine) {
+        self.run.saw(line.mono_ns);
+        shorten(&mut line.text);
+        self.run
+            .outputs
+            .entry(line.node.clone())
+            .or_default()
+            .push(line);
+    }
+
+    fn sample(&mut self, sample: Sample) {
+        self.run.saw(sample.mono_ns);
+        let middle = sample.mono_ns.saturating_sub(sample.interval_ns / 2);
+        let measured = self.measured_from.is_some_and(|from| middle >= from)
+            && self.measured_until.is_none_or(|until| middle < until);
+        let tally = Tally::from(&sample);
+        let at = self.track(&sample);
+        let track = &mut self.run.tracks[at];
+        track.series.push(&tally);
+        if measured {
+            track.measured.add(&tally);
+            track.samples += 1;
+            counters(&sample).hash(&mut self.hashers[at]);
+        }
+    }
+
+    /// Where the sample belongs; new with the first one.
+    fn track(&mut self, s: &Sample) -> usize {
+        let key: Key = (s.link.clone(), s.direction.clone(), s.class.clone());
+        let tracks = &mut self.run.tracks;
+        let about = &self.run.about;
+        *self.tracks.entry(key).or_insert_with(|| {
+            self.hashers.push(DefaultHasher::new());
+            tracks.push(Track {
+                link: s.link.clone(),
+                direction: s.direction.clone(),
+                class: s.class.clone(),
+                asked: asked(about, s),
+                series: Series::default(),
+                measured: Tally::default(),
+                samples: 0,
+                fingerprint: 0,
+            });
+            tracks.len() - 1
+        })
+    }
+
+    fn finish(mut self, notes: Vec<String>) -> Run {
+        for (track, hasher) in self.run.tracks.iter_mut().zip(&self.hashers) {
+            track.fingerprint = hasher.finish();
+        }
+        let mut run = self.run;
+        let place = |track: &Track| {
+            let links = &run.about.links;
+            links
+                .iter()
+                .position(|l| l.name == track.link)
+                .unwrap_or(links.len())
+        };
+        // "up" before "down".
+        run.tracks.sort_by_cached_key(|t| {
+            let down = t.direction != "up";
+            (place(t), t.link.clone(), down, t.class.clone())
+        });
+        run.notes.extend(notes);
+        run.notes.extend(run.shortcomings());
+        run
+    }
+}
+
+impl Run {
+    fn saw(&mut self, mono_ns: u64) {
+        self.last_mono_ns = self.last_mono_ns.max(mono_ns);
+    }
+
+    /// What the log does not have, in sentences.
+    fn shortcomings(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let Some(end) = &self.end else {
+            notes
+                .push("the log has no verdict at its end; contention is that of the alarms".into());
+            return notes;
+        };
+        if let Some(error) = &end.error {
+            notes.push(format!("the monitor failed: {error}"));
+        }
+        if end.lines_lost > 0 {
+            notes.push(format!("{} lines of the log were lost", end.lines_lost));
+        }
+        if self.lost_output_lines > 0 || self.lost_samples > 0 {
+            notes.push(format!(
+                "the log could not take {} lines of output and {} samples: disk or reader was too slow",
+                self.lost_output_lines, self.lost_samples
+            ));
+        }
+        let unknown: Vec<_> = end.unknown().collect();
+        if !unknown.is_empty() {
+            notes.push(format!(
+                "could not be watched all the time: {}",
+                unknown.join(", ")
+            ));
+        }
+        if end.judgement.measured_mono_ns.is_none() {
+            notes.push("the measured phase was never reached".to_owned());
+        }
+        notes
+    }
+}
+
+fn asked(about: &About, sample: &Sample) -> Option<AskedFor> {
+    let link = about.links.iter().find(|link| link.name == sample.link)?;
+    match (&sample.class, sample.direction.as_str()) {
+        (None, "up") => link.up,
+        (None, "down") => link.down,
+        _ => None,
+    }
+}
+
+/// What happened to packets: two runs in which the same packets were lost agree in it.
+fn counters(s: &Sample) -> [u64; 7] {
+    [
+        s.packets,
+        s.bytes,
+        s.lost,
+        s.dropped,
+        s.marked,
+        s.duplicated,
+        s.corrupted,
+    ]
+}

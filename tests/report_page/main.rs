@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From an experiment's log to its figures, a comparison and a page, on made-up logs. Needs
+//! python3-jsonschema, Debian's validator.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod compared;
+mod made_up;
+mod page;
+mod reading;
+mod validator;

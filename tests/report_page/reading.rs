@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Figures of a log, and what is said of logs that cannot be read.
+
+use std::time::Instant;
+
+use emud::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
+use emud_monitor::log::{DelaySample, Lost, PhaseName, RunVerdict, Sample};
+use serde_json::json;
+
+use super::made_up::{
+    Log, MEASURED, SECOND, START, clean, contended, invalid, judgement, unfinished,
+};
+
+fn read(log: &Log) -> Run {
+    Run::read(log.write().path()).unwrap()
+}
+
+fn sample(second: u64, packets: u64, lost: u64) -> Sample {
+    Sample {
+        mono_ns: MEASURED + second * SECOND,
+        link: "access".to_owned(),
+        direction: "down".to_owned(),
+        class: None,
+        interval_ns: SECOND,
+        packets,
+        bytes: packets * 1_000,
+        passed_packets: packets - lost,
+        passed_bytes: (packets - lost) * 1_000,
+        lost,
+        dropped: 0,
+        marked: 0,
+        duplicated: 0,
+        corrupted: 0,
+        untouched: 0,
+        backlog_bytes: None,
+        delay: (packets > lost).then_some(DelaySample {
+            mean_ns: second * 1_000_000,
+            p50_ns: second * 1_000_000,
+            p99_ns: second * 2_000_000,
+            max_ns: second * 3_000_000,
+        }),
+        late: 0,
+        engine_dropped: 0,
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_measured_phase() {
+    let mut log = Log::new(7, &["access"]);
+    // The interval before it belongs to the preparation, and the one after it to the clean-up.
+    log.raw_sample(&sample(0, 500, 500));
+    log.raw_sample(&sample(1, 1_000, 0));
+    log.raw_sample(&sample(2, 300, 100));
+    log.phase(MEASURED + 2 * SECOND, PhaseName::CleanUp);
+    log.raw_sample(&sample(3, 500, 500));
+    log.end(2, Some(&judgement(RunVerdict::Clean, 2)));
+    let run = read(&log);
+    let track = &run.tracks[0];
+    assert_eq!((track.samples, track.measured.packets), (2, 1_300));
+    assert_eq!(track.measured.throughput_bit_s(), Some(4_800_000.0));
+    assert_eq!(track.measured.peak_bit_s, 8e6);
+    let loss = track.measured.loss().unwrap();
+    assert_eq!(loss.share, 100.0 / 1_300.0);
+    // scipy.stats.binomtest(100, 1300).proportion_ci(0.95, "exact")
+    assert!((loss.interval[0] - 0.0630).abs() < 5e-4, "{loss:?}");
+    assert!((loss.interval[1] - 0.0928).abs() < 5e-4, "{loss:?}");
+    let delay = track.measured.delay.unwrap();
+    // 1000 packets of 1 ms, 200 of 2 ms.
+    assert!((delay.mean_ns - 1.4e6 / 1.2).abs() < 1.0, "{delay:?}");
+    assert_eq!(delay.max_ns, 6_000_000);
+    assert_eq!(track.series.points().len(), 4);
+    let throughput = figures(&run)
+        .into_iter()
+        .find(|f| f.quantity == Quantity::Throughput);
+    assert_eq!(throughput.unwrap().value, 4_800_000.0);
+}
+
+/// What a link of 1 Gbit/s carries in an hour.
+#[test]
+fn a_large_count_has_an_interval_too() {
+    let mut log = Log::new(7, &["access"]);
+    log.raw_sample(&sample(1, 300_000_000, 3_000_000));
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let loss = read(&log).tracks[0].measured.loss().unwrap();
+    let [low, high] = loss.interval;
+    // Normal approximation: 1.96 sqrt(p q / n) = 1.126e-5.
+    assert!((0.01 - low - 1.126e-5).abs() < 2e-7, "{low}");
+    assert!((high - 0.01 - 1.126e-5).abs() < 2e-7, "{high}");
+}
+
+#[test]
+fn the_verdict_and_its_reason_are_the_logs() {
+    let run = read(&clean(1));
+    assert!(run.is_clean());
+    assert_eq!(run.why_not_clean(), None);
+    assert_eq!(run.exits.items[0].code, Some(0));
+    assert_eq!(run.phases.len(), 3);
+    let run = read(&contended(1));
+    assert_eq!(run.verdict(), Some(RunVerdict::Contended));
+    assert_eq!(
+        run.why_not_clean().unwrap(),
+        "cpu 1 contended for 8.25s (93% stress-ng), and 1 more span"
+    );
+    assert_eq!(
+        run.alarms.items[0].until_mono_ns,
+        Some(MEASURED + 38_250_000_000)
+    );
+    let run = read(&invalid(1));
+    assert_eq!(
+        run.why_not_clean().unwrap(),
+        "17 packets left 3.2ms late at 4.1 s"
+    );
+}
+
+#[test]
+fn a_killed_run_is_readable_and_says_so() {
+    let mut log = unfinished(1);
+    let whole = read(&log);
+    assert_eq!(whole.verdict(), None);
+    assert!(whole.why_not_clean().unwrap().contains("no end"));
+    assert_eq!(whole.measured(), Some((MEASURED, MEASURED + 10 * SECOND)));
+    assert_eq!(whole.tracks[0].samples, 10);
+
+    // The last line was being written.
+    let last = log.lines.last_mut().unwrap();
+    last.truncate(last.len() / 2);
+    let file = log.write();
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    std::fs::write(file.path(), text.trim_end()).unwrap();
+    let run = Run::read(file.path()).unwrap();
+    assert_eq!(run.tracks[1].samples, 9);
+    assert!(
+        run.notes.iter().any(|note| note.contains("cut off")),
+        "{:?}",
+        run.notes
+    );
+}
+
+#[test]
+fn what_the_log_lacks_is_said() {
+    let mut log = Log::new(1, &["access"]);
+    log.raw(
+        "lost",
+        MEASURED,
+        &Lost {
+            mono_ns: MEASURED,
+            output_lines: 12,
+            samples: 3,
+        },
+    );
+    log.raw("new-type", MEASURED, &json!({"mono_ns": MEASURED, "a": 1}));
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let run = read(&log);
+    assert_eq!((run.lost_output_lines, run.lost_samples), (12, 3));
+    assert!(
+        run.notes
+            .iter()
+            .any(|note| note.contains("12 lines of output and 3 samples"))
+    );
+}
+
+#[test]
+fn classes_and_directions_are_in_order() {
+    let mut log = Log::new(1, &["b", "a"]);
+    for (link, direction, class) in [
+        ("a", "down", Some("mobile")),
+        ("a", "down", None),
+        ("a", "up", None),
+        ("b", "down", None),
+    ] {
+        let mut sample = sample(1, 10, 0);
+        sample.link = link.to_owned();
+        sample.direction = direction.to_owned();
+        sample.class = class.map(str::to_owned);
+        log.raw_sample(&sample);
+    }
+    let names: Vec<String> = read(&log)
+        .tracks
+        .iter()
+        .map(emud::results::Track::name)
+        .collect();
+    assert_eq!(names, ["b down", "a up", "a down", "a down, class mobile"]);
+}
+
+#[track_caller]
+fn refused(log: &Log, message: &str) {
+    let file = log.write();
+    let error = Run::read(file.path()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(message), "{text}");
+    assert_eq!(error.exit_code(), 65);
+}
+
+#[test]
+fn mistakes_name_their_line() {
+    let mut damaged = clean(1);
+    damaged.lines[6] = damaged.lines[6].replace("\"packets\":", "\"packets\":-");
+    refused(&damaged, "line 7: column ");
+    let mut cut = clean(1);
+    cut.lines[6].truncate(40);
+    refused(&cut, "line 7: column 40: EOF");
+    let mut twice = clean(1);
+    twice.lines.push(twice.lines[1].clone());
+    refused(&twice, "a second experiment");
+    let mut other = clean(1);
+    other.lines[0] = other.lines[0].replace("emud-log/1", "emud-log/9");
+    refused(
+        &other,
+        "line 1: not the start of a log of schema \"emud-log/1\"",
+    );
+    let mut no_start = clean(1);
+    no_start.lines.remove(0);
+    refused(&no_start, "of another type than \"start\"");
+    let mut monitor = clean(1);
+    monitor.lines.truncate(1);
+    monitor.raw(
+        "end",
+        START,
+        &json!({"mono_ns": START, "reason": "signal", "error": null}),
+    );
+    refused(&monitor, "is the log of a monitor alone");
+    let missing = Run::read("/nonexistent/run.log".as_ref()).unwrap_err();
+    assert!(matches!(missing, ResultsError::Io { .. }));
+    assert_eq!(missing.exit_code(), 66);
+}
+
+#[test]
+fn repeats_are_summarised_over_the_clean_ones() {
+    let logs = [clean(1), clean(2), contended(3), clean(4), unfinished(5)];
+    let runs: Vec<Run> = logs.iter().map(read).collect();
+    let summary = summarise(&runs);
+    assert_eq!(summary.counted, 3);
+    let excluded: Vec<bool> = summary
+        .runs
+        .iter()
+        .map(|run| run.excluded.is_some())
+        .collect();
+    assert_eq!(excluded, [false, false, true, false, true]);
+    let throughput = &summary.figures[0];
+    assert_eq!(throughput.name(), "access up throughput");
+    let clean = [&runs[0], &runs[1], &runs[3]];
+    let values = clean.map(|run| run.tracks[0].measured.throughput_bit_s().unwrap());
+    assert_eq!(throughput.estimate.mean, values.iter().sum::<f64>() / 3.0);
+    let [low, high] = throughput.estimate.interval.unwrap();
+    // t(0.975; 2) = 4.3027.
+    let half = 4.3027 * throughput.estimate.sd.unwrap() / 3f64.sqrt();
+    assert!(((high - low) / 2.0 / half - 1.0).abs() < 1e-4);
+    let text = summary.text();
+    assert!(text.starts_with("5 runs, 3 clean\n"), "{text}");
+    assert!(
+        text.contains("contended, EXCLUDED: cpu 1 contended for 8.25s"),
+        "{text}"
+    );
+    assert!(
+        text.contains("unfinished, EXCLUDED: the log has no end"),
+        "{text}"
+    );
+    assert!(text.contains(" ± "), "{text}");
+}
+
+#[test]
+fn the_same_losses_are_found_and_others_named() {
+    let (a, b, c) = (read(&clean(1)), read(&clean(1)), read(&clean(2)));
+    assert_eq!(losses(&[&a, &b]).same, Same::BySample);
+    assert_eq!(losses(&[&a, &c]).same, Same::NotComparable);
+    let mut other = clean(1);
+    // Two samples change their places: the totals stay.
+    let at = other
+        .lines
+        .iter()
+        .position(|line| line.contains("\"direction\":\"down\""))
+        .unwrap();
+    let mut lines = [other.lines[at].clone(), other.lines[at + 2].clone()];
+    let time = |line: &str| line[..line.find("\"link\"").unwrap()].to_owned();
+    let (first, second) = (time(&lines[0]), time(&lines[1]));
+    lines[0] = lines[0].replace(&first, &second);
+    lines[1] = lines[1].replace(&second, &first);
+    other.lines[at] = lines[1].clone();
+    other.lines[at + 2] = lines[0].clone();
+    assert_eq!(losses(&[&a, &read(&other)]).same, Same::InTotal);
+    let mut fewer = clean(1);
+    fewer.lines.remove(at);
+    let found = losses(&[&a, &read(&fewer)]);
+    assert_eq!(found.same, Same::Different);
+    assert!(
+        found.detail.unwrap().contains("access down: "),
+        "the direction is named"
+    );
+}
+
+/// 3,600 samples of two directions and a line of output every 100 ms.
+#[test]
+fn an_hour_is_small_and_quickly_read() {
+    let mut log = Log::new(1, &["access"]);
+    for second in 0..3_600 {
+        log.sample(second, "access", "up", 0.1);
+        log.sample(second, "access", "down", 0.9);
+        for tenth in 0..10 {
+            let at = MEASURED + second * SECOND + tenth * SECOND / 10;
+            let text = "[  5] 100.00-101.00 sec  1.12 MBytes  9.44 Mbits/sec  0  214 KBytes";
+            log.output(at, text);
+        }
+    }
+    log.end(3_600, Some(&judgement(RunVerdict::Clean, 3_600)));
+    let file = log.write();
+    assert!(file.path().metadata().unwrap().len() < 50_000_000);
+    let before = Instant::now();
+    let run = Run::read(file.path()).unwrap();
+    let page = emud::page::html(&run).unwrap();
+    assert!(before.elapsed().as_secs() < 10, "{:?}", before.elapsed());
+    assert!(page.len() < 2_000_000, "{}", page.len());
+    assert_eq!(run.tracks[0].samples, 3_600);
+    assert_eq!(run.outputs["client"].count(), 36_000);
+    assert!(page.contains("35,500 lines are left out here"));
+}
