@@ -102,7 +102,8 @@ fn firewall_notes(host: &mut Netlink, ours: &str) -> Result<Vec<String>, LabErro
         })
         .collect();
     // Rules of the old iptables, which nf_tables does not list.
-    let names = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
+    let names =
+        std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
     if names.lines().any(|name| name == "filter") {
         notes.push(format!(
             "the host has rules of iptables-legacy, which are not looked at: \
