@@ -148,31 +148,22 @@ impl Lab {
         Ok(netlink.add_route(route.to, route.via, index)?)
     }
 
-    /// Lets the node pass on packets of others, whichever way they come back,
-    /// and without advice to their senders about shorter ways.
+    /// Lets the node pass on packets of others, whichever way they come back.
+    /// No node tells senders of shorter ways (ICMP redirects).
     ///
     /// # Errors
     /// [`LabError::System`] if a setting could not be written.
     pub fn forward(&mut self, node: &str) -> Result<(), LabError> {
-        self.node(node)?.inside(View::Emud, || {
-            // "all" and "default": interfaces that are there, and those to come.
-            for (setting, value) in [
-                ("ip_forward", "1"),
-                ("conf/all/send_redirects", "0"),
-                ("conf/default/send_redirects", "0"),
-                ("conf/all/rp_filter", "2"),
-                ("conf/default/rp_filter", "2"),
-            ] {
-                let file = format!("/proc/sys/net/ipv4/{setting}");
-                std::fs::write(&file, value)
-                    .map_err(|e| LabError::system(format!("write {file}"), e))?;
-            }
-            Ok(())
-        })?
+        let node = self.node_mut(node)?;
+        let loose = [("ipv4/ip_forward", "1"), ("ipv4/conf/all/rp_filter", "2")];
+        node.inside(View::Emud, || node::set(&loose))??;
+        node.forwards = true;
+        node.translate()
     }
 
     /// The default route of `node` through the wire to the host, which passes
-    /// its packets on under an address of its own.
+    /// its packets on under an address of its own; and those of nodes behind it,
+    /// if it forwards.
     ///
     /// # Errors
     /// The kernel's; the host is as before then. What the host does not have
@@ -182,21 +173,27 @@ impl Lab {
             attempted: format!("lead node {node} to the outside"),
             interface: ours.interface.clone(),
         })?;
-        let (uplink, outside) = outside::open(&mut self.host, &ours.interface, address.trunc())?;
-        self.uplinks.extend(uplink);
+        // First: the host is then as before if it fails.
         let default = Route {
             to: Ipv4Net::default(),
             via: Some(address.addr()),
             interface: theirs.interface.clone(),
         };
-        let routed = self.route(node, &default);
-        if routed.is_err()
-            && outside.reachable
+        self.route(node, &default)?;
+        let (uplink, outside) = outside::open(&mut self.host, &ours.interface, address.trunc())?;
+        self.uplinks.extend(uplink);
+        if !outside.reachable {
+            return Ok(outside);
+        }
+        let node = self.node_mut(node)?;
+        node.way_out = Some(theirs.interface.clone());
+        let translated = node.translate();
+        if translated.is_err()
             && let Some(uplink) = self.uplinks.pop()
         {
             uplink.restore()?;
         }
-        routed.map(|()| outside)
+        translated.map(|()| outside)
     }
 
     /// Runs `work` in a thread of its own inside of the node: its network, its

@@ -27,6 +27,7 @@ const TESTS: &[(&str, fn())] = &[
     ("outside::none", outside::none),
     ("outside::one_after_the_other", outside::one_after_the_other),
     ("outside::reached", outside::reached),
+    ("outside::reached_through", outside::reached_through),
     (
         "outside::says_what_a_firewall_does",
         outside::says_what_a_firewall_does,

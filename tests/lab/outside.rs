@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
 use emud::lab::{Lab, free_interface, free_network, resolver};
-use emud::netlink::Masquerade;
+use emud::netlink::{Masquerade, Translated};
 use emud::scenario::{End, Wire};
 
-use crate::bench::{end, interfaces, ip, lab, ping, read, shell, wire};
+use crate::bench::{end, interfaces, ip, lab, ping, read, route, shell, wire};
 
 fn forwarding(interface: &str) -> String {
     read(&format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"))
@@ -14,7 +14,7 @@ fn forwarding(interface: &str) -> String {
 pub fn as_before(table: &str, uplink: &str) {
     assert_eq!(forwarding(uplink), "0");
     // It could not be made if there were one.
-    drop(Masquerade::add(table, "10.0.0.0/30".parse().unwrap()).unwrap());
+    drop(Masquerade::add(table, Translated::By("lo")).unwrap());
 }
 
 /// A node that has no way back to the networks of other nodes.
@@ -62,6 +62,27 @@ pub fn reached() {
     lab.close().unwrap();
     as_before(&ours.interface, "uplink");
     assert_eq!(interfaces(), ["lo", "uplink"]);
+    internet.close().unwrap();
+}
+
+/// Nodes behind the one that is wired to the host.
+pub fn reached_through() {
+    let internet = internet();
+    for forward_first in [true, false] {
+        let mut lab = lab(&["gate", "b"]);
+        lab.wire(&wire("gate:inner 10.0.0.1/24", "b:eth0 10.0.0.2/24"))
+            .unwrap();
+        lab.route("b", &route("0.0.0.0/0", "10.0.0.1", "eth0"))
+            .unwrap();
+        if forward_first {
+            lab.forward("gate").unwrap();
+        }
+        let [ours, theirs] = wire_out(&mut lab, "gate");
+        assert!(lab.outside("gate", &ours, &theirs).unwrap().reachable);
+        lab.forward("gate").unwrap();
+        assert!(ping(&lab, "b", "198.51.100.1"));
+        lab.close().unwrap();
+    }
     internet.close().unwrap();
 }
 

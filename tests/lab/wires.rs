@@ -30,9 +30,9 @@ pub fn chain() {
     assert!(!ping(&lab, "a", "10.0.2.1"), "r does not forward yet");
     lab.forward("r").unwrap();
     assert!(ping(&lab, "a", "10.0.2.1"));
-    let rp_filter =
-        "cat /proc/sys/net/ipv4/conf/left/rp_filter /proc/sys/net/ipv4/conf/all/rp_filter";
-    assert!(shell(&lab, "r", rp_filter).ends_with('2'));
+    let settings =
+        "cd /proc/sys/net/ipv4/conf && cat all/rp_filter all/send_redirects left/send_redirects";
+    assert_eq!(shell(&lab, "r", settings), "2\n0\n0");
     lab.close().unwrap();
 }
 
