@@ -68,6 +68,24 @@ pub fn namespaces() {
     lab.close().unwrap();
 }
 
+/// An emulated link works in a node and ends with it.
+pub fn emulated() {
+    let mut lab = lab(&["a", "b"]);
+    lab.wire(&wire("a:eth0 10.0.0.1/24", "b:eth0 10.0.0.2/24"))
+        .unwrap();
+    let profile = std::env::temp_dir().join(format!("emud-lab-{}.toml", std::process::id()));
+    fs::write(&profile, "up.delay = \"30ms\"\n").unwrap();
+    let emud = env!("CARGO_BIN_EXE_emud");
+    let attach = format!("{emud} attach eth0 --profile {}", profile.display());
+    shell(&lab, "a", &attach);
+    fs::remove_file(&profile).unwrap();
+    let start = std::time::Instant::now();
+    shell(&lab, "a", "ping -n -c 1 -W 2 10.0.0.2");
+    assert!(start.elapsed() > Duration::from_millis(30));
+    shell(&lab, "a", &format!("{emud} show eth0"));
+    lab.close().unwrap();
+}
+
 pub fn panics_come_through() {
     let lab = lab(&["a"]);
     let ended = catch_unwind(AssertUnwindSafe(|| lab.within("a", || panic!("as asked"))));

@@ -19,6 +19,7 @@ const TESTS: &[(&str, fn())] = &[
         "inside::cleans_up_after_programs",
         inside::cleans_up_after_programs,
     ),
+    ("inside::emulated", inside::emulated),
     ("inside::ends_all", inside::ends_all),
     ("inside::names", inside::names),
     ("inside::namespaces", inside::namespaces),
