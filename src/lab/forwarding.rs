@@ -122,8 +122,21 @@ pub fn keep() -> Result<(), LabError> {
         // SAFETY: no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+    let before = for_all().map_err(failed)?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(failed)?;
     let setting = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
     flock(&setting, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
-    write(&setting, "0").map_err(failed)
+    // Meanwhile somebody may have made the host a router: then it is theirs.
+    if before != for_all().map_err(failed)? {
+        return Ok(());
+    }
+    match write(&setting, "0") {
+        // The device has gone, and its setting with it.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written.map_err(failed),
+    }
+}
+
+fn for_all() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/ip_forward")
 }

@@ -147,43 +147,45 @@ impl Lab {
         Ok(netlink.add_route(route.to, route.via, index)?)
     }
 
-    /// Lets the node pass on packets of others, whichever way they come back,
-    /// and without advice to their senders about shorter ways.
+    /// Lets the node pass on packets of others, whichever way they come back.
+    /// No node tells senders of shorter ways (ICMP redirects).
     ///
     /// # Errors
     /// [`LabError::System`] if a setting could not be written.
     pub fn forward(&mut self, node: &str) -> Result<(), LabError> {
-        self.node(node)?.inside(View::Emud, || {
-            // "all" and "default": interfaces that are there, and those to come.
-            for (setting, value) in [
-                ("ip_forward", "1"),
-                ("conf/all/send_redirects", "0"),
-                ("conf/default/send_redirects", "0"),
-                ("conf/all/rp_filter", "2"),
-                ("conf/default/rp_filter", "2"),
-            ] {
-                let file = format!("/proc/sys/net/ipv4/{setting}");
-                std::fs::write(&file, value)
-                    .map_err(|e| LabError::system(format!("write {file}"), e))?;
-            }
-            Ok(())
-        })?
+        let node = self.node_mut(node)?;
+        let loose = [("ipv4/ip_forward", "1"), ("ipv4/conf/all/rp_filter", "2")];
+        node.inside(View::Emud, || node::set(&loose))??;
+        node.forwards = true;
+        node.translate()
     }
 
-    /// Opens the way from a wire's end on the host, `ours`, to the outside: packets of its
-    /// network are passed on under an address of the host. The plan's routes lead there.
+    /// Opens the way from `node` through the wire to the host, which passes its packets on
+    /// under an address of its own; and those of nodes behind it, if it forwards. The routes
+    /// that lead there are the caller's.
     ///
     /// # Errors
     /// The kernel's; the host is as before then. What the host does not have
     /// is no error, but said in the notes.
-    pub fn outside(&mut self, ours: &End) -> Result<Outside, LabError> {
+    pub fn outside(&mut self, node: &str, ours: &End, theirs: &End) -> Result<Outside, LabError> {
         let address = ours.address.ok_or_else(|| LabError::NoAddress {
-            attempted: "lead a node to the outside".to_owned(),
+            attempted: format!("lead node {node} to the outside"),
             interface: ours.interface.clone(),
         })?;
         let (uplink, outside) = outside::open(&mut self.host, &ours.interface, address.trunc())?;
         self.uplinks.extend(uplink);
-        Ok(outside)
+        if !outside.reachable {
+            return Ok(outside);
+        }
+        let node = self.node_mut(node)?;
+        node.way_out = Some(theirs.interface.clone());
+        let translated = node.translate();
+        if translated.is_err()
+            && let Some(uplink) = self.uplinks.pop()
+        {
+            uplink.restore()?;
+        }
+        translated.map(|()| outside)
     }
 
     /// Runs `work` in a thread of its own inside of the node: its network, its

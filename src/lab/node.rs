@@ -22,7 +22,7 @@ use rustix::thread::{
 use super::control::{Answer, Control, Order};
 use super::{Files, LabError, reap};
 use crate::engine::hold::spawn::this_program;
-use crate::netlink::Netlink;
+use crate::netlink::{Masquerade, Netlink, Translated};
 
 const LOOPBACK: u32 = 1;
 
@@ -46,6 +46,11 @@ pub(super) struct Node {
     /// Inode of the process namespace.
     pid_ns: u64,
     control: Mutex<Control>,
+    /// Passes on packets of others.
+    pub(super) forwards: bool,
+    /// Its interface to the host, if it has its default route there.
+    pub(super) way_out: Option<String>,
+    nat: Option<Masquerade>,
 }
 
 /// What was made while still inside.
@@ -76,6 +81,9 @@ impl Node {
             pidfd,
             pid_ns,
             control: Mutex::new(Control::new(ours)),
+            forwards: false,
+            way_out: None,
+            nat: None,
         };
         node.order(&Order::SetUp(files.clone()))?;
         Ok(node)
@@ -116,6 +124,17 @@ impl Node {
         })?
     }
 
+    /// Lets packets of nodes behind this one leave for the host with this one's
+    /// address: the host has no route back to them.
+    pub(super) fn translate(&mut self) -> Result<(), LabError> {
+        let (true, Some(interface), None) = (self.forwards, &self.way_out, &self.nat) else {
+            return Ok(());
+        };
+        let add = || Masquerade::add("emud", Translated::By(interface));
+        self.nat = Some(self.inside(View::Emud, add)??);
+        Ok(())
+    }
+
     /// Ends it and with it all that is in it; [`Node::wait`] afterwards.
     pub(super) fn kill(&mut self) {
         // Fails only if it has ended before.
@@ -151,7 +170,7 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
             error: error.into(),
         },
     })?;
-    silence()?;
+    set(&SETTINGS)?;
     let own = "/proc/thread-self/ns/net";
     let netns = fs::File::open(own).map_err(|e| LabError::system(format!("open {own}"), e))?;
     let mut netlink = Netlink::open()?;
@@ -172,16 +191,29 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
     })
 }
 
-/// Interfaces that are made from now on have no IPv6: with it each sends of its
-/// own accord (neighbour discovery, multicast reports), and a link's counters
-/// and losses would show what no program has sent.
-fn silence() -> Result<(), LabError> {
-    let file = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
-    match fs::write(file, "1") {
-        // A kernel without.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        written => written.map_err(|e| LabError::system(format!("write {}", file.display()), e)),
+/// What interfaces that are made from now on start with. A new namespace copies
+/// the host's settings: what a node does must not depend on those.
+const SETTINGS: [(&str, &str); 4] = [
+    ("ipv4/ip_forward", "0"),
+    ("ipv4/conf/all/send_redirects", "0"),
+    ("ipv4/conf/default/send_redirects", "0"),
+    // With IPv6 each sends of its own accord (neighbour discovery, multicast reports):
+    // a link's counters and losses would show what no program has sent.
+    ("ipv6/conf/default/disable_ipv6", "1"),
+];
+
+/// Writes settings below /proc/sys/net of the calling thread's network
+/// namespace. Those of IPv6 are not there in a kernel without.
+pub(super) fn set(settings: &[(&str, &str)]) -> Result<(), LabError> {
+    for (name, value) in settings {
+        let file = Path::new("/proc/sys/net").join(name);
+        match fs::write(&file, value) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && name.starts_with("ipv6") => {}
+            Err(e) => return Err(LabError::system(format!("write {}", file.display()), e)),
+            Ok(()) => {}
+        }
     }
+    Ok(())
 }
 
 fn enter(pidfd: BorrowedFd<'_>, view: View, directory: &Path) -> io::Result<()> {

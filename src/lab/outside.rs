@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 
 use super::LabError;
 use super::forwarding::{self, Forwarding};
-use crate::netlink::{Masquerade, Netlink, NetlinkError};
+use crate::netlink::{Masquerade, Netlink, NetlinkError, Translated};
 
 const RT_TABLE_MAIN: u8 = libc::RT_TABLE_MAIN;
 
@@ -46,7 +46,7 @@ pub(super) fn open(
             ),
         ));
     };
-    let nat = match Masquerade::add(ours, network) {
+    let nat = match Masquerade::add(ours, Translated::From(network)) {
         Err(NetlinkError::Unavailable(why)) => {
             let note = format!("{why}: nodes reach the host, and nothing behind it");
             return Ok((None, unreachable(&note)));

@@ -9,6 +9,7 @@
 //! costs much less.
 
 use crate::abi;
+use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{DIRECTIONS, LinkError};
 use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
@@ -86,7 +87,8 @@ pub(super) fn cap(nl: &mut Netlink, link: &Link, saved: &mut Saved) -> Result<()
 }
 
 /// What the user should know about segmentation on this device.
-pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
+pub(super) fn note(link: &Link, request: &Request, saved: &Saved) -> Option<String> {
+    let profile = &request.profile;
     if profile.offload == Offload::Keep {
         return Some(
             "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one; \
@@ -98,7 +100,8 @@ pub(super) fn note(link: &Link, profile: &Profile, saved: &Saved) -> Option<Stri
     let inbound = saved.directions[down as usize]
         && (profile.matrix.is_some()
             || (profile.links_of(down)).any(|link| one_by_one(saved.engine, link)));
-    (inbound && link.kind.as_deref() == Some("veth")).then(|| {
+    let unknown = inbound && !request.peer_capped && link.kind.as_deref() == Some("veth");
+    unknown.then(|| {
         "down: the other end of this veth decides on segmentation; if `emud show` counts \
          super-packets, run there: ip link set dev PEER gso_max_segs 1"
             .to_owned()

@@ -32,7 +32,7 @@ pub use error::{NetlinkError, OsFailure, Result};
 pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
 pub use link::{Gso, IfbOptions, Link, Peer};
 pub use lock::{InterfaceLock, lock};
-pub use nat::{ForwardDrop, Masquerade};
+pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity};
 pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};

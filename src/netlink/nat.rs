@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Address translation by nf_tables, and what a firewall does to forwarded packets.
 
+use std::fmt;
+
 use ipnet::Ipv4Net;
 use netlink_bindings::nftables::{
-    Chained, CmpOps, Nfgenmsg, PayloadBase, Registers, Request, TableFlags,
+    Chained, CmpOps, MetaKeys, Nfgenmsg, PayloadBase, PushExprListAttrs as Expressions, Registers,
+    Request, TableFlags,
 };
+use netlink_bindings::traits::Pusher;
 use netlink_socket2::NetlinkSocket;
 
 use super::{Netlink, NetlinkError, Result};
@@ -17,8 +21,26 @@ const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const SOURCE_ADDRESS: u32 = 12;
 const REGISTER: u32 = Registers::Reg1 as u32;
 
-/// A table that lets packets from a network leave with the address of the
-/// device by which they leave. It belongs to its socket: the kernel takes it
+/// Packets that get another source address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Translated<'a> {
+    /// Those that come from this network.
+    From(Ipv4Net),
+    /// Those that leave by this interface.
+    By(&'a str),
+}
+
+impl fmt::Display for Translated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(network) => write!(f, "what comes from {network}"),
+            Self::By(interface) => write!(f, "what leaves by {interface}"),
+        }
+    }
+}
+
+/// A table that lets packets leave with the address of the device by which
+/// they leave. It belongs to its socket: the kernel takes it
 /// away when this is dropped and in whatever way the process ends.
 pub struct Masquerade {
     _sock: NetlinkSocket,
@@ -43,7 +65,7 @@ impl Masquerade {
     /// # Errors
     /// [`NetlinkError::Unavailable`] if the kernel has no nf_tables, no NAT, or
     /// (before Linux 5.12) no tables that belong to a process.
-    pub fn add(name: &str, from: Ipv4Net) -> Result<Self> {
+    pub fn add(name: &str, which: Translated<'_>) -> Result<Self> {
         let mut sock = NetlinkSocket::new();
         let mut chain = Chained::new(sock.reserve_seq(8));
         chain.request().op_batch_begin_do(&batch());
@@ -67,10 +89,10 @@ impl Masquerade {
             .push_priority(NF_IP_PRI_NAT_SRC)
             .end_nested()
             .push_type(c"nat");
-        push_rule(&mut chain, name, from);
+        push_rule(&mut chain, name, which);
         chain.request().op_batch_end_do(&batch());
         let chain = chain.finalize();
-        let attempted = || format!("masquerade {from} by table {name}");
+        let attempted = || format!("masquerade {which} by table {name}");
         let mut reply = sock
             .request_chained(&chain)
             .map_err(|e| NetlinkError::io(attempted(), &e).kind_missing(true))?;
@@ -81,18 +103,31 @@ impl Masquerade {
     }
 }
 
-/// `ip saddr FROM masquerade`.
-fn push_rule(chain: &mut Chained<'_>, table: &str, from: Ipv4Net) {
+/// `ip saddr NETWORK masquerade` or `oifname INTERFACE masquerade`.
+fn push_rule(chain: &mut Chained<'_>, table: &str, which: Translated<'_>) {
     let mut request = chain
         .request()
         .set_create()
         .set_append()
         .op_newrule_do(&header());
-    request
+    let rule = request
         .encode()
         .push_table_bytes(table.as_bytes())
         .push_chain(c"postrouting")
-        .nested_expressions()
+        .nested_expressions();
+    let matched = match which {
+        Translated::From(network) => push_source(rule, network),
+        Translated::By(interface) => push_interface(rule, interface),
+    };
+    matched
+        .nested_elem()
+        .push_name(c"masq")
+        .end_nested()
+        .end_nested();
+}
+
+fn push_source<P: Pusher>(rule: Expressions<P>, network: Ipv4Net) -> Expressions<P> {
+    let masked = rule
         .nested_elem()
         .nested_data_payload()
         .push_dreg(REGISTER)
@@ -107,26 +142,40 @@ fn push_rule(chain: &mut Chained<'_>, table: &str, from: Ipv4Net) {
         .push_dreg(REGISTER)
         .push_len(4)
         .nested_mask()
-        .push_value(&from.netmask().octets())
+        .push_value(&network.netmask().octets())
         .end_nested()
         .nested_xor()
         .push_value(&[0; 4])
         .end_nested()
         .end_nested()
-        .end_nested()
+        .end_nested();
+    push_equal(masked, &network.network().octets())
+}
+
+fn push_interface<P: Pusher>(rule: Expressions<P>, name: &str) -> Expressions<P> {
+    let loaded = rule
         .nested_elem()
+        .nested_data_meta()
+        .push_key(MetaKeys::Oifname as u32)
+        .push_dreg(REGISTER)
+        .end_nested()
+        .end_nested();
+    // The register holds the name filled up with NUL.
+    let mut padded = name.as_bytes().to_vec();
+    padded.resize(libc::IFNAMSIZ, 0);
+    push_equal(loaded, &padded)
+}
+
+fn push_equal<P: Pusher>(rule: Expressions<P>, value: &[u8]) -> Expressions<P> {
+    rule.nested_elem()
         .nested_data_cmp()
         .push_sreg(REGISTER)
         .push_op(CmpOps::Eq as u32)
         .nested_data()
-        .push_value(&from.network().octets())
+        .push_value(value)
         .end_nested()
         .end_nested()
         .end_nested()
-        .nested_elem()
-        .push_name(c"masq")
-        .end_nested()
-        .end_nested();
 }
 
 /// A chain of the host's that drops forwarded packets which no rule accepts.

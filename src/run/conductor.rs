@@ -92,6 +92,7 @@ pub fn conduct(
     let how = How {
         seed: settings.seed,
         engine: settings.engine,
+        peer_capped: settings.in_place.is_none(),
         holder,
     };
     let carried_out = LocalSet::new().block_on(&runtime, run.carry_out(how, &mut signals));

@@ -60,12 +60,9 @@ pub fn say(run: &Run) {
 }
 
 fn node(plan: &Plan, node: &Node) -> RunNode {
-    let ends = plan.wires.iter().flat_map(|wire| &wire.ends);
-    let own = ends.filter(|end| end.node.as_ref() == Some(&node.name));
-    let bridge = node.bridge.iter().filter_map(|bridge| bridge.address);
     RunNode {
         name: node.name.clone(),
-        addresses: (own.filter_map(|end| end.address).chain(bridge))
+        addresses: (plan.addresses(&node.name).iter())
             .map(|network| network.addr().to_string())
             .collect(),
         command: node.command.as_ref().map(argv),

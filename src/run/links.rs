@@ -22,6 +22,8 @@ const FULL_FRAME: u32 = 1514;
 pub struct How {
     pub seed: u64,
     pub engine: EngineChoice,
+    /// The other ends of wires send no super-packets.
+    pub peer_capped: bool,
     /// The command line of a holder, engine hold's process.
     pub holder: fn(HolderStart) -> std::process::Command,
 }
@@ -39,6 +41,7 @@ pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<RunLink,
         reversed: link.reversed,
         engine: how.engine,
         replace: false,
+        peer_capped: how.peer_capped,
     };
     let attached = place.within(&link.node, || {
         attach::background(&request, how.holder)?;

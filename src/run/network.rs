@@ -5,9 +5,10 @@ use std::net::Ipv4Addr;
 
 use emud_monitor::log::RunLink;
 
-use crate::lab::{self, Files, Lab};
-use crate::netlink;
-use crate::scenario::{Link, Plan};
+use crate::lab::{self, Files, Lab, LabError};
+use crate::netlink::{self, Gso, Netlink};
+use crate::profile::Offload;
+use crate::scenario::{End, Link, Plan};
 
 use super::RunError;
 use super::in_place::Guard;
@@ -91,10 +92,32 @@ impl Network {
     /// [`RunError::Link`]; those before it are there, until [`Network::take_down`].
     pub fn attach(&mut self, plan: &Plan, how: How) -> Result<(), RunError> {
         for (n, link) in plan.links.iter().enumerate() {
+            if link.profile.offload == Offload::Auto {
+                plan.opposite(link).try_for_each(|end| self.cap(end))?;
+            }
             let attached = links::attach(&self.place, link, n, how)?;
             self.links.push((link.clone(), attached));
         }
         Ok(())
+    }
+
+    /// A link loses, delays and queues packets as the wire has them: whatever arrives at it
+    /// must have been cut up by its sender.
+    fn cap(&self, end: &End) -> Result<(), RunError> {
+        let capped = || {
+            let mut nl = Netlink::open()?;
+            let link = nl.link(&end.interface)?;
+            let gso = Gso {
+                max_segs: 1,
+                ..link.gso
+            };
+            nl.set_gso(link.index, &gso)
+        };
+        let capped = match &end.node {
+            Some(node) => self.place.within(node, capped)?,
+            None => capped(),
+        };
+        Ok(capped.map_err(LabError::from)?)
     }
 
     /// Inode numbers of the network namespaces that have links.
@@ -150,7 +173,7 @@ fn outside(
         host = ours.address.map(|network| network.addr());
         let Some(node) = &theirs.node else { continue };
         if (plan.nodes.iter()).any(|known| known.name == *node && known.outside) {
-            notes.extend(lab.outside(ours)?.notes);
+            notes.extend(lab.outside(node, ours, theirs)?.notes);
         }
     }
     Ok(host)

@@ -55,7 +55,10 @@ impl Sampler {
         let thread = thread::Builder::new()
             .name("emud-sample".into())
             .spawn(work)?;
-        Ok(Self { ask, thread })
+        let sampler = Self { ask, thread };
+        // What is counted from now on belongs to the first interval.
+        sampler.now();
+        Ok(sampler)
     }
 
     /// Ends the interval that goes on; the next one begins now.
@@ -105,7 +108,6 @@ impl Work {
     }
 
     fn run(mut self, asked: &Receiver<Sender<()>>) -> Found {
-        self.look();
         let mut next = Instant::now() + self.parts.every;
         loop {
             match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {

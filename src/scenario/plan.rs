@@ -127,6 +127,25 @@ impl Plan {
         out
     }
 
+    /// What sends to the device of a link: the other end of its wire; of a bridge those of all
+    /// its ports' wires.
+    pub fn opposite<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a End> {
+        let node = self.nodes.iter().find(|node| node.name == link.node);
+        let bridge = node.and_then(|node| node.bridge.as_ref());
+        let own = move |end: &End| {
+            let port = |bridge: &&Bridge| {
+                bridge.interface == link.interface && bridge.ports.contains(&end.interface)
+            };
+            end.node.as_ref() == Some(&link.node)
+                && (end.interface == link.interface || bridge.as_ref().is_some_and(port))
+        };
+        self.wires.iter().filter_map(move |wire| match &wire.ends {
+            [one, other] if own(one) => Some(other),
+            [other, one] if own(one) => Some(other),
+            _ => None,
+        })
+    }
+
     /// The addresses of a node: its bridge's, then those of its ends of wires in their order.
     pub fn addresses(&self, node: &str) -> Vec<Ipv4Net> {
         let of_bridge = self.nodes.iter().filter(|n| n.name == node);
