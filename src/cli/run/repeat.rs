@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use emud::results::{Run, summarise};
 use emud::run::{self, Outcome, Settings, derived};
 use emud_monitor::log::RunVerdict;
 
@@ -15,10 +16,11 @@ use crate::cli::{Failure, hold_run};
 /// Returns the exit code: with --require-clean that of the clean run, else the first that is not
 /// 0.
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
+    let kept = Kept::new(args)?;
     let mut codes = vec![];
     let mut logs = vec![];
     for n in 1..=args.repeat {
-        let log = args.log.as_deref().map(|log| numbered(log, n, args.repeat));
+        let log = kept.log.as_deref().map(|log| numbered(log, n, args.repeat));
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
@@ -41,7 +43,48 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             break;
         }
     }
+    if args.repeat > 1 {
+        let runs = logs.iter().map(|log| Run::read(log));
+        eprint!("{}", summarise(&runs.collect::<Result<Vec<_>, _>>()?).text());
+    }
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// Where the logs are. Repeats need them for their summary, also where nobody keeps them.
+struct Kept {
+    log: Option<PathBuf>,
+    /// A folder that goes with this value.
+    folder: Option<PathBuf>,
+}
+
+impl Kept {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        if args.log.is_some() || args.repeat == 1 {
+            return Ok(Self {
+                log: args.log.clone(),
+                folder: None,
+            });
+        }
+        let name = format!("emud-run-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).map_err(|e| {
+            let message = format!("cannot make {}: {e}", folder.display());
+            Failure::new(EX_CANTCREAT, message)
+        })?;
+        Ok(Self {
+            log: Some(folder.join("run.log")),
+            folder: Some(folder),
+        })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // It is in the folder for temporary files; somebody else cleans that.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 fn once(what: &What, settings: &Settings, log: Option<&Path>) -> Result<Outcome, Failure> {
