@@ -66,7 +66,8 @@ Examples:
   emud run --profile lte -- curl ...          a program behind a link, and a verdict
   emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor,
+run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
 
