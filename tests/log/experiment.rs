@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use emud::observe::Experiment;
 use emud::observe::experiment::{ExperimentSetup, Facts, Finished};
 use emud_monitor::Config;
-use emud_monitor::config::Alarms;
+use emud_monitor::config::{Alarms, GroupBy};
 use emud_monitor::log::{
-    Line, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, mono_ns,
+    Line, OutputLine, OutputStream, PhaseLine, PhaseName, RunVerdict, Span, mono_ns,
 };
 use serde_json::Value;
 
@@ -184,20 +184,33 @@ fn without_a_measured_phase_nothing_can_be_said() {
     assert!(!socket.exists(), "{}", socket.display());
 }
 
-/// As many threads as CPUs, so that none can be idle wherever they run.
+/// As many threads as CPUs, so that none can be idle wherever they run. Others use this machine,
+/// too, and their contention may go over into that of the test: then it is tried again.
 #[test]
 fn a_busy_host_is_contended_and_it_is_said_when_and_by_whom() {
-    let config = Config {
-        alarms: Alarms {
-            group_by: emud_monitor::config::GroupBy::Command,
-            ..Config::default().alarms
-        },
-        cpu: Config::default().cpu,
-        ..reports_alone()
+    let tries: Vec<_> = (0..TRIES).map_while(|_| hogged().err()).collect();
+    assert!(tries.len() < TRIES, "{tries:#?}");
+}
+
+const TRIES: usize = 8;
+
+/// Err: when there really was contention, and when it is said to have been.
+fn hogged() -> Result<(), ([u64; 2], Vec<Span>)> {
+    let alarms = Alarms {
+        group_by: GroupBy::Command,
+        ..Config::default().alarms
     };
-    let run = Run::new("hog", config);
+    let cpu = Config::default().cpu;
+    let run = Run::new(
+        "hog",
+        Config {
+            alarms,
+            cpu,
+            ..reports_alone()
+        },
+    );
     let begin = run.experiment.begin_measuring();
-    thread::sleep(Duration::from_millis(1200));
+    wait_for_quiet(&run.experiment);
     let since = mono_ns();
     let cpus = thread::available_parallelism().unwrap().get();
     let hogs: Vec<_> = (0..cpus).map(|_| thread::spawn(busy)).collect();
@@ -210,22 +223,35 @@ fn a_busy_host_is_contended_and_it_is_said_when_and_by_whom() {
     assert_ordered(&lines[1..]);
     let judgement = finished.judgement;
     assert_eq!(judgement.verdict, RunVerdict::Contended, "{judgement:?}");
-    assert!(
-        judgement
-            .contended_seconds
-            .contains(&((until - begin) / 1_000_000_000))
-    );
-    // Others use this machine, too: only the times of the hogs' own span can be exact.
-    let near = |span: &&emud_monitor::log::Span| {
-        span.since_mono_ns.abs_diff(since) < 50 * MS && span.until_mono_ns.abs_diff(until) < 50 * MS
+    let second = (until - begin) / 1_000_000_000;
+    assert!(judgement.contended_seconds.contains(&second));
+    let near = |span: &Span| {
+        let begins = span.since_mono_ns.abs_diff(since) < 50 * MS;
+        begins && span.until_mono_ns.abs_diff(until) < 50 * MS
     };
-    let spans = &judgement.contention;
-    let span = spans
+    // The threads have the name of the test.
+    let ours = |span: &Span| span.resource == "cpu" && span.by[0].group.starts_with("experiment::");
+    match judgement
+        .contention
         .iter()
-        .find(near)
-        .unwrap_or_else(|| panic!("{since} {until} {spans:#?}"));
-    assert_eq!(span.resource, "cpu");
-    assert!(span.by[0].share > 0.5, "{span:?}");
+        .any(|span| near(span) && ours(span))
+    {
+        true => Ok(()),
+        false => Err(([since, until], judgement.contention)),
+    }
+}
+
+/// Nothing else is contended, and has not been for a moment.
+fn wait_for_quiet(experiment: &Experiment) {
+    let alarms = experiment.alarms();
+    let give_up = Instant::now() + Duration::from_secs(20);
+    let mut quiet = Instant::now();
+    while quiet.elapsed() < Duration::from_millis(400) && Instant::now() < give_up {
+        if alarms.borrow().open > 0 {
+            quiet = Instant::now();
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn busy() {
