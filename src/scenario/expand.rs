@@ -54,13 +54,13 @@ impl Scenario {
         let mut drafts: Vec<_> = self.nodes.iter().collect();
         drafts.sort_by_key(|draft| (draft.pattern().is_none(), draft.name.value.len()));
         for draft in drafts {
-            let mut meant: Vec<_> = (0..graph.nodes.len())
+            let meant: Vec<_> = (0..graph.nodes.len())
                 .filter(|number| is_meant(&draft.name.value, &graph.nodes[*number].node.name))
                 .collect();
             if meant.is_empty() {
                 mistakes.push(unknown(graph, &draft.name));
             }
-            for number in meant.drain(..) {
+            for number in meant {
                 let waits_for = waits_for(draft, number, graph, mistakes);
                 tell(&mut graph.nodes[number], draft, waits_for);
             }

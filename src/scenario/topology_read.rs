@@ -47,19 +47,7 @@ pub(super) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
         _ => Vec::new(),
     };
     let count = match counted(kind) {
-        Some((key, least, most)) => {
-            let Some(number) = find(key) else {
-                let help = format!("say how many: {key} = 4");
-                let title = format!("a {} without `{key}`", kind.word());
-                reading
-                    .reader
-                    .mistakes
-                    .push(Mistake::new(&entry.key.at, title, help));
-                return None;
-            };
-            let count = |v: &Located<Value>| value::count(v, key, least, most);
-            reading.reader.read(&number.value, count)?.value
-        }
+        Some(_) => count(reading, kind, entry, &entries)?,
         None => classes.iter().map(|class| class.peers).sum(),
     };
     if kind == Kind::Star && count == 0 && reading.reader.mistakes.is_empty() {
@@ -75,6 +63,20 @@ pub(super) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
         access,
         classes,
     })
+}
+
+/// How many, of a kind that has a key for it.
+fn count(reading: &mut Reading, kind: Kind, topology: &Entry, entries: &[&Entry]) -> Option<u32> {
+    let (key, least, most) = counted(kind)?;
+    let Some(number) = entries.iter().find(|e| e.key.value == key) else {
+        let help = format!("say how many: {key} = 4");
+        let title = format!("a {} without `{key}`", kind.word());
+        let mistake = Mistake::new(&topology.key.at, title, help);
+        reading.reader.mistakes.push(mistake);
+        return None;
+    };
+    let read = |v: &Located<Value>| value::count(v, key, least, most);
+    Some(reading.reader.read(&number.value, read)?.value)
 }
 
 fn kinds() -> String {
