@@ -6,7 +6,7 @@ use std::fmt::Write;
 use emud_monitor::log::SpanShare;
 
 use super::{at, escape::Escaped, left_out};
-use crate::results::{Alarm, Run, count, share, span_name, time};
+use crate::results::{Alarm, Run, count, resource_name, share, time};
 
 /// Of groups.
 const SHARES: usize = 5;
@@ -29,7 +29,7 @@ pub fn write(out: &mut String, run: &Run) {
                 out,
                 "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
                  <td class=\"text\">{}</td></tr>",
-                Escaped(span_name(span)),
+                Escaped(resource_name(&span.resource, &span.what)),
                 at(run, span.since_mono_ns),
                 at(run, span.until_mono_ns),
                 time(span.duration_ns as f64),
@@ -60,11 +60,10 @@ fn alarms(out: &mut String, run: &Run) {
     for alarm in &alarms.items {
         let _ = writeln!(
             out,
-            "<tr><td class=\"n\">{}</td><td>{} {}</td><td class=\"n\">{}</td>\
+            "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td class=\"text\">{}</td></tr>",
             at(run, alarm.mono_ns),
-            Escaped(&alarm.resource),
-            Escaped(alarm.what()),
+            Escaped(resource_name(&alarm.resource, &alarm.what())),
             Escaped(quantity(alarm, alarm.value)),
             Escaped(quantity(alarm, alarm.threshold)),
             Escaped(shares(&alarm.shares)),

@@ -40,6 +40,13 @@ pub fn table(out: &mut String, run: &Run) {
         row(out, track);
     }
     out.push_str("</tbody></table></div>\n");
+    for (track, also) in run
+        .tracks
+        .iter()
+        .filter_map(|track| Some((track, also(track)?)))
+    {
+        let _ = writeln!(out, "<p>{}: {also}</p>", Escaped(track.name()));
+    }
     out.push_str(
         "<p class=\"soft\">Measured phase. Rate: what the link let through, which is what programs sent \
          if that is less than it could have. Delay: what the link gave to packets, its queue included; \
@@ -102,6 +109,24 @@ fn row(out: &mut String, track: &Track) {
         );
     }
     out.push_str("</tr>\n");
+}
+
+/// What else happened to packets; none: nothing did.
+fn also(track: &Track) -> Option<String> {
+    let tally = &track.measured;
+    let counts = [
+        (tally.marked, "marked (ECN)"),
+        (tally.duplicated, "duplicated"),
+        (tally.corrupted, "corrupted"),
+        (tally.untouched, "passed untouched by the link"),
+        (tally.late, "left late, by the engine's doing"),
+        (tally.engine_dropped, "dropped by the engine"),
+    ];
+    let happened = counts.into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<_> = happened
+        .map(|(n, what)| format!("{} {what}", count(n)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("packets {}", parts.join(", ")))
 }
 
 fn asked_alone(out: &mut String, run: &Run) {

@@ -7,7 +7,7 @@ use emud_monitor::log::{LinkEvent, Span};
 
 use super::chart::{self, Axis, BLUE, BROWN, Curve, Failed, Panel, VIOLET};
 use super::escape::plain;
-use crate::results::{Delay, Run, Tally, Track, span_name};
+use crate::results::{Delay, Run, Tally, Track, resource_name};
 
 /// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
 const NEAR: f64 = 1.0 / 500.0;
@@ -179,7 +179,10 @@ fn contention(run: &Run, near: f64) -> Vec<(Range<f64>, String)> {
         let until = second(run, span.until_mono_ns);
         match joined.last_mut() {
             Some((last, _)) if from <= last.end + near => last.end = last.end.max(until),
-            _ => joined.push((from..until, plain(&span_name(&span)))),
+            _ => joined.push((
+                from..until,
+                plain(&resource_name(&span.resource, &span.what)),
+            )),
         }
     }
     joined

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::difference::differences;
 use super::summary::{Row, rows};
 use super::{CONFIDENCE, Difference, Estimate, Losses, Quantity, Run, RunEntry, Unit, Welch};
-use super::{losses, summarise, welch};
+use super::{losses, welch};
 
 /// The number goes up when a key goes away or changes its meaning.
 pub const COMPARE_SCHEMA: &str = "emud-compare/1";
@@ -81,7 +81,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
 
 fn side(runs: &[Run], counted: usize) -> Side {
     Side {
-        runs: summarise(runs).runs,
+        runs: runs.iter().map(RunEntry::of).collect(),
         counted,
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What was asked differently of two experiments.
 
-use emud_monitor::log::{AskedFor, Run as About};
+use emud_monitor::log::{AskedFor, Run as About, RunLink};
 use serde::Serialize;
 
 use super::{Run, rate, share, time};
@@ -17,73 +17,79 @@ const NONE: &str = "none";
 
 /// By what decides an experiment: its text, its programs, its links, the machine.
 pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let mut compare = |what: &str, a: String, b: String| {
-        if a != b {
-            let what = what.to_owned();
-            found.push(Difference { what, a, b });
-        }
-    };
-    compare("name", a.about.name.clone(), b.about.name.clone());
-    compare("seed", a.about.seed.to_string(), b.about.seed.to_string());
-    compare("emud", a.version.clone(), b.version.clone());
-    compare("kernel", a.host.kernel.clone(), b.host.kernel.clone());
-    compare("host", a.host.hostname.clone(), b.host.hostname.clone());
-    compare("CPUs", a.host.cpus.to_string(), b.host.cpus.to_string());
-    compare(
-        "interface",
-        or_none(&a.about.in_place),
-        or_none(&b.about.in_place),
-    );
-    compare("sample", sample(&a.about), sample(&b.about));
-    for name in names(&a.about, &b.about, |about| &about.nodes, |node| &node.name) {
-        let command = |about| command(about, &name);
-        compare(
-            &format!("command of {name}"),
-            command(&a.about),
-            command(&b.about),
-        );
+    let mut found = Found([a, b], Vec::new());
+    found.compare("name", |run| run.about.name.clone());
+    found.compare("seed", |run| run.about.seed.to_string());
+    found.compare("emud", |run| run.version.clone());
+    found.compare("kernel", |run| run.host.kernel.clone());
+    found.compare("host", |run| run.host.hostname.clone());
+    found.compare("CPUs", |run| run.host.cpus.to_string());
+    found.compare("interface", |run| or_none(run.about.in_place.clone()));
+    found.compare("sample", |run| {
+        or_none(run.about.sample_ns.map(|ns| time(ns as f64)))
+    });
+    for name in names([a, b], |about| &about.nodes, |node| &node.name) {
+        found.compare(&format!("command of {name}"), |run| command(run, &name));
     }
-    for name in names(&a.about, &b.about, |about| &about.links, |link| &link.name) {
-        let link = |about: &About| about.links.iter().find(|l| l.name == name).cloned();
-        let (x, y) = (link(&a.about), link(&b.about));
-        let of = |get: fn(&emud_monitor::log::RunLink) -> String| {
-            let text = |l: &Option<_>| l.as_ref().map_or(NONE.to_owned(), get);
-            (text(&x), text(&y))
-        };
-        let profile = of(|l| l.profile.clone());
-        let texts = of(|l| l.toml.clone());
-        let same_name = profile.0 == profile.1;
-        for (what, (x, y)) in [
-            ("profile", profile),
-            ("engine", of(|l| l.engine.clone())),
-            ("up", of(|l| asked(l.up.as_ref()))),
-            ("down", of(|l| asked(l.down.as_ref()))),
-        ] {
-            compare(&format!("{name}: {what}"), x, y);
-        }
-        if same_name && texts.0 != texts.1 {
-            let [x, y] = first_line(&texts.0, &texts.1);
-            compare(&format!("{name}: text of the profile"), x, y);
-        }
+    for name in names([a, b], |about| &about.links, |link| &link.name) {
+        found.link(&name);
     }
-    let texts = [&a.about.scenario, &b.about.scenario].map(|t| t.clone().unwrap_or_default());
-    if texts[0] != texts[1] {
-        let [x, y] = first_line(&texts[0], &texts[1]);
-        compare("text of the scenario", x, y);
-    }
-    found
+    found.compare_texts("text of the scenario", |run| {
+        run.about.scenario.clone().unwrap_or_default()
+    });
+    found.1
 }
 
-/// Of both, each once, in the order of a.
-fn names<T>(
-    a: &About,
-    b: &About,
-    items: fn(&About) -> &Vec<T>,
-    name: fn(&T) -> &String,
-) -> Vec<String> {
+/// Of two runs, so far.
+struct Found<'a>([&'a Run; 2], Vec<Difference>);
+
+impl Found<'_> {
+    fn compare(&mut self, what: &str, of: impl Fn(&Run) -> String) {
+        let [a, b] = self.0.map(of);
+        if a != b {
+            let what = what.to_owned();
+            self.1.push(Difference { what, a, b });
+        }
+    }
+
+    /// By the first line that differs.
+    fn compare_texts(&mut self, what: &str, of: impl Fn(&Run) -> String) {
+        let [a, b] = self.0.map(of);
+        if a != b {
+            let what = what.to_owned();
+            let [a, b] = first_line(&a, &b);
+            self.1.push(Difference { what, a, b });
+        }
+    }
+
+    fn link(&mut self, name: &str) {
+        let of = |run: &Run, get: fn(&RunLink) -> String| {
+            or_none(run.about.links.iter().find(|l| l.name == name).map(get))
+        };
+        self.compare(&format!("{name}: profile"), |run| {
+            of(run, |l| l.profile.clone())
+        });
+        self.compare(&format!("{name}: engine"), |run| {
+            of(run, |l| l.engine.clone())
+        });
+        self.compare(&format!("{name}: up"), |run| {
+            of(run, |l| asked(l.up.as_ref()))
+        });
+        self.compare(&format!("{name}: down"), |run| {
+            of(run, |l| asked(l.down.as_ref()))
+        });
+        let [a, b] = self.0.map(|run| of(run, |l| l.profile.clone()));
+        if a == b {
+            let what = format!("{name}: text of the profile");
+            self.compare_texts(&what, |run| of(run, |l| l.toml.clone()));
+        }
+    }
+}
+
+/// Of both, each once, in the order of the first.
+fn names<T>(runs: [&Run; 2], items: fn(&About) -> &Vec<T>, name: fn(&T) -> &String) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for item in items(a).iter().chain(items(b)) {
+    for item in runs.iter().flat_map(|run| items(&run.about)) {
         if !names.contains(name(item)) {
             names.push(name(item).clone());
         }
@@ -91,20 +97,14 @@ fn names<T>(
     names
 }
 
-fn command(about: &About, node: &str) -> String {
-    let node = about.nodes.iter().find(|n| n.name == node);
+fn command(run: &Run, node: &str) -> String {
+    let node = run.about.nodes.iter().find(|n| n.name == node);
     let command = node.and_then(|node| node.command.as_ref());
-    command.map_or(NONE.to_owned(), |words| words.join(" "))
+    or_none(command.map(|words| words.join(" ")))
 }
 
-fn or_none(text: &Option<String>) -> String {
-    text.clone().unwrap_or_else(|| NONE.to_owned())
-}
-
-fn sample(about: &About) -> String {
-    about
-        .sample_ns
-        .map_or(NONE.to_owned(), |ns| time(ns as f64))
+fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
 }
 
 /// "rate 8Mbit, delay 20ms, jitter 2ms, loss 1%".

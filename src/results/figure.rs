@@ -69,15 +69,8 @@ impl Quantity {
 impl Figure {
     /// Is it the same figure of another run?
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |f: &Self| {
-            (
-                f.quantity,
-                f.link.clone(),
-                f.direction.clone(),
-                f.class.clone(),
-            )
-        };
-        key(self) == key(other)
+        (self.quantity, &self.link, &self.direction, &self.class)
+            == (other.quantity, &other.link, &other.direction, &other.class)
     }
 }
 

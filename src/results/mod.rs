@@ -31,7 +31,7 @@ pub use figure::{Figure, Quantity, Unit, figures};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
 pub use losses::{Losses, Same, losses};
-pub use run::{Change, Run, Track, span_name, verdict_word};
+pub use run::{Change, Run, Track, resource_name, verdict_word};
 pub use series::Series;
 pub use summary::{Row, RunEntry, Summary, summarise};
 pub use tally::{Delay, Share, Tally};

@@ -37,11 +37,11 @@ pub fn read(path: &Path) -> Result<Run, ResultsError> {
     };
     let start = start(path, first)?;
     let mut reading: Option<Reading> = None;
-    let mut before = Vec::new();
+    let mut notes = Vec::new();
     while let Some(line) = lines.next()? {
         match (Line::read(line), &mut reading) {
             (Err(e), _) if lines.at_end_without_feed() => {
-                before.push(format!("the last line of the log is cut off ({e})"));
+                notes.push(format!("the last line of the log is cut off ({e})"));
             }
             (Err(e), _) => return Err(lines.mistake(&e)),
             (Ok(Line::Run { time, run }), None) => {
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<Run, ResultsError> {
     let reading = reading.ok_or_else(|| ResultsError::NoExperiment {
         path: path.to_owned(),
     })?;
-    Ok(reading.finish(before))
+    Ok(reading.finish(notes))
 }
 
 fn start(path: &Path, line: &[u8]) -> Result<Start, ResultsError> {

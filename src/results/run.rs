@@ -161,10 +161,10 @@ pub fn verdict_word(verdict: Option<RunVerdict>) -> &'static str {
 }
 
 /// "cpu 1", "network eth0".
-pub fn span_name(span: &Span) -> String {
-    match span.what.starts_with(&span.resource) {
-        true => span.what.clone(),
-        false => format!("{} {}", span.resource, span.what),
+pub fn resource_name(resource: &str, what: &str) -> String {
+    match what.starts_with(resource) {
+        true => what.to_owned(),
+        false => format!("{resource} {what}").trim_end().to_owned(),
     }
 }
 
@@ -182,7 +182,7 @@ fn contended(spans: &[Span]) -> String {
     };
     format!(
         "{} contended for {}{}{more}",
-        span_name(longest),
+        resource_name(&longest.resource, &longest.what),
         super::time(longest.duration_ns as f64),
         by.unwrap_or_default()
     )

@@ -48,16 +48,9 @@ pub struct Summary {
 
 /// Of the clean ones.
 pub fn summarise(runs: &[Run]) -> Summary {
-    let entries = runs.iter().map(|run| RunEntry {
-        log: run.path.display().to_string(),
-        repeat: run.about.repeat,
-        seed: run.about.seed,
-        verdict: verdict_word(run.verdict()),
-        excluded: run.why_not_clean(),
-    });
     let clean: Vec<&Run> = runs.iter().filter(|run| run.is_clean()).collect();
     Summary {
-        runs: entries.collect(),
+        runs: runs.iter().map(RunEntry::of).collect(),
         counted: clean.len(),
         confidence: CONFIDENCE,
         figures: rows(&clean),
@@ -147,6 +140,16 @@ impl Summary {
 }
 
 impl RunEntry {
+    pub(super) fn of(run: &Run) -> Self {
+        Self {
+            log: run.path.display().to_string(),
+            repeat: run.about.repeat,
+            seed: run.about.seed,
+            verdict: verdict_word(run.verdict()),
+            excluded: run.why_not_clean(),
+        }
+    }
+
     /// One line.
     pub fn text(&self) -> String {
         let log = printable(&self.log);

@@ -57,6 +57,20 @@ fn what_was_asked_is_beside_what_was_measured() {
 }
 
 #[test]
+fn what_else_happened_to_packets_is_said() {
+    let mut log = Log::new(1, &["access"]);
+    log.sample(0, "access", "up", 0.5);
+    for (key, n) in [("untouched", 12), ("engine_dropped", 1_234)] {
+        let last = log.lines.last_mut().unwrap();
+        *last = last.replace(&format!("\"{key}\":0"), &format!("\"{key}\":{n}"));
+    }
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let said = "access up: packets 12 passed untouched by the link, 1,234 dropped by the engine";
+    assert!(page(&log).contains(said));
+    assert!(!page(&clean(1)).contains("access up: packets"));
+}
+
+#[test]
 fn contention_is_shaded_and_labelled_and_changes_are_marked() {
     let page = page(&contended(1));
     // Two spans in each panel: throughput, delay and loss of one direction, the queue too of the other.
