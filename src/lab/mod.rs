@@ -8,6 +8,9 @@
 //! when the [`Lab`] goes: its end of a wire, a table of nf_tables, forwarding
 //! on the device of its default route.
 //!
+//! Settings of a node's network are the kernel's defaults or, of some, the
+//! host's: Linux copies those of TCP's congestion control and buffers.
+//!
 //! Wires carry IPv4 only: interfaces with IPv6 send of their own accord, which
 //! a link's counters would show. ARP is left as it is, and emud passes it untouched.
 

@@ -148,6 +148,14 @@ impl Node {
     }
 }
 
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+        // Nobody to tell; Lab::close() has waited, and told.
+        let _ = self.wait();
+    }
+}
+
 /// A thread of its own for what changes the calling thread for good.
 fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
     thread::scope(|scope| {

@@ -100,8 +100,12 @@ pub fn ends_all() {
         command.args(["-c", "sleep 1000 & sleep 1000"]);
         command
     };
-    let mut inside = lab.spawn("a", &mut sleep()).unwrap();
-    let mut other = lab.spawn("b", &mut sleep()).unwrap();
+    // Threads may share a lab.
+    let spawn = |node| lab.spawn(node, &mut sleep()).unwrap();
+    let (mut inside, mut other) = std::thread::scope(|scope| {
+        let inside = scope.spawn(|| spawn("a"));
+        (inside.join().unwrap(), spawn("b"))
+    });
     lab.end_all("a").unwrap();
     assert!(!inside.wait().unwrap().success());
     soon("only the first process and ls", || {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `kill -9` of the program that made a lab.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -62,6 +63,28 @@ pub fn leaves_nothing() {
             read("/proc/sys/net/ipv4/conf/uplink/forwarding") == "0"
         });
         as_before(table, "uplink");
+    }
+    internet.close().unwrap();
+}
+
+/// Whatever it is just doing: nothing is left of it.
+pub fn at_any_time() {
+    let internet = internet();
+    let own = fs::read_link("/proc/self/exe").unwrap();
+    let ours = || pids(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == own));
+    let before = ours();
+    for delay in (0..150).step_by(7).map(Duration::from_millis) {
+        let mut victim = Command::new("/proc/self/exe")
+            .arg(ARGUMENT)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(delay);
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        soon("all processes end", || ours() == before);
+        soon("the host's end goes", || interfaces() == ["lo", "uplink"]);
+        as_before("emud-test", "uplink");
     }
     internet.close().unwrap();
 }

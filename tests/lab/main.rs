@@ -24,6 +24,7 @@ const TESTS: &[(&str, fn())] = &[
     ("inside::names", inside::names),
     ("inside::namespaces", inside::namespaces),
     ("inside::panics_come_through", inside::panics_come_through),
+    ("killed::at_any_time", killed::at_any_time),
     ("killed::leaves_nothing", killed::leaves_nothing),
     ("outside::none", outside::none),
     ("outside::one_after_the_other", outside::one_after_the_other),
