@@ -25,8 +25,16 @@ pub struct Args {
     profile: Option<String>,
 
     /// A network of several nodes: a shipped scenario's name (see `emud scenario list`) or a file
-    #[arg(long, short, value_name = "SCENARIO", conflicts_with_all = ["profile", "in_place", "command", "reverse"])]
+    #[arg(long, short, value_name = "SCENARIO", conflicts_with_all = ["profile", "in_place", "reverse"])]
     scenario: Option<String>,
+
+    /// How many nodes a scenario's topology has (see `emud scenario plan`)
+    #[arg(long, value_name = "N", requires = "scenario")]
+    nodes: Option<u32>,
+
+    /// Longest measured phase of a scenario
+    #[arg(long, value_name = "TIME", requires = "scenario", value_parser = duration)]
+    measure: Option<Duration>,
 
     /// What counts as contention: a file as of `emud monitor --config` (docs/monitor.md)
     #[arg(long, value_name = "FILE")]
@@ -82,7 +90,8 @@ pub struct Args {
     #[arg(long)]
     abort_on_contention: bool,
 
-    /// The program and its arguments [default: a shell]
+    /// The program and its arguments [default: a shell]; of a scenario in place of its first
+    /// node's
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -18,7 +18,7 @@ pub enum What {
         program: Program,
         in_place: Option<String>,
     },
-    Scenario(Box<Scenario>),
+    Scenario(Box<Scenario>, Overrides),
 }
 
 /// Length of the network between the host and a single program: two addresses.
@@ -27,7 +27,14 @@ const PREFIX_LEN: u8 = 30;
 impl What {
     pub fn new(args: &Args) -> Result<Self, Failure> {
         if let Some(scenario) = &args.scenario {
-            return Ok(Self::Scenario(Box::new(scenario::load(scenario)?)));
+            let overrides = Overrides {
+                nodes: args.nodes,
+                measure: args.measure,
+                command: (!args.command.is_empty()).then(|| Program::Argv(args.command.clone())),
+                host_interface: Some(lab::free_interface()?),
+            };
+            let scenario = Box::new(scenario::load(scenario)?);
+            return Ok(Self::Scenario(scenario, overrides));
         }
         let Some(asked) = &args.profile else {
             let message = "give --profile for one program behind one link, or --scenario";
@@ -53,14 +60,14 @@ impl What {
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Program { profile, .. } => profile.seed,
-            Self::Scenario(_) => None,
+            Self::Scenario(..) => None,
         }
     }
 
     /// Worked out anew for each run: which addresses are free may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
-            Self::Scenario(scenario) => Ok(scenario.plan(&Overrides::default())?),
+            Self::Scenario(scenario, overrides) => Ok(scenario.plan(overrides)?),
             Self::Program {
                 profile,
                 asked,
