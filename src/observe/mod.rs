@@ -6,6 +6,9 @@
 //! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
 //! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics, looks
 //! for emulated links and runs commands; it only sends the first one short requests.
+//!
+//! For `emud run` an [`Experiment`] keeps both in the background: its lines and those of others
+//! go to one log, sorted, and what was noticed is judged at the end.
 
 pub mod client;
 mod control;
