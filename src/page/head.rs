@@ -42,7 +42,7 @@ fn verdict(out: &mut String, run: &Run) {
              the host's, not the link's."
         }
         Some(RunVerdict::Invalid) => "The figures are not those of the link that was asked for.",
-        None => "Nothing can be said of this run.",
+        None => "There is no verdict on this run.",
     };
     let _ = writeln!(
         out,
