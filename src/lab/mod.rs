@@ -191,13 +191,11 @@ impl Lab {
         translated.map(|()| outside)
     }
 
-    /// Runs `work` in a thread of its own inside of the node: its network, its
-    /// files, and what `work` starts is in its process namespace. Only /proc is
-    /// the host's, because emud is no process of the node.
+    /// Runs `work` in a thread of its own in the network of the node. Files and processes are
+    /// the host's, also for what `work` starts.
     ///
     /// # Errors
-    /// [`LabError::NoNode`]; [`LabError::System`] if the working directory is
-    /// not to be had in there.
+    /// [`LabError::NoNode`]; [`LabError::System`] if the kernel refuses.
     pub fn within<T: Send>(
         &self,
         node: &str,

@@ -269,9 +269,16 @@ impl Run {
 
 fn asked(about: &About, sample: &Sample) -> Option<AskedFor> {
     let link = about.links.iter().find(|link| link.name == sample.link)?;
-    match (&sample.class, sample.direction.as_str()) {
-        (None, "up") => link.up,
-        (None, "down") => link.down,
+    let (up, down) = match &sample.class {
+        None => (link.up, link.down),
+        Some(name) => {
+            let class = link.classes.iter().find(|class| class.name == *name)?;
+            (class.up, class.down)
+        }
+    };
+    match sample.direction.as_str() {
+        "up" => up,
+        "down" => down,
         _ => None,
     }
 }

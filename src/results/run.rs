@@ -57,7 +57,7 @@ pub struct Track {
     pub direction: String,
     /// None: the whole direction.
     pub class: Option<String>,
-    /// Of the default link; none: nothing is known to have been asked, or this is a class.
+    /// None: nothing is known to have been asked.
     pub asked: Option<AskedFor>,
     pub series: Series,
     /// The measured phase; a sample belongs to it if its middle does.

@@ -341,7 +341,7 @@ fn a_named_link_has_all_that_the_own_one_has() {
 
 #[test]
 fn what_was_sent_is_counted_with_its_delay() {
-    let mut shown = Shown::new(
+    let shown = Shown::new(
         r#"
         [up]
         delay = "30ms"

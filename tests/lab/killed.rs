@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::{interfaces, lab, netns, parent, pids, read, soon, wire};
+use crate::bench::{lab, read, wire};
+use crate::host::{interfaces, netns, parent, pids, soon};
 use crate::outside::{as_before, internet, wire_out};
 
 /// First argument of this program as the one that is killed.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
+mod host;
 mod inside;
 mod killed;
 mod outside;
@@ -36,7 +37,6 @@ const TESTS: &[(&str, fn())] = &[
     ),
     ("undone::bridge", undone::bridge),
     ("undone::node", undone::node),
-    ("undone::outside", undone::outside),
     ("undone::wire", undone::wire),
     ("wires::chain", wires::chain),
     ("wires::pair", wires::pair),
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         .iter()
         .map(|&(name, test)| {
             Trial::test(name, move || {
-                bench::on_a_host(test);
+                host::on_a_host(test);
                 Ok(())
             })
         })

@@ -4,7 +4,8 @@ use emud::lab::{Lab, free_interface, free_network, resolver};
 use emud::netlink::{Masquerade, Translated};
 use emud::scenario::{End, Wire};
 
-use crate::bench::{end, interfaces, ip, lab, ping, read, route, shell, wire};
+use crate::bench::{end, lab, ping, read, route, shell, wire};
+use crate::host::{interfaces, ip};
 
 fn forwarding(interface: &str) -> String {
     read(&format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"))
@@ -42,6 +43,8 @@ pub fn wire_out(lab: &mut Lab, node: &str) -> [End; 2] {
         end(Some(node), "eth0".into()),
     ];
     lab.wire(&Wire { ends: ends.clone() }).unwrap();
+    let host = ends[0].address.unwrap().addr().to_string();
+    lab.route(node, &route("0.0.0.0/0", &host, "eth0")).unwrap();
     ends
 }
 
@@ -97,7 +100,7 @@ pub fn one_after_the_other() {
     first.close().unwrap();
     assert!(ping(&second, "a", "198.51.100.1"));
     second.close().unwrap();
-    crate::bench::soon("forwarding is off", || forwarding("uplink") == "0");
+    crate::host::soon("forwarding is off", || forwarding("uplink") == "0");
     internet.close().unwrap();
     reap_keeper();
 }
@@ -105,7 +108,7 @@ pub fn one_after_the_other() {
 /// That of the first lab had to outlive it, and this process goes on.
 fn reap_keeper() {
     let own = std::process::id();
-    let left = crate::bench::pids(|pid| crate::bench::parent(pid) == Some(own));
+    let left = crate::host::pids(|pid| crate::host::parent(pid) == Some(own));
     for pid in left {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed());
         rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).unwrap();

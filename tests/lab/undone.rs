@@ -4,7 +4,8 @@
 use emud::lab::{Lab, LabError};
 use emud::scenario::Bridge;
 
-use crate::bench::{self, end, files, interfaces, ip, lab, ping, shell};
+use crate::bench::{self, files, lab, ping, shell};
+use crate::host::{interfaces, ip};
 
 pub fn wire() {
     let mut lab = lab(&["a", "b"]);
@@ -51,20 +52,4 @@ pub fn node() {
     let again = lab.add_node("a", &files());
     assert!(matches!(again, Err(LabError::Taken(name)) if name == "a"));
     drop(lab);
-}
-
-pub fn outside() {
-    let mut lab = lab(&["a"]);
-    ip("link add uplink type veth peer name world");
-    ip("addr add 198.51.100.2/24 dev uplink");
-    ip("link set uplink up");
-    ip("link set world up");
-    ip("route add default via 198.51.100.1");
-    lab.wire(&bench::wire(":emud-test 10.0.0.1/30", "a:eth0 10.0.0.2/30"))
-        .unwrap();
-    let (ours, theirs) = (end(":emud-test 10.0.0.1/30"), end("a:nowhere 10.0.0.2/30"));
-    lab.outside("a", &ours, &theirs).unwrap_err();
-    super::outside::as_before("emud-test", "uplink");
-    lab.close().unwrap();
-    ip("link del uplink");
 }

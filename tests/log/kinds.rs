@@ -3,7 +3,7 @@
 
 use emud_monitor::log::{
     ArtefactLine, AskedFor, Clock, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
-    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, Sample,
+    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, Sample,
 };
 use serde_json::Value;
 
@@ -29,6 +29,11 @@ fn run(full: bool) -> Run {
         seed: u64::MAX,
         up: Some(asked),
         down: full.then_some(asked),
+        classes: vec![RunClass {
+            name: "bulk".into(),
+            up: Some(asked),
+            down: full.then_some(asked),
+        }],
         notes: vec!["a note".into()],
     };
     Run {
@@ -143,6 +148,7 @@ pub fn kinds() -> Vec<Value> {
             link: "link".into(),
             event,
             toml: (event == LinkEvent::Changed).then(|| "name = \"lte\"".into()),
+            phase: (event == LinkEvent::Changed).then(|| "2 outage".into()),
         })
     }));
     lines.extend(streams.map(|stream| {

@@ -66,6 +66,7 @@ pub fn link(name: &str) -> RunLink {
         seed: 7,
         up: Some(asked()),
         down: Some(asked()),
+        classes: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -157,6 +158,7 @@ impl Log {
                 link,
                 event,
                 toml,
+                phase: None,
             },
         );
     }

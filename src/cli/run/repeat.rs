@@ -45,7 +45,10 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     }
     if args.repeat > 1 {
         let runs = logs.iter().map(|log| Run::read(log));
-        eprint!("{}", summarise(&runs.collect::<Result<Vec<_>, _>>()?).text());
+        eprint!(
+            "{}",
+            summarise(&runs.collect::<Result<Vec<_>, _>>()?).text()
+        );
     }
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
