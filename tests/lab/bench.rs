@@ -75,4 +75,3 @@ pub fn ping(lab: &Lab, node: &str, to: &str) -> bool {
 pub fn read(file: &str) -> String {
     fs::read_to_string(file).unwrap().trim().to_owned()
 }
-

@@ -15,7 +15,13 @@ pub fn emud_path() -> PathBuf {
 }
 
 /// Thresholds that no test's load reaches: of a machine of which nothing is to be said.
-const DEAF: &str = "[cpu]\nenabled = false\n";
+const DEAF: &str = "\
+cpu = \"off\"
+network = \"off\"
+memory = \"off\"
+disk = \"off\"
+emulator = { late = \"10s\" }
+";
 
 /// A folder for one test's files; it goes with the value.
 pub struct Folder(pub PathBuf);
@@ -120,7 +126,10 @@ pub fn rtt_ms(out: &str) -> [f64; 4] {
     let line = out.lines().find_map(|line| line.split_once("mdev = "));
     let (_, figures) = line.unwrap_or_else(|| panic!("no figures: {out}"));
     let figures = figures.split(' ').next().unwrap();
-    let all: Vec<f64> = figures.split('/').map(|text| text.parse().unwrap()).collect();
+    let all: Vec<f64> = figures
+        .split('/')
+        .map(|text| text.parse().unwrap())
+        .collect();
     all.try_into().unwrap()
 }
 

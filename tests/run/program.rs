@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One program behind one link.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::bench::{Folder, emud_path, rtt_ms};
+
+/// 2 x 15 ms, 10 % lost each way.
+const LINK: &str = "[link]\ndelay = \"15ms\"\n";
+
+pub fn sees_the_link() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let ping = ["sh", "-c", "ping -n -q -c 50 -i 0.02 $EMUD_HOST"];
+    let ran = folder.run("--profile ./p.toml", &ping).expect(0);
+    let [min, avg, ..] = rtt_ms(&ran.out);
+    assert!(min >= 30.0, "{}", ran.out);
+    assert!((30.0..32.0).contains(&avg), "{}", ran.out);
+    assert!(ran.err.contains("engine "), "{}", ran.err);
+    assert!(ran.err.contains("clean"), "{}", ran.err);
+}
+
+pub fn exit_code_is_passed_on() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let run = |script: &str| folder.run("--profile ./p.toml", &["sh", "-c", script]);
+    run("exit 7").expect(7);
+    let ran = run("kill -TERM $$").expect(143);
+    let exit = ran.one("exit");
+    assert_eq!(
+        (&exit["code"], exit["signal"].as_i64()),
+        (&serde_json::Value::Null, Some(15))
+    );
+    assert_eq!(ran.one("end")["exit_code"], 143);
+}
+
+pub fn that_cannot_be_started() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let ran = folder
+        .run("--profile ./p.toml", &["no-such-program"])
+        .expect(127);
+    assert!(ran.err.contains("no-such-program"), "{}", ran.err);
+    assert_eq!(ran.one("end")["verdict"], "invalid");
+    let file = folder.file("not-executable", "");
+    folder.run("--profile ./p.toml", &[&file]).expect(126);
+    folder
+        .run("--profile no-such-profile", &["true"])
+        .expect(66);
+    folder.run("", &["true"]).expect(64);
+}
+
+pub fn output_is_whole() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let script = "seq 300000; echo problem >&2; printf 'no end'";
+    let ran = folder
+        .run("--profile ./p.toml", &["sh", "-c", script])
+        .expect(0);
+    let numbers: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(ran.out, numbers + "no end");
+    assert!(ran.err.lines().any(|line| line == "problem"));
+    let of = |stream: &str| {
+        let lines = ran.of("output").filter(|line| line["stream"] == *stream);
+        lines.cloned().collect::<Vec<_>>()
+    };
+    let (out, err) = (of("stdout"), of("stderr"));
+    assert_eq!((out.len(), err.len()), (300_001, 1));
+    assert_eq!(
+        (&out[299_999]["text"], &out[299_999]["partial"]),
+        (&"300000".into(), &false.into())
+    );
+    assert_eq!(
+        (&out[300_000]["text"], &out[300_000]["partial"]),
+        (&"no end".into(), &true.into())
+    );
+    // Who has read enough ends the program, as without emud.
+    let mut head = folder
+        .command("--profile ./p.toml", &["yes"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(head.stdout.take());
+    assert_eq!(head.wait().unwrap().code(), Some(128 + 13));
+}
+
+pub fn input_is_passed_on() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let mut cat = folder.command("--profile ./p.toml", &["cat"]);
+    let mut cat = cat
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    cat.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
+    let ran = folder.ran(&cat.wait_with_output().unwrap()).expect(0);
+    assert_eq!(ran.out, "one\ntwo\n");
+}
+
+/// `script` gives emud a terminal; what is typed goes to the shell.
+pub fn shell_at_a_terminal() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    folder.file("deaf.toml", "cpu = \"off\"\n");
+    let emud = emud_path();
+    let line = format!(
+        "{} run --profile ./p.toml --monitor deaf.toml --log run.log",
+        emud.display()
+    );
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .current_dir(&folder.0);
+    let mut script = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut typed = script.stdin.take().unwrap();
+    typed
+        .write_all(b"test -t 0 && test -t 1 && echo at a $((40 + 2)) terminal\nexit 9\n")
+        .unwrap();
+    let ran = folder.ran(&script.wait_with_output().unwrap());
+    assert!(ran.out.contains("at a 42 terminal"), "{}", ran.out);
+    let logged = ran.of("output").any(|line| {
+        line["stream"] == "terminal" && line["text"].as_str().unwrap().contains("at a 42 terminal")
+    });
+    assert!(logged);
+    assert_eq!(ran.one("exit")["code"], 9);
+}
+
+pub fn finds_names_and_its_host() {
+    let folder = Folder::new();
+    folder.file("p.toml", LINK);
+    let script = "getent hosts client; echo $EMUD_NODE $EMUD_SEED $EMUD_REPEAT; ls /sys/class/net";
+    let ran = folder
+        .run("--profile ./p.toml --seed 5", &["sh", "-c", script])
+        .expect(0);
+    assert!(ran.out.contains("client 5 1"), "{}", ran.out);
+    assert!(
+        ran.out.lines().next().unwrap().ends_with("client"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("link0"), "{}", ran.out);
+    // This host has no way out.
+    assert!(ran.err.contains("no default route"), "{}", ran.err);
+}

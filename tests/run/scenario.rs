@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Networks of several nodes.
+
+use std::fs;
+
+use crate::bench::{Folder, Ran, rtt_ms};
+
+/// From nothing to the measured phase, s. Asked for: 5.
+fn prepared(ran: &Ran) -> f64 {
+    (ran.phase("measurement") - ran.phase("preparation")) as f64 / 1e9
+}
+
+/// Lines of a node as it printed them.
+fn said(ran: &Ran, node: &str) -> String {
+    let lines = ran.of("output").filter(|line| line["node"] == *node);
+    let lines: Vec<&str> = lines.map(|line| line["text"].as_str().unwrap()).collect();
+    lines.join("\n")
+}
+
+/// Eleven routers, 100 Mbit/s and 1 ms each way at each of twelve hops.
+pub fn chain() {
+    let folder = Folder::new();
+    let ping = ["ping", "-n", "-q", "-c", "20", "-i", "0.05", "server"];
+    let ran = folder.run("--scenario chain", &ping).expect(0);
+    println!("    a chain of 11 routers: {:.2} s", prepared(&ran));
+    assert!(prepared(&ran) < 5.0, "{}", prepared(&ran));
+    let [min, avg, ..] = rtt_ms(&ran.out);
+    // 24 crossings; engine hold adds some 60 us to each.
+    assert!(min >= 24.0 && avg < 29.0, "{}", ran.out);
+}
+
+/// 32 peers in two classes, by address, and others that are not touched.
+pub fn star() {
+    let folder = Folder::new();
+    let ran = folder.run("--scenario star --seed 3", &[]).expect(0);
+    println!("    a star of 32 peers: {:.2} s", prepared(&ran));
+    assert!(prepared(&ran) < 5.0, "{}", prepared(&ran));
+    let run = ran.one("run");
+    let classes: Vec<&str> = run["links"][0]["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| class["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(classes, ["mobile", "landline"]);
+    let mean = |class: &str, direction: &str| {
+        let samples = ran
+            .of("sample")
+            .filter(|line| line["class"] == *class && line["direction"] == *direction);
+        let delays = samples.filter_map(|line| {
+            Some((
+                line["delay"]["mean_ns"].as_f64()?,
+                line["passed_packets"].as_f64()?,
+            ))
+        });
+        let (sum, packets) = delays.fold((0.0, 0.0), |(sum, all), (mean, n)| {
+            (sum + mean * n, all + n)
+        });
+        assert!(packets > 50.0, "{class}, {direction}: {packets} packets");
+        sum / packets / 1e6
+    };
+    for direction in ["up", "down"] {
+        // In order, so a mean over a few seconds wanders: 50 and 13 ms are half-widths.
+        assert!((170.0..230.0).contains(&mean("mobile", direction)));
+        assert!((12.0..28.0).contains(&mean("landline", direction)));
+    }
+}
+
+pub fn order_and_artefacts() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        r#"
+        [node.a]
+        prepare = ["echo prepared"]
+        command = "date +%s%N; echo kept > kept.txt"
+        start = "200ms"
+        artefacts = ["kept.txt", "missing*"]
+        clean_up = ["echo cleaned"]
+        [node.b]
+        command = ["date", "+%s%N"]
+        waits_for = ["a"]
+        [node.c]
+        command = "trap 'echo ended; exit' TERM; echo up; while :; do sleep 0.05; done"
+        service = true
+        [link.w]
+        between = ["a", "b"]
+        [link.v]
+        between = ["b", "c"]
+        profile.link.delay = "1ms"
+        "#,
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
+    let number = |node: &str| -> u64 {
+        let text = said(&ran, node);
+        text.lines().find_map(|line| line.parse().ok()).unwrap()
+    };
+    assert!(number("b") > number("a"));
+    let output = |text: &str| {
+        let line = ran.of("output").find(|line| line["text"] == *text);
+        line.unwrap_or_else(|| panic!("no {text}"))["mono_ns"]
+            .as_u64()
+            .unwrap()
+    };
+    let [measurement, clean_up] = ["measurement", "clean-up"].map(|phase| ran.phase(phase));
+    assert!(output("prepared") < measurement && output("up") < measurement + 50_000_000);
+    assert!(output("ended") > measurement && output("cleaned") > clean_up);
+    let exit = ran
+        .of("exit")
+        .find(|line| line["node"] == "a" && line["phase"] == "measurement")
+        .unwrap();
+    let waited = exit["started_mono_ns"].as_u64().unwrap() - measurement;
+    assert!((200_000_000..400_000_000).contains(&waited), "{waited}");
+    let kept = folder.0.join("run.log.artefacts/a/kept.txt");
+    assert_eq!(fs::read_to_string(kept).unwrap(), "kept\n");
+    assert_eq!(ran.of("artefact").count(), 2);
+    assert!(ran.err.contains("missing*: no file matches"), "{}", ran.err);
+    // Each line on the terminal begins with its node.
+    assert!(
+        ran.out.lines().any(|line| line == "a| prepared"),
+        "{}",
+        ran.out
+    );
+}
+
+pub fn failures_are_told() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\ncommand = \"sleep 0.5\"\nclean_up = [\"exit 5\"]\n\
+         [node.b]\nservice = true\ncommand = \"sleep 0.2; exit 6\"\n\
+         [link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(4);
+    assert!(ran.err.contains("ended with exit code 6"), "{}", ran.err);
+    assert!(ran.err.contains("ended with exit code 5"), "{}", ran.err);
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\ncommand = \"true\"\n[node.b]\ncommand = \"exit 8\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    folder.run(&format!("--scenario {scenario}"), &[]).expect(8);
+    let long = folder.file("l.toml", "measure = \"300ms\"\n[node.a]\ncommand = \"sleep 99\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n");
+    let ran = folder.run(&format!("--scenario {long}"), &[]).expect(0);
+    assert_eq!(ran.one("exit")["ended_by_emud"], true);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A paced sender of numbered datagrams and who receives them: this program again, in a node.
+
+use std::net::UdpSocket;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long after the last one a receiver gives up.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// The command line of a sender of `count` datagrams, `every` apart.
+pub fn sender(to: &str, count: u32, every: Duration) -> String {
+    format!("{} udp-send {to} {count} {}", own(), every.as_micros())
+}
+
+/// The command line of a receiver, which prints the numbers of what it got.
+pub fn receiver(port: u16) -> String {
+    format!("{} udp-receive {port}", own())
+}
+
+fn own() -> String {
+    std::env::current_exe()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// What this program is to do, if it is one of the two.
+pub fn role(arguments: &[String]) -> Option<ExitCode> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["udp-send", to, count, every_us] => {
+            let every = Duration::from_micros(every_us.parse().unwrap());
+            send(to, count.parse().unwrap(), every);
+        }
+        ["udp-receive", port] => receive(port.parse().unwrap()),
+        _ => return None,
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+fn send(to: &str, count: u32, every: Duration) {
+    // A port of its own: which flow it is must not depend on chance.
+    let socket = UdpSocket::bind(("0.0.0.0", 4242)).unwrap();
+    socket.connect(to).unwrap();
+    let start = Instant::now();
+    for n in 0..count {
+        sleep((start + every * n).saturating_duration_since(Instant::now()));
+        socket.send(&n.to_be_bytes()).unwrap();
+    }
+}
+
+fn receive(port: u16) {
+    let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    let mut first = true;
+    let mut buffer = [0; 4];
+    while socket.recv(&mut buffer).is_ok() {
+        println!("{}", u32::from_be_bytes(buffer));
+        if std::mem::take(&mut first) {
+            socket.set_read_timeout(Some(QUIET)).unwrap();
+        }
+    }
+}
