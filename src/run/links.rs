@@ -2,6 +2,7 @@
 //! The emulated links of a run: attached, described for the log, looked at again, taken away.
 
 use emud_monitor::log::{AskedFor, RunClass, RunLink};
+use rustix::process::Pid;
 
 use crate::link::attach::{self, EngineChoice, HolderStart, Request};
 use crate::link::report::{Direction, Report};
@@ -28,11 +29,19 @@ pub struct How {
     pub holder: fn(HolderStart) -> std::process::Command,
 }
 
+/// A link that is there.
+#[derive(Debug)]
+pub struct Attached {
+    pub run: RunLink,
+    /// Engine hold's process, a child of this one.
+    pub holder: Option<Pid>,
+}
+
 /// Attaches the `n`-th link of a plan, and says what is in force.
 ///
 /// # Errors
 /// [`RunError::Link`]; it is not there then.
-pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<RunLink, RunError> {
+pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached, RunError> {
     let request = Request {
         interface: link.interface.clone(),
         profile: link.profile.clone(),
@@ -48,7 +57,12 @@ pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<RunLink,
         read(&link.interface)
     })?;
     let report = attached.map_err(|error| failed(link, error))?;
-    Ok(described(link, &report))
+    let mut sides = report.up.iter().chain(&report.down);
+    let holder = sides.find_map(|side| side.holder.as_ref());
+    Ok(Attached {
+        run: described(link, &report),
+        holder: holder.and_then(|holder| Pid::from_raw(i32::try_from(holder.pid).ok()?)),
+    })
 }
 
 /// What a link has done so far, and the profile that is in force, as TOML.

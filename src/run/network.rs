@@ -2,8 +2,11 @@
 //! The network of a plan: made, with its links, and taken away.
 
 use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use emud_monitor::log::RunLink;
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::lab::{self, Files, Lab, LabError};
 use crate::netlink::{self, Gso, Netlink};
@@ -15,6 +18,9 @@ use super::in_place::Guard;
 use super::links::{self, How};
 use super::place::Place;
 
+/// How long a holder is waited for.
+const HOLDER_END: Duration = Duration::from_secs(2);
+
 /// A network that is there. Dropping it takes it away, too.
 pub struct Network {
     pub place: Place,
@@ -23,6 +29,8 @@ pub struct Network {
     /// The host's own address on its wire into the network.
     pub host: Option<Ipv4Addr>,
     pub notes: Vec<String>,
+    /// Engine hold's processes; they end with their namespace.
+    holders: Vec<Pid>,
     guard: Option<Guard>,
 }
 
@@ -64,6 +72,7 @@ impl Network {
             links: vec![],
             host,
             notes,
+            holders: vec![],
             guard: None,
         })
     }
@@ -82,6 +91,7 @@ impl Network {
             links: vec![],
             host: None,
             notes: vec![],
+            holders: vec![],
             guard: Some(guard),
         })
     }
@@ -96,7 +106,8 @@ impl Network {
                 plan.opposite(link).try_for_each(|end| self.cap(end))?;
             }
             let attached = links::attach(&self.place, link, n, how)?;
-            self.links.push((link.clone(), attached));
+            self.links.push((link.clone(), attached.run));
+            self.holders.extend(attached.holder);
         }
         Ok(())
     }
@@ -142,8 +153,12 @@ impl Network {
     /// As [`Lab::close`], or of a link.
     pub fn take_down(self) -> Result<(), RunError> {
         match self.place {
-            // They go with their namespaces.
-            Place::Lab(lab) => Ok(lab.close()?),
+            Place::Lab(lab) => {
+                // The links go with their namespaces.
+                lab.close()?;
+                self.holders.iter().for_each(|holder| reap(*holder));
+                Ok(())
+            }
             Place::Here => {
                 let gone = (self.links.iter()).map(|(link, _)| links::detach(&Place::Here, link));
                 let gone = gone.fold(Ok(()), |first: Result<(), RunError>, one| first.and(one));
@@ -177,4 +192,14 @@ fn outside(
         }
     }
     Ok(host)
+}
+
+/// A holder notices within a moment that its namespace has gone.
+fn reap(holder: Pid) {
+    let start = Instant::now();
+    while let Ok(None) = waitpid(Some(holder), WaitOptions::NOHANG)
+        && start.elapsed() < HOLDER_END
+    {
+        thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -2,16 +2,22 @@
 //! What programs print: to the terminal as it comes, and by line into the log.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use emud_monitor::log::{Line, OutputLine, OutputStream, mono_ns};
 
 use emud_monitor::log::LineSender;
+use tokio::time::{Instant, sleep};
 
 use super::Progress;
 
 /// A longer line becomes several, so that a program without line feeds is logged, too.
 const MAX_LINE: usize = 8192;
+/// Between two looks whether all has been copied.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Where the output of one stream of one program goes.
 #[derive(Debug, Clone)]
@@ -30,7 +36,9 @@ pub struct Sink {
 ///
 /// # Errors
 /// No thread can be had.
-pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<JoinHandle<()>> {
+pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copying> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let count = taken.clone();
     let copying = move || {
         let mut lines = Lines::default();
         let mut buffer = [0; 16384];
@@ -43,6 +51,7 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Join
                 Err(_) => break,
                 Ok(len) => len,
             };
+            count.fetch_add(len as u64, Ordering::Relaxed);
             let now = mono_ns();
             if sink.raw(&buffer[..len]).is_err() {
                 break;
@@ -55,9 +64,36 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Join
         // Whoever closed the output does not hear of it.
         let _ = lines.rest(|line| sink.line(line));
     };
-    thread::Builder::new()
+    let thread = thread::Builder::new()
         .name("emud-output".into())
-        .spawn(copying)
+        .spawn(copying)?;
+    Ok(Copying { thread, taken })
+}
+
+/// A stream that is being copied.
+#[derive(Debug)]
+pub struct Copying {
+    thread: JoinHandle<()>,
+    /// Bytes so far.
+    taken: Arc<AtomicU64>,
+}
+
+impl Copying {
+    /// Waits for the end of a program's output, after the program's own. A child of it in the
+    /// background may keep the pipe open: then until nothing has come for `quiet`.
+    pub async fn ended(&self, quiet: Duration) {
+        let mut before = None;
+        let mut since = Instant::now();
+        while !self.thread.is_finished() {
+            let now = Some(self.taken.load(Ordering::Relaxed));
+            if now != before {
+                (before, since) = (now, Instant::now());
+            } else if since.elapsed() > quiet {
+                return;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
 }
 
 impl Sink {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
@@ -16,13 +16,14 @@ use tokio::time::timeout;
 
 use crate::scenario::Program;
 
-use super::output::{Sink, copy};
+use super::output::{Copying, Sink, copy};
 use super::place::Place;
 use super::terminal::Terminal;
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long its last output is waited for: a child in the background may keep the pipe open.
+/// After this without output there is no more to come, though a child in the background keeps
+/// the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
 /// What to start, where.
@@ -46,7 +47,7 @@ pub struct Process {
     exit: ExitLine,
     handle: Handle,
     ended: oneshot::Receiver<(io::Result<ExitStatus>, u64)>,
-    copying: Vec<JoinHandle<()>>,
+    copying: Vec<Copying>,
     pub terminal: Option<Rc<Terminal>>,
 }
 
@@ -120,9 +121,9 @@ impl Process {
             Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
         };
         self.handle.over.set(true);
-        let copying = std::mem::take(&mut self.copying);
-        let copied = tokio::task::spawn_blocking(move || copying.into_iter().for_each(joined));
-        let _ = timeout(LAST_OUTPUT, copied).await;
+        for stream in &self.copying {
+            stream.ended(LAST_OUTPUT).await;
+        }
         let status = status.ok();
         ExitLine {
             mono_ns,
@@ -205,7 +206,7 @@ fn take_output(
     child: &mut Child,
     terminal: Option<&Terminal>,
     sink: &Sink,
-) -> io::Result<Vec<JoinHandle<()>>> {
+) -> io::Result<Vec<Copying>> {
     let of = |stream| Sink {
         stream,
         ..sink.clone()
@@ -221,10 +222,4 @@ fn take_output(
         copying.push(copy(err, of(OutputStream::Stderr))?);
     }
     Ok(copying)
-}
-
-fn joined(thread: JoinHandle<()>) {
-    if let Err(panic) = thread.join() {
-        std::panic::resume_unwind(panic);
-    }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,10 +60,6 @@ pub fn parent(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
     line.trim().parse().ok()
-}
-
-pub fn netns(pid: u32) -> Option<u64> {
-    Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino())
 }
 
 pub fn soon(what: &str, is: impl Fn() -> bool) {

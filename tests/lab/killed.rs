@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::bench::{lab, read, wire};
-use crate::host::{interfaces, netns, parent, pids, soon};
+use crate::host::{interfaces, parent, pids, soon};
 use crate::outside::{as_before, internet, wire_out};
 
 /// First argument of this program as the one that is killed.
@@ -88,4 +89,8 @@ pub fn at_any_time() {
         as_before("emud-test", "uplink");
     }
     internet.close().unwrap();
+}
+
+fn netns(pid: u32) -> Option<u64> {
+    Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino())
 }

@@ -20,7 +20,7 @@ cpu = \"off\"
 network = \"off\"
 memory = \"off\"
 disk = \"off\"
-emulator = { late = \"10s\" }
+emulator = \"off\"
 ";
 
 /// A folder for one test's files; it goes with the value.

@@ -42,7 +42,7 @@ pub fn star() {
         .iter()
         .map(|class| class["name"].as_str().unwrap())
         .collect();
-    assert_eq!(classes, ["mobile", "landline"]);
+    assert_eq!(classes, ["landline", "mobile"]);
     let mean = |class: &str, direction: &str| {
         let samples = ran
             .of("sample")

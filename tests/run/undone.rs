@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Nothing is left, however it ends. What is left of interfaces and children is looked at after
-//! every test; here also processes of emud's and namespaces.
+//! every test; here also processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,26 +11,29 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bench::{Folder, emud_path};
-use crate::host::{interfaces, netns, pids, soon};
+use crate::host::{interfaces, pids, soon};
 
-/// Processes that run the emud under test, but for those that only wait to be reaped.
+/// Processes of the emud under test, and what they run; not those that only wait to be reaped.
 fn ours() -> BTreeSet<u32> {
     let emud = fs::canonicalize(emud_path()).unwrap();
-    pids(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == emud))
+    let sleeps = sleeping();
+    pids(|pid| {
+        let of = |file: &str| format!("/proc/{pid}/{file}");
+        let words = fs::read(of("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        fs::read_link(of("exe")).is_ok_and(|exe| exe == emud) || words.trim() == sleeps
+    })
 }
 
-fn namespaces() -> BTreeSet<u64> {
-    pids(|_| true).into_iter().filter_map(netns).collect()
+/// A command line that no other test has.
+fn sleeping() -> String {
+    format!("sleep 1000.{}", std::process::id())
 }
 
 fn start(folder: &Folder) -> Child {
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
-    let command = [
-        "sh",
-        "-c",
-        "setsid sleep 1000 & echo started; exec sleep 1000",
-    ];
-    let mut emud = folder.command("--profile ./p.toml", &command);
+    let script = format!("setsid {0} & echo started; exec {0}", sleeping());
+    let mut emud = folder.command("--profile ./p.toml", &["sh", "-c", &script]);
     emud.stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -46,14 +49,13 @@ fn started(emud: &mut Child) {
     assert_eq!(line, "started\n");
 }
 
-fn nothing_left(processes: &BTreeSet<u32>, before: &BTreeSet<u64>) {
+fn nothing_left(processes: &BTreeSet<u32>) {
     soon("all processes end", || ours() == *processes);
     soon("the host's end goes", || interfaces() == ["lo"]);
-    soon("namespaces go", || namespaces().is_subset(before));
 }
 
 pub fn by_signals() {
-    let (processes, before) = (ours(), namespaces());
+    let processes = ours();
     let cases = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
     for (signal, code) in cases {
         let folder = Folder::new();
@@ -63,20 +65,20 @@ pub fn by_signals() {
         kill_process(Pid::from_child(&emud), signal).unwrap();
         let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(code);
         assert_eq!(ran.one("end")["verdict"], "clean");
-        nothing_left(&processes, &before);
+        nothing_left(&processes);
     }
 }
 
 /// At any moment of its life, and the next one works.
 pub fn after_kill() {
-    let (processes, before) = (ours(), namespaces());
+    let processes = ours();
     for ms in [0, 20, 40, 60, 80, 100, 130, 160, 200, 300, 500] {
         let folder = Folder::new();
         let mut emud = start(&folder);
         sleep(Duration::from_millis(ms));
         emud.kill().unwrap();
         emud.wait().unwrap();
-        nothing_left(&processes, &before);
+        nothing_left(&processes);
     }
     let folder = Folder::new();
     let mut emud = start(&folder);
@@ -84,11 +86,11 @@ pub fn after_kill() {
     emud.kill().unwrap();
     emud.wait().unwrap();
     folder.run("--profile ./p.toml", &["true"]).expect(0);
-    nothing_left(&processes, &before);
+    nothing_left(&processes);
 }
 
 pub fn when_preparation_fails() {
-    let (processes, before) = (ours(), namespaces());
+    let processes = ours();
     let folder = Folder::new();
     let head = "[link.w]\nbetween = [\"a\", \"b\"]\n[node.a]\ncommand = \"true\"\n";
     let cases = [
@@ -110,6 +112,6 @@ pub fn when_preparation_fails() {
             .expect(69);
         assert!(ran.err.contains(said), "{}", ran.err);
         assert_eq!(ran.one("end")["verdict"], "invalid");
-        nothing_left(&processes, &before);
+        nothing_left(&processes);
     }
 }
