@@ -225,7 +225,11 @@ fn changes(out: &mut String, run: &Run) {
     out.push_str("<details><summary>Changes of links</summary>\n<ul>\n");
     for change in changed {
         let (at, link) = (at(run, change.mono_ns), Escaped(&change.link));
-        let _ = writeln!(out, "<li>{at} s: {link}</li>");
+        let what = match &change.phase {
+            Some(phase) => format!("phase {}", Escaped(phase)),
+            None => "changed by hand".to_owned(),
+        };
+        let _ = writeln!(out, "<li>{at} s: {link}: {what}</li>");
     }
     out.push_str("</ul>\n");
     left_out(out, changes.left_out, "events of links");

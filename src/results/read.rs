@@ -118,6 +118,7 @@ impl Reading {
                     mono_ns: line.mono_ns,
                     link: line.link,
                     event: line.event,
+                    phase: line.phase,
                 });
             }
             Line::Exit(line) => {

@@ -47,6 +47,8 @@ pub struct Change {
     pub mono_ns: u64,
     pub link: String,
     pub event: LinkEvent,
+    /// The phase of its profile that has begun; none: it was changed by hand.
+    pub phase: Option<String>,
 }
 
 /// A direction of a link, or a class of it.

@@ -136,3 +136,8 @@ pub fn rtt_ms(out: &str) -> [f64; 4] {
 pub fn full() -> bool {
     std::env::var_os("EMUD_TEST_FULL").is_some()
 }
+
+/// In a guest the verifier takes seconds for an attach.
+pub fn guest() -> bool {
+    std::env::var_os("EMUD_RUN_GUEST").is_some()
+}

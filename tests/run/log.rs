@@ -40,7 +40,6 @@ pub fn has_everything_in_order() {
         "--profile ./p.toml --sample 100ms --seed 7",
         &["sh", "-c", script],
     );
-    valid(&folder.path("run.log"));
     let times: Vec<u64> = ran
         .log
         .iter()
@@ -142,5 +141,39 @@ pub fn follows_changes() {
         changed["toml"].as_str().unwrap().contains("9ms"),
         "{changed}"
     );
+}
+
+/// Every line of a run in which there is one of each kind.
+pub fn needs_python_to_check_its_schema() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        r#"
+        [node.a]
+        command = "ping -n -q -c 20 -i 0.05 b"
+        artefacts = ["s.toml", "missing"]
+        [node.b]
+        [link.w]
+        between = ["a", "b"]
+        [link.w.profile]
+        phases = { loop = true }
+        loss = { model = "bit-error", ber = 1e-6 }
+        [[link.w.profile.phase]]
+        for = "200ms"
+        delay = "5ms"
+        [[link.w.profile.phase]]
+        for = "200ms"
+        rate = "1Mbit"
+        "#,
+    );
+    let words = format!("--scenario {scenario} --sample 50ms");
+    let ran = folder.run(&words, &[]).expect(0);
+    let kinds: std::collections::BTreeSet<&str> = (ran.log.iter())
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    let all = "artefact end exit link output phase run sample start";
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
+    let mut changes = ran.of("link").filter(|line| line["event"] == "changed");
+    assert!(changes.any(|line| line["phase"] == "2"), "{:?}", ran.log);
     valid(&folder.path("run.log"));
 }

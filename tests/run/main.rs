@@ -36,6 +36,7 @@ const TESTS: &[(&str, fn())] = tests![
     log::has_everything_in_order,
     log::samples_add_up,
     log::follows_changes,
+    log::needs_python_to_check_its_schema,
     scenario::chain,
     scenario::star,
     scenario::order_and_artefacts,
