@@ -36,7 +36,7 @@ pub struct Outcome {
     pub finished: Finished,
     /// Of the programs under test, in the order of the plan.
     pub exits: Vec<ExitLine>,
-    /// What went wrong at its end, and what emud could not have.
+    /// What went wrong at its end.
     pub notes: Vec<String>,
     /// A signal ended it.
     pub signal: Option<i32>,
@@ -163,9 +163,9 @@ impl Run<'_> {
 
     /// Says in the log what there is now.
     fn attached(&mut self, network: &mut Network) {
-        self.notes.append(&mut network.notes);
-        self.notes.extend(self.experiment.notes().iter().cloned());
-        let line = describe::run(&self.plan, self.settings, network, &self.notes);
+        let own = self.experiment.notes().iter().cloned();
+        let notes: Vec<String> = network.notes.drain(..).chain(own).collect();
+        let line = describe::run(&self.plan, self.settings, network, &notes);
         self.progress.aside(|| describe::say(&line));
         self.experiment.line(Line::Run(Box::new(line)));
         for (link, _) in &network.links {

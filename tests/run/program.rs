@@ -135,16 +135,12 @@ pub fn shell_at_a_terminal() {
 pub fn finds_names_and_its_host() {
     let folder = Folder::new();
     folder.file("p.toml", LINK);
-    let script = "getent hosts client; echo $EMUD_NODE $EMUD_SEED $EMUD_REPEAT; ls /sys/class/net";
+    let script = "ping -n -c 1 client; echo $EMUD_NODE $EMUD_SEED $EMUD_REPEAT; ls /sys/class/net";
     let ran = folder
         .run("--profile ./p.toml --seed 5", &["sh", "-c", script])
         .expect(0);
     assert!(ran.out.contains("client 5 1"), "{}", ran.out);
-    assert!(
-        ran.out.lines().next().unwrap().ends_with("client"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains("1 received"), "{}", ran.out);
     assert!(ran.out.contains("link0"), "{}", ran.out);
     // This host has no way out.
     assert!(ran.err.contains("no default route"), "{}", ran.err);
