@@ -12,7 +12,7 @@ use emud_monitor::log::{
 };
 use rustix::process::Signal;
 use tokio::task::{JoinSet, LocalSet};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::link::attach::HolderStart;
 use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
@@ -27,6 +27,10 @@ use super::{Progress, RunError, Settings, artefacts, describe, verdict};
 
 /// Counters are looked at this often where no samples are asked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Between preparation and measurement: some idle moments for each CPU, and at most so long
+/// until no contention goes on.
+const REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How long programs that were passed a signal may take before they are ended.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
 
@@ -203,6 +207,7 @@ impl Run<'_> {
                 return Ok(());
             }
         };
+        self.rest().await;
         let sampler = Sampler::start(Parts {
             network: network.clone(),
             every: self.settings.sample.unwrap_or(LOOK_EVERY),
@@ -227,6 +232,14 @@ impl Run<'_> {
             Over::Time | Over::Contention => {}
         }
         Ok(())
+    }
+
+    /// Attaching links is work for a CPU, which must not be held against what is measured.
+    async fn rest(&self) {
+        sleep(REST).await;
+        let mut alarms = self.experiment.alarms();
+        // Contention that lasts longer is not emud's, and rightly part of the verdict.
+        let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
     }
 
     /// Until the programs have ended, their time is over, or the run is.
