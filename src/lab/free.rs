@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Names and networks that nobody on the host uses.
 
+use std::io;
 use std::net::Ipv4Addr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use ipnet::Ipv4Net;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -15,29 +18,59 @@ const RANGES: [(Ipv4Addr, u8); 2] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(198, 18, 0, 0), 15),
 ];
-const TRIES: usize = 256;
+/// More wires to the host than anybody has at the same time.
+const TRIES: u32 = 256;
 
-/// A network for a wire to the host, at random, so that two emuds that ask at
-/// the same time get two; it overlaps with no address or route of the host's
-/// but a default route. `prefix_len` from 16 to 30.
+/// A network that no other emud on this host takes, as long as this value is there.
+#[derive(Debug)]
+pub struct Reserved {
+    pub network: Ipv4Net,
+    /// The one that every run gets while nothing is in the way. Random decisions depend on the
+    /// addresses of a flow, so a run in another network loses other packets.
+    pub usual: bool,
+    /// A name that the kernel takes back with this process. Such names are a network
+    /// namespace's own, as addresses are.
+    _name: UnixListener,
+}
+
+/// A network for a wire to the host: the first one that overlaps with no address or route of
+/// the host's but a default route. `prefix_len` from 16 to 30.
 ///
 /// # Errors
 /// [`LabError::NoFreeNetwork`] if none was found.
-pub fn free_network(prefix_len: u8) -> Result<Ipv4Net, LabError> {
+pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
     let mut netlink = Netlink::open()?;
     let routes = netlink.routes()?.into_iter().map(|route| route.to);
     let mut taken: Vec<Ipv4Net> = routes.filter(|to| to.prefix_len() > 0).collect();
     taken.extend(netlink.addresses()?);
-    for (start, range) in RANGES {
-        for _ in 0..TRIES {
-            let network = within(start, range, prefix_len, random()?)
-                .ok_or(LabError::NoFreeNetwork(prefix_len))?;
-            if !taken.iter().any(|other| overlap(*other, network)) {
-                return Ok(network);
-            }
+    let tries = RANGES
+        .into_iter()
+        .flat_map(|range| (0..TRIES).map(move |n| (range, n)));
+    for (n, ((start, _), number)) in tries.enumerate() {
+        let network = nth(start, prefix_len, number).ok_or(LabError::NoFreeNetwork(prefix_len))?;
+        if taken.iter().any(|other| overlap(*other, network)) {
+            continue;
+        }
+        if let Some(name) = reserve(network)? {
+            return Ok(Reserved {
+                network,
+                usual: n == 0,
+                _name: name,
+            });
         }
     }
     Err(LabError::NoFreeNetwork(prefix_len))
+}
+
+/// None: another emud has it.
+fn reserve(network: Ipv4Net) -> Result<Option<UnixListener>, LabError> {
+    let name = SocketAddr::from_abstract_name(format!("emud-network-{network}"))
+        .map_err(|e| LabError::system("name a socket", e))?;
+    match UnixListener::bind_addr(&name) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(e) if e.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(e) => Err(LabError::system(format!("reserve {network}"), e)),
+    }
 }
 
 /// A name for the host's end of a wire: `emud-` and four digits.
@@ -63,13 +96,13 @@ fn random() -> Result<u32, LabError> {
     Ok(u32::from_ne_bytes(bytes))
 }
 
-/// The network that `number` picks; none for an unsuitable length.
-fn within(start: Ipv4Addr, range: u8, prefix_len: u8, number: u32) -> Option<Ipv4Net> {
+/// The networks of a range in their order; none for an unsuitable length.
+fn nth(start: Ipv4Addr, prefix_len: u8, number: u32) -> Option<Ipv4Net> {
     if !(16..=30).contains(&prefix_len) {
         return None;
     }
-    let address = start.to_bits() | (number >> range);
-    Some(Ipv4Net::new(address.into(), prefix_len).ok()?.trunc())
+    let address = start.to_bits() + (number << (32 - u32::from(prefix_len)));
+    Ipv4Net::new(address.into(), prefix_len).ok()
 }
 
 fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
@@ -81,18 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_in_the_range() {
-        let (start, range) = RANGES[0];
-        let all = Ipv4Net::new(start, range).unwrap();
-        for number in [0, 1, 0x8000_0000, u32::MAX] {
-            for len in [16, 24, 30] {
-                let network = within(start, range, len, number).unwrap();
-                assert!(all.contains(&network), "{network}");
-                assert_eq!(network, network.trunc());
+    fn networks_follow_one_another_in_their_range() {
+        for (start, range) in RANGES {
+            let all = Ipv4Net::new(start, range).unwrap();
+            for len in [24, 30] {
+                let network = |number| nth(start, len, number).unwrap();
+                assert_eq!(network(0).network(), start);
+                assert!(!overlap(network(0), network(1)));
+                assert!(all.contains(&network(TRIES - 1)));
             }
+            assert_eq!((nth(start, 31, 0), nth(start, 9, 0)), (None, None));
         }
-        assert_eq!(within(start, range, 31, 0), None);
-        assert_eq!(within(start, range, 9, 0), None);
     }
 
     #[test]

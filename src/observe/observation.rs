@@ -78,6 +78,7 @@ pub struct Observation<S> {
     pub(super) process_ns_before: u64,
     told: (u64, PerResource<u64>),
     links_unknown: bool,
+    pub(super) started: bool,
 }
 
 /// Why the loop ends.
@@ -124,6 +125,7 @@ impl<S: Source> Observation<S> {
             overflowed: 0,
             process_ns_before: process_ns(),
             links_unknown: false,
+            started: false,
         }
     }
 

@@ -133,7 +133,9 @@ fn begin(
         witness: Some(Witness::new(tell)),
         patience: LAST_LINES,
     };
-    let observation = Observation::new(monitor, setup);
+    let mut observation = Observation::new(monitor, setup);
+    // Before anybody else can write. What goes wrong with a log is told at its end.
+    let _ = observation.start();
     notes.extend(observation.unknown());
     let begun = Begun {
         notes,

@@ -101,7 +101,11 @@ impl<S: Source> Observation<S> {
         self.source.hooks().iter().chain(psi).cloned().collect()
     }
 
+    /// Writes the start line, if it has not been written.
     pub(super) fn start(&mut self) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
         let start = Start {
             mono_ns: self.source.started_mono_ns(),
             schema: SCHEMA,

@@ -39,7 +39,7 @@ fn matches(network: &Network, node: &Node, pattern: &str) -> io::Result<Vec<Path
     // Patterns are expanded, and split into words, by being unquoted.
     command.args([
         "-c",
-        "for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :",
+        "IFS=; for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :",
         "sh",
     ]);
     command

@@ -11,7 +11,7 @@ use emud_monitor::log::{
     ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
 };
 use rustix::process::Signal;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
 use crate::link::attach::HolderStart;
@@ -21,7 +21,7 @@ use crate::signals::Signals;
 
 use super::links::How;
 use super::network::Network;
-use super::programs::{Programs, status};
+use super::programs::{Common, Programs, status};
 use super::sampler::{Found, Parts, Sampler};
 use super::{Progress, RunError, Settings, artefacts, describe, verdict};
 
@@ -145,7 +145,7 @@ impl Run<'_> {
             Some(interface) => Network::here(interface)?,
             None => Network::build(&self.plan)?,
         };
-        if let Err(e) = network.attach(&self.plan, how) {
+        if let Err(e) = self.attach(&mut network, how, signals).await {
             // The error that came first is the one to tell.
             let _ = network.take_down();
             return Err(e);
@@ -153,22 +153,46 @@ impl Run<'_> {
         self.attached(&mut network);
         let network = Arc::new(network);
         let programs = Rc::new(self.programs(&network));
-        let done = self.with_network(&network, &programs, signals).await;
-        programs.end().await;
-        let cleaned = self.clean_up(&network, &programs).await;
-        drop(programs);
-        let down = match Arc::into_inner(network) {
-            Some(network) => network.take_down(),
-            // A program that could not be ended has it; it goes with this process.
-            None => Ok(()),
+        let done = match self.signal {
+            None => self.with_network(&network, &programs, signals).await,
+            Some(_) => Ok(()),
         };
-        done.and(cleaned).and(down)
+        self.clean_up(&network, &programs, signals).await;
+        drop(programs);
+        // A program that could not be ended has it; then it goes with this process.
+        let down = Arc::into_inner(network).map(Network::take_down);
+        if let Some(Err(e)) = down {
+            self.notes.push(e.to_string());
+        }
+        done
+    }
+
+    /// Attaches the links, until a signal comes: many of them take seconds.
+    async fn attach(
+        &mut self,
+        network: &mut Network,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        for n in 0..self.plan.links.len() {
+            network.attach(&self.plan, n, how)?;
+            tokio::select! {
+                biased;
+                signal = signals.any() => {
+                    self.signal = Some(signal);
+                    return Ok(());
+                }
+                () = sleep(Duration::ZERO) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Says in the log what there is now.
     fn attached(&mut self, network: &mut Network) {
         let own = self.experiment.notes().iter().cloned();
-        let notes: Vec<String> = network.notes.drain(..).chain(own).collect();
+        let notes = network.notes.drain(..).chain(own);
+        let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();
         let line = describe::run(&self.plan, self.settings, network, &notes);
         self.progress.aside(|| describe::say(&line));
         self.experiment.line(Line::Run(Box::new(line)));
@@ -183,14 +207,14 @@ impl Run<'_> {
 
     fn programs(&self, network: &Arc<Network>) -> Programs {
         let socket = self.experiment.socket();
-        Programs::new(
-            self.plan.clone(),
-            network.clone(),
-            self.experiment.sender(),
-            self.settings.log_output,
-            self.progress.clone(),
-            describe::environment(&self.plan, self.settings, network, socket),
-        )
+        Programs::new(Common {
+            plan: self.plan.clone(),
+            network: network.clone(),
+            log: self.experiment.sender(),
+            log_output: self.settings.log_output,
+            progress: self.progress.clone(),
+            env: describe::environment(&self.plan, self.settings, network, socket),
+        })
     }
 
     /// Preparation of the programs, and the measured phase.
@@ -200,14 +224,19 @@ impl Run<'_> {
         programs: &Rc<Programs>,
         signals: &mut Signals,
     ) -> Result<(), RunError> {
-        let mut services = tokio::select! {
-            prepared = programs.prepare() => prepared?,
+        let prepared = async {
+            programs.prepare().await?;
+            self.rest().await;
+            Ok::<(), RunError>(())
+        };
+        tokio::select! {
+            biased;
             signal = signals.any() => {
                 self.signal = Some(signal);
                 return Ok(());
             }
-        };
-        self.rest().await;
+            prepared = prepared => prepared?,
+        }
         let sampler = Sampler::start(Parts {
             network: network.clone(),
             every: self.settings.sample.unwrap_or(LOOK_EVERY),
@@ -225,7 +254,7 @@ impl Run<'_> {
         let over = self.measure(programs, signals).await;
         self.experiment.end_measuring();
         self.found(sampler.finish());
-        self.failed_services(&mut services);
+        self.failed_services(programs);
         match over? {
             Over::Complete(exits) => self.exits = exits,
             Over::Signal(signal) => self.signal = Some(signal),
@@ -251,19 +280,20 @@ impl Run<'_> {
         let measuring = programs.measure();
         tokio::pin!(measuring);
         let over = tokio::select! {
-            exits = &mut measuring => return exits.map(Over::Complete),
-            () = after(self.plan.measure_for) => Over::Time,
-            () = self.contention() => Over::Contention,
+            biased;
             signal = signals.any() => {
+                programs.close();
                 programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
-                let over = Over::Signal(signal);
                 tokio::select! {
-                    _ = &mut measuring => return Ok(over),
+                    _ = &mut measuring => return Ok(Over::Signal(signal)),
                     () = sleep(AFTER_SIGNAL) => {}
                     _ = signals.any() => {}
                 }
-                over
+                Over::Signal(signal)
             }
+            exits = &mut measuring => return exits.map(Over::Complete),
+            () = after(self.plan.measure_for) => Over::Time,
+            () = self.contention() => Over::Contention,
         };
         // Their exits go to the log; they are no failure.
         programs.end_under_test().await;
@@ -290,39 +320,45 @@ impl Run<'_> {
     }
 
     /// A service that is not there any more has made the measurement worthless.
-    fn failed_services(&mut self, services: &mut JoinSet<ExitLine>) {
-        while let Some(Ok(exit)) = services.try_join_next() {
-            if !exit.ended_by_emud {
-                self.facts.invalid.push(format!(
-                    "{}: the service `{}` ended with {} before the programs did",
-                    exit.node,
-                    exit.command.join(" "),
-                    status(&exit)
-                ));
-            }
-        }
+    fn failed_services(&mut self, programs: &Programs) {
+        let lost = programs.lost_services();
+        let lost = lost.iter().filter(|exit| !exit.ended_by_emud);
+        self.facts.invalid.extend(lost.map(|exit| {
+            format!(
+                "{}: the service `{}` ended with {} before the programs did",
+                exit.node,
+                exit.command.join(" "),
+                status(exit)
+            )
+        }));
     }
 
-    async fn clean_up(
-        &mut self,
-        network: &Network,
-        programs: &Rc<Programs>,
-    ) -> Result<(), RunError> {
+    /// Ends what still runs, then does what the plan says; a signal ends that, too.
+    async fn clean_up(&mut self, network: &Network, programs: &Programs, signals: &mut Signals) {
         self.phase(PhaseName::CleanUp);
-        let failed = programs.clean_up().await;
+        programs.end().await;
+        let mut failed = vec![];
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal.get_or_insert(signal);
+                self.notes.push(format!("signal {signal} cut the clean-up short"));
+            }
+            () = programs.clean_up(&mut failed) => {}
+        }
+        programs.end().await;
         self.notes.extend(failed);
-        let kept = artefacts::keep(&self.plan, self.settings, network);
-        for line in kept {
+        self.notes.extend(programs.unprinted());
+        for line in artefacts::keep(&self.plan, self.settings, network) {
             if let Some(error) = &line.error {
-                self.notes
-                    .push(format!("{}: {}: {error}", line.node, line.path));
+                let note = format!("{}: {}: {error}", line.node, line.path);
+                self.notes.push(note);
             }
             self.experiment.line(Line::Artefact(line));
         }
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Detached);
         }
-        Ok(())
     }
 
     fn phase(&self, phase: PhaseName) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is run, for the log and for the programs themselves.
 
+use std::io::Write;
 use std::path::Path;
 
 use emud_monitor::log::{Run, RunNode, mono_ns};
@@ -39,23 +40,22 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
 
 /// What people have to know before it begins: the engine and why, and what could not be had.
 pub fn say(run: &Run) {
-    let mut said = std::collections::BTreeSet::new();
+    let mut lines = vec![];
     for link in &run.links {
-        if said.insert((&link.engine, &link.reason)) {
-            eprintln!(
-                "emud: {}: engine {}: {}",
-                run.name, link.engine, link.reason
-            );
+        let line = format!("{}: engine {}: {}", run.name, link.engine, link.reason);
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
-    eprintln!("emud: {}: seed {}", run.name, run.seed);
-    let notes = run
-        .links
-        .iter()
+    lines.push(format!("{}: seed {}", run.name, run.seed));
+    let notes = (run.links.iter())
         .flat_map(|link| &link.notes)
         .chain(&run.notes);
-    for note in notes.collect::<std::collections::BTreeSet<_>>() {
-        eprintln!("emud: note: {note}");
+    let notes: std::collections::BTreeSet<_> = notes.collect();
+    lines.extend(notes.iter().map(|note| format!("note: {note}")));
+    for line in lines {
+        // The log has it, too.
+        let _ = writeln!(std::io::stderr(), "emud: {line}");
     }
 }
 

@@ -26,12 +26,10 @@ pub enum RunError {
         command: String,
         status: String,
     },
-    #[error(
-        "{node} was not ready after {seconds} s: `{ready}` never succeeded; see `ready_within`"
-    )]
-    NotReady {
+    #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready_within`")]
+    TooSlow {
         node: String,
-        ready: String,
+        what: String,
         seconds: f64,
     },
     #[error("{node}: the service `{command}` ended with {status} before the measurement")]
@@ -64,7 +62,7 @@ impl RunError {
             Self::Observe(e) => e.exit_code(),
             Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Command { .. } => 126,
-            Self::Preparation { .. } | Self::NotReady { .. } | Self::Service { .. } => 69,
+            Self::Preparation { .. } | Self::TooSlow { .. } | Self::Service { .. } => 69,
             Self::InPlace(_) | Self::System { .. } => 71,
         }
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A run on an interface that exists: nothing of the network is emud's but the link.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
-use rustix::process::setsid;
+use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
 use crate::engine::hold::spawn::this_program;
 use crate::link::{LinkError, detach};
@@ -14,8 +15,9 @@ use crate::scenario::{Link, Node, Plan, Program};
 
 /// The one node.
 const HERE: &str = "here";
-/// What a guard is told when there is nothing left to guard.
-const DISMISSED: &[u8] = b"dismissed";
+/// What a guard is told when there is nothing left to guard. Before that, on a line each, the
+/// process groups of programs.
+const DISMISSED: &str = "dismissed";
 
 /// The program in the caller's namespace, the profile on the caller's interface.
 pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) -> Plan {
@@ -46,7 +48,7 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    pipe: Option<ChildStdin>,
+    pipe: Mutex<Option<ChildStdin>>,
 }
 
 impl Guard {
@@ -63,17 +65,28 @@ impl Guard {
             .stderr(Stdio::null());
         apart(&mut command);
         let mut child = command.spawn()?;
-        let pipe = child.stdin.take();
+        let pipe = Mutex::new(child.stdin.take());
         Ok(Self { child, pipe })
+    }
+
+    /// A program that must not go on without the link.
+    pub fn watch(&self, group: Pid) {
+        self.tell(&group.as_raw_nonzero().to_string());
     }
 
     /// The link has been taken away.
     pub fn dismiss(mut self) {
-        if let Some(mut pipe) = self.pipe.take() {
-            // It reads until the end, so it is there.
-            let _ = pipe.write_all(DISMISSED);
-        }
+        self.tell(DISMISSED);
+        self.pipe = Mutex::new(None);
         let _ = self.child.wait();
+    }
+
+    fn tell(&self, line: &str) {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipe) = pipe.as_mut() {
+            // It reads until the end, so it is there.
+            let _ = writeln!(pipe, "{line}");
+        }
     }
 }
 
@@ -84,17 +97,29 @@ fn apart(command: &mut Command) {
     unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
 }
 
-/// The guard's own work: waits until emud has gone, and detaches unless it was dismissed.
+/// The guard's own work: waits until emud has gone, ends its programs and detaches, unless it was
+/// dismissed.
 ///
 /// # Errors
 /// As [`detach::detach`]; that the link or the interface has gone, too, is none.
 pub fn guard(interface: &str) -> Result<(), LinkError> {
-    let mut told = vec![];
-    let dismissed = io::stdin().read_to_end(&mut told).is_ok() && told == DISMISSED;
-    if dismissed {
-        return Ok(());
+    let mut groups = vec![];
+    for line in io::stdin().lines().map_while(Result::ok) {
+        if line == DISMISSED {
+            return Ok(());
+        }
+        groups.extend(line.parse().ok().and_then(Pid::from_raw));
     }
-    match detach::detach(interface) {
+    for group in groups {
+        // It may have ended before.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    taken_away(detach::detach(interface))
+}
+
+/// That there is nothing to take away is as good.
+pub fn taken_away(detached: Result<detach::Done, LinkError>) -> Result<(), LinkError> {
+    match detached {
         Ok(_)
         | Err(LinkError::NotAttached { .. })
         | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),

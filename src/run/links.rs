@@ -12,6 +12,7 @@ use crate::link::{LinkError, attachment, detach};
 use crate::netlink::Netlink;
 use crate::scenario::Link;
 
+use super::in_place::taken_away;
 use super::place::Place;
 use super::{RunError, derived};
 
@@ -79,13 +80,13 @@ pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
     looked.map_err(|error| failed(link, error))
 }
 
-/// Takes a link away.
+/// Takes a link away, if it is still there.
 ///
 /// # Errors
 /// [`RunError::Link`].
 pub fn detach(place: &Place, link: &Link) -> Result<(), RunError> {
     let done = place.within(&link.node, || detach::detach(&link.interface))?;
-    done.map(drop).map_err(|error| failed(link, error))
+    taken_away(done).map_err(|error| failed(link, error))
 }
 
 fn read(interface: &str) -> Result<Report, LinkError> {

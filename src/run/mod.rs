@@ -15,6 +15,7 @@ pub mod in_place;
 mod links;
 mod network;
 mod output;
+mod phases;
 mod place;
 mod process;
 mod programs;

@@ -17,6 +17,7 @@ use super::RunError;
 use super::in_place::Guard;
 use super::links::{self, How};
 use super::place::Place;
+use super::process::Process;
 
 /// How long a holder is waited for.
 const HOLDER_END: Duration = Duration::from_secs(2);
@@ -96,20 +97,28 @@ impl Network {
         })
     }
 
-    /// Attaches all links of the plan.
+    /// Attaches the `n`-th link of the plan.
     ///
     /// # Errors
     /// [`RunError::Link`]; those before it are there, until [`Network::take_down`].
-    pub fn attach(&mut self, plan: &Plan, how: How) -> Result<(), RunError> {
-        for (n, link) in plan.links.iter().enumerate() {
-            if link.profile.offload == Offload::Auto {
-                plan.opposite(link).try_for_each(|end| self.cap(end))?;
-            }
-            let attached = links::attach(&self.place, link, n, how)?;
-            self.links.push((link.clone(), attached.run));
-            self.holders.extend(attached.holder);
+    pub fn attach(&mut self, plan: &Plan, n: usize, how: How) -> Result<(), RunError> {
+        let Some(link) = plan.links.get(n) else {
+            return Ok(());
+        };
+        if link.profile.offload == Offload::Auto && how.peer_capped {
+            plan.opposite(link).try_for_each(|end| self.cap(end))?;
         }
+        let attached = links::attach(&self.place, link, n, how)?;
+        self.links.push((link.clone(), attached.run));
+        self.holders.extend(attached.holder);
         Ok(())
+    }
+
+    /// Without namespaces of its own a program would outlive emud.
+    pub fn guard_program(&self, process: &Process) {
+        if let (Some(guard), Some(group)) = (&self.guard, process.group()) {
+            guard.watch(group);
+        }
     }
 
     /// A link loses, delays and queues packets as the wire has them: whatever arrives at it

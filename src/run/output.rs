@@ -2,8 +2,8 @@
 //! What programs print: to the terminal as it comes, and by line into the log.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -29,6 +29,29 @@ pub struct Sink {
     /// Put before each line on the terminal; none: bytes are passed on as they come.
     pub prefix: Option<String>,
     pub progress: Progress,
+    pub failed: Failed,
+}
+
+/// Why emud's own output could not be written, if it could not. That nobody reads it any more is
+/// no failure.
+#[derive(Debug, Clone, Default)]
+pub struct Failed(Arc<OnceLock<io::Error>>);
+
+impl Failed {
+    fn note(&self, error: io::Error) {
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            // The first one counts.
+            let _ = self.0.set(error);
+        }
+    }
+
+    /// For the user.
+    pub fn sentence(&self) -> Option<String> {
+        let error = self.0.get()?;
+        Some(format!(
+            "the output of a program could not be written: {error}"
+        ))
+    }
 }
 
 /// Copies until the end of the stream, or until nobody reads emud's own output any more: then
@@ -53,11 +76,13 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
             };
             count.fetch_add(len as u64, Ordering::Relaxed);
             let now = mono_ns();
-            if sink.raw(&buffer[..len]).is_err() {
+            if let Err(e) = sink.raw(&buffer[..len]) {
+                sink.failed.note(e);
                 break;
             }
             let taken = lines.push(&buffer[..len], now, |line| sink.line(line));
-            if taken.is_err() {
+            if let Err(e) = taken {
+                sink.failed.note(e);
                 return;
             }
         }

@@ -6,11 +6,15 @@ use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -25,6 +29,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After this without output there is no more to come, though a child in the background keeps
 /// the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
+
+/// How a program ended, and when.
+type Ended = (io::Result<ExitStatus>, u64);
 
 /// What to start, where.
 #[derive(Debug)]
@@ -46,7 +53,7 @@ pub struct Start<'a> {
 pub struct Process {
     exit: ExitLine,
     handle: Handle,
-    ended: oneshot::Receiver<(io::Result<ExitStatus>, u64)>,
+    ended: oneshot::Receiver<Ended>,
     copying: Vec<Copying>,
     pub terminal: Option<Rc<Terminal>>,
 }
@@ -57,7 +64,8 @@ pub struct Handle {
     pid: Pid,
     /// It leads a process group.
     group: bool,
-    over: Rc<Cell<bool>>,
+    /// It has ended, and its number may be that of another process soon.
+    over: Arc<Mutex<bool>>,
     asked: Rc<Cell<bool>>,
 }
 
@@ -79,14 +87,8 @@ impl Process {
         drop(command);
         let pid = Pid::from_child(&child);
         let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
-        let (tell, ended) = oneshot::channel();
-        thread::Builder::new()
-            .name("emud-wait".into())
-            .spawn(move || {
-                let status = child.wait();
-                // Nobody waits any more when the run is over.
-                let _ = tell.send((status, mono_ns()));
-            })?;
+        let over = Arc::new(Mutex::new(false));
+        let ended = wait_for(child, over.clone())?;
         Ok(Self {
             exit: ExitLine {
                 mono_ns: 0,
@@ -101,13 +103,18 @@ impl Process {
             handle: Handle {
                 pid,
                 group: start.terminal || !shares_terminal(start.input),
-                over: Rc::default(),
+                over,
                 asked: Rc::default(),
             },
             ended,
             copying,
             terminal: terminal.map(Rc::new),
         })
+    }
+
+    /// The leader of its process group, where it has one of its own.
+    pub fn group(&self) -> Option<Pid> {
+        self.handle.group.then_some(self.handle.pid)
     }
 
     pub fn handle(&self) -> Handle {
@@ -120,7 +127,6 @@ impl Process {
             Ok(ended) => ended,
             Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
         };
-        self.handle.over.set(true);
         for stream in &self.copying {
             stream.ended(LAST_OUTPUT).await;
         }
@@ -138,9 +144,10 @@ impl Process {
 impl Handle {
     /// Asks it to end, with all that it started.
     pub fn ask(&self, signal: Signal) {
-        if !self.over.get() {
+        // Held meanwhile, so that nobody else gets its number.
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*over {
             self.asked.set(true);
-            // It may have ended just now.
             let _ = match self.group {
                 true => kill_process_group(self.pid, signal),
                 false => kill_process(self.pid, signal),
@@ -148,11 +155,15 @@ impl Handle {
         }
     }
 
+    fn is_over(&self) -> bool {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until it has ended; after [`GRACE`] it is killed.
     pub async fn end(&self) {
         self.ask(Signal::TERM);
         let over = async {
-            while !self.over.get() {
+            while !self.is_over() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -160,6 +171,24 @@ impl Handle {
             self.ask(Signal::KILL);
         }
     }
+}
+
+/// Tells how it ended, and says before it is reaped that it has.
+fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Receiver<Ended>> {
+    let (tell, ended) = oneshot::channel();
+    let waiting = move || {
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let pid = WaitId::Pid(Pid::from_child(&child));
+        while let Err(Errno::INTR) = waitid(pid.clone(), exited) {}
+        let mono_ns = mono_ns();
+        *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        // Nobody waits any more when the run is over.
+        let _ = tell.send((child.wait(), mono_ns));
+    };
+    thread::Builder::new()
+        .name("emud-wait".into())
+        .spawn(waiting)?;
+    Ok(ended)
 }
 
 /// As an argument vector, for the log.

@@ -26,6 +26,8 @@ pub struct Settings {
     pub abort_on_contention: bool,
     /// An interface of the caller's namespace, in place of a network.
     pub in_place: Option<String>,
+    /// For the log and the user.
+    pub notes: Vec<String>,
     /// Number of this run, and of all.
     pub repeat: (u32, u32),
 }

@@ -29,7 +29,7 @@ pub fn internet() -> Lab {
 
 /// The two ends of a wire to the host, at addresses that are free.
 pub fn wire_out(lab: &mut Lab, node: &str) -> [End; 2] {
-    let network = free_network(30).unwrap();
+    let network = free_network(30).unwrap().network;
     let mut hosts = network.hosts();
     let mut end = |node: Option<&str>, interface: String| End {
         node: node.map(str::to_owned),

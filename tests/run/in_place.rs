@@ -73,14 +73,14 @@ pub fn link_comes_and_goes() {
         .expect(66);
 }
 
-/// The link does not outlive emud.
+/// Neither the link nor the program outlives emud.
 pub fn guard() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let mut emud = folder.command(
         "--profile ./p.toml --in-place near",
-        &["sh", "-c", "echo; exec sleep 2"],
+        &["sh", "-c", "echo; exec sleep 77"],
     );
     let mut emud = emud.stdout(Stdio::piped()).spawn().unwrap();
     std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
@@ -88,4 +88,8 @@ pub fn guard() {
     emud.kill().unwrap();
     emud.wait().unwrap();
     soon("the link goes", || !attached());
+    let alive = |pid| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words == b"sleep\x0077\0")
+    };
+    soon("the program ends", || crate::host::pids(alive).is_empty());
 }

@@ -157,7 +157,7 @@ pub fn needs_python_to_check_its_schema() {
         between = ["a", "b"]
         [link.w.profile]
         phases = { loop = true }
-        loss = { model = "bit-error", ber = 1e-6 }
+        link.loss = { model = "bit-error", ber = 1e-6 }
         [[link.w.profile.phase]]
         for = "200ms"
         delay = "5ms"

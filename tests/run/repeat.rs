@@ -55,6 +55,32 @@ pub fn same_seed_same_losses() {
     assert!(LOST.contains(&other.len()) && first != other, "{other:?}");
 }
 
+/// Behind a single link, too: its addresses are always the same.
+pub fn same_seed_same_losses_of_a_program() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[up]\nloss = \"10%\"\n");
+    let send = sender("100.64.0.1:9000", COUNT, Duration::from_millis(1));
+    let lost = |words: &str| -> u64 {
+        let words = format!("--profile ./p.toml --sample 50ms {words}");
+        let ran = folder
+            .run(&words, &["sh", "-c", &format!("{send}; sleep 0.1")])
+            .expect(0);
+        assert_eq!(ran.one("run")["nodes"][0]["addresses"][0], "100.64.0.2");
+        let samples = ran.of("sample").filter(|line| line["direction"] == "up");
+        samples.map(|line| line["lost"].as_u64().unwrap()).sum()
+    };
+    let first = lost("--seed 21");
+    assert!(LOST.contains(&(first as usize)), "{first}");
+    assert_eq!(first, lost("--seed 21"));
+    let others: Vec<u64> = (22..26)
+        .map(|seed| lost(&format!("--seed {seed}")))
+        .collect();
+    assert!(
+        others.iter().any(|other| *other != first),
+        "{first}, {others:?}"
+    );
+}
+
 pub fn summary() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");

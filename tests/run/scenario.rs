@@ -76,6 +76,13 @@ pub fn order_and_artefacts() {
         [node.c]
         command = "trap 'echo ended; exit' TERM; echo up; while :; do sleep 0.05; done"
         service = true
+        waits_for = ["d"]
+        [node.d]
+        command = "sleep 0.2; echo first > ready; exec sleep 99"
+        service = true
+        ready = "test -f ready"
+        [link.u]
+        between = ["c", "d"]
         [link.w]
         between = ["a", "b"]
         [link.v]
@@ -91,6 +98,20 @@ pub fn order_and_artefacts() {
         exits.find(own).unwrap()
     };
     let started = |node: &str| exit(node)["started_mono_ns"].as_u64().unwrap();
+    let service = |node: &str| {
+        ran.of("exit")
+            .find(|line| {
+                line["command"][2]
+                    .as_str()
+                    .is_some_and(|text| text.contains(node))
+            })
+            .unwrap()
+    };
+    // A service that waits for another one; both end with the run, at once.
+    let [c, d] = ["trap", "first"].map(|text| service(text)["started_mono_ns"].as_u64().unwrap());
+    assert!(c > d + 200_000_000, "{c}, {d}");
+    let lasted = at_end(&ran) - ran.phase("clean-up");
+    assert!(lasted < 2_000_000_000, "{lasted}");
     assert!(started("b") >= exit("a")["mono_ns"].as_u64().unwrap());
     let output = |text: &str| {
         let line = ran.of("output").find(|line| line["text"] == *text);
@@ -134,4 +155,8 @@ pub fn failures_are_told() {
     let long = folder.file("l.toml", "measure = \"300ms\"\n[node.a]\ncommand = \"sleep 99\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n");
     let ran = folder.run(&format!("--scenario {long}"), &[]).expect(0);
     assert_eq!(ran.one("exit")["ended_by_emud"], true);
+}
+
+fn at_end(ran: &Ran) -> u64 {
+    ran.one("end")["mono_ns"].as_u64().unwrap()
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -41,7 +42,6 @@ fn start(folder: &Folder) -> Child {
 }
 
 fn started(emud: &mut Child) {
-    use std::io::{BufRead, BufReader};
     let mut line = String::new();
     BufReader::new(emud.stdout.as_mut().unwrap())
         .read_line(&mut line)
@@ -67,6 +67,30 @@ pub fn by_signals() {
         assert_eq!(ran.one("end")["verdict"], "clean");
         nothing_left(&processes);
     }
+}
+
+/// What was to come after the program that a signal ended does not come.
+pub fn nothing_starts_after_a_signal() {
+    let folder = Folder::new();
+    let text = "[node.a]\ncommand = \"echo started; exec sleep 99\"\n\
+        [node.b]\ncommand = \"echo too late\"\nwaits_for = [\"a\"]\n\
+        [link.w]\nbetween = [\"a\", \"b\"]\n";
+    let scenario = folder.file("s.toml", text);
+    let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
+    let mut emud = emud
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(emud.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "a| started\n");
+    kill_process(Pid::from_child(&emud), Signal::INT).unwrap();
+    let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(130);
+    assert!(!ran.out.contains("too late"), "{}", ran.out);
+    assert_eq!(ran.one("exit")["node"], "a");
 }
 
 /// At any moment of its life, and the next one works.
@@ -103,6 +127,7 @@ pub fn when_preparation_fails() {
             "[node.b]\ncommand = \"sleep 99\"\nservice = true\nready = \"false\"\n",
             "never succeeded",
         ),
+        ("[node.b]\nprepare = [\"sleep 99\"]\n", "`sleep 99` went on"),
     ];
     for (node, said) in cases {
         let text = format!("ready_within = \"1s\"\n{head}{node}");

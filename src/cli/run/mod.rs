@@ -7,11 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use emud::lab::LabError;
 use emud::link::attach::EngineChoice;
 use emud::run::{Settings, drawn};
 use emud::watch;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
+
+use rustix::process::geteuid;
 
 use super::Failure;
 use super::monitor::duration;
@@ -29,11 +32,11 @@ pub struct Args {
     scenario: Option<String>,
 
     /// How many nodes a scenario's topology has (see `emud scenario plan`)
-    #[arg(long, value_name = "N", requires = "scenario")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["profile", "in_place"])]
     nodes: Option<u32>,
 
     /// Longest measured phase of a scenario
-    #[arg(long, value_name = "TIME", requires = "scenario", value_parser = duration)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["profile", "in_place"], value_parser = duration)]
     measure: Option<Duration>,
 
     /// What counts as contention: a file as of `emud monitor --config` (docs/monitor.md)
@@ -49,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Repeat only until a run is clean, --repeat times at most
+    /// Repeat only until a run is clean, at most as often as --repeat says, which goes with it
     #[arg(long, requires = "repeat")]
     require_clean: bool,
 
@@ -127,6 +130,9 @@ enum Switch {
 
 /// Returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
+    if !geteuid().is_root() {
+        return Err(LabError::NotRoot.into());
+    }
     let what = what::What::new(&args)?;
     let settings = settings(&args, &what)?;
     repeat::run(&args, &what, settings)
@@ -154,6 +160,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         artefacts: args.artefacts.clone(),
         abort_on_contention: args.abort_on_contention,
         in_place: args.in_place.clone(),
+        notes: what.note().into_iter().collect(),
         repeat: (1, args.repeat),
     })
 }

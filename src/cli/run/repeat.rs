@@ -2,11 +2,15 @@
 //! One run after the other, and what they say together.
 
 use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use emud::results::{Run, summarise};
 use emud::run::{self, Outcome, Settings, derived};
+use emud::scenario::Plan;
 use emud_monitor::log::RunVerdict;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Args;
 use super::what::What;
@@ -16,24 +20,25 @@ use crate::cli::{Failure, hold_run};
 /// Returns the exit code: with --require-clean that of the clean run, else the first that is not
 /// 0.
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
-    let kept = Kept::new(args)?;
     let mut codes = vec![];
-    let mut logs = vec![];
+    let mut runs = vec![];
     for n in 1..=args.repeat {
-        let log = kept.log.as_deref().map(|log| numbered(log, n, args.repeat));
+        let plan = what.plan()?;
+        let log = Kept::open(args, n)?;
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
                 true => derived(settings.seed, n as usize - 1),
                 false => settings.seed,
             },
-            artefacts: folder(args, log.as_deref(), n),
+            artefacts: folder(args, n)?,
             ..settings.clone()
         };
-        let outcome = once(what, &settings, log.as_deref())?;
-        logs.extend(log);
+        let outcome = once(&plan, &settings, log.as_ref())?;
+        if args.repeat > 1 {
+            runs.extend(log.map(|log| log.read(n)).transpose()?);
+        }
         let judgement = outcome.judgement();
-        eprint!("emud: {}", run::text(judgement));
         codes.push(judgement.exit_code);
         if outcome.signal.is_some() {
             break;
@@ -44,75 +49,87 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         }
     }
     if args.repeat > 1 {
-        let runs = logs.iter().map(|log| Run::read(log));
-        eprint!(
-            "{}",
-            summarise(&runs.collect::<Result<Vec<_>, _>>()?).text()
-        );
+        say(&summarise(&runs).text());
     }
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 
-/// Where the logs are. Repeats need them for their summary, also where nobody keeps them.
-struct Kept {
-    log: Option<PathBuf>,
-    /// A folder that goes with this value.
-    folder: Option<PathBuf>,
+/// A log. Repeats need one for their summary, also where nobody keeps it: then it has no name,
+/// and goes with this process.
+enum Kept {
+    At(PathBuf, File),
+    Unnamed(File),
 }
 
 impl Kept {
-    fn new(args: &Args) -> Result<Self, Failure> {
-        if args.log.is_some() || args.repeat == 1 {
-            return Ok(Self {
-                log: args.log.clone(),
-                folder: None,
-            });
+    /// None: nobody wants one.
+    fn open(args: &Args, n: u32) -> Result<Option<Self>, Failure> {
+        match &args.log {
+            Some(log) => {
+                let path = numbered(log, n, args.repeat);
+                let file = File::create(&path).map_err(|e| {
+                    let message = format!("cannot write {}: {e}", path.display());
+                    Failure::new(EX_CANTCREAT, message)
+                })?;
+                Ok(Some(Self::At(path, file)))
+            }
+            None if args.repeat == 1 => Ok(None),
+            None => {
+                let file = memfd_create("emud-run-log", MemfdFlags::CLOEXEC)
+                    .map_err(|e| Failure::os(format!("a log in memory: {e}")))?;
+                Ok(Some(Self::Unnamed(file.into())))
+            }
         }
-        let name = format!("emud-run-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).map_err(|e| {
-            let message = format!("cannot make {}: {e}", folder.display());
-            Failure::new(EX_CANTCREAT, message)
-        })?;
-        Ok(Self {
-            log: Some(folder.join("run.log")),
-            folder: Some(folder),
-        })
+    }
+
+    fn file(&self) -> std::io::Result<File> {
+        match self {
+            Self::At(_, file) | Self::Unnamed(file) => file.try_clone(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::At(path, _) => path.clone(),
+            Self::Unnamed(file) => format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+        }
+    }
+
+    fn read(&self, n: u32) -> Result<Run, Failure> {
+        let mut run = Run::read(&self.path())?;
+        if let Self::Unnamed(_) = self {
+            run.path = format!("run {n}").into();
+        }
+        Ok(run)
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
-            // It is in the folder for temporary files; somebody else cleans that.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-    }
-}
-
-fn once(what: &What, settings: &Settings, log: Option<&Path>) -> Result<Outcome, Failure> {
-    let plan = what.plan()?;
-    let file = log.map(create).transpose()?;
-    let outcome = run::conduct(&plan, settings, hold_run::command, file)?;
+/// Carries it out once, and says what became of it.
+fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome, Failure> {
+    let file = log.map(Kept::file).transpose()?;
+    let outcome = run::conduct(plan, settings, hold_run::command, file)?;
     for note in &outcome.notes {
-        eprintln!("emud: note: {note}");
-    }
-    if let (Some(path), Err(e)) = (log, &outcome.finished.written) {
-        let message = format!("{} cannot be written: {e}", path.display());
-        return Err(Failure::new(EX_IOERR, message));
+        say(&format!("emud: note: {note}\n"));
     }
     if outcome.finished.lines_lost > 0 {
-        let lost = outcome.finished.lines_lost;
-        eprintln!("emud: note: {lost} lines of the log were lost: the disk was too slow");
+        say(&format!(
+            "emud: note: {} lines of the log were lost: the disk was too slow\n",
+            outcome.finished.lines_lost
+        ));
     }
-    Ok(outcome)
+    say(&format!("emud: {}", run::text(outcome.judgement())));
+    match (log, &outcome.finished.written) {
+        (Some(log), Err(e)) => {
+            let message = format!("{} cannot be written: {e}", log.path().display());
+            Err(Failure::new(EX_IOERR, message))
+        }
+        _ => Ok(outcome),
+    }
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|e| {
-        let message = format!("cannot write {}: {e}", path.display());
-        Failure::new(EX_CANTCREAT, message)
-    })
+/// Whatever becomes of the words, the exit code says the same.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// a.log; of several a.1.log, a.2.log, ...
@@ -129,18 +146,23 @@ fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
     log.with_file_name(name)
 }
 
-/// A folder for each run.
-fn folder(args: &Args, log: Option<&Path>, n: u32) -> Option<PathBuf> {
-    match (&args.artefacts, log) {
-        (Some(folder), _) if args.repeat > 1 => Some(folder.join(n.to_string())),
-        (Some(folder), _) => Some(folder.clone()),
+/// Of each run its own; made before anything else is, so that nothing is lost at the end.
+fn folder(args: &Args, n: u32) -> Result<Option<PathBuf>, Failure> {
+    let folder = match (&args.artefacts, &args.log) {
+        (Some(folder), _) if args.repeat > 1 => folder.join(n.to_string()),
+        (Some(folder), _) => folder.clone(),
         (None, Some(log)) => {
-            let mut name = log.as_os_str().to_owned();
+            let mut name = numbered(log, n, args.repeat).into_os_string();
             name.push(".artefacts");
-            Some(name.into())
+            return Ok(Some(name.into()));
         }
-        (None, None) => None,
-    }
+        (None, None) => return Ok(None),
+    };
+    std::fs::create_dir_all(&folder).map_err(|e| {
+        let message = format!("cannot make the folder {}: {e}", folder.display());
+        Failure::new(EX_CANTCREAT, message)
+    })?;
+    Ok(Some(folder))
 }
 
 #[cfg(test)]

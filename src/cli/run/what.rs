@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is to be run: one program behind one link, or a scenario.
 
-use emud::lab;
+use emud::lab::{self, Reserved};
 use emud::profile::{Profile, shipped};
 use emud::run::in_place;
 use emud::scenario::{self, Overrides, Plan, Program, Scenario};
@@ -16,9 +16,18 @@ pub enum What {
         profile: Profile,
         asked: String,
         program: Program,
-        in_place: Option<String>,
+        at: At,
     },
     Scenario(Box<Scenario>, Overrides),
+}
+
+/// Where a single program runs.
+#[derive(Debug)]
+pub enum At {
+    /// In a node whose wire to the host has this network, the same for all repeats.
+    Node(Reserved),
+    /// Here, behind an interface that exists.
+    Interface(String),
 }
 
 /// Length of the network between the host and a single program: two addresses.
@@ -52,7 +61,10 @@ impl What {
                 true => Program::Interactive,
                 false => Program::Argv(args.command.clone()),
             },
-            in_place: args.in_place.clone(),
+            at: match &args.in_place {
+                Some(interface) => At::Interface(interface.clone()),
+                None => At::Node(lab::free_network(PREFIX_LEN)?),
+            },
         })
     }
 
@@ -64,7 +76,22 @@ impl What {
         }
     }
 
-    /// Worked out anew for each run: which addresses are free may change.
+    /// What keeps this run from losing the packets that others with its seed lose.
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Self::Program {
+                at: At::Node(reserved),
+                ..
+            } if !reserved.usual => Some(format!(
+                "the usual addresses are taken, these are of {}: losses are not those of other \
+                 runs with this seed",
+                reserved.network
+            )),
+            _ => None,
+        }
+    }
+
+    /// Worked out anew for each run: which name is free for an interface may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
             Self::Scenario(scenario, overrides) => Ok(scenario.plan(overrides)?),
@@ -72,7 +99,7 @@ impl What {
                 profile,
                 asked,
                 program,
-                in_place: Some(interface),
+                at: At::Interface(interface),
             } => Ok(in_place::plan(
                 profile.clone(),
                 asked,
@@ -83,15 +110,14 @@ impl What {
                 profile,
                 asked,
                 program,
-                in_place: None,
+                at: At::Node(reserved),
             } => {
-                let network = lab::free_network(PREFIX_LEN)?;
                 let host = lab::free_interface()?;
                 Ok(Plan::single(
                     profile.clone(),
                     asked,
                     program.clone(),
-                    network,
+                    reserved.network,
                     &host,
                 ))
             }
