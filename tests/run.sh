@@ -10,12 +10,14 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 guests=(6.1 7.2)
+experiments=(7.2)
 extra=()
 # Of the probes on this machine's live links; bounds are as wide as their number makes them.
 scale=0.5
 if [ "${1-}" = --full ]; then
     scale=1
     guests=(6.1 6.12 7.2)
+    experiments=("${guests[@]}")
     extra=(--include-ignored)
     export EMUD_TEST_FULL=1
 fi
@@ -99,12 +101,15 @@ start_guests() {
     EMUD_LIVE=$(program live)
     EMUD_MONITOR=$(program monitor)
     EMUD_NETEM=$(program netem)
-    export EMUD_BIN EMUD_LIVE EMUD_MONITOR EMUD_NETEM jobs
+    EMUD_RUN=$(program run)
+    export EMUD_BIN EMUD_LIVE EMUD_MONITOR EMUD_NETEM EMUD_RUN jobs
     # The longest first, so that none is alone at the end.
     {
         printf 'live.sh --engine fq %s\n' "${guests[@]}"
         printf 'live.sh --engine hold %s\n' "${guests[@]}"
         printf 'monitor.sh %s\n' "${guests[@]}"
+        # The kernel's part in experiments is what the live tests are about; one will do.
+        printf 'experiments.sh %s\n' "${experiments[@]}"
         echo "netem.sh 7.2"
     } >"$jobs/list"
     # A group of its own, so that what they started ends with them.

@@ -169,8 +169,10 @@ impl Network {
                 Ok(())
             }
             Place::Here => {
-                let gone = (self.links.iter()).map(|(link, _)| links::detach(&Place::Here, link));
-                let gone = gone.fold(Ok(()), |first: Result<(), RunError>, one| first.and(one));
+                let mut gone = Ok(());
+                for (link, _) in &self.links {
+                    gone = gone.and(links::detach(&Place::Here, link));
+                }
                 // After a failure it tries once more.
                 if let (Ok(()), Some(guard)) = (&gone, self.guard) {
                     guard.dismiss();

@@ -13,7 +13,7 @@ use crate::cli::failure::EX_USAGE;
 #[derive(Debug)]
 pub enum What {
     Program {
-        profile: Profile,
+        profile: Box<Profile>,
         asked: String,
         program: Program,
         at: At,
@@ -51,11 +51,10 @@ impl What {
         };
         let profile = shipped::find(asked)?;
         Ok(Self::Program {
-            profile: if args.reverse {
-                profile.reversed()
-            } else {
-                profile
-            },
+            profile: Box::new(match args.reverse {
+                true => profile.reversed(),
+                false => profile,
+            }),
             asked: asked.clone(),
             program: match args.command.is_empty() {
                 true => Program::Interactive,
@@ -101,7 +100,7 @@ impl What {
                 program,
                 at: At::Interface(interface),
             } => Ok(in_place::plan(
-                profile.clone(),
+                Profile::clone(profile),
                 asked,
                 program.clone(),
                 interface,
@@ -114,7 +113,7 @@ impl What {
             } => {
                 let host = lab::free_interface()?;
                 Ok(Plan::single(
-                    profile.clone(),
+                    Profile::clone(profile),
                     asked,
                     program.clone(),
                     reserved.network,
