@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use emud_monitor::config::Config;
-use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Watched};
+use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, Watched};
 use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Emulated, MonitorError};
@@ -247,10 +247,12 @@ impl<S: Source> Observation<S> {
         // Who asked may have gone: then nobody hears the answer.
         match request {
             Request::Alarm(alarm, answer) => {
-                let unwanted =
-                    alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none();
-                if unwanted {
+                if self.unwanted(&alarm) {
                     let _ = answer.send(Err("the criterion emulator is switched off".into()));
+                    return Ok(());
+                }
+                if self.in_time(&alarm) {
+                    let _ = answer.send(Ok(()));
                     return Ok(());
                 }
                 self.alarm(Origin::Socket, *alarm)?;
@@ -268,6 +270,23 @@ impl<S: Source> Observation<S> {
             Request::NoLinks(error) => self.no_links(&error),
         }
         Ok(())
+    }
+
+    fn unwanted(&self, alarm: &Alarm) -> bool {
+        alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
+    }
+
+    /// Holders tell of every packet from 1 ms on; what is late here is the threshold's to say.
+    fn in_time(&self, alarm: &Alarm) -> bool {
+        let emulator = self.setup.config.emulator.as_ref();
+        let late_ns = emulator.map_or(0, |emulator| emulator.late.as_nanos());
+        matches!(
+            alarm.scope,
+            Scope::Link {
+                failure: "late",
+                ..
+            }
+        ) && u128::from(alarm.value) < late_ns
     }
 
     /// Judges packets of these devices from now on. The first ones bring hooks with them.
