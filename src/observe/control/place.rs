@@ -23,6 +23,9 @@ const MODE: u32 = 0o666;
 pub struct Place {
     pub path: PathBuf,
     inode: u64,
+    /// As long as the name is there somebody listens: another monitor would take its place, perhaps
+    /// with the inode number of this one.
+    _listens: UnixListener,
 }
 
 impl Drop for Place {
@@ -88,8 +91,12 @@ fn listen(path: &Path) -> Result<Option<(Place, UnixListener)>, ObserveError> {
         };
         fs::set_permissions(path, Permissions::from_mode(MODE))?;
         let inode = fs::symlink_metadata(path)?.ino();
-        let path = path.to_owned();
-        Ok(Some((Place { path, inode }, listener)))
+        let place = Place {
+            path: path.to_owned(),
+            inode,
+            _listens: listener.try_clone()?,
+        };
+        Ok(Some((place, listener)))
     };
     try_it().map_err(|error| ObserveError::Listen {
         at: path.display().to_string(),
