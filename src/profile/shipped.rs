@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Profile, ProfileError};
-use crate::text::closest;
+use crate::text::{is_file, not_shipped};
 
 /// A shipped profile.
 #[derive(Debug, Clone, Copy)]
@@ -62,22 +62,15 @@ impl Shipped {
 /// # Errors
 /// As [`Profile::load`], and where no shipped profile has that name.
 pub fn find(what: &str) -> Result<Profile, ProfileError> {
-    if what.contains('/') || what.ends_with(".toml") {
+    if is_file(what) {
         return Profile::load(Path::new(what));
     }
     if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
         return shipped.parse();
     }
-    let names = || SHIPPED.iter().map(|shipped| shipped.name);
-    let near = closest(what, names())
-        .map(|near| format!("did you mean `{near}`? "))
-        .unwrap_or_default();
-    let help = format!(
-        "help: {near}the shipped ones are {}; a file needs a `/` or `.toml` in its name",
-        names().collect::<Vec<_>>().join(", ")
-    );
+    let names: Vec<_> = SHIPPED.iter().map(|shipped| shipped.name).collect();
     Err(ProfileError::UnknownName {
         name: what.to_owned(),
-        help,
+        help: not_shipped(what, &names),
     })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Measured quantities for people: four digits, in the units that profiles have.
 
+pub(crate) use crate::text::count;
 use crate::text::{Percent, Rate, Time};
 
 /// Bits per second: "12.34Mbit".
@@ -18,19 +19,6 @@ pub(crate) fn time(ns: f64) -> String {
 pub(crate) fn share(share: f64) -> String {
     let sign = if share < 0.0 { "-" } else { "" };
     format!("{sign}{}", Percent(four_digits(share.abs())))
-}
-
-/// "12,345".
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn whole(value: f64) -> u64 {
@@ -53,6 +41,5 @@ mod tests {
         assert_eq!(time(-1_500.0), "-1.5us");
         assert_eq!(share(0.012_345_6), "1.235%");
         assert_eq!(share(-0.5), "-50%");
-        assert_eq!(count(1_234_567), "1,234,567");
     }
 }

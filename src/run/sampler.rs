@@ -23,7 +23,7 @@ use super::{Progress, links};
 #[derive(Debug, Default)]
 pub struct Found {
     pub failures: Vec<Failure>,
-    /// Links that went away, one sentence each.
+    /// Links that went away, a sentence for each.
     pub gone: Vec<String>,
 }
 
@@ -233,9 +233,7 @@ impl Work {
             gone: false,
         });
         if !std::mem::replace(&mut state.gone, true) {
-            self.found
-                .gone
-                .push(format!("{} went away: {why}", link.name));
+            self.found.gone.push(why.to_owned());
         }
     }
 }

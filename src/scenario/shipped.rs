@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Scenario, ScenarioError};
-use crate::text::closest;
+use crate::text::{is_file, not_shipped};
 
 /// A shipped scenario.
 #[derive(Debug, Clone, Copy)]
@@ -40,22 +40,15 @@ impl Shipped {
 /// # Errors
 /// As [`Scenario::load`], and where no shipped scenario has that name.
 pub fn load(what: &str) -> Result<Scenario, ScenarioError> {
-    if what.contains('/') || what.ends_with(".toml") {
+    if is_file(what) {
         return Scenario::load(Path::new(what));
     }
     if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
         return shipped.parse();
     }
-    let names = || SHIPPED.iter().map(|shipped| shipped.name);
-    let near = closest(what, names())
-        .map(|near| format!("did you mean `{near}`? "))
-        .unwrap_or_default();
-    let help = format!(
-        "help: {near}the shipped ones are {}; a file needs a `/` or `.toml` in its name",
-        names().collect::<Vec<_>>().join(", ")
-    );
+    let names: Vec<_> = SHIPPED.iter().map(|shipped| shipped.name).collect();
     Err(ScenarioError::UnknownName {
         name: what.to_owned(),
-        help,
+        help: not_shipped(what, &names),
     })
 }

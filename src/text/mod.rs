@@ -2,14 +2,17 @@
 //! What people write: TOML with the place of everything, quantities with their
 //! units, and what is said of mistakes.
 
+mod count;
 mod error;
 mod keys;
 mod mistake;
 mod reader;
+mod shipped;
 pub(crate) mod units;
 mod value;
 mod word;
 
+pub use count::count;
 pub use error::{MAX_BYTES, TextError};
 pub use mistake::{Mistake, Mistakes};
 pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
@@ -19,5 +22,6 @@ pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source};
 pub(crate) use reader::{Reader, duration, number, quantity, word};
+pub(crate) use shipped::{is_file, not_shipped};
 pub(crate) use units::{Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

@@ -2,6 +2,7 @@
 //! Runs of the emud under test, and their logs.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,6 +63,31 @@ impl Folder {
         }
         emud.stdin(Stdio::null()).current_dir(&self.0);
         emud
+    }
+
+    /// The same at a terminal, which `script` makes; what is typed ends with `typed`.
+    pub fn at_a_terminal(&self, words: &str, typed: &str) -> Ran {
+        let deaf = self.file("deaf.toml", DEAF);
+        let emud = emud_path();
+        let line = format!(
+            "{} run --monitor {deaf} --log run.log {words}",
+            emud.display()
+        );
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh");
+        script
+            .current_dir(&self.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut script = script.spawn().unwrap();
+        let mut input = script.stdin.take().unwrap();
+        input.write_all(typed.as_bytes()).unwrap();
+        // An end of the input would be typed, too.
+        let output = script.wait_with_output().unwrap();
+        drop(input);
+        self.ran(&output)
     }
 
     pub fn ran(&self, output: &Output) -> Ran {

@@ -32,6 +32,7 @@ const TESTS: &[(&str, fn())] = tests![
     program::output_is_whole,
     program::input_is_passed_on,
     program::shell_at_a_terminal,
+    program::progress_at_a_terminal,
     program::finds_names_and_its_host,
     log::has_everything_in_order,
     log::samples_add_up,

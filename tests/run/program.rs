@@ -2,9 +2,9 @@
 //! One program behind one link.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::bench::{Folder, emud_path, rtt_ms};
+use crate::bench::{Folder, rtt_ms};
 
 /// 2 x 15 ms, 10 % lost each way.
 const LINK: &str = "[link]\ndelay = \"15ms\"\n";
@@ -99,37 +99,30 @@ pub fn input_is_passed_on() {
     assert_eq!(ran.out, "one\ntwo\n");
 }
 
-/// `script` gives emud a terminal; what is typed goes to the shell.
 pub fn shell_at_a_terminal() {
     let folder = Folder::new();
     folder.file("p.toml", LINK);
-    folder.file("deaf.toml", "cpu = \"off\"\n");
-    let emud = emud_path();
-    let line = format!(
-        "{} run --profile ./p.toml --monitor deaf.toml --log run.log",
-        emud.display()
-    );
-    let mut script = Command::new("script");
-    script
-        .args(["-qec", &line, "/dev/null"])
-        .env("SHELL", "/bin/sh")
-        .current_dir(&folder.0);
-    let mut script = script
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut typed = script.stdin.take().unwrap();
-    typed
-        .write_all(b"test -t 0 && test -t 1 && echo at a $((40 + 2)) terminal\nexit 9\n")
-        .unwrap();
-    let ran = folder.ran(&script.wait_with_output().unwrap());
+    let typed = "test -t 0 && test -t 1 && echo at a $((40 + 2)) terminal\nexit 9\n";
+    let ran = folder.at_a_terminal("--profile ./p.toml", typed);
     assert!(ran.out.contains("at a 42 terminal"), "{}", ran.out);
     let logged = ran.of("output").any(|line| {
         line["stream"] == "terminal" && line["text"].as_str().unwrap().contains("at a 42 terminal")
     });
     assert!(logged);
     assert_eq!(ran.one("exit")["code"], 9);
+}
+
+pub fn progress_at_a_terminal() {
+    let folder = Folder::new();
+    let text = "[node.a]\ncommand = \"ping -n -q -c 12 -i 0.1 b\"\n[node.b]\n\
+        [link.w]\nbetween = [\"a\", \"b\"]\nprofile.link.delay = \"1ms\"\n";
+    let scenario = folder.file("s.toml", text);
+    let ran = folder.at_a_terminal(&format!("--scenario {scenario}"), "");
+    assert!(ran.out.contains("measurement: 2"), "{}", ran.out);
+    assert!(ran.out.contains("packets, 0 alarms"), "{}", ran.out);
+    // In a pipe there is none of it.
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
+    assert!(!ran.err.contains("packets, "), "{}", ran.err);
 }
 
 pub fn finds_names_and_its_host() {

@@ -22,7 +22,7 @@ if [ $# -gt 0 ]; then
     shift
 else
     # Python is not there, nor a second CPU for a hog; terminals are the same on every kernel.
-    set -- --skip needs_python --skip a_hog_is_named --skip shell_at_a_terminal \
+    set -- --skip needs_python --skip a_hog_is_named --skip at_a_terminal \
         --skip output_is_whole --skip ends_the_run
 fi
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Measured quantities for people, three digits each.
 
+pub use emud::text::count;
+
 /// ns as a duration: "12.3ms".
 pub fn duration(ns: u64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
@@ -17,19 +19,6 @@ pub fn rate(bit_s: u64) -> String {
         (1.0, "bit"),
     ];
     scaled(bit_s as f64, &units)
-}
-
-/// With commas: "12,345".
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
@@ -72,7 +61,5 @@ mod tests {
         }
         assert_eq!(rate(490_000_000), "490Mbit");
         assert_eq!(rate(1_234_567_890), "1.23Gbit");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(count(123), "123");
     }
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Words that name a file, or something that comes with emud.
+
+use super::closest;
+
+/// It has a `/` or ends in `.toml`.
+pub(crate) fn is_file(what: &str) -> bool {
+    what.contains('/') || what.ends_with(".toml")
+}
+
+/// What there is, for somebody who asked for something else.
+pub(crate) fn not_shipped(what: &str, names: &[&'static str]) -> String {
+    let near = closest(what, names.iter().copied())
+        .map(|near| format!("did you mean `{near}`? "))
+        .unwrap_or_default();
+    format!(
+        "help: {near}the shipped ones are {}; a file needs a `/` or `.toml` in its name",
+        names.join(", ")
+    )
+}
