@@ -345,7 +345,7 @@ fn what_was_sent_is_counted_with_its_delay() {
         r#"
         [up]
         delay = "30ms"
-        loss = { pattern = "01" }
+        loss = { model = "every", n = 2 }
         "#,
     );
     for _ in 0..4 {
