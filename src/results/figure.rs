@@ -48,8 +48,8 @@ impl Quantity {
         match self {
             Self::Throughput => "throughput",
             Self::DelayMean => "delay mean",
-            Self::DelayP50 => "delay p50",
-            Self::DelayP99 => "delay p99",
+            Self::DelayP50 => "delay p50 below",
+            Self::DelayP99 => "delay p99 below",
             Self::Loss => "loss",
             Self::Drops => "queue drops",
         }
