@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use emud_monitor::log::RunLink;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::lab::{self, Files, Lab, LabError};
 use crate::netlink::{self, Gso, Netlink};
@@ -205,12 +205,14 @@ fn outside(
     Ok(host)
 }
 
-/// A holder notices within a moment that its namespace has gone.
+/// A holder notices within a moment that its namespace has gone, unless somebody has stopped it.
 fn reap(holder: Pid) {
     let start = Instant::now();
-    while let Ok(None) = waitpid(Some(holder), WaitOptions::NOHANG)
-        && start.elapsed() < HOLDER_END
-    {
+    while let Ok(None) = waitpid(Some(holder), WaitOptions::NOHANG) {
+        if start.elapsed() > HOLDER_END {
+            // A child that has not been reaped: nobody else can have its number.
+            let _ = kill_process(holder, Signal::KILL);
+        }
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -164,6 +164,8 @@ pub fn the_emulators_own_failure() {
     rustix::process::kill_process(held.unwrap(), rustix::process::Signal::STOP).unwrap();
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(4);
     assert_eq!(ran.one("end")["verdict"], "invalid");
+    // Nobody lets it go on, but it does not outlive the run.
+    assert!(rustix::process::test_kill_process(held.unwrap()).is_err());
     assert!(ran.err.contains("passed without the link"), "{}", ran.err);
 }
 
