@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 
 # A shell without HOME, or without the PATH of a login, is enough.
 export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d : -f 6)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles bpf/link.bpf.c and turns bpf/emud.h into Rust.
 
 #[path = "bpf/build.rs"]

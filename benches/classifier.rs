@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the real classifier costs a packet under BPF_PROG_TEST_RUN: by feature, by the number of
 //! rules and of pairs. Needs root: `cargo bench --bench classifier`.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor costs an event: the time of its programs by the kernel's BPF run
 //! statistics, and that of an empty program at the same tracepoint, in turn. Needs root.
 //!

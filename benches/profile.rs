@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a profile's text to what the kernel is given, by what is in it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

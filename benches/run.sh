@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # The benchmark suite: sections in guest kernels, two guests at a time, then what this machine's own
 # clock measures, one after the other, then the report. All of it lands in target/bench.
 #

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How BPF programs in C become part of a Rust crate: clang compiles them,
 //! bindgen turns the header they share with Rust into types. For both build
 //! scripts.

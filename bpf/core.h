@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The one thing read of the kernel's own packet, which struct __sk_buff does
  * not show; the loader finds out where it is (CO-RE).

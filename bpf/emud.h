@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Every type that the classifier and the Rust side share. Plain C, no kernel
  * header beyond <linux/types.h>; bindgen makes the Rust half of it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The link emulator inside the kernel.
  *
@@ -317,4 +317,4 @@ int emud_tap_down(struct __sk_buff *skb)
 	return emud_resume(skb, BPF_F_INGRESS);
 }
 
-char LICENSE[] SEC("license") = "GPL";
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * loss: on the wire, after the queue, so that a lost packet costs bandwidth; or
  * before it, where it costs none.

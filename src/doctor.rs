@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this kernel can do, found out by doing it in a network namespace that
 //! ends with the trial; nothing is read off a configuration.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # What emud does, seen from outside: two network namespaces joined by a veth, measured with ping
 # and iperf3 before, under two profiles, and after. Nothing of the machine's own network is used.
 #

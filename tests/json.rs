@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `--json` prints, against the schemas in docs/. Needs root and
 //! python3-jsonschema, Debian's validator.
 #![allow(clippy::unwrap_used)]

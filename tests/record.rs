@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud monitor record` on this machine: what was planted is in the file. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Run every check and test in stages. Each stage prints its name and time; all are run, whatever
 # an earlier one said. The last line is the sum: "N passed, N failed".
 #

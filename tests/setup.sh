@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
 # usage: setup.sh build|demo|bench|test     (demo includes build, bench and test include demo)

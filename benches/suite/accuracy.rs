@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How near a packet comes to what was asked of it: its delay, the spread of delays, losses.
 
 use std::time::Duration;

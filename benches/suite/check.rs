@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Instruction counts against the committed ones. Nothing else is compared: those alone are the same on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Instructions a packet: through nothing, through netem, through emud.
 //!
 //! Flat out: each packet is handed over as soon as the one before it was, and what waits is counted

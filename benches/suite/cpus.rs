@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two CPUs send through a device with two queues: netem, which is one queue with one lock at the
 //! root, against mq and an fq for each queue.
 //!

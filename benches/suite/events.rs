@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real events for the monitor's programs, and what these take for one by the kernel's BPF run statistics, which the
 //! caller enables.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP flows that send as much as they can, and what arrives of them in a given time.
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Engine hold, which carries packets through user space, beside engine fq where the kernel has
 //! it, and beside another emulator in user space where one is installed.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many links of stock netem: a leaf of HTB for each, chosen by the destination.
 //!
 //! As good as it is known to get. The classes are all right below the root and never short of tokens, so

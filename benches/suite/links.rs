@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many different links, by destination: emud's matrix against netem under HTB.
 //!
 //! The delays are 2 to 18 ms, so at 10,000 packets a second 100 wait. Each time that HTB wants a packet

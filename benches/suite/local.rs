@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets of a program on the sending host itself: they have a socket, so emud sends clones.
 
 use std::io;

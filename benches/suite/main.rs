@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The benchmark suite: emud beside stock netem. `make bench` runs its sections, most of them in
 //! guest kernels (tests/vm/bench.sh), and then `report` here.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The monitor: what it adds to an event, how soon it tells, whether it tells of nothing.
 
 use std::thread::sleep;

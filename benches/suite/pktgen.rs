@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's packet generator: packets without a socket, as a router forwards them, handed to the
 //! device's qdisc as fast as it takes them.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rattan (crates.io), a path emulator that, like engine hold, carries packets through user space:
 //! packet sockets on veths, and async cells between them.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets for many destinations, through a router, at a fixed rate.
 //!
 //! At a fixed rate, since what HTB with netem below does for a packet depends on how many wait. pktgen

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pair of namespaces for each side of a comparison, and the same link on each.
 
 use std::process::Command;

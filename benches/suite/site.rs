@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One side of a comparison: a laboratory whose far end counts packets and throws them away.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What packets cost, exactly: in a guest that counts instructions as time, all time that a counting
 //! thread of the lowest priority did not get.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! For whoever looks on while it is measured.
 
 use super::case::{cases, is_netem};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! When probes leave the sender's device, by a packet socket there: the kernel stamps what it hands
 //! to a driver, and that is the departure, however long the rest of the way is.
 

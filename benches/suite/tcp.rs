@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What TCP makes of a link on the sender's own interface: of its delay, and of its losses.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the verifier of this kernel had to look at, and how large the programs are that it let pass: a program
 //! that grows here comes closer to what a kernel refuses.
 

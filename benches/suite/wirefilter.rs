@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! VDE's wirefilter (Debian: vde2), an emulator that, like engine hold, carries frames through
 //! user space: TAP, pipe, wirefilter, pipe, TAP. Most distributions have it, unlike Mahimahi, which
 //! Debian dropped.

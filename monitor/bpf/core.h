@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The parts of the kernel's structures that are read. The loader moves each
  * access to where the running kernel has the member (CO-RE); a member that is

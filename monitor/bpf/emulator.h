@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * emulator: packets that fq released late or dropped, on devices where emud
  * emulates a link. (The holder of engine hold tells of its own.)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The types that the programs of the monitor share with its Rust side, which
  * gets them through bindgen. Times are ns of CLOCK_MONOTONIC.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the recording programs share with their Rust side, which gets it through
  * bindgen. A record is also what a recording's file holds, little endian

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program that does nothing: what the mere call of one costs on this machine.
 
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun};

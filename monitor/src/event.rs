@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor noticed. Times are ns of CLOCK_MONOTONIC.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the programs attach. For each criterion a ladder: its rungs are tried in
 //! order, by loading and attaching (a configuration says nothing of what is
 //! refused), and the first that holds is kept.

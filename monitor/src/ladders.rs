@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hooks of each criterion, best first. What the kernels have was found by
 //! trying 6.1, 6.12, 6.18 and 7.2.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notices, inside the kernel, that the host ran out of a resource: the result
 //! of an emulation is worth nothing if the machine was the bottleneck.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The programs in the kernel, attached; what they notice comes out of [`Monitor::next`].
 
 use std::collections::{HashSet, VecDeque};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel knows by number, by name: groups and devices.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pressure stall information: the kernel's own opinion of what tasks wait for. A second
 //! one: slower than the criteria and without shares, but it needs no program.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! [`Config`] in the words of the kernel part: `struct emud_config`, the windows
 //! of single devices, and what is asked for by name.
 

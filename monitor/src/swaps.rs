@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Swap areas, as they come and go: /proc/swaps wakes up who polls it.
 
 use std::fs;

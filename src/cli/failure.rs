@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a verb ends with when it could not do its work: one sentence and an
 //! exit code after sysexits.h.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shell completions and the man pages, made from the command line's definition.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that outlives `emud run --in-place`; started by it, not by people.
 
 use emud::run::in_place;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The holder's own process; started by attach, not by people.
 
 use std::os::fd::{AsFd, OwnedFd, RawFd};

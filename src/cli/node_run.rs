@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes behind a network of nodes; started by run, not by people.
 
 use emud::lab;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs of losses as SVG: how many are of n packets or more.
 
 use plotters::coord::Shift;

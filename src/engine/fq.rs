@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Engine `fq`: packets wait in sch_fq, which honours the departure time in
 //! skb->tstamp.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles from what others write: tc's netem commands, ping logs, Mahimahi's traces.
 //!
 //! One way only, as everywhere: text -> words with their places -> what they say -> a profile's

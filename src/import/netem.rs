@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! netem's options as iproute2 reads them (tc/q_netem.c of iproute2 6.9 and later).
 
 use super::tc_command::{Place, Word, Words, begins, place};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! netem's delay, jitter and distribution as a profile's.
 
 use super::Tables;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A netem command as a profile.
 //!
 //! What the comments say of netem is from net/sched/sch_netem.c (Linux 6.18) and tc/q_netem.c

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What ping wrote: iputils' format, with or without `-D`, IPv4 or IPv6.
 
 use std::collections::HashSet;

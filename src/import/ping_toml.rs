@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A ping log as a measured profile: both directions alike and independent of each other.
 
 use super::Imported;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tc command line as words with their places.
 
 use crate::text::{At, Located, Mistake};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Quantities as tc reads them (iproute2: lib/utils.c, lib/utils_math.c), which is not how a
 //! profile does: bare numbers are taken, `bps` is bytes, sizes are powers of 1024.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines of TOML, each with the comments that belong to it in front.
 
 use std::fmt::Display;

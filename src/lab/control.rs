@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What emud tells the first process of a node, a line of JSON each, and its answers.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarding on a device of the host: switched on while somebody needs it.
 
 use std::fs::{self, File};

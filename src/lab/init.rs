@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first process of a node: it holds the namespaces, and everything in them ends with it.
 
 use std::io;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network an experiment runs in: nodes, wires between them, and the outside.
 //!
 //! A node is a process (`node-run`) in network, mount and process namespaces of

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a node sees of the file system that is its own: /proc, /sys, /etc/hosts, /etc/resolv.conf.
 
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One node: its namespaces, held by a process, and what can be done inside of them.
 
 use std::fs;

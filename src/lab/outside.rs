@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way from a node through the host to the outside.
 
 use ipnet::Ipv4Net;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Attach: find out, plan, leave the plan in the kernel, carry it out.
 //!
 //! The order makes every moment undoable, kill -9 included. First the filters,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds what is attached, from the device alone: filter -> program -> maps.
 
 use crate::link::datapath::Maps;

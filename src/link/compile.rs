@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
 use crate::abi;

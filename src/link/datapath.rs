@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loaded classifier: its programs and its maps, whether just loaded or
 //! found again from the id of a program on a device.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detach: undo what the record says, the filters (by which it is found) last.
 
 use crate::abi;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! All emulated links of this host, in every network namespace: for a monitor,
 //! which judges whether their packets leave in time.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long runs of losses are: P(run >= n) of each loss model.
 
 use crate::link::compile::mix;

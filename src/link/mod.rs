@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel runs: compile a profile, attach it, read it back, change it,
 //! take it away.
 

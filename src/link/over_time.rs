@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delay and loss of a direction over time, for those who look at a profile.
 
 use crate::profile::{Link, LinkState, Profile, TraceRow, TraceSource};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Framing, limits, marking and management of the queue: from the profile to
 //! what the classifier runs, and back for `emud show`.
 

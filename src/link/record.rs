@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `emud_saved` map, whose one value of 1 MiB is too long for a stack.
 //!
 //! aya moves a value as a Rust value, which is on the stack on its way; here it

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel really runs on an interface, read back from its maps:
 //! the figures come from the classifier's own numbers, not from the profile.
 

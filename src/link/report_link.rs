@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link's figures in force: those of its phase's link, under those of its row.
 
 use serde::Serialize;

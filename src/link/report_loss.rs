@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What loses, copies and damages packets, read back from the classifier's figures.
 
 use std::collections::BTreeMap;

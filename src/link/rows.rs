@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the rows of traces and phases are in their map. Those in force stay where they are, so
 //! that a change of anything else writes none of them, and new ones go to where nothing is.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules as the classifier runs them: keys under masks, one look a mask.
 
 use std::collections::HashMap;

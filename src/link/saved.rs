@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What attach leaves in the kernel for show, set and detach.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wire packets, not super-packets: what is switched off on the device so that
 //! the link sees each packet as the wire would.
 //!

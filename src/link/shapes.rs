@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two fixed curves of the classifier: the standard normal quantile and the
 //! weight that keeps a blend of two normal values standard normal.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long the maps are made that depend on the profile. They stay so: `emud set`
 //! may make of a profile only what fits.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a vanished device leaves: its filters go with it, engine fq's ifb does
 //! not. Nothing of emud runs that could take it away at that moment, so the next
 //! attach or detach in the namespace does.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces and phases to the rows that the classifier reads by the clock.
 
 use crate::abi;

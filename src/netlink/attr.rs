@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw attributes, where one has to be carried over unread.
 
 use netlink_bindings::utils::{IterableChunks, align, find_attr, push_header_type};

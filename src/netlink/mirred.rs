@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A filter that sends every packet that reaches it to another device: what
 //! engine fq needs where an ifb drops packets that a BPF program redirects.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is on an interface, changing it, and putting it back.
 //!
 //! Everything acts in the network namespace of the calling thread and goes by

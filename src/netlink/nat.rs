@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Address translation by nf_tables, and what a firewall does to forwarded packets.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 use netlink_bindings::tc::{self, IterableAttrs, PushAttrs, TcPrioQopt, Tcmsg};
 use netlink_bindings::traits::Pusher;
 

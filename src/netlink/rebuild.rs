@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Making a root qdisc again from what was kept of it.
 
 use std::collections::BTreeSet;

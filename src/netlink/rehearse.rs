@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding out whether a root qdisc can be made again by making it again, on a
 //! device in a network namespace that nobody else sees and that vanishes with
 //! the thread that made it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From what the kernel dumps to what it takes to make the same again.
 //!
 //! For most kinds the two are the same attributes. Here is where they differ,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which links are emulated now: they come and go while the monitor runs.
 
 use std::collections::BTreeSet;

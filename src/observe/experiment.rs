@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A monitor in a thread of its own, for `emud run`: its alarms and the lines of others in one
 //! log, and a verdict at the end.
 

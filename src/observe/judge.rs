@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be said of a whole experiment: whether its result can be believed.
 //!
 //! "invalid" goes before "contended": of a contended run it is known what was wrong and when,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a run, in the OpenMetrics text format over HTTP.
 
 use std::convert::Infallible;

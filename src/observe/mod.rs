@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run of the contention monitor: what happens between its events and the people and
 //! programs that want to know.
 //!

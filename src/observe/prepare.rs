@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run needs beside the monitor: a place where programs report, and pressure stall
 //! information.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What makes the monitor's lines punctual on a machine that has run out of something. A
 //! refusal makes them later, not wrong, so it is a note in the log.
 

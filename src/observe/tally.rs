@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was seen in a run: numbers of episodes, the limit for alarms that do not come
 //! through the kernel's programs, and the verdicts at the end.
 

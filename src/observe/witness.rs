@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Remembers the episodes of an experiment for its verdict, and tells others of them.
 
 use emud_monitor::event::{Alarm, Clear, Resource};

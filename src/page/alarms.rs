@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Contention of the measured phase, and every alarm of the run: when, of what, by whom.
 
 use std::fmt::Write;

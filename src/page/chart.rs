@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Panels below one another with one axis of time, as SVG. plot.css has each colour for dark pages.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text of a log in a page: it comes from any program, and must stay text.
 
 use std::fmt::{self, Display, Write};

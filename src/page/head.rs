@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Top of the page: the verdict in words, and what was run.
 
 use std::fmt::Write;

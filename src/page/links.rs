@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Links: asked against measured as a table, and over time as plots.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment as a page that a browser shows by itself: no script, nothing from a network,
 //! light and dark, also on paper (docs/report.md).
 

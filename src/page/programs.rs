@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What ran: how programs ended, what they said, which files were kept.
 
 use std::fmt::Write;

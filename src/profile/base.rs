@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `profile = "lte"` of a named link: another profile's own link, to begin with.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::keys;

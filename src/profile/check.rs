@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the values of a link go together.
 
 use super::draft::{DelayDraft, LinkDraft, Spread};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has been written so far about a link, each value with its place.
 //!
 //! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by

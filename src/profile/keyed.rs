@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A property of a link that is a table of keys: what has been written of it so far, each value
 //! read and with its place. A later table overrides an earlier one key by key.
 

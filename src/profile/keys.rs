@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of a profile.
 
 use crate::text::{Located, Mistake, Section, Vocabulary};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What loses packets: the models and their canonical text.
 
 use super::pattern::Pattern;

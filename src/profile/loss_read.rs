@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of a loss, and whether they go together.
 
 use super::keyed::{Field, Keyed, Kind, Table};

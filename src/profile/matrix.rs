@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[matrix]`: figures for pairs of addresses, from a CSV file.
 
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles: TOML text to a validated [`Profile`].
 //!
 //! One way only: text -> [`crate::text`] (TOML with places) -> `draft` (what was said about each direction,

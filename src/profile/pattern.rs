@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recorded pattern of losses: from zeros and ones, or from the indices of those lost.
 
 use std::path::Path;

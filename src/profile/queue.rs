@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of a queue: packets, bytes or time, told apart by the unit.
 
 use std::{fmt, str::FromStr};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `reorder` of a link: packets that are sent without delay, to overtake.
 
 use super::draft::{correlation, is_none};

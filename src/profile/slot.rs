@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `slot`: departures in slots, as on a link whose time is divided.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a trace from CSV, from JSON, and the opportunities of Mahimahi's format.
 
 use super::trace::{MAX_ROWS, TraceRow};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `rate` as a table: what the wire does to a packet's length and time.
 
 use super::check::{latest, value};

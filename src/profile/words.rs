@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values that are one word of a few.
 
 use super::{Distribution, Neighbours, Offload, Reorder, Shape};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What repeats say of a figure: its mean, and how sure that is.
 
 use serde::Serialize;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lists that a log of any length cannot make large.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of a log. Types and keys that are not known are passed over, as the format asks.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A log's lines with their numbers, one in memory at a time.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Did the network repeat? With one seed, and packets at the same times, it must.
 
 use serde::Serialize;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an experiment measured, read from its log: figures and series for each link and
 //! direction, verdicts, statistics over repeats, one experiment beside another (docs/report.md).
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log as a stream: each line is read once, and what it says goes where it belongs.
 
 use std::collections::HashMap;

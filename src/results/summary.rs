@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Repeats of an experiment together: each figure over the clean runs, and which runs were excluded.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a direction of a link did in one interval or in many.
 
 use emud_monitor::log::Sample;

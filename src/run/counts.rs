@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of a direction at a moment, and what happened between two of them.
 
 use emud_monitor::log::{DelaySample, Sample, mono_ns};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run on an interface that exists: nothing of the network is emud's but the link.
 
 use std::io::{self, Write};

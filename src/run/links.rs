@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The emulated links of a run: attached, described for the log, looked at again, taken away.
 
 use emud_monitor::log::{AskedFor, RunClass, RunLink};

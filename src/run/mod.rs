@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment, carried out: its network, its programs, its log and its verdict.
 //!
 //! [`conduct`] does what a [`crate::scenario::Plan`] says, in three phases. *Preparation*:

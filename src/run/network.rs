@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network of a plan: made, with its links, and taken away.
 
 use std::net::Ipv4Addr;

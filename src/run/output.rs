@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What programs print: to the terminal as it comes, and by line into the log.
 
 use std::io::{self, Read, Write};

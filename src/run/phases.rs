@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which program starts when: in the preparation, in the measured phase, in the clean-up.
 
 use std::collections::BTreeSet;

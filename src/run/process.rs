@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One program: started where its node is, its output taken, waited for, ended.
 
 use std::cell::Cell;

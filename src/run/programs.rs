@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The programs of a run: started, followed until their exits are in the log, ended. When which
 //! one starts is [`super::phases`]' business.
 

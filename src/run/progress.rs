@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A line that says how far a run is, for whoever watches it.
 
 use std::io::{self, IsTerminal};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks at the links' counters again and again: a line for each interval, and what the
 //! emulator itself did wrong in it.
 

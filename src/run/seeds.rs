@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One seed for a run, from which those of its links and of its repeats follow.
 
 /// 2^64 by the golden ratio: multiples of it are far apart, whatever their distance.

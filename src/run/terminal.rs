@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A terminal for a program that is run at one. A pipe would hide from it that somebody is
 //! looking: shells would show no prompt, and programs would keep their output back.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A verdict for people, and as an exit code.
 
 use emud_monitor::log::{ExitLine, Judgement, RunVerdict, Span};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether what nodes are told goes together.
 
 use super::graph::{Graph, Spot};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Addresses: of a wire's two ends a /30, of a star's peers a /32 in their class's /24.
 
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments with more than one node: what a scenario file says, and what that means.
 //!
 //! One way only: text -> [`crate::text`] (TOML with places) -> `read` -> [`Scenario`] (what was

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a scenario's file says, each with its place, before anybody knows how many nodes that is.
 
 use std::time::Duration;

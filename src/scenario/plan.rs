@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an experiment consists of, worked out to the last address: nodes, wires between
 //! them, where links are emulated, what runs when. Whoever carries it out decides nothing.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routes: shortest ways by the number of hops through nodes that forward. Of ways alike the one
 //! over the link that was written first is taken, so a scenario always has the same routes.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A star: peers around a hub that routes between them. All links are emulated on one device,
 //! the hub's bridge, whose rules know the peers by their addresses.
 

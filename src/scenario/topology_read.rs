@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[topology]` from text.
 
 use super::limits::{MAX_NODES, of_kind};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys there are, and what an unknown one was probably meant to be.
 
 use super::{Located, Mistake, closest};

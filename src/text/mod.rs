@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What people write: TOML with the place of everything, quantities with their
 //! units, and what is said of mistakes.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The link that is asked for: what the kernel runs on the interface, or another profile.
 
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The queue that a train saturates, and what losses ahead of it and behind it do: those ahead thin
 //! what is offered, which a busy queue does not show; those behind thin what comes.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Echo requests and replies (RFC 792, RFC 4443).
 
 use std::net::IpAddr;

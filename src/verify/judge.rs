@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Asked against measured.
 //!
 //! Each check has the same small chance to be wrong about a link that is as asked; all together

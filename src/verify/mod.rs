@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Does the link do what it is asked to? Probes through the live link, judged against the numbers
 //! that the classifier runs, or against another profile.
 //!

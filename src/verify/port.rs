@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A socket for probes: UDP or ICMP, connected, with the kernel's time of arrival.
 
 use std::io;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who answers: emud's own sockets in the peer's namespace, or the peer's ICMP.
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What chance alone does to a measurement: the asked link, run many times over.
 //!
 //! The delay in order is a correlated process and pareto has no fourth moment, so no formula gives

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What independent losses do to the rate of a stream: between two packets that came a geometric
 //! number of slots has passed.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has been said so far, each value with its place: the command line over
 //! the file. Whether the values go together is judged at the end, in `check`.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor is to watch for: a TOML file and flags to a validated
 //! [`Config`].
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A configuration as text, which reads back to an equal one.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies with their own delays, and bits that turn over.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a Markov chain of losses should give, with the standard errors of a sequence whose packets
 //! depend on one another.
 

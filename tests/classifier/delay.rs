@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delays: distributions, correlation, order, and reordering on purpose.
 //!
 //! Bounds are 4.5 standard errors, or the 1 % and 0.01 that are promised where that is less.

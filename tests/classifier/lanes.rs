@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flows of fq that packets share which may overtake one another.
 
 use aya::maps::{Map, MapData, MapInfo, PerCpuArray};

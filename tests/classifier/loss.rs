@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every loss model: the share and the runs of losses that theory says, exact patterns, and where
 //! in the link it stands.
 

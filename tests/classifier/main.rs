@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The real classifier under BPF_PROG_TEST_RUN: every figure exact.
 //!
 //! A packet may carry its arrival in skb->tstamp (as TCP's pacing does), so the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mahimahi's delivery opportunities against a plain implementation of mm-link's rules.
 
 use super::timeline::lcg;

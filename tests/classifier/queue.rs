@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Framing, burst, limits and ECN: to the nanosecond. The managers are in `aqm`.
 
 use emud::profile::{Cells, Queue, Wire};

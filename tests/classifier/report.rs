@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `emud show` says is in force: against what was asked for, and what becomes of packets.
 
 use super::*;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which link a packet takes: every kind of match, instances, shared bottlenecks.
 
 use emud::link::attach::{compile_rules, matching};

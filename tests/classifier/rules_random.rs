@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules and packets of chance against a plain implementation of "the first wins".
 
 use emud::profile::{Match, Ports, Profile, Rule, Target};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What distributions are, by their CDFs, and whether values are of them.
 //!
 //! A Kolmogorov-Smirnov distance of 100,000 independent values is below 0.0062 with a

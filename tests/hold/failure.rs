@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Late and lost frames reach the sockets of monitors.
 
 use std::io::{BufRead, BufReader, ErrorKind};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The holder on a real TAP, in a network namespace of the test's own.
 //!
 //! What a frame looks like, its order and that none is lost is exact; punctuality

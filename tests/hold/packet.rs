@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A network namespace of the test's own, and packet sockets on a TAP in there:
 //! what is sent comes out at the holder, what the holder writes is received.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting in the background, with a shell in the place of the holder.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};

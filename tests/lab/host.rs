@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A network namespace that plays the host, and what is in it.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud::lab` on a real kernel. Each test has a network namespace of its own for a host, so
 //! that the machine's own network is never touched. Needs root, `ip`, `ping` and `getent`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

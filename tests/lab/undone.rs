@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A step that fails leaves nothing half done.
 
 use emud::lab::{Lab, LabError};

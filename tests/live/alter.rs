@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies and damage as a receiver sees them.
 
 use std::net::UdpSocket;

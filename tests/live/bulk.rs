@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One TCP flow that sends as much as it can.
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Congestion that is said, not felt: TCP that understands ECN over a link that marks.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor is told of emulated links, from outside their namespaces.
 
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every kind of packet: neighbours, VLAN tags, other protocols, IPv6, devices without Ethernet,
 //! super-packets.
 

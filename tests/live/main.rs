@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! emud on live interfaces, measured from outside: every test in network namespaces of its own,
 //! once for each engine that this kernel has. Needs root.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules and pairs on a live link: which packets take which link.
 
 use std::fmt::Write;

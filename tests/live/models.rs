@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each loss model and each kind of delay once, through an engine; what they do packet by packet is
 //! tested with the classifier alone.
 

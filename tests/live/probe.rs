@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One-way UDP probes between two namespaces of one machine, so of one clock.
 
 use std::io;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much gets through: the link's rate, its queue, and what a TCP flow makes of its delay.
 
 use std::time::Duration;

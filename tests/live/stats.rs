@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What theory allows a sample to differ by.
 
 /// The value below which this share of the values lies.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Links that change with time, on a live interface: phases by the clock, delivery opportunities.
 
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! When packets arrive: delay, its distribution, its order.
 
 use super::lab::{Engine, Lab, Verdict, packets_per_s, scaled};

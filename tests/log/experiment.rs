@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log of an experiment, with the real monitor in a thread of this process.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines, against the schema and against what was noticed.
 
 use std::time::{Duration, Instant};

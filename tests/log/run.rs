@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! An observation without a kernel: the test says what is noticed.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! docs/log.schema.json, and what it finds wrong.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What happens with alarms: the limit, the exit code, and all that hangs on them.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A contention episode has a beginning and an end: both are told, with the right times.
 
 use std::thread::sleep;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many nodes does it take? S. D. Maier's experiment ("Scalable Computer Network Emulation
 //! Using Node Virtualization and Resource Monitoring", 2011, table 4.1): load generators one after
 //! the other, until a resource runs out.

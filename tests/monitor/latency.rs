@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long after a threshold is crossed the line about it can be read on the monitor's standard output. The load
 //! knows when it crossed, so the monitor's own account is not what is measured; it is checked by the same clock.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud monitor` on a real machine, judged from outside by its log, with loads that know when they took
 //! what. Needs root, and a machine that is otherwise quiet: what others do to a CPU or a disk is contention.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where loads run: namespaces with wires, cgroups, swap, slow disks. All of it goes when the
 //! value does.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! No alarm where there is no contention: nothing to do, and loads at 80 % of a threshold.
 
 use std::thread::sleep;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel that supports less: the system calls that attach BPF programs of a child ask this test first
 //! (seccomp's user notification), which lets the first ones through and refuses the others.
 

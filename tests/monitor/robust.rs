@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must not happen: anything left attached, alarms lost in silence, leaks.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose fault it was: two groups take 70 and 30 hundredths of a resource, and the alarm says so to 5.
 
 use std::thread::sleep;

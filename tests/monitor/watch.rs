@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud monitor`, watched from outside: its lines, and when each of them was readable.
 
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel's own counters say of the time of an alarm. A machine that nobody uses has contention of its own now
 //! and then (a kernel thread, a package manager): an alarm about that is right, and only one that these counters
 //! contradict is a false one.

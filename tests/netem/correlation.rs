@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What correlation does to a distribution and to a probability: netem's against emud's.
 
 use super::examples::{self, Example, NONE, measure};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every example of tc-netem(8), through stock netem and through what emud imports of it.
 
 use super::judge::Judge;

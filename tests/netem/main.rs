@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! emud beside stock netem: the same packets through both, and figures that must agree, or differ
 //! by what netem's own recurrences say. Needs root; where there is no netem, commands are only
 //! imported.

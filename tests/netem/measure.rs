@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of a sample, each with its standard error.
 
 use super::probe::Arrivals;

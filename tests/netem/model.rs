@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What theory says of a link: the packets' fates, drawn by the published recurrences.
 //!
 //! Two ways to draw, of one link: as netem does (net/sched/sch_netem.c, Linux 6.18), and as it is

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two pairs of namespaces side by side: stock netem on one, emud under fq on the other.
 
 use std::process::Command;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The netlink layer against this kernel, in fresh network namespaces, judged
 //! by what `tc`, `ip` and `ethtool` print. Needs root.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

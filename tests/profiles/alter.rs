@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the keys of `duplicate` and `corrupt` mean, and what is said of those that mean nothing.
 
 use emud::profile::{ChecksumAfter, Corrupt, Duplicate, LinkState, MAX_CORRUPT_BITS, Profile};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the keys of a loss mean, and what is said of those that mean nothing.
 
 use emud::profile::{LinkState, Loss, LossModel, MAX_PATTERN, Pattern, Profile, Stage};

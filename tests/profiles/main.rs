@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile reader: what profiles mean, and what is said about those that mean nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shipped profiles with one mistake made in each.
 
 use emud::profile::shipped::SHIPPED;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `rate` and `queue` as tables.
 
 use emud::profile::{Aqm, Cells, CoDel, Length, Limit, Pie, Profile, Queue, Red, Wire};

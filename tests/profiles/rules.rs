@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules, shared queues and matrices as they are written.
 
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What goes with traces, phases and slots and what does not; what is said of it, once.
 
 use emud::link::compile::{Place, compile};

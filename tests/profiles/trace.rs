@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces, phases and slots: what they mean, and what is said of those that mean nothing.
 
 use emud::link::timeline::kept;

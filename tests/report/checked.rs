@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `suite check`: what is a regression, and what is said of the rest.
 
 use std::fs;

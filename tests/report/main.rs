@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the benchmark suite makes of its results, on made-up ones.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

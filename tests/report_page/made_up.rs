@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Logs as `emud run` writes them, from the types of its lines.
 
 use std::fs;

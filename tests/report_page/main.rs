@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment's log to its figures, a comparison and a page, on made-up logs. Needs
 //! python3-jsonschema, Debian's validator.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page: what it says, that it is well-formed, and that a log cannot put markup into it.
 
 use std::process::{Command, Output};

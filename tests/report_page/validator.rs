@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checkers that are not ours: JSON Schema and HTML by Python's own modules.
 
 use std::io::Write;

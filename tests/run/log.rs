@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One log, in order, of which every line is as docs/log.schema.json says.
 
 use std::process::Command;

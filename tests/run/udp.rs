@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A paced sender of numbered datagrams and who receives them: this program again, in a node.
 
 use std::net::UdpSocket;

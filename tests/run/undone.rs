@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nothing is left, however it ends. What is left of interfaces and children is looked at after
 //! every test; here also processes.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Can it be believed? These need a machine that has nothing else to do.
 
 use std::process::{Command, Stdio};

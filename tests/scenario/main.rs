@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios: what files mean, worked out to the last route, and what is said about those that mean
 //! nothing.
 

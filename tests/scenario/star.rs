@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hub's rules give every peer the link of its class.
 
 use std::net::IpAddr;

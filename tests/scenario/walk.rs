@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way of a packet through a plan, as the kernel would send it.
 
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everybody finds a way to everybody, and with few routes.
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud verify` on live links, in network namespaces of their own. Needs root, and
 //! python3-jsonschema, Debian's validator.
 //!

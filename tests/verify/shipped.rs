@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every profile that is shipped: agrees, and is found out when it is changed.
 
 use emud::profile::shipped::SHIPPED;

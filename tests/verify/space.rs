@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two network namespaces, `a` with `va` and `b` with `vb`, joined by a veth.
 
 use std::io::Write;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Sections of the benchmark suite (benches/suite) in guest kernels, beside stock netem.
 #
 # usage: bench.sh [--full] [--parallel] SERIES SECTION...

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Sourced by the scripts here, after setting $here to this folder.
 # shellcheck shell=sh disable=SC2034,SC2154
 

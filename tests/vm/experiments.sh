@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # The tests of `emud run` in guest kernels, with engine fq.
 #
 # usage: experiments.sh [SERIES]... [-- ARGUMENT]...     (default: all kernels, all tests)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Process 1 of a test guest: set up, run /vm/command, send the results out, power off.
 # Ports: ttyS0 kernel log, ttyS1 output of the command, ttyS2 one tar archive of results.
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Runs in the guest: exercise what the tests need and print NAME=VALUE lines.
 # usage: guest-selftest.sh [PINGS [SECONDS]]
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Build the initramfs of a test guest.
 #
 # usage: initramfs.sh SERIES OUT [SRC[:DST]]...

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Fetch Debian kernel packages and unpack them under target/vm; nothing is installed.
 #
 # usage: kernels.sh [--update] [SERIES]...     SERIES: 6.1 6.12 7.2 (default: all three)

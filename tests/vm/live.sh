@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # The live tests in guest kernels, where both engines and netem are there.
 #
 # usage: live.sh [--engine fq|hold] [SERIES]... [-- ARGUMENT]...

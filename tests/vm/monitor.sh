@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # The tests of the monitor in guest kernels, where null_blk, dummy and cgroup v2 are there and the
 # clock is exact.
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # emud beside stock netem in guest kernels (tests/netem).
 #
 # usage: netem.sh [SERIES]... [-- ARGUMENT]...   (default: 7.2; netem takes a seed since 6.6)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Boot a guest kernel under qemu's software CPU, run a command in it as root, return its status.
 #
 # usage: run.sh [OPTION]... SERIES -- COMMAND [ARGUMENT]...

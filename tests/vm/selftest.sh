@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Boot each kernel, check that what the guest tests build on works, print a table of measurements.
 #
 # usage: selftest.sh [--icount] [SERIES]...     (default: all kernels)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor is told to watch for: what files and flags mean, and what is
 //! said about those that mean nothing.
 

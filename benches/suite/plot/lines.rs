@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What grows or falls with the number of links, or with the delay.
 
 use std::error::Error;

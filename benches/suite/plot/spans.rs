@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far packets are off: median, 99th percentile and worst of each side.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Criteria on bytes in a sliding window: classes of network devices, and single ones.
 
 use std::collections::{BTreeMap, HashMap};

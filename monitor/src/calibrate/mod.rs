@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Thresholds tried on recordings: how often each criterion would have raised an alarm, how
 //! busy intervals and windowed sums are distributed, and which thresholds that suggests.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events in the order of their times.
 //!
 //! CPUs read the clock before they get a place in the ring buffer, and may be interrupted, or

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Feeds a recording's events to the criteria.
 
 use std::collections::{BTreeMap, HashMap};

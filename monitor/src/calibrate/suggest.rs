@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Thresholds from recordings, after the empirical method of S. D. Maier, "Scalable Computer
 //! Network Emulation Using Node Virtualization and Resource Monitoring" (2011): what load that
 //! is known to be good reaches is no contention.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Replaying against the definition of each criterion, computed the slow way.
 
 use std::collections::BTreeMap;

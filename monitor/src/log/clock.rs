@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! From CLOCK_MONOTONIC, which the kernel's programs read, to the time of day.
 
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file, written by a thread of its own: the disk may be what is contended, and a write
 //! that waits for it must not keep the monitor from its work.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lines. docs/log.schema.json describes exactly these.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment's log: lines of several threads, in the order of their time, in a file that
 //! another thread writes. The disk may be what is contended, and nobody waits for it.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pipe, terminal or socket that others read: written at once where it takes the line,
 //! never waited for. A reader that stands still must not keep the monitor from its work,
 //! nor from its signals.

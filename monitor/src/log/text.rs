@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines for people: one an alarm, and a summary at the end.
 
 use std::borrow::Cow;

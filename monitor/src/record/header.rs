@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two JSON objects of a recording: what was recorded and how, and what became of it.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the criteria judge, written down: busy intervals of CPUs and block devices,
 //! transmitted packets, page-ins and page-outs.
 //!

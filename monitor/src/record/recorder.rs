@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recording programs in the kernel, and the thread that writes down what they tell.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file of a recording: what is written is read, what is missing or damaged is said.
 
 use std::collections::BTreeMap;

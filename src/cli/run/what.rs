@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is to be run: one program behind one link, or a scenario.
 
 use emud::lab::{self, Reserved};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames that the holder released late or lost: which of them it tells of, and when.
 //!
 //! The thread of a direction counts them here and passes a [`Failure`] through a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The holder: one thread a direction that reads frames, waits, writes them back.
 
 use std::io;

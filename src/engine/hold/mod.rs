@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Engine `hold`: frames wait in user space, behind a TAP of emud's own.
 //!
 //! The classifier puts a departure time in front of every frame and redirects

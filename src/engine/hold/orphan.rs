@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether anybody but the holder can still see its network namespace.
 //!
 //! A process and an open TAP keep a namespace alive: after `ip netns del` the

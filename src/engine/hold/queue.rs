@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames by departure time.
 //!
 //! A link that keeps the order hands over frames with departures that never

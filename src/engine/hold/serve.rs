@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The holder in its place: the loop of [`super::holder`] tied to the link's maps.
 
 use std::io;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starts the holder in the background, and lets it say that it is ready.
 
 use std::fs::File;

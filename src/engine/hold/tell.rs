@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tells the running monitors of the holder's failures.
 //!
 //! A monitor listens on a stream socket /run/emud/monitor*.sock; each failure is

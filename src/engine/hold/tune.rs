@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! What makes the holder's wake-ups punctual. All of it is optional: a refusal
 //! makes frames later, not wrong, so it is reported instead of being an error.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How fast a delay in order may wander.
 //!
 //! The normal value z between two knots, at fraction w, moves at a speed that is itself normal,

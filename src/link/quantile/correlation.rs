@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! How correlated the normal values must be for the delays to be correlated as asked.
 //!
 //! The delay is a function of a normal value, so two delays are less correlated than their normal

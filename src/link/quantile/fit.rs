@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A delay table whose mean and standard deviation are the asked ones.
 //!
 //! The table is max(0, shift + scale q(x)) with q a standardised quantile. Where nothing is cut off

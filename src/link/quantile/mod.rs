@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delays as functions of a standard normal value.
 //!
 //! Whatever the distribution, the classifier makes one standard normal value x and looks the delay

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The standard normal distribution, and quadrature.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};

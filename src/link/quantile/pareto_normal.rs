@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A quarter normal and three quarters pareto, independent, as tc-netem's `paretonormal`.
 //!
 //! With N standard normal and R pareto (shape 3, minimum 1), the sum is

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A distribution from a file: measured delays, or a table of tc-netem.
 //!
 //! Kept as whole numbers, so that a profile's text carries it exactly: a file may be gone by the

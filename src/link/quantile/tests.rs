@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Against numbers from elsewhere and by methods other than the ones tested.
 
 #![allow(clippy::unwrap_used)]

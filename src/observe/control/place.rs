@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the socket is. A socket of a killed monitor stays in the folder: one that nobody
 //! listens to is removed.
 

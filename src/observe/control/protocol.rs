@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of JSON each way (docs/log-format.md).
 
 use emud_monitor::event::{Alarm, Resource, Scope, Unit};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Serves the socket, one task a connection. Whoever sends too much or never reads only
 //! waits for himself.
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Quantities as people write them, after tc: a number directly followed by its unit.
 //!
 //! Every kind has one table of units, `FromStr`, and a `Display` that reads back to the same value.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keeps its CPU busy.
 //!
 //! `spin NS`: for that long; says when it began and ended, and what it got of the CPU.

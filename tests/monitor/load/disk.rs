@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct reads from a block device.
 //!
 //! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts), `grid` and `phase` (ns).

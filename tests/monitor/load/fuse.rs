@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file whose reads take as long as asked for: under a loop device a disk of a known slowness, which
 //! can also stop answering. Speaks the kernel's FUSE protocol (linux/fuse.h) as far as one file of
 //! zeroes needs it; it is mounted over an empty file.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uses memory.
 //!
 //! `write MIB`: writes a region of that size over and over (M); says when it has begun.

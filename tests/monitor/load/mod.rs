@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Load generators. Each is a process of its own (this program again, with a hidden argument), so
 //! that it can sit in a cgroup, a namespace, on a CPU, and be killed. It obeys lines on its
 //! standard input and tells on its standard output what it did and when (CLOCK_MONOTONIC).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames of a protocol that nobody speaks, on the devices of one network namespace.
 //!
 //! Options: `devices` (names with commas between; the frames go to each in turn), `len` (bytes of a frame with its

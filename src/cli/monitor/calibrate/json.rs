@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud monitor calibrate --json`: values in the units of the thresholds.
 
 use emud_monitor::calibrate::{Measure, Outcome, RELATIVE_ERROR, Suggestion, Tally};

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! Complementary cumulative distributions, a panel per criterion, both axes logarithmic: the
 //! share of values that are at least as large, with the thresholds.
 

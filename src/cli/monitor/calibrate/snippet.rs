@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The suggestions as a configuration of the monitor.
 
 use std::fmt::Write;
