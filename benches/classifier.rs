@@ -5,14 +5,11 @@
 //! The same packet over and over: what it takes is in the caches.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "suite/compiled.rs"]
-mod compiled;
-
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use aya::programs::{TestRun, TestRunOptions};
-use compiled::compiled;
+use benches::compiled::compiled;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use emud::abi;

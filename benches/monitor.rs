@@ -7,13 +7,10 @@
 //! difference, median of five turns.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "suite/events.rs"]
-mod events;
-
 use std::time::Duration;
 
+use benches::events::{Costs, Events, GROUPS, measure, nothing, watching};
 use criterion::{BenchmarkId, Criterion};
-use events::{Costs, Events, GROUPS, measure, nothing, watching};
 
 /// Events of one turn of the table.
 const EVENTS: u64 = 200_000;

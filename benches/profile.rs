@@ -2,9 +2,6 @@
 //! From a profile's text to what the kernel is given, by what is in it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "suite/compiled.rs"]
-mod compiled;
-
 use std::fmt::Write;
 use std::fs;
 use std::hint::black_box;
@@ -12,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use compiled::compiled;
+use benches::compiled::compiled;
 use criterion::{Criterion, criterion_group, criterion_main};
 use emud::abi;
 use emud::profile::Profile;

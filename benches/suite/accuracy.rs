@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use crate::Suite;
-use crate::probe::{Arrivals, Probe};
 use crate::side::{Bench, Link, Side, here};
-use crate::stats::quantile;
 use crate::tap::Tap;
+use support::probe::{Arrivals, Probe};
+use support::stats::quantile;
 
 /// Of a probe's packets, bytes.
 const PAYLOAD: usize = 64;

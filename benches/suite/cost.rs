@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::Suite;
-use crate::lab::emud;
 use crate::local::Sender;
 use crate::pktgen::{self, Mix};
 use crate::site::Site;
 use crate::spare::Spare;
 use crate::sums::print_added;
+use support::lab::emud;
 
 const UNIT: &str = "instructions/packet";
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::lab::{Lab, inside};
+use support::lab::{Lab, inside};
 
 const PORT: u16 = 7004;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::Suite;
 use crate::accuracy::{Stream, arrival, departure};
-use crate::probe::Probe;
 use crate::side::{Bench, Link, Side, here};
 use crate::tcp::{self, Run};
+use support::probe::Probe;
 
 const DELAY_MS: f64 = 20.0;
 
@@ -68,7 +68,7 @@ fn flood(suite: &mut Suite, bench: &Bench) {
         ..Probe::new(&bench.lab, count, 0)
     };
     let arrivals = probe.run().0;
-    let at = |of: Option<&crate::probe::Arrival>| of.map_or(0, |arrival| arrival.arrived_ns);
+    let at = |of: Option<&support::probe::Arrival>| of.map_or(0, |arrival| arrival.arrived_ns);
     let span_ns = at(arrivals.last()) - at(arrivals.first());
     let came = arrivals.len() as f64;
     let case = "as many small packets as one sender sends";

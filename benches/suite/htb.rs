@@ -12,8 +12,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::lab::{Lab, run, sh};
 use super::router::destination;
+use support::lab::{Lab, run, sh};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use crate::Suite;
 use crate::htb::{self, Filter};
-use crate::lab::Lab;
 use crate::pktgen;
-use crate::probe::monotonic_ns;
 use crate::router::{Router, SOURCE, destination};
 use crate::spare::Spare;
 use crate::sums::print_added;
+use support::lab::Lab;
+use support::probe::monotonic_ns;
 
 /// Packets/s, where there is such a limit.
 const RATES: &[Option<u32>] = &[Some(10_000), Some(40_000), None];

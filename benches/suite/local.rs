@@ -5,10 +5,10 @@ use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use super::lab::{Lab, inside};
 use super::pktgen::LEN;
-use super::probe::HEADERS;
 use super::site::Site;
+use support::lab::{Lab, inside};
+use support::probe::HEADERS;
 
 /// Packets of one system call.
 const BATCH: usize = 64;

@@ -6,59 +6,33 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accuracy;
-#[path = "../../tests/live/bulk.rs"]
-#[allow(dead_code)]
-mod bulk;
 mod case;
 mod check;
-#[path = "../../tests/monitor/clock.rs"]
-#[allow(dead_code)]
-mod clock;
 mod cost;
 mod cpus;
-mod events;
 mod figure;
 mod flows;
 mod hold;
 mod htb;
-#[path = "../../tests/live/lab.rs"]
-#[allow(dead_code)]
-mod lab;
 mod links;
-#[path = "../../tests/monitor/load/mod.rs"]
-#[allow(dead_code)]
-mod load;
 mod local;
 mod monitor;
 mod pktgen;
-#[path = "../../tests/monitor/place.rs"]
-#[allow(dead_code)]
-mod place;
 mod plot;
-#[path = "../../tests/live/probe.rs"]
-#[allow(dead_code)]
-mod probe;
 mod rattan;
 mod report;
 mod router;
 mod side;
 mod site;
 mod spare;
-#[path = "../../tests/live/stats.rs"]
-#[allow(dead_code)]
-mod stats;
 mod sums;
 mod table;
 mod tap;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod verifier;
-#[path = "../../tests/monitor/watch.rs"]
-#[allow(dead_code)]
-mod watch;
 mod wirefilter;
-#[path = "../../tests/monitor/witness.rs"]
-#[allow(dead_code)]
-mod witness;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -66,6 +40,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use figure::{Machine, Results};
+use support::{lab, load};
 
 /// A section measures all its sides in so many turns.
 pub struct Suite {
@@ -89,11 +64,8 @@ const SECTIONS: [(&str, Measure); 8] = [
 
 #[derive(Parser)]
 struct Arguments {
-    /// Given by `cargo bench`.
-    #[arg(long, hide = true, global = true)]
-    bench: bool,
     #[command(subcommand)]
-    what: Option<What>,
+    what: What,
 }
 
 #[derive(Subcommand)]
@@ -124,16 +96,14 @@ fn main() -> Result<()> {
         return Ok(());
     }
     match Arguments::parse().what {
-        // `cargo bench` runs all benchmarks there are.
-        None => println!("the suite: `make bench` runs it"),
-        Some(What::Run {
+        What::Run {
             section,
             full,
             place,
             out,
-        }) => run(section, full, place)?.write(&out)?,
-        Some(What::Report(report)) => report.run()?,
-        Some(What::Check(check)) => check.run()?,
+        } => run(section, full, place)?.write(&out)?,
+        What::Report(report) => report.run()?,
+        What::Check(check) => check.run()?,
     }
     Ok(())
 }

@@ -5,14 +5,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Suite;
-use crate::clock;
-use crate::events::{Events, GROUPS, measure, nothing, watching};
 use crate::figure::Results;
-use crate::load::{Load, numbers};
-use crate::place::Wires;
-use crate::stats::{median, quantile};
-use crate::watch::{Line, Watch};
-use crate::witness::Witness;
+use benches::events::{Events, GROUPS, measure, nothing, watching};
+use support::clock;
+use support::load::{Load, numbers};
+use support::place::Wires;
+use support::stats::{median, quantile};
+use support::watch::{Line, Watch};
+use support::witness::Witness;
 
 const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
-use super::lab::Lab;
 use super::site::Site;
+use support::lab::Lab;
 
 const FOLDER: &str = "/proc/thread-self/net/pktgen";
 
@@ -37,7 +37,7 @@ impl Mix {
 
 /// Its threads are for the CPUs that are online now.
 pub fn load() {
-    super::lab::sh("modprobe pktgen");
+    support::lab::sh("modprobe pktgen");
 }
 
 /// `va` in the namespace of the calling thread, once for each CPU; their names.
@@ -132,7 +132,7 @@ impl Site {
         measure: impl FnOnce(fn()) -> T + Send + 'static,
     ) -> T {
         let mac = self.mac.clone();
-        let thread = super::lab::inside(&self.lab.a, move || {
+        let thread = support::lab::inside(&self.lab.a, move || {
             let devices = set_up(1, &mac, packets, mix);
             let measured = measure(send);
             assert_eq!(sent(&devices[0], packets).refused, 0, "refused by va");
@@ -144,7 +144,7 @@ impl Site {
     /// Packets a second from so many CPUs at once, so many packets of each.
     pub fn pktgen_rate(&self, cpus: usize, packets: u64, flows: u16) -> f64 {
         let mac = self.mac.clone();
-        let thread = super::lab::inside(&self.lab.a, move || {
+        let thread = support::lab::inside(&self.lab.a, move || {
             let devices = set_up(cpus, &mac, packets, Mix::flows(flows));
             send();
             let took = devices.iter().map(|device| sent(device, packets).took_us);

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::lab::{Lab, run, sh};
+use support::lab::{Lab, run, sh};
 
 /// The emulator, which makes its sender's namespace; gone with the value.
 pub struct Rattan {

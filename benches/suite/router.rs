@@ -13,11 +13,11 @@ use std::time::Duration;
 use emud::engine::hold::frame::VNET_LEN;
 use emud::engine::hold::tap::{self, Tap};
 
-use super::lab::{Lab, inside};
 use super::pktgen::{LEN, Mix};
-use super::probe::{monotonic_ns, precise_timers, sleep_until};
 use super::site::Site;
 use super::spare::Spare;
+use support::lab::{Lab, inside};
+use support::probe::{monotonic_ns, precise_timers, sleep_until};
 
 /// Where packets come from, as the kernel sees it.
 pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);

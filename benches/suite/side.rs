@@ -4,9 +4,9 @@
 use std::process::Command;
 
 use crate::Suite;
-use crate::lab::{self, Engine, Lab, run};
 use crate::rattan::{self, Rattan};
 use crate::wirefilter::{self, Wirefilter};
+use support::lab::{self, Engine, Lab, run};
 
 /// Who is the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::lab::{Engine, Lab};
+use support::lab::{Engine, Lab};
 
 pub struct Site {
     pub lab: Lab,

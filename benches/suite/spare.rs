@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::probe::monotonic_ns;
+use support::probe::monotonic_ns;
 
 pub struct Spare {
     counter: Arc<Counter>,

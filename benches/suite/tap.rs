@@ -7,8 +7,8 @@ use std::io::Error;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::lab::{Lab, inside};
-use crate::probe::{Arrival, Arrivals, monotonic_ns};
+use support::lab::{Lab, inside};
+use support::probe::{Arrival, Arrivals, monotonic_ns};
 
 /// Of IPv4 and UDP; the socket leaves out Ethernet's.
 const HEADERS: usize = 28;

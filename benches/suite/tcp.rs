@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use crate::Suite;
-use crate::bulk::SEGMENT;
 use crate::flows::goodput_bit_s;
-use crate::lab::{self, Lab};
 use crate::side::{Bench, Link, Side, here};
+use support::bulk::SEGMENT;
+use support::lab::{self, Lab};
 
 /// Of a measurement: its flows, the start that is left out, and its length.
 #[derive(Debug, Clone, Copy)]

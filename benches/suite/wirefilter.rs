@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::lab::{Lab, run, sh, wait_until};
+use support::lab::{Lab, run, sh, wait_until};
 
 /// What `dpipe` started; all of it ends with the value.
 pub struct Wirefilter(Child);

@@ -108,12 +108,30 @@ impl Loaded {
     /// # Errors
     /// As [`Self::load`].
     pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, false)
+    }
+
+    /// Loads the object for tests under BPF_PROG_TEST_RUN: the time is a packet's stamp, ns since
+    /// boot, not the kernel's clock.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_virtual(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, true)
+    }
+
+    fn load_with(
+        programs: &[Program],
+        sizes: &Sizes,
+        virtual_clock: bool,
+    ) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
         let mut bpf = EbpfLoader::new()
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
+            .override_global("emud_virtual_clock", &u8::from(virtual_clock), true)
             .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the suite and the benchmarks of single parts share.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+pub mod compiled;
+pub mod events;

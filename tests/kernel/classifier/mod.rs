@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real classifier under BPF_PROG_TEST_RUN: every figure exact.
+//!
+//! The clock is the test's, carried in skb->tstamp: departures come out to the nanosecond, however
+//! long the test takes.
+
+mod alter;
+mod aqm;
+mod delay;
+mod lanes;
+mod loss;
+mod matrix;
+mod opportunities;
+mod phases;
+mod queue;
+mod report;
+mod rules;
+mod rules_random;
+mod slot;
+mod theory;
+mod timeline;
+
+use aya::programs::{TestRun, TestRunOptions};
+use emud::abi;
+use emud::link::compile::{Compiled, Place, compile};
+use emud::link::datapath::{Loaded, Maps, Program};
+use emud::link::sizes::Sizes;
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
+
+const TC_ACT_UNSPEC: i32 = -1;
+const TC_ACT_STOLEN: i32 = 4;
+const TC_ACT_REDIRECT: i32 = 7;
+
+/// Offsets in `struct __sk_buff` (include/uapi/linux/bpf.h).
+const SKB_TSTAMP: usize = 152;
+const SKB_GSO_SIZE: usize = 176;
+const SKB_LEN: usize = 192;
+
+/// When a test's time starts, ns since boot. The programs take the packets' stamps for the time.
+const START: u64 = 1_000_000_000_000;
+/// A burst at one instant, some time after the start.
+const FAR: u64 = 7_500_000_000;
+
+struct Bench {
+    loaded: Loaded,
+    maps: Maps,
+    /// ns since boot.
+    start: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fate {
+    verdict: i32,
+    departure: u64,
+}
+
+fn stamp_place() -> Place {
+    Place {
+        release: abi::EMUD_RELEASE_STAMP,
+        ifindex: 0,
+        l3: false,
+    }
+}
+
+impl Bench {
+    fn new(up: &Link) -> Self {
+        Self::with(up, 42, stamp_place())
+    }
+
+    fn with(up: &Link, seed: u64, place: Place) -> Self {
+        let mut bench = Self::empty(&Sizes::default());
+        bench.set(up, seed, place);
+        bench
+    }
+
+    fn sized(up: &Link, sizes: Sizes) -> Self {
+        let mut bench = Self::empty(&sizes);
+        bench.set(up, 42, stamp_place());
+        bench
+    }
+
+    fn empty(sizes: &Sizes) -> Self {
+        let mut loaded =
+            Loaded::load_virtual(&[Program::Egress], sizes).expect("load the classifier (root?)");
+        let maps = loaded.maps().unwrap();
+        let mut bench = Self {
+            loaded,
+            maps,
+            start: START,
+        };
+        bench.maps.init(1, 0).unwrap();
+        bench
+    }
+
+    fn set(&mut self, up: &Link, seed: u64, place: Place) {
+        let up = self.compile(up, seed, abi::EMUD_UP, place);
+        let down = self.compile(&Link::default(), seed, abi::EMUD_DOWN, place);
+        self.maps.apply([&[up], &[down]]).unwrap();
+    }
+
+    fn compile(&self, link: &Link, seed: u64, direction: u32, place: Place) -> Compiled {
+        let mut c = compile(link, seed, direction, self.start, place).unwrap();
+        // The test run has a socket and no device to clone to.
+        c.link.flags &= !abi::EMUD_F_CLONE;
+        c
+    }
+
+    /// Sends one frame that arrives `at` ns after the start.
+    fn send(&self, frame: &[u8], at: u64) -> Fate {
+        self.send_gso(frame, at, 0)
+    }
+
+    fn send_gso(&self, frame: &[u8], at: u64, gso_size: u32) -> Fate {
+        let mut ctx = arriving(self.start + at);
+        ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&gso_size.to_ne_bytes());
+        run(&self.loaded, Program::Egress, frame, &ctx).fate(self.start)
+    }
+
+    fn counters(&self) -> abi::emud_counters {
+        *self.maps.counters(abi::EMUD_UP).unwrap()
+    }
+}
+
+/// The context of a packet that arrives then.
+fn arriving(ns: u64) -> [u8; SKB_LEN] {
+    let mut ctx = [0u8; SKB_LEN];
+    ctx[SKB_TSTAMP..][..8].copy_from_slice(&ns.to_ne_bytes());
+    ctx
+}
+
+/// A packet as a program leaves it.
+struct Left {
+    verdict: i32,
+    ctx: [u8; SKB_LEN],
+    frame: Vec<u8>,
+}
+
+impl Left {
+    /// Its stamp.
+    fn departure(&self) -> u64 {
+        u64::from_ne_bytes(self.ctx[SKB_TSTAMP..][..8].try_into().unwrap())
+    }
+
+    fn fate(&self, start: u64) -> Fate {
+        Fate {
+            verdict: self.verdict,
+            departure: self.departure().wrapping_sub(start),
+        }
+    }
+}
+
+fn run(loaded: &Loaded, program: Program, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
+    let mut out = [0u8; SKB_LEN];
+    let mut data = vec![0u8; 4096];
+    let options = TestRunOptions {
+        data_in: Some(frame),
+        data_out: Some(&mut data),
+        ctx_in: Some(ctx),
+        ctx_out: Some(&mut out),
+        ..TestRunOptions::new()
+    };
+    let result = loaded.program(program).unwrap().test_run(options).unwrap();
+    data.truncate(result.data_size_out as usize);
+    Left {
+        verdict: result.return_value as i32,
+        ctx: out,
+        frame: data,
+    }
+}
+
+/// An Ethernet frame of `len` bytes: IPv4, UDP, from port `source` to port 9.
+fn udp4(len: usize, source: u16) -> Vec<u8> {
+    let mut f = vec![0u8; len];
+    f[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    f[12..14].copy_from_slice(&0x0800u16.to_be_bytes());
+    f[14] = 0x45;
+    f[16..18].copy_from_slice(&((len - 14) as u16).to_be_bytes());
+    f[22] = 64;
+    f[23] = 17;
+    f[26..30].copy_from_slice(&[10, 0, 0, 1]);
+    f[30..34].copy_from_slice(&[10, 0, 0, 2]);
+    f[34..36].copy_from_slice(&source.to_be_bytes());
+    f[36..38].copy_from_slice(&9u16.to_be_bytes());
+    f
+}
+
+fn ip6(next_header: u8, first_payload_byte: u8) -> Vec<u8> {
+    let mut f = vec![0u8; 100];
+    f[12..14].copy_from_slice(&0x86ddu16.to_be_bytes());
+    f[14] = 0x60;
+    f[18..20].copy_from_slice(&46u16.to_be_bytes());
+    f[20] = next_header;
+    f[21] = 255;
+    f[37] = 1;
+    f[53] = 2;
+    f[54] = first_payload_byte;
+    f
+}
+
+fn link(f: impl FnOnce(&mut Link)) -> Link {
+    let mut l = Link::default();
+    f(&mut l);
+    l
+}
+
+fn jitter(mean_ns: u64, sd_ns: f64, distribution: Distribution, reorder: Reorder) -> Link {
+    link(|l| {
+        l.delay = Delay {
+            mean_ns,
+            jitter: Some(Jitter {
+                sd_ns,
+                distribution: distribution.into(),
+                reorder,
+                ..Jitter::default()
+            }),
+            share: None,
+        };
+    })
+}
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn a_constant_delay_is_added_to_the_arrival() {
+    let b = Bench::new(&link(|l| l.delay.mean_ns = 50 * MS));
+    for at in [0, 1, 999, 12_345_678] {
+        let fate = b.send(&udp4(100, 1000), at);
+        assert_eq!(
+            fate,
+            Fate {
+                verdict: TC_ACT_UNSPEC,
+                departure: at + 50 * MS
+            }
+        );
+    }
+    let c = b.counters();
+    assert_eq!((c.packets, c.bytes), (4, 400));
+    // 2^25 <= 50,000,000 < 2^26
+    assert_eq!(c.delay_hist[25], 4);
+}
+
+#[test]
+fn serialisation_is_exact_and_does_not_drift() {
+    // 384 kbit/s, 1000 bytes and 24 of overhead: 21,333,333 1/3 ns each.
+    let b = Bench::new(&link(|l| {
+        l.rate = Some(384_000);
+        l.overhead = 24;
+        l.queue = Limit::Packets(65_536).into();
+    }));
+    for n in 1..=3_000u64 {
+        let fate = b.send(&udp4(1000, 1000), 0);
+        assert_eq!(
+            fate.departure,
+            n * 8 * 1024 * 1_000_000_000 / 384_000,
+            "packet {n}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_link_starts_at_the_arrival() {
+    let b = Bench::new(&link(|l| l.rate = Some(8_000_000)));
+    assert_eq!(b.send(&udp4(1000, 1), 0).departure, MS);
+    assert_eq!(
+        b.send(&udp4(1000, 1), 500_000).departure,
+        2 * MS,
+        "behind the first"
+    );
+    assert_eq!(
+        b.send(&udp4(1000, 1), 10 * MS).departure,
+        11 * MS,
+        "after a pause"
+    );
+}
+
+#[test]
+fn a_queue_of_n_packets_holds_n() {
+    for n in [1u32, 2, 7, 100, 65_536] {
+        let b = Bench::new(&link(|l| {
+            l.rate = Some(8_000_000);
+            l.queue = Limit::Packets(n).into();
+        }));
+        let burst = u64::from(n) + 5;
+        let admitted = (0..burst)
+            .filter(|_| b.send(&udp4(100, 1), FAR).verdict == TC_ACT_UNSPEC)
+            .count();
+        assert_eq!(admitted as u32, n);
+        assert_eq!(b.counters().queue_dropped, 5);
+        // 100 us each: when the first has left there is room for one.
+        assert_eq!(b.send(&udp4(100, 1), FAR + 100_000).verdict, TC_ACT_UNSPEC);
+        assert_eq!(b.send(&udp4(100, 1), FAR + 100_000).verdict, TC_ACT_STOLEN);
+    }
+}
+
+#[test]
+fn a_queue_in_bytes_and_in_time_holds_that_much() {
+    let bytes = Bench::new(&link(|l| {
+        l.rate = Some(8_000_000);
+        l.queue = Limit::Bytes(10_000).into();
+    }));
+    let sent = (0..20)
+        .filter(|_| bytes.send(&udp4(1000, 1), 0).verdict == TC_ACT_UNSPEC)
+        .count();
+    assert_eq!(sent, 10);
+    let time = Bench::new(&link(|l| {
+        l.rate = Some(8_000_000);
+        l.queue = Limit::Time(5 * MS).into();
+    }));
+    let sent = (0..20)
+        .filter(|_| time.send(&udp4(1000, 1), 0).verdict == TC_ACT_UNSPEC)
+        .count();
+    assert_eq!(sent, 6, "waits of 0, 1, 2, 3, 4 and 5 ms");
+}
+
+/// Which of `n` packets from `source` are lost.
+fn losses(b: &Bench, source: u16, n: u64) -> Vec<u64> {
+    let frame = udp4(100, source);
+    (0..n)
+        .filter(|i| b.send(&frame, i * 1000).verdict == TC_ACT_STOLEN)
+        .collect()
+}
+
+#[test]
+fn the_same_seed_loses_the_same_packets() {
+    let lossy = link(|l| l.loss = 0.02.into());
+    let b = Bench::new(&lossy);
+    let first = losses(&b, 1000, 10_000);
+    assert_eq!(b.counters().lost, first.len() as u64);
+    let again = Bench::new(&lossy);
+    // Another flow in between changes nothing.
+    let frame = udp4(100, 2000);
+    let mixed: Vec<u64> = (0..10_000)
+        .filter(|i| {
+            again.send(&frame, i * 1000);
+            again.send(&udp4(100, 1000), i * 1000).verdict == TC_ACT_STOLEN
+        })
+        .collect();
+    assert_eq!(first, mixed);
+    assert_ne!(
+        first,
+        losses(&Bench::with(&lossy, 43, stamp_place()), 1000, 10_000)
+    );
+    assert_ne!(
+        first,
+        losses(&again, 3000, 10_000),
+        "another flow, another fate"
+    );
+}
+
+#[test]
+fn an_ephemeral_port_does_not_change_the_fate() {
+    let lossy = link(|l| l.loss = 0.02.into());
+    let one = losses(&Bench::new(&lossy), 40_001, 5_000);
+    let b = Bench::new(&lossy);
+    assert_eq!(one, losses(&b, 51_999, 5_000));
+    assert_ne!(
+        one,
+        losses(&b, 52_000, 5_000),
+        "the second client is another flow"
+    );
+}
+
+#[test]
+fn losses_are_as_many_as_asked_and_independent() {
+    let n = 100_000u64;
+    for p in [0.001f64, 0.01, 0.1, 0.5] {
+        let lost = losses(&Bench::new(&link(|l| l.loss = p.into())), 1000, n);
+        let sd = (n as f64 * p * (1.0 - p)).sqrt();
+        let off = (lost.len() as f64 - n as f64 * p).abs();
+        assert!(
+            off < 3.5 * sd,
+            "p {p}: {} lost, off by {:.1} sd",
+            lost.len(),
+            off / sd
+        );
+        // Two in a row: p^2 if independent.
+        let pairs = lost.windows(2).filter(|w| w[1] == w[0] + 1).count() as f64;
+        let want = n as f64 * p * p;
+        let sd = (want * (1.0 + 2.0 * p)).sqrt().max(1.0);
+        assert!(
+            (pairs - want).abs() < 4.0 * sd,
+            "p {p}: {pairs} pairs for {want}"
+        );
+    }
+}
+
+#[test]
+fn no_loss_and_full_loss_have_no_exception() {
+    assert!(losses(&Bench::new(&link(|l| l.loss = 0.0.into())), 1, 2000).is_empty());
+    assert_eq!(
+        losses(&Bench::new(&link(|l| l.loss = 1.0.into())), 1, 2000).len(),
+        2000
+    );
+}
+
+fn moments(v: &[f64]) -> (f64, f64) {
+    let mean = v.iter().sum::<f64>() / v.len() as f64;
+    let var = v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / v.len() as f64;
+    (mean, var.sqrt())
+}
+
+#[test]
+fn per_packet_jitter_has_the_mean_and_the_deviation_asked_for() {
+    use Distribution::{Normal, Pareto, ParetoNormal, Uniform};
+    for distribution in [Uniform, Normal, Pareto, ParetoNormal] {
+        let (mean, sd) = (100e6, 10e6);
+        let b = Bench::new(&jitter(mean as u64, sd, distribution, Reorder::Jitter));
+        let n = 50_000u64;
+        let frame = udp4(100, 1000);
+        let d: Vec<f64> = (0..n)
+            .map(|i| (b.send(&frame, i * 1000).departure - i * 1000) as f64)
+            .collect();
+        let (m, s) = moments(&d);
+        let se = sd / (n as f64).sqrt();
+        assert!((m - mean).abs() < 4.0 * se, "{distribution:?}: mean {m}");
+        // The sample deviation's own deviation, from the sample's fourth moment.
+        let m4 = d.iter().map(|x| (x - m).powi(4)).sum::<f64>() / n as f64;
+        let se = ((m4 - s.powi(4)) / n as f64).sqrt() / (2.0 * s);
+        assert!(
+            (s - sd).abs() < 4.0 * se,
+            "{distribution:?}: sd {s}, se {se}"
+        );
+        assert!(b.counters().reordered > 0);
+    }
+}
+
+/// Kolmogorov-Smirnov distance of two samples.
+fn ks(a: &mut [f64], b: &mut [f64]) -> f64 {
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    a.iter()
+        .enumerate()
+        .map(|(i, x)| {
+            let below = b.partition_point(|y| y <= x);
+            ((i + 1) as f64 / a.len() as f64 - below as f64 / b.len() as f64).abs()
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn in_order_jitter_is_the_same_at_every_packet_rate() {
+    let profile = jitter(50 * MS, 5e6, Distribution::Normal, Reorder::Never);
+    // The same 8 s of the process, at 10,000, 1,000 and 100 packets/s.
+    let mut samples: Vec<Vec<f64>> = [100_000u64, 1_000_000, 10_000_000]
+        .into_iter()
+        .map(|gap| {
+            let b = Bench::new(&profile);
+            let frame = udp4(100, 1000);
+            let mut last = 0;
+            let d = (0..8_000_000_000 / gap)
+                .map(|i| {
+                    let fate = b.send(&frame, i * gap);
+                    assert!(fate.departure >= last, "reordered");
+                    last = fate.departure;
+                    (fate.departure - i * gap) as f64
+                })
+                .collect();
+            assert_eq!(b.counters().reordered, 0);
+            d
+        })
+        .collect();
+    let mut slow = samples.pop().unwrap();
+    // 800 instants of one process against all of it: what remains is the
+    // clamp's 0.003 and the sampling of 800 of a process with 400 knots.
+    for fast in &mut samples {
+        let d = ks(fast, &mut slow);
+        assert!(d < 0.03, "{d}");
+    }
+    let (fast, middle) = samples.split_at_mut(1);
+    let d = ks(&mut fast[0], &mut middle[0]);
+    assert!(d < 0.006, "10,000 against 1,000 packets/s: {d}");
+}
+
+#[test]
+fn in_order_jitter_has_the_distribution_asked_for() {
+    // Knots are 20 ms apart: 4000 coherence times in 80 s. Arrivals beyond the
+    // horizon of a stamp are not believed, so the epoch moves instead.
+    let mut d = Vec::new();
+    for part in 0..10u64 {
+        let mut b = Bench::new(&link(|_| {}));
+        b.start -= part * 8_000_000_000;
+        let epoch = b.start;
+        b.start += part * 8_000_000_000;
+        let mut c = compile(
+            &jitter(50 * MS, 5e6, Distribution::Normal, Reorder::Never),
+            7,
+            abi::EMUD_UP,
+            epoch,
+            stamp_place(),
+        )
+        .unwrap();
+        c.link.flags &= !abi::EMUD_F_CLONE;
+        let c = [c];
+        b.maps.apply([&c, &c]).unwrap();
+        let frame = udp4(100, 1000);
+        let gap = 5 * MS;
+        d.extend((0..1600).map(|i| (b.send(&frame, i * gap).departure - i * gap) as f64));
+    }
+    let (m, s) = moments(&d);
+    // About one independent value a coherence time of 4 sd = 20 ms.
+    let n = 4000f64;
+    assert!((m - 50e6).abs() < 4.0 * 5e6 / n.sqrt(), "mean {m}");
+    assert!((s - 5e6).abs() < 4.0 * 5e6 / (2.0 * n).sqrt(), "sd {s}");
+}
+
+#[test]
+fn a_shorter_delay_does_not_let_packets_overtake() {
+    let mut b = Bench::new(&link(|l| l.delay.mean_ns = 200 * MS));
+    assert_eq!(b.send(&udp4(100, 1), 0).departure, 200 * MS);
+    b.set(&link(|l| l.delay.mean_ns = 10 * MS), 42, stamp_place());
+    assert_eq!(b.send(&udp4(100, 1), MS).departure, 200 * MS, "held back");
+    assert_eq!(b.send(&udp4(100, 1), 195 * MS).departure, 205 * MS);
+    let c = b.counters();
+    assert_eq!(
+        (c.packets, c.clamped),
+        (3, 1),
+        "counters live on through a change"
+    );
+}
+
+#[test]
+fn a_change_keeps_the_queue() {
+    let slow = link(|l| l.rate = Some(8_000_000));
+    let mut b = Bench::new(&slow);
+    for _ in 0..10 {
+        b.send(&udp4(1000, 1), 0);
+    }
+    b.set(&link(|l| l.rate = Some(80_000_000)), 42, stamp_place());
+    assert_eq!(b.send(&udp4(1000, 1), 0).departure, 10 * MS + MS / 10);
+}
+
+#[test]
+fn neighbour_discovery_passes_untouched() {
+    let slow = |neighbours| {
+        link(|l| {
+            l.delay.mean_ns = 50 * MS;
+            l.loss = 0.0.into();
+            l.neighbours = neighbours;
+        })
+    };
+    let mut arp = vec![0u8; 60];
+    arp[12..14].copy_from_slice(&0x0806u16.to_be_bytes());
+    let pass = Bench::new(&slow(Neighbours::Pass));
+    for kind in 133..=137 {
+        assert_eq!(pass.send(&ip6(58, kind), 0).departure, 0, "ICMPv6 {kind}");
+    }
+    assert_eq!(pass.send(&arp, 0).departure, 0);
+    assert_eq!(pass.counters().passed[abi::EMUD_PASS_NEIGHBOUR as usize], 6);
+    assert_eq!(
+        pass.send(&ip6(58, 128), 0).departure,
+        50 * MS,
+        "an echo is traffic"
+    );
+    let all = Bench::new(&slow(Neighbours::Emulate));
+    assert_eq!(all.send(&ip6(58, 135), 0).departure, 50 * MS);
+    assert_eq!(all.send(&arp, 0).departure, 50 * MS);
+}
+
+#[test]
+fn vlan_tags_and_other_protocols_are_delayed_too() {
+    let b = Bench::new(&link(|l| l.delay.mean_ns = 5 * MS));
+    let plain = udp4(100, 1000);
+    let mut tagged = plain[..12].to_vec();
+    tagged.extend_from_slice(&[0x88, 0xa8, 0, 5, 0x81, 0x00, 0, 7]);
+    tagged.extend_from_slice(&plain[12..]);
+    assert_eq!(b.send(&tagged, 0).departure, 5 * MS);
+    let mut lldp = vec![0u8; 60];
+    lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
+    assert_eq!(b.send(&lldp, 0).departure, 5 * MS);
+    assert_eq!(b.counters().bytes, 108 + 60);
+}
+
+#[test]
+fn a_tag_does_not_make_another_flow() {
+    let lossy = link(|l| l.loss = 0.1.into());
+    let plain = losses(&Bench::new(&lossy), 1000, 500);
+    let frame = udp4(100, 1000);
+    let mut tagged = frame[..12].to_vec();
+    tagged.extend_from_slice(&[0x81, 0x00, 0, 7]);
+    tagged.extend_from_slice(&frame[12..]);
+    let b = Bench::new(&lossy);
+    let lost: Vec<u64> = (0..500)
+        .filter(|i| b.send(&tagged, i * 1000).verdict == TC_ACT_STOLEN)
+        .collect();
+    assert_eq!(plain, lost);
+}
+
+#[test]
+fn a_super_packet_takes_the_wire_time_of_its_packets() {
+    // 2 * 1000 bytes of payload behind 42 of headers: two frames of 1042.
+    let b = Bench::new(&link(|l| l.rate = Some(8_000_000)));
+    let fate = b.send_gso(&udp4(2042, 1000), 0, 1000);
+    assert_eq!(fate.departure, 2 * 1_042_000);
+    let c = b.counters();
+    assert_eq!((c.packets, c.bytes, c.super_packets), (2, 2084, 1));
+}
+
+#[test]
+fn hold_pushes_a_header_and_stops_when_the_lease_ends() {
+    let place = Place {
+        release: abi::EMUD_RELEASE_HOLD,
+        ifindex: 1,
+        l3: false,
+    };
+    let mut b = Bench::with(&link(|l| l.delay.mean_ns = 5 * MS), 42, place);
+    assert_eq!(
+        b.send(&udp4(100, 1), 0).verdict,
+        TC_ACT_UNSPEC,
+        "no holder yet"
+    );
+    assert_eq!(b.counters().passed[abi::EMUD_PASS_NO_HOLDER as usize], 1);
+    let holder = abi::emud_holder {
+        lease_ns: START + 500 * MS,
+        ..Default::default()
+    };
+    b.maps.set_holder(abi::EMUD_UP, &holder).unwrap();
+    assert_eq!(b.send(&udp4(100, 1), 500 * MS).verdict, TC_ACT_REDIRECT);
+    assert_eq!(
+        b.send(&udp4(100, 1), 500 * MS + 1).verdict,
+        TC_ACT_UNSPEC,
+        "the lease has run out"
+    );
+}
+
+#[test]
+fn an_inactive_link_passes_everything() {
+    let place = Place {
+        release: abi::EMUD_RELEASE_NONE,
+        ifindex: 0,
+        l3: false,
+    };
+    let b = Bench::with(&link(|l| l.loss = 1.0.into()), 42, place);
+    assert_eq!(
+        b.send(&udp4(100, 1), 0),
+        Fate {
+            verdict: TC_ACT_UNSPEC,
+            departure: 0
+        }
+    );
+    assert_eq!(b.counters().passed[abi::EMUD_PASS_INACTIVE as usize], 1);
+}

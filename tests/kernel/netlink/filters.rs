@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Filters of clsact, and tcx.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::process::Command;
+
+use emud::netlink::*;
+
+use super::{Space, index, shell};
+
+const SYS_BPF_PROG_LOAD: i64 = 5;
+const SYS_BPF_PROG_ATTACH: i64 = 8;
+const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const TC_ACT_OK: i32 = 0;
+const TC_ACT_STOLEN: i32 = 4;
+const TC_ACT_UNSPEC: i32 = -1;
+
+fn try_bpf(command: i64, attr: &[u8]) -> i64 {
+    // SAFETY: attr is a bpf_attr of its length; what it points to outlives the call.
+    unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), attr.len()) }
+}
+
+fn bpf(command: i64, attr: &[u8]) -> i64 {
+    let fd = try_bpf(command, attr);
+    assert!(
+        fd >= 0,
+        "bpf({command}): {}",
+        std::io::Error::last_os_error()
+    );
+    fd
+}
+
+/// A classifier that returns `code`.
+fn program(code: i32) -> OwnedFd {
+    let mut insns = vec![0xb7, 0, 0, 0];
+    insns.extend(code.to_ne_bytes());
+    insns.extend([0x95, 0, 0, 0, 0, 0, 0, 0]);
+    let license = c"GPL";
+    let mut attr = Vec::new();
+    attr.extend(BPF_PROG_TYPE_SCHED_CLS.to_ne_bytes());
+    attr.extend(2u32.to_ne_bytes());
+    attr.extend((insns.as_ptr() as u64).to_ne_bytes());
+    attr.extend((license.as_ptr() as u64).to_ne_bytes());
+    attr.resize(72, 0);
+    let fd = bpf(SYS_BPF_PROG_LOAD, &attr);
+    // SAFETY: a fresh descriptor that nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(fd.try_into().unwrap()) }
+}
+
+fn filter<'a>(program: &'a OwnedFd, pref: u16, handle: u32, name: &'a str) -> BpfFilter<'a> {
+    BpfFilter {
+        hook: Hook::Egress,
+        pref,
+        handle,
+        program: program.as_fd(),
+        name,
+        classid: 0,
+    }
+}
+
+#[test]
+fn a_filter_has_its_classid() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let pass = program(TC_ACT_UNSPEC);
+    let filter = BpfFilter {
+        classid: 2,
+        ..filter(&pass, 7, 1, "emud_two")
+    };
+    nl.attach_bpf_filter(v0, &filter).unwrap();
+    let text = shell("tc filter show dev v0 egress");
+    assert!(text.contains("flowid :2 emud_two"), "{text}");
+}
+
+#[test]
+fn the_first_filter_brings_its_clsact() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let pass = program(TC_ACT_UNSPEC);
+    assert!(nl.filters(v0, Hook::Egress).unwrap().is_empty());
+    assert!(
+        nl.attach_bpf_filter(v0, &filter(&pass, 7, 1, "emud_egress"))
+            .unwrap()
+    );
+    assert!(
+        !nl.attach_bpf_filter(v0, &filter(&pass, 8, 2, "emud_again"))
+            .unwrap()
+    );
+    let there = nl.filters(v0, Hook::Egress).unwrap();
+    let seen: Vec<_> = there
+        .iter()
+        .map(|f| (f.pref, f.handle, f.protocol, f.chain))
+        .collect();
+    assert_eq!(seen, [(7, 1, 3, 0), (8, 2, 3, 0)]);
+    let bpf = there[0].bpf.clone().unwrap();
+    assert_eq!(
+        (bpf.name.as_str(), bpf.direct_action),
+        ("emud_egress", true)
+    );
+    let text = shell("tc filter show dev v0 egress");
+    let id = format!("id {} ", bpf.program_id);
+    let tag: String = bpf.tag.iter().map(|b| format!("{b:02x}")).collect();
+    assert!(text.contains(&id) && text.contains(&tag), "{text}");
+    assert!(
+        text.contains("pref 7 bpf chain 0 handle 0x1 emud_egress direct-action"),
+        "{text}"
+    );
+    assert!(nl.filters(v0, Hook::Ingress).unwrap().is_empty());
+    let other = program(TC_ACT_OK);
+    nl.replace_bpf_filter(v0, &filter(&other, 7, 1, "emud_other"))
+        .unwrap();
+    let now = nl.filters(v0, Hook::Egress).unwrap();
+    assert_eq!(now.len(), 2);
+    assert_ne!(now[0].bpf.as_ref().unwrap().program_id, bpf.program_id);
+    nl.delete_filter(v0, Hook::Egress, c"bpf", 7, 1).unwrap();
+    assert_eq!(nl.filters(v0, Hook::Egress).unwrap().len(), 1);
+}
+
+#[test]
+fn a_clsact_without_its_filter_does_not_stay() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let not_a_program: OwnedFd = File::open("/dev/null").unwrap().into();
+    let err = nl
+        .attach_bpf_filter(v0, &filter(&not_a_program, 1, 1, "emud"))
+        .unwrap_err();
+    assert!(
+        err.to_string().contains("attach emud to the egress of v0"),
+        "{err}"
+    );
+    assert_eq!(nl.ingress_qdisc(v0).unwrap(), IngressQdisc::None);
+}
+
+#[test]
+fn places_hold_in_the_kernel() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    let pass = program(TC_ACT_UNSPEC);
+    nl.attach_bpf_filter(v0, &filter(&pass, 1, 1, "theirs"))
+        .unwrap();
+    shell(
+        "tc filter add dev v0 egress pref 40 protocol ip u32 match u32 0 0 \
+            action mirred egress mirror dev lo",
+    );
+    assert_eq!(
+        nl.free_pref(v0, Hook::Egress, Place::First).unwrap(),
+        Some(1)
+    );
+    assert_eq!(
+        nl.free_pref(v0, Hook::Egress, Place::Last).unwrap(),
+        Some(41)
+    );
+    nl.replace_bpf_filter(v0, &filter(&pass, 1, 0xe4d, "first"))
+        .unwrap();
+    nl.replace_bpf_filter(v0, &filter(&pass, 41, 0xe4d, "last"))
+        .unwrap();
+    let order: Vec<_> = nl.filters(v0, Hook::Egress).unwrap();
+    let order: Vec<_> = order
+        .iter()
+        .map(|f| f.bpf.as_ref().map_or("u32", |b| &b.name))
+        .collect();
+    // u32 lists its table, too.
+    assert_eq!(order, ["first", "theirs", "u32", "u32", "last"]);
+    // Replacing one keeps its place.
+    let steal = program(TC_ACT_STOLEN);
+    nl.replace_bpf_filter(v0, &filter(&steal, 1, 1, "theirs"))
+        .unwrap();
+    let order = nl.filters(v0, Hook::Egress).unwrap();
+    assert_eq!(order[0].bpf.as_ref().unwrap().name, "first");
+}
+
+/// Not only in the listing: whoever runs first decides.
+#[test]
+fn the_newest_at_a_pref_decides() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    shell("ip addr add 10.9.0.1/24 dev v0; ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:09 dev v0");
+    let sent = || {
+        let packets = || -> u64 {
+            let line = shell("grep v1: /proc/thread-self/net/dev");
+            line.split_whitespace().nth(2).unwrap().parse().unwrap()
+        };
+        let before = packets();
+        let ping = "-c 2 -i 0.01 -W 0.1 10.9.0.2";
+        Command::new("ping").args(ping.split(' ')).output().unwrap();
+        packets() - before
+    };
+    let (pass, steal) = (program(TC_ACT_OK), program(TC_ACT_STOLEN));
+    nl.attach_bpf_filter(v0, &filter(&pass, 1, 1, "theirs"))
+        .unwrap();
+    assert_eq!(sent(), 2);
+    nl.replace_bpf_filter(v0, &filter(&steal, 1, 0xe4d, "first"))
+        .unwrap();
+    assert_eq!(sent(), 0);
+}
+
+fn kernel_release() -> (u32, u32) {
+    let release = shell("uname -r");
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+#[test]
+fn tcx_programs_are_seen() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v0 = index(&mut nl, "v0");
+    assert!(tcx_programs("v0", Hook::Ingress).unwrap().is_empty());
+    const BPF_TCX_INGRESS: u32 = 46;
+    let pass = program(TC_ACT_UNSPEC);
+    let mut attr = Vec::new();
+    attr.extend(v0.to_ne_bytes());
+    attr.extend(pass.as_raw_fd().to_ne_bytes());
+    attr.extend(BPF_TCX_INGRESS.to_ne_bytes());
+    attr.resize(32, 0);
+    if kernel_release() < (6, 6) {
+        assert!(
+            try_bpf(SYS_BPF_PROG_ATTACH, &attr) < 0,
+            "tcx came with Linux 6.6"
+        );
+        return;
+    }
+    bpf(SYS_BPF_PROG_ATTACH, &attr);
+    assert_eq!(tcx_programs("v0", Hook::Ingress).unwrap().len(), 1);
+    assert!(tcx_programs("v0", Hook::Egress).unwrap().is_empty());
+    assert!(tcx_programs("v9", Hook::Egress).is_err());
+}

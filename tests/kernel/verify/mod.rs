@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud verify` on live links, in network namespaces of their own. Needs root, and
+//! python3-jsonschema, Debian's validator.
+//!
+//! One measurement a test agrees with what is in force; that the same link, changed, is found out
+//! needs no other machine: it is judged against the profile it no longer has.
+
+mod shipped;
+mod space;
+
+use serde_json::Value;
+use space::Space;
+
+/// Profiles of other shapes: in order and normal with a rate; uniform with a loss.
+const SHIPPED: [&str; 3] = ["adsl24", "hsdpa", "tiainen-mobile"];
+
+/// Checks of that verdict, as "up delay_mean".
+fn with_verdict(answer: &Value, verdict: &str) -> Vec<String> {
+    let checks = answer["checks"].as_array().unwrap().iter();
+    checks
+        .filter(|c| c["verdict"] == verdict)
+        .map(|c| {
+            format!(
+                "{} {}",
+                c["direction"].as_str().unwrap(),
+                c["what"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn shipped_links_agree() {
+    // At once: each has a veth of its own, and most of the time they wait.
+    std::thread::scope(|scope| {
+        for profile in SHIPPED {
+            scope.spawn(move || {
+                let space = Space::new();
+                space.attach(profile);
+                let (code, answer) = space.verify(&["--peer-netns", &space.b]);
+                assert_eq!(
+                    with_verdict(&answer, "disagrees"),
+                    [""; 0],
+                    "{profile}: {answer:#}"
+                );
+                assert_eq!(code, 0, "{profile}: {answer:#}");
+                assert_eq!(answer["verdict"], "agrees");
+                let rate = with_verdict(&answer, "agrees").contains(&"up rate".to_owned());
+                assert_eq!(rate, profile != "tiainen-mobile", "{profile}");
+                space::assert_valid(&answer);
+            });
+        }
+    });
+}
+
+/// Changes one direction of a link, and says which checks of it must tell.
+fn found_out(profile: &str, change: &str, tells: &[&str]) {
+    let space = Space::new();
+    space.attach(profile);
+    space.emud(&["set", "va", change]);
+    let (code, answer) = space.verify(&["--peer-netns", &space.b, "--against", profile]);
+    let wrong = with_verdict(&answer, "disagrees");
+    assert_eq!(code, 1, "{profile} {change}: {answer:#}");
+    assert!(
+        wrong.iter().any(|w| tells.contains(&w.as_str())),
+        "{profile} {change}: {wrong:?}"
+    );
+    // The other direction is as it was.
+    assert_eq!(
+        wrong.iter().filter(|w| w.starts_with("up")).count(),
+        0,
+        "{profile} {change}: {wrong:?}"
+    );
+    space::assert_valid(&answer);
+}
+
+/// All at once: most of the time they wait, and none of them is judged to the millisecond.
+#[test]
+fn what_was_changed_is_found() {
+    let (rate, loss) = ("down rate", "down loss");
+    let jitter = ["down delay_sd", "down delay_distribution"];
+    let changes: [(&str, &str, &[&str]); 8] = [
+        ("hsdpa", "down.rate=192kbit", &[rate]),
+        ("adsl24", "down.rate=12Mbit", &[rate]),
+        ("adsl24", "down.loss=1%", &[loss]),
+        ("hsdpa", "down.loss=1%", &[loss]),
+        ("tiainen-mobile", "down.loss=1.5%", &[loss]),
+        ("adsl24", "down.delay.sd=12.728ms", &jitter),
+        ("hsdpa", "down.delay.sd=138.592ms", &jitter),
+        ("tiainen-mobile", "down.delay.jitter=100ms", &jitter),
+    ];
+    std::thread::scope(|scope| {
+        for (profile, change, tells) in changes {
+            scope.spawn(move || found_out(profile, change, tells));
+        }
+    });
+}
+
+#[test]
+fn a_round_trip_by_echo_is_judged_as_one() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let space = Space::new();
+            space.attach("tiainen-mobile");
+            let (code, answer) = space.verify(&["--peer", Space::B4]);
+            assert_eq!(code, 0, "{answer:#}");
+            assert_eq!(answer["method"], "round_trip");
+            let loss = answer["checks"].as_array().unwrap().iter();
+            let loss = loss.filter(|c| c["what"] == "loss").collect::<Vec<_>>();
+            assert_eq!(loss.len(), 1);
+            assert!((loss[0]["asked"].as_f64().unwrap() - 0.009_975).abs() < 1e-6);
+            space::assert_valid(&answer);
+        });
+        scope.spawn(|| {
+            let space = Space::new();
+            space.attach("tiainen-mobile");
+            space.emud(&["set", "va", "loss=2%"]);
+            let asked = ["--peer", Space::B4, "--against", "tiainen-mobile"];
+            let (code, answer) = space.verify(&asked);
+            assert_eq!(code, 1);
+            assert_eq!(
+                with_verdict(&answer, "disagrees"),
+                ["both loss"],
+                "{answer:#}"
+            );
+        });
+    });
+}
+
+#[test]
+fn what_cannot_be_measured_is_not_passed() {
+    let space = Space::new();
+    // More than any machine sends packet by packet.
+    space.attach_text("[link]\ndelay = \"5ms\"\nrate = \"900Gbit\"\n");
+    let (code, answer) = space.verify(&[
+        "--peer-netns",
+        &space.b,
+        "--duration",
+        "2s",
+        "--resolution",
+        "5ms",
+    ]);
+    assert_eq!(
+        with_verdict(&answer, "not_measured"),
+        ["up rate", "down rate"],
+        "{answer:#}"
+    );
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (2, &Value::from("not_measured"))
+    );
+    space::assert_valid(&answer);
+}
+
+#[test]
+fn mistakes_have_their_codes() {
+    let space = Space::new();
+    let code = |args: &[&str]| space.try_emud(args).status.code();
+    assert_eq!(code(&["verify", "va"]), Some(64), "no peer");
+    assert_eq!(
+        code(&["verify", "va", "--peer-netns", &space.b]),
+        Some(66),
+        "not attached"
+    );
+    space.attach("hsdpa");
+    let own = [
+        "verify",
+        "va",
+        "--peer-netns",
+        &space.a,
+        "--peer",
+        "10.77.0.1",
+    ];
+    assert_eq!(code(&own), Some(66), "that would be looped back");
+    let other = Space::new();
+    space::sh(&format!("ip -n {} addr flush dev vb", other.b));
+    let empty = ["verify", "va", "--peer-netns", &other.b];
+    assert_eq!(code(&empty), Some(66), "no peer's address there");
+    let short = [
+        "verify",
+        "va",
+        "--peer-netns",
+        &space.b,
+        "--duration",
+        "10ms",
+    ];
+    assert_eq!(code(&short), Some(64), "too short");
+    let unknown = [
+        "verify",
+        "va",
+        "--peer-netns",
+        &space.b,
+        "--against",
+        "hsdpaa",
+    ];
+    assert_eq!(code(&unknown), Some(66), "no such profile");
+    let silent = ["verify", "va", "--peer", "10.77.0.99", "--duration", "1s"];
+    assert_eq!(code(&silent), Some(69), "nobody answers");
+    space::sh(&format!("ip -n {} link set vb mtu 200", space.b));
+    let narrow = ["verify", "va", "--peer-netns", &space.b, "--duration", "1s"];
+    assert_eq!(code(&narrow), Some(69), "the peer's MTU is too small");
+}
+
+#[test]
+fn plots_are_drawn() {
+    let space = Space::new();
+    let file = space.file("plot.svg");
+    let plot = |args: &[&str]| {
+        let _ = std::fs::remove_file(&file);
+        let code = space.try_emud(args).status.code();
+        let svg = std::fs::read_to_string(&file).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        (code, svg)
+    };
+    for profile in SHIPPED {
+        let (code, svg) = plot(&["profile", "plot", profile, "-o", &file]);
+        assert_eq!(code, Some(0));
+        assert!(
+            svg.contains(&format!("{profile} up"))
+                && svg.contains("no loss") != svg.contains("loss 0.5%")
+        );
+        // Two curves, of hundreds of points.
+        let longest = svg
+            .split("points=\"")
+            .skip(1)
+            .map(|p| p.split('"').next().unwrap());
+        let longest = longest.map(|p| p.split(' ').count()).max();
+        assert!(longest > Some(500), "{profile}: {longest:?}");
+    }
+    space.attach_text("[up]\ndelay = \"5ms\"\n");
+    let netns = [
+        "--peer-netns",
+        &space.b,
+        "--duration",
+        "1s",
+        "--resolution",
+        "20ms",
+    ];
+    let (code, svg) = plot(&[&["verify", "va", "--plot", &file], &netns[..]].concat());
+    assert_eq!(code, Some(0), "{svg}");
+    assert!(svg.contains("measured") && svg.contains("asked"));
+}

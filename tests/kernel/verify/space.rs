@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two network namespaces, `a` with `va` and `b` with `vb`, joined by a veth.
+
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+pub struct Space {
+    pub a: String,
+    pub b: String,
+}
+
+impl Space {
+    pub const B4: &str = "10.77.0.2";
+
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = |side: &str| format!("mfv-{}-{number}-{side}", std::process::id());
+        let space = Self {
+            a: name("a"),
+            b: name("b"),
+        };
+        sh(&format!(
+            "ip netns add {a}; ip netns add {b}
+             ip link add va netns {a} type veth peer name vb netns {b}
+             ip -n {a} addr add 10.77.0.1/24 dev va
+             ip -n {b} addr add {b4}/24 dev vb
+             ip -n {a} link set va up; ip -n {b} link set vb up",
+            a = space.a,
+            b = space.b,
+            b4 = Self::B4,
+        ));
+        space
+    }
+
+    /// emud in namespace `a`, whatever comes of it.
+    pub fn try_emud(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(support::emud_path());
+        command.args(["--netns", &self.a]).args(args);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    pub fn emud(&self, args: &[&str]) {
+        let out = self.try_emud(args);
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{args:?}: {err}");
+    }
+
+    pub fn attach(&self, profile: &str) {
+        self.emud(&["attach", "va", "--profile", profile]);
+    }
+
+    pub fn attach_text(&self, profile: &str) {
+        let file = self.file("profile.toml");
+        std::fs::write(&file, profile).unwrap();
+        self.attach(&file);
+    }
+
+    /// The exit code, and what `--json` printed.
+    pub fn verify(&self, args: &[&str]) -> (i32, Value) {
+        let out = self.try_emud(&[&["verify", "va", "--json"], args].concat());
+        let err = String::from_utf8_lossy(&out.stderr);
+        let answer = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {err}"));
+        (out.status.code().unwrap(), answer)
+    }
+
+    /// A path that goes with the namespaces.
+    pub fn file(&self, name: &str) -> String {
+        let folder = std::env::temp_dir().join(&self.a);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // The holder ends with its TAP; nothing may be attached any more.
+        self.try_emud(&["detach", "va"]);
+        for space in [&self.a, &self.b] {
+            let _ = Command::new("ip").args(["netns", "del", space]).status();
+        }
+        let _ = std::fs::remove_dir_all(std::env::temp_dir().join(&self.a));
+    }
+}
+
+pub fn sh(script: &str) {
+    let status = Command::new("sh").args(["-ec", script]).status().unwrap();
+    assert!(status.success(), "{script}");
+}
+
+/// The answer is as docs/verify.schema.json says.
+pub fn assert_valid(answer: &Value) {
+    support::validator::assert_valid("verify", answer);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `kill -9` of the program that made a lab.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::bench::{lab, read, wire};
+use super::outside::{as_before, internet, wire_out};
+use support::host::{interfaces, parent, pids, soon};
+
+/// First argument of this program as the one that is killed.
+pub const ARGUMENT: &str = "victim";
+
+/// Makes a lab with all that there is, says so and waits for its end.
+pub fn victim() -> ExitCode {
+    let mut lab = lab(&["a", "b"]);
+    let [ours, theirs] = wire_out(&mut lab, "a");
+    lab.wire(&wire("a:eth1 10.0.0.1/24", "b:eth0 10.0.0.2/24"))
+        .unwrap();
+    lab.outside("a", &ours, &theirs).unwrap();
+    // Of a session of its own, and adopted by the first process.
+    let mut sleep = Command::new("sh");
+    sleep.args(["-c", "setsid sleep 1000 & exec sleep 1000"]);
+    let mut child = lab.spawn("b", &mut sleep).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    println!("{}", ours.interface);
+    child.wait().unwrap();
+    ExitCode::FAILURE
+}
+
+pub fn leaves_nothing() {
+    let internet = internet();
+    // Twice: what the first leaves must not be in the second's way.
+    for _ in 0..2 {
+        let mut victim = Command::new("/proc/self/exe")
+            .arg(ARGUMENT)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut table = String::new();
+        BufReader::new(victim.stdout.take().unwrap())
+            .read_line(&mut table)
+            .unwrap();
+        let (pid, table) = (victim.id(), table.trim());
+        assert_eq!(interfaces(), [table, "lo", "uplink"]);
+        let own = netns(pid);
+        let children = pids(|child| parent(child) == Some(pid));
+        let inside: Vec<u64> = children.iter().filter_map(|&pid| netns(pid)).collect();
+        let inside: Vec<u64> = inside.into_iter().filter(|&ns| Some(ns) != own).collect();
+        // What has ended has no namespace any more, though nobody may have reaped it yet.
+        let of_it = || {
+            pids(|pid| netns(pid).is_some_and(|ns| children.contains(&pid) || inside.contains(&ns)))
+        };
+        // Two nodes, the keeper, a shell that became sleep; sleep in the background.
+        assert_eq!((children.len(), of_it().len()), (4, 5));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        soon("all processes end", || of_it().is_empty());
+        soon("the host's end goes", || interfaces() == ["lo", "uplink"]);
+        soon("forwarding is off", || {
+            read("/proc/sys/net/ipv4/conf/uplink/forwarding") == "0"
+        });
+        as_before(table, "uplink");
+    }
+    internet.close().unwrap();
+}
+
+/// Whatever it is just doing: nothing is left of it.
+pub fn at_any_time() {
+    let internet = internet();
+    let own = fs::read_link("/proc/self/exe").unwrap();
+    let ours = || pids(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == own));
+    let before = ours();
+    for delay in (0..150).step_by(7).map(Duration::from_millis) {
+        let mut victim = Command::new("/proc/self/exe")
+            .arg(ARGUMENT)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(delay);
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        soon("all processes end", || ours() == before);
+        soon("the host's end goes", || interfaces() == ["lo", "uplink"]);
+        as_before("emud-test", "uplink");
+    }
+    internet.close().unwrap();
+}
+
+fn netns(pid: u32) -> Option<u64> {
+    Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino())
+}

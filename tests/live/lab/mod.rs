@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud::lab` on a real kernel. Each test has a network namespace of its own for a host, so
+//! that the machine's own network is never touched. Needs `ip`, `ping` and `getent`.
+
+mod bench;
+mod inside;
+mod killed;
+mod outside;
+mod undone;
+mod wires;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Trial;
+use support::{host, named, trial};
+
+pub fn tests() -> Vec<Trial> {
+    named![fn();
+        Always:
+            killed::leaves_nothing,
+            outside::reached,
+            wires::chain;
+        Here:
+            inside::cleans_up_after_programs,
+            inside::emulated,
+            inside::ends_all,
+            inside::names,
+            inside::namespaces,
+            inside::panics_come_through,
+            killed::at_any_time,
+            outside::none,
+            outside::one_after_the_other,
+            outside::reached_through,
+            outside::says_what_a_firewall_does,
+            undone::bridge,
+            undone::node,
+            undone::wire,
+            wires::many,
+            wires::pair,
+            wires::silent,
+            wires::star;
+    ]
+    .map(|(when, name, test)| {
+        trial::test(when, format!("lab::{name}"), move || host::on_a_host(test))
+    })
+    .into()
+}
+
+/// Nodes are this program again.
+pub fn role() -> Option<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("node-run") => Some(node_run(arguments.next().is_some())),
+        Some(killed::ARGUMENT) => Some(killed::victim()),
+        _ => None,
+    }
+}
+
+fn node_run(keep_forwarding: bool) -> ExitCode {
+    let ended = if keep_forwarding {
+        emud::lab::keep_forwarding()
+    } else {
+        emud::lab::run_node()
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

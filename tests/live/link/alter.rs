@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Copies and damage as a receiver sees them.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, scaled, sh};
+use support::probe::{monotonic_ns, precise_timers, sleep_until};
+use support::stats::share_error;
+
+/// Number, time of sending, and zeros that corruption may hit.
+const PAYLOAD: usize = 200;
+const CLEAN: usize = 12;
+/// Behind the IP and UDP headers and what must stay readable.
+const FROM: usize = 20 + 8 + CLEAN;
+
+/// What came: number, delay in ms, and how many bits are wrong.
+struct Came {
+    number: u32,
+    delay_ms: f64,
+    wrong_bits: u32,
+}
+
+/// A direction of the link: who sends over it, and who receives.
+struct Way<'a> {
+    name: &'static str,
+    from: (&'a str, &'static str),
+    to: (&'a str, &'static str),
+}
+
+fn ways(lab: &Lab) -> [Way<'_>; 2] {
+    let (a, b) = ((lab.a.as_str(), Lab::A4), (lab.b.as_str(), Lab::B4));
+    [("up", a, b), ("down", b, a)].map(|(name, from, to)| Way { name, from, to })
+}
+
+/// Sends `count` datagrams; what comes, however often.
+fn send(way: &Way, count: u32) -> Vec<Came> {
+    let (from, to) = (way.from.1, way.to.1);
+    let gap_ns = 1_000_000_000 / u64::from(packets_per_s(2000));
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let receiver = inside(way.to.0, move || {
+        let socket = UdpSocket::bind((to, 7002)).expect("bind");
+        let patience = Some(Duration::from_secs(2));
+        socket.set_read_timeout(patience).expect("time-out");
+        ready.send(()).expect("the test waits");
+        let mut came = Vec::new();
+        let mut payload = [0u8; 2048];
+        while let Ok(len) = socket.recv(&mut payload) {
+            let now = monotonic_ns();
+            assert_eq!(len, PAYLOAD);
+            let sent = u64::from_ne_bytes(payload[4..CLEAN].try_into().expect("8 bytes"));
+            let wrong = payload[CLEAN..len].iter().map(|byte| byte.count_ones());
+            came.push(Came {
+                number: u32::from_ne_bytes(payload[..4].try_into().expect("4 bytes")),
+                delay_ms: (now as f64 - sent as f64) / 1e6,
+                wrong_bits: wrong.sum(),
+            });
+        }
+        came
+    });
+    is_ready.recv().expect("the receiver's socket");
+    let sender = inside(way.from.0, move || {
+        precise_timers();
+        let socket = UdpSocket::bind((from, 7001)).expect("bind");
+        socket.connect((to, 7002)).expect("connect");
+        let mut payload = [0u8; PAYLOAD];
+        let start = monotonic_ns();
+        for number in 0..count {
+            sleep_until(start + u64::from(number) * gap_ns);
+            payload[..4].copy_from_slice(&number.to_ne_bytes());
+            payload[4..CLEAN].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            socket.send(&payload).expect("send");
+        }
+    });
+    sender.join().expect("the sender");
+    receiver.join().expect("the receiver")
+}
+
+/// As many copies as asked and counted, each with a delay of its own.
+pub fn duplicate(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let profile = "seed = 1\n[link]\nduplicate = \"10%\"\n\
+        delay = { mean = \"20ms\", jitter = \"10ms\", reorder = \"jitter\" }";
+    lab.attach(engine, profile, &[]);
+    for way in ways(&lab) {
+        duplicate_on(&mut verdict, &lab, &way);
+    }
+    verdict.end();
+}
+
+fn duplicate_on(verdict: &mut Verdict, lab: &Lab, way: &Way) {
+    const SHARE: f64 = 0.1;
+    let name = way.name;
+    let count = scaled(5000);
+    let came = send(way, count);
+    let mut delays = vec![vec![]; count as usize];
+    for packet in &came {
+        delays[packet.number as usize].push(packet.delay_ms);
+    }
+    let twice: Vec<_> = delays.iter().filter(|d| d.len() == 2).collect();
+    let once = delays.iter().filter(|d| d.len() == 1).count();
+    verdict.same(
+        &format!("{name}: came once or twice"),
+        count as usize,
+        once + twice.len(),
+    );
+    let n = f64::from(count);
+    let share = twice.len() as f64 / n;
+    verdict.near(
+        &format!("{name}: share copied"),
+        SHARE,
+        share,
+        3.0 * share_error(SHARE, n),
+    );
+    let counter = |counter: &str| lab.shown(&format!("/{name}/counters/{counter}"));
+    verdict.same(
+        &format!("{name}: copied by emud's own count"),
+        counter("duplicated"),
+        twice.len() as u64,
+    );
+    verdict.same(&format!("{name}: not copied"), 0, counter("unaltered"));
+    // Two uniform values within +-10 ms are a third of 20 ms apart, give or take 20/sqrt(18).
+    let apart: f64 = twice.iter().map(|d| (d[0] - d[1]).abs()).sum();
+    let k = twice.len() as f64;
+    let error = 20.0 / 18f64.sqrt() / k.sqrt();
+    // What the machine adds to a delay is below a millisecond, and to most alike.
+    verdict.near(
+        &format!("{name}: ms between the two"),
+        20.0 / 3.0,
+        apart / k,
+        3.0 * error + 0.5,
+    );
+}
+
+/// A counter of UDP of /proc/net/snmp in a namespace.
+fn udp_count(space: &str, name: &str) -> u64 {
+    let text = sh(&format!("ip netns exec {space} grep ^Udp: /proc/net/snmp"));
+    let mut lines = text.lines().map(str::split_whitespace);
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let mut both = names.zip(values);
+    let (_, value) = both.find(|(n, _)| *n == name).expect("the counter");
+    value.parse().expect("a number")
+}
+
+/// A checksum that is kept makes the receiver drop the packet, one that is mended
+/// brings the damage to the application.
+pub fn corrupt(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    if engine == Engine::Fq {
+        // Else a veth's packets have no checksum, and what would be wrong with it goes unnoticed.
+        for (space, device) in [(&lab.a, "va"), (&lab.b, "vb")] {
+            sh(&format!(
+                "ip netns exec {space} ethtool -K {device} tx off >/dev/null"
+            ));
+        }
+    }
+    let keys = format!("probability = \"5%\", bits = 3, from = {FROM}");
+    let profile = format!("seed = 1\n[link]\ncorrupt = {{ {keys} }}\ndelay = \"3ms\"");
+    lab.attach(engine, &profile, &[]);
+    for way in ways(&lab) {
+        corrupt_on(&mut verdict, &lab, &way);
+    }
+    verdict.end();
+}
+
+fn corrupt_on(verdict: &mut Verdict, lab: &Lab, way: &Way) {
+    const SHARE: f64 = 0.05;
+    let name = way.name;
+    let counted = || lab.shown(&format!("/{name}/counters/corrupted"));
+    let errors = || udp_count(way.to.0, "InCsumErrors");
+    let wrong = |came: &[Came], bits: &dyn Fn(u32) -> bool| {
+        came.iter().filter(|packet| bits(packet.wrong_bits)).count()
+    };
+    let count = scaled(5000);
+    let (n, allowed) = (f64::from(count), 3.0 * share_error(SHARE, f64::from(count)));
+    let came = send(way, count);
+    let kept = counted();
+    verdict.near(
+        &format!("{name}: share corrupted"),
+        SHARE,
+        kept as f64 / n,
+        allowed,
+    );
+    verdict.same(
+        &format!("{name}: kept: damaged ones that came"),
+        0,
+        wrong(&came, &|bits| bits > 0),
+    );
+    verdict.same(
+        &format!("{name}: kept: came"),
+        u64::from(count) - kept,
+        came.len() as u64,
+    );
+    verdict.same(
+        &format!("{name}: kept: checksum errors of the receiver"),
+        kept,
+        errors(),
+    );
+
+    lab.emud(&["set", "va", &format!("{name}.corrupt.checksum=mend")])
+        .expect(0);
+    let came = send(way, count);
+    let mended = counted() - kept;
+    verdict.near(
+        &format!("{name}: share mended"),
+        SHARE,
+        mended as f64 / n,
+        allowed,
+    );
+    verdict.same(&format!("{name}: mended: came"), count as usize, came.len());
+    let three = wrong(&came, &|bits| bits == 3);
+    verdict.same(
+        &format!("{name}: mended: with three bits wrong"),
+        mended,
+        three as u64,
+    );
+    verdict.same(
+        &format!("{name}: mended: whole"),
+        count as usize - three,
+        wrong(&came, &|bits| bits == 0),
+    );
+    verdict.same(
+        &format!("{name}: mended: checksum errors of the receiver"),
+        0,
+        errors() - kept,
+    );
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A running link: `set`, directions, and refusals.
+
+use std::time::Duration;
+
+use support::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
+use support::probe::{Arrivals, Probe};
+use support::stats::median;
+
+fn reversed(mut probe: Probe) -> Probe {
+    probe.address = Lab::A4.parse().expect("an address");
+    std::mem::swap(&mut probe.from, &mut probe.to);
+    probe
+}
+
+/// Two links that differ in two keys, exchanged under traffic: a packet that meets the delay of
+/// one and the loss of the other would give half a change away.
+pub fn set_is_atomic(engine: Engine) {
+    const LONG_MS: f64 = 1000.0;
+    let rate = packets_per_s(2000);
+    let count = scaled(4 * rate);
+    let lab = Lab::new();
+    lab.attach(engine, "[link]\ndelay = \"20ms\"", &[]);
+    // The neighbours may exchange a word.
+    let counted = || lab.shown("/up/counters/packets") - lab.shown("/up/counters/passed/neighbour");
+    let mut changes = 0;
+    let arrivals = Probe::new(&lab, count, 1_000_000_000 / u64::from(rate)).run_while(|sent| {
+        while sent.load(std::sync::atomic::Ordering::Acquire) < u64::from(count) {
+            let change = match changes % 2 {
+                0 => ["set", "va", "loss=100%", "delay=1000ms"],
+                _ => ["set", "va", "loss=0%", "delay=20ms"],
+            };
+            lab.emud(&change).expect(0);
+            changes += 1;
+            // Time for a few packets under each.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let lost = arrivals.lost(count).len();
+    println!("    {changes} changes, {lost} of {count} lost");
+    let mut verdict = Verdict::default();
+    let delays = arrivals.delays_ms();
+    verdict.same(
+        "packets that met half a change",
+        0,
+        delays.iter().filter(|ms| **ms >= LONG_MS).count(),
+    );
+    verdict.same(
+        "packets that came too early",
+        0,
+        delays.iter().filter(|ms| **ms < 20.0).count(),
+    );
+    verdict.at_least("changes", 10.0, f64::from(changes));
+    verdict.at_least("lost", 1.0, lost as f64);
+    // The counters live on.
+    verdict.same("packets by emud's count", u64::from(count), counted());
+    verdict.same(
+        "lost by emud's count",
+        lost as u64,
+        lab.shown("/up/counters/lost"),
+    );
+    verdict.end();
+}
+
+/// What waits in the queue stays there when the link changes.
+pub fn queue_lives_on(engine: Engine) {
+    const PACKETS: u32 = 25;
+    // 64 bytes of payload make a frame of 106 bytes.
+    const PACKET_MS: f64 = 106.0 * 8.0 / 20.0;
+    let lab = Lab::new();
+    lab.attach(engine, "[up]\nrate = \"20kbit\"\nqueue = \"100p\"", &[]);
+    let arrivals = Probe::new(&lab, PACKETS, 0).run_while(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        lab.emud(&["set", "va", "up.loss=100%", "up.queue=50p"])
+            .expect(0);
+        let shown = lab.show();
+        let backlog_ms = shown["up"]["backlog_ns"].as_f64().expect("a number") / 1e6;
+        assert!(
+            backlog_ms > 0.5 * f64::from(PACKETS) * PACKET_MS,
+            "{backlog_ms} ms of backlog are left"
+        );
+    });
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", PACKETS as usize, arrivals.0.len());
+    let gaps: Vec<f64> = arrivals
+        .0
+        .windows(2)
+        .map(|pair| (pair[1].arrived_ns - pair[0].arrived_ns) as f64 / 1e6)
+        .collect();
+    let duration = f64::from(PACKETS - 1) * PACKET_MS;
+    verdict.near(
+        "ms between two packets",
+        PACKET_MS,
+        median(&gaps),
+        0.01 * PACKET_MS,
+    );
+    verdict.near("ms for all", duration, gaps.iter().sum(), 0.01 * duration);
+    verdict.end();
+}
+
+/// Rounded down to whole milliseconds: how long a direction takes.
+fn delay_ms(arrivals: &Arrivals) -> f64 {
+    median(&arrivals.delays_ms())
+}
+
+/// Which way is up, and what `--direction` leaves alone.
+pub fn directions(engine: Engine) {
+    const UP_MS: f64 = 20.0;
+    const DOWN_MS: f64 = 60.0;
+    let profile = "[up]\ndelay = \"20ms\"\n[down]\ndelay = \"60ms\"";
+    let lab = Lab::new();
+    let both = || {
+        let probe = Probe::new(&lab, 200, 2_000_000);
+        (delay_ms(&probe.run()), delay_ms(&reversed(probe).run()))
+    };
+    let bare = both();
+    let mut verdict = Verdict::default();
+    for (options, up, down) in [
+        (&[][..], UP_MS, DOWN_MS),
+        (&["--reverse"], DOWN_MS, UP_MS),
+        (&["--direction", "up"], UP_MS, 0.0),
+        (&["--direction", "down"], 0.0, DOWN_MS),
+        (&["--direction", "down", "--reverse"], 0.0, UP_MS),
+    ] {
+        lab.attach(engine, profile, options);
+        let got = both();
+        lab.detach();
+        // A median late by a millisecond would be another link.
+        verdict.near(&format!("{options:?} up, ms"), up + bare.0, got.0, 1.0);
+        verdict.near(&format!("{options:?} down, ms"), down + bare.1, got.1, 1.0);
+    }
+    verdict.end();
+}
+
+/// `set` of one direction and of both, and what it refuses.
+pub fn set(engine: Engine) {
+    let lab = Lab::new();
+    lab.emud(&["set", "va", "loss=1%"]).expect(66);
+    lab.attach(engine, "adsl24", &[]);
+    lab.emud(&["set", "va", "up.delay=80ms", "loss=1%", "down.rate=2Mbit"])
+        .expect(0);
+    let shown = lab.show();
+    let number = |pointer: &str| shown.pointer(pointer).and_then(|v| v.as_f64());
+    let mut verdict = Verdict::default();
+    verdict.near("up.delay", 80e6, number("/up/delay/mean_ns").unwrap(), 0.5);
+    verdict.near("up.loss", 0.01, number("/up/loss").unwrap(), 1e-12);
+    verdict.near("down.loss", 0.01, number("/down/loss").unwrap(), 1e-12);
+    verdict.near("up.rate", 1e6, number("/up/rate_bit_s").unwrap(), 1e-3);
+    verdict.near("down.rate", 2e6, number("/down/rate_bit_s").unwrap(), 1e-3);
+    let in_force = |lab: &Lab| {
+        let shown = lab.show();
+        ["up", "down"].map(|d| {
+            let mut direction = shown[d].clone();
+            // Counts and times go on.
+            for moving in ["counters", "holder", "backlog_ns"] {
+                direction[moving].take();
+            }
+            direction
+        })
+    };
+    let before = in_force(&lab);
+    for wrong in ["loss=101%", "delay=5", "dealy=5ms", "up.rate=5mbps", "loss"] {
+        // The first is right: all or nothing.
+        let said = lab.emud(&["set", "va", "delay=1ms", wrong]).expect(65);
+        println!("    {wrong}: {}", said.err.lines().next().unwrap_or(""));
+        verdict.same(wrong, &before, &in_force(&lab));
+    }
+    verdict.end();
+}

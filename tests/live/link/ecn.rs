@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Congestion that is said, not felt: TCP that understands ECN over a link that marks.
+
+use std::time::Duration;
+
+use support::bulk::Bulk;
+use support::lab::{Engine, Lab, Verdict, scaled_s};
+
+const QUEUES: &[(&str, &str)] = &[
+    ("threshold", "ecn = \"10ms\""),
+    ("codel", "aqm = \"codel\", ecn = true"),
+    (
+        "red",
+        "aqm = \"red\", min = \"5ms\", max = \"100ms\", probability = \"20%\", weight = 0.1, ecn = true",
+    ),
+    // With the usual gains the probability takes seconds to rise.
+    (
+        "pie",
+        "aqm = \"pie\", target = \"5ms\", alpha = 1, beta = 1, ecn = true",
+    ),
+];
+
+/// Every mark that emud counts arrives, and no queue overflows.
+pub fn marks(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    lab.add_ipv6();
+    for side in [&lab.a, &lab.b] {
+        support::lab::sh(&format!(
+            "ip netns exec {side} sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_ecn'"
+        ));
+    }
+    for (name, queue) in QUEUES {
+        lab.attach(
+            engine,
+            &format!(
+                "[link]\ndelay = \"5ms\"\n[up]\nrate = \"10Mbit\"\nqueue = {{ time = \"1s\", {queue} }}"
+            ),
+            &[],
+        );
+        for (family, address) in [("IPv4", Lab::B4), ("IPv6", Lab::B6)] {
+            let before = (marked(&lab), came_marked(&lab), dropped_by_pie(&lab));
+            let flow = Bulk {
+                from: lab.a.clone(),
+                to: lab.b.clone(),
+                address: address.parse().expect("an address"),
+                warm_up: Duration::from_millis(500),
+                duration: scaled_s(2.0, 1.0),
+                window: None,
+            };
+            println!(
+                "    {name}, {family}: {:.2} Mbit/s",
+                flow.goodput_bit_s() / 1e6
+            );
+            // What is on its way when the flow ends: at most the queue's second.
+            std::thread::sleep(Duration::from_millis(1_200));
+            let marked = marked(&lab) - before.0;
+            // Above 10 % PIE drops what it could mark.
+            let signals = marked + dropped_by_pie(&lab) - before.2;
+            let name = format!("{name}, {family}");
+            verdict.at_least(&format!("{name}: signals"), 1.0, signals as f64);
+            verdict.same(
+                &format!("{name}: came marked"),
+                marked,
+                came_marked(&lab) - before.1,
+            );
+        }
+        verdict.same(
+            &format!("{name}: dropped by a full queue"),
+            0,
+            lab.shown("/up/counters/queue_dropped"),
+        );
+        lab.detach();
+    }
+    verdict.end();
+}
+
+fn marked(lab: &Lab) -> u64 {
+    lab.shown("/up/counters/marked")
+}
+
+fn dropped_by_pie(lab: &Lab) -> u64 {
+    lab.shown("/up/counters/aqm_dropped/pie")
+}
+
+/// Packets with CE that b has received since it is there, by its kernel's own count.
+fn came_marked(lab: &Lab) -> u64 {
+    let ip4 = lab.in_b("cat /proc/net/netstat");
+    let mut lines = ip4.lines().filter(|line| line.starts_with("IpExt:"));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let ip4 = names
+        .split_whitespace()
+        .zip(values.split_whitespace())
+        .find(|(name, _)| *name == "InCEPkts");
+    let ip6 = lab.in_b("cat /proc/net/snmp6");
+    let ip6 = ip6
+        .lines()
+        .filter_map(|line| line.split_once(char::is_whitespace))
+        .find(|(name, _)| *name == "Ip6InCEPkts");
+    [ip4, ip6]
+        .into_iter()
+        .map(|found| found.expect("a counter of CE").1.trim())
+        .map(|count| count.parse::<u64>().expect("a count"))
+        .sum()
+}

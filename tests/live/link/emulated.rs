@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the monitor is told of emulated links, from outside their namespaces.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+use emud::abi::{EMUD_DOWN, EMUD_UP};
+use emud::link::emulated::{Emulated, Found, Search};
+use emud::link::saved;
+use serde_json::{Value, json};
+
+use support::lab::{Engine, Lab, sh, wait_until};
+
+fn search(search: &mut Search) -> Found {
+    let found = search.run().unwrap();
+    assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    found
+}
+
+/// The links of this laboratory; there may be others on the machine.
+fn of(lab: &Lab) -> Vec<Emulated> {
+    among(lab, search(&mut Search::default()))
+}
+
+fn among(lab: &Lab, found: Found) -> Vec<Emulated> {
+    let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).unwrap();
+    let mut links = found.links;
+    links.retain(|link| u64::from(link.netns) == netns.ino());
+    links.sort_by_key(|link| link.direction);
+    links
+}
+
+fn index(lab: &Lab, device: &str) -> u32 {
+    let shown = lab.in_a(&format!("ip -o link show dev {device}"));
+    shown.split(':').next().unwrap().parse().unwrap()
+}
+
+/// Each direction that is attached, the device that its packets wait at, and
+/// nothing after detach.
+pub fn found(engine: Engine) {
+    let lab = Lab::new();
+    let mut again = Search::default();
+    assert_eq!(among(&lab, search(&mut again)), []);
+    let va = index(&lab, "va");
+    let devices = match engine {
+        Engine::Fq => ["va".to_owned(), format!("emud-ifb-{va}")],
+        Engine::Hold => [format!("emud-up-{va}"), format!("emud-down-{va}")],
+    };
+    let link = |lab: &Lab, direction: u32| Emulated {
+        netns: of(lab)[0].netns,
+        interface: va,
+        direction,
+        engine: match engine {
+            Engine::Fq => saved::Engine::Fq,
+            Engine::Hold => saved::Engine::Hold,
+        },
+        waits_at: index(lab, &devices[direction as usize]),
+    };
+    for (more, directions) in [
+        ("both", &[EMUD_UP, EMUD_DOWN][..]),
+        ("up", &[EMUD_UP]),
+        ("down", &[EMUD_DOWN]),
+    ] {
+        lab.attach(engine, "hsdpa", &["--direction", more]);
+        let expected: Vec<_> = directions.iter().map(|d| link(&lab, *d)).collect();
+        assert_eq!(of(&lab), expected, "{more}");
+        assert_eq!(among(&lab, search(&mut again)), expected, "{more}");
+        assert_eq!(among(&lab, search(&mut again)), expected, "{more}");
+        let by_kernel = search(&mut again).released_by_kernel();
+        let ours = by_kernel.iter().filter(|e| e.netns == expected[0].netns);
+        let in_fq = if engine == Engine::Fq {
+            expected.len()
+        } else {
+            0
+        };
+        assert_eq!(ours.count(), in_fq, "{more}");
+        lab.emud(&["set", "va", "loss=1%"]).expect(0);
+        assert_eq!(of(&lab), expected, "{more}, after set");
+        lab.detach();
+        assert_eq!(of(&lab), [], "{more}, after detach");
+        // The kernel frees a program some time after the last filter is gone.
+        let begin = Instant::now();
+        while !among(&lab, search(&mut again)).is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(5), "{more}, known");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A holder that was stopped releases its frames late, and a monitor hears of it.
+pub fn holder_tells_monitors() {
+    const FOLDER: &str = "/run/emud";
+    let lab = Lab::new();
+    std::fs::create_dir_all(FOLDER).unwrap();
+    let path = format!("{FOLDER}/monitor-test-{}.sock", std::process::id());
+    let listener = UnixListener::bind(&path).unwrap();
+    let told = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    });
+    lab.attach(Engine::Hold, "[link]\ndelay = \"20ms\"\n", &[]);
+    let holder = lab.shown("/up/holder/pid");
+    // Shorter than the lease, so that the frames do wait for it.
+    sh(&format!("kill -STOP {holder}"));
+    let ping = format!("ping -q -c 1 -W 2 {}", Lab::B4);
+    let ping = std::thread::spawn({
+        let namespace = lab.a.clone();
+        move || sh(&format!("ip netns exec {namespace} {ping}"))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    sh(&format!("kill -CONT {holder}"));
+    ping.join().unwrap();
+    let line: Value = serde_json::from_str(&told.join().unwrap()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    println!("    {line}");
+    let link = of(&lab)[0];
+    assert_eq!(
+        (&line["type"], &line["failure"]),
+        (&json!("emulator"), &json!("late"))
+    );
+    assert_eq!(line["name"], "va");
+    assert_eq!(line["ifindex"], link.interface);
+    assert_eq!(line["netns"], link.netns);
+    let number = |key: &str| line[key].as_u64().unwrap();
+    let late_ns = number("mono_ns") - number("since_mono_ns");
+    assert!(number("value") > number("threshold"), "{line}");
+    assert!(late_ns >= number("value"), "{line}");
+    // The holder's own account is a report later.
+    wait_until("shown as late", Duration::from_secs(2), || {
+        lab.shown("/up/holder/late") >= 1
+    });
+}

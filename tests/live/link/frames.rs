@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every kind of packet: neighbours, VLAN tags, other protocols, IPv6, devices without Ethernet,
+//! super-packets.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use support::bulk::Bulk;
+use support::lab::{Engine, Lab, Verdict, inside, sh};
+use support::probe::{Probe, monotonic_ns};
+use support::stats::median;
+
+const DELAY_MS: f64 = 30.0;
+/// A median this much later would be another link.
+const WITHIN_MS: f64 = 1.0;
+
+fn bulk(lab: &Lab) -> Bulk {
+    Bulk {
+        from: lab.a.clone(),
+        to: lab.b.clone(),
+        address: Lab::B4.parse().expect("an address"),
+        warm_up: Duration::from_millis(200),
+        duration: Duration::from_secs(1),
+        window: None,
+    }
+}
+
+/// ARP and neighbour discovery: untouched and counted, or part of the link.
+pub fn neighbours(engine: Engine) {
+    let mut verdict = Verdict::default();
+    for (way, waits) in [("pass", 1.0), ("emulate", 2.0)] {
+        let lab = Lab::new();
+        lab.add_ipv6();
+        lab.attach(
+            engine,
+            &format!("neighbours = \"{way}\"\n[link]\ndelay = \"150ms\""),
+            &[],
+        );
+        for address in [Lab::B4, Lab::B6] {
+            let passed = || {
+                lab.shown("/up/counters/passed/neighbour")
+                    + lab.shown("/down/counters/passed/neighbour")
+            };
+            lab.in_a("ip neigh flush dev va");
+            lab.in_b("ip neigh flush dev vb");
+            let before = passed();
+            // Resolving takes a round trip where neighbours are emulated.
+            let said = lab.in_a(&format!("LC_ALL=C ping -n -c 1 -W 5 {address}"));
+            let time = said.split("time=").nth(1).expect("an answer");
+            let ms: f64 = time.split(' ').next().unwrap().parse().expect("a time");
+            let name = format!("{way}, {address}");
+            let passed = passed() - before;
+            if way == "pass" {
+                verdict.at_least(&format!("{name}: passed"), 2.0, passed as f64);
+            } else {
+                verdict.same(&format!("{name}: passed"), 0, passed);
+            }
+            // fq's ingress cannot delay ARP, so only the way there takes time.
+            let half = engine == Engine::Fq && address == Lab::B4 && way == "emulate";
+            let trips = if half { waits - 0.5 } else { waits };
+            verdict.at_least(&format!("{name}: first round trip, ms"), trips * 300.0, ms);
+            verdict.at_most(
+                &format!("{name}: first round trip, ms"),
+                trips * 300.0 + 100.0,
+                ms,
+            );
+        }
+    }
+    verdict.end();
+}
+
+/// IPv6 meets the same link.
+pub fn ipv6(engine: Engine) {
+    let lab = Lab::new();
+    let probe = Probe {
+        address: Lab::B6.parse().expect("an address"),
+        ..Probe::new(&lab, 200, 3_000_000)
+    };
+    let back = Probe {
+        from: lab.b.clone(),
+        to: lab.a.clone(),
+        address: Lab::A6.parse().expect("an address"),
+        ..probe.clone()
+    };
+    lab.add_ipv6();
+    let both = || {
+        [
+            median(&probe.run().delays_ms()),
+            median(&back.run().delays_ms()),
+        ]
+    };
+    let bare = both();
+    lab.attach(engine, "[link]\ndelay = \"30ms\"", &[]);
+    let got = both();
+    let mut verdict = Verdict::default();
+    for (i, name) in ["up", "down"].into_iter().enumerate() {
+        verdict.near(
+            &format!("{name}, ms"),
+            DELAY_MS + bare[i],
+            got[i],
+            WITHIN_MS,
+        );
+    }
+    verdict.end();
+}
+
+/// A socket that sends and gets whole frames of one protocol on a device of the thread's namespace.
+struct Raw {
+    fd: OwnedFd,
+}
+
+const OURS: u16 = 0x88b5; // local experimental
+const IPV4: u16 = 0x0800;
+
+impl Raw {
+    fn open(device: &str, protocol: u16) -> Self {
+        let name = std::ffi::CString::new(device).expect("no NUL");
+        let wait = libc::timeval {
+            tv_sec: 1,
+            tv_usec: 0,
+        };
+        // SAFETY: plain socket calls, with structs that live until they return.
+        unsafe {
+            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
+            assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+            let mut address: libc::sockaddr_ll = std::mem::zeroed();
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_protocol = protocol.to_be();
+            address.sll_ifindex = libc::if_nametoindex(name.as_ptr()) as i32;
+            let len = size_of_val(&address) as libc::socklen_t;
+            assert_eq!(libc::bind(fd, (&raw const address).cast(), len), 0);
+            let len = size_of_val(&wait) as libc::socklen_t;
+            let wait = (&raw const wait).cast();
+            assert_eq!(
+                libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, wait, len),
+                0
+            );
+            let one: libc::c_int = 1;
+            assert_eq!(
+                libc::setsockopt(
+                    fd,
+                    libc::SOL_PACKET,
+                    libc::PACKET_AUXDATA,
+                    (&raw const one).cast(),
+                    4
+                ),
+                0
+            );
+            Self {
+                fd: OwnedFd::from_raw_fd(fd),
+            }
+        }
+    }
+
+    fn send(&self, frame: &[u8]) {
+        // SAFETY: the frame outlives the call.
+        let sent =
+            unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        assert_eq!(
+            sent,
+            frame.len() as isize,
+            "{}",
+            std::io::Error::last_os_error()
+        );
+    }
+
+    /// A frame, and its VLAN tag, which the kernel keeps apart.
+    fn receive(&self) -> Option<(Vec<u8>, Option<u16>)> {
+        let mut frame = vec![0u8; 2048];
+        let mut control = [0u64; 16];
+        let mut part = libc::iovec {
+            iov_base: frame.as_mut_ptr().cast(),
+            iov_len: frame.len(),
+        };
+        // SAFETY: all zero is a valid msghdr, and the pointers put in outlive the call.
+        unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = &raw mut part;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = size_of_val(&control);
+            let len = libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0);
+            if len < 0 {
+                return None;
+            }
+            frame.truncate(len as usize);
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            assert!(!header.is_null(), "no auxiliary data");
+            let aux: libc::tpacket_auxdata =
+                std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
+            let tagged = aux.tp_status & libc::TP_STATUS_VLAN_VALID != 0;
+            Some((frame, tagged.then_some(aux.tp_vlan_tci)))
+        }
+    }
+}
+
+/// Twenty numbered frames from one device to the other; how late the stack gets each, ms.
+///
+/// Two sockets listen. One for all protocols sees the tag, which the stack takes off; it sees a
+/// frame before emud's ingress and, with hold, after it. One for the protocol stands where the
+/// stack does.
+fn frames(
+    from: (&str, &'static str),
+    to: (&str, &'static str),
+    tag: Option<u16>,
+    protocol: u16,
+) -> Vec<f64> {
+    const COUNT: u8 = 20;
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let listen = |protocol: u16| {
+        let ready = ready.clone();
+        inside(to.0, move || {
+            let socket = Raw::open(to.1, protocol);
+            ready.send(()).expect("the test waits");
+            let mut seen = vec![];
+            while let Some((frame, vlan)) = socket.receive() {
+                let now = monotonic_ns();
+                if frame.len() < 14 + 40 || frame[14 + 20] != 0xee {
+                    continue;
+                }
+                let sent = u64::from_ne_bytes(frame[40..48].try_into().expect("8 bytes"));
+                seen.push((frame[48], vlan, (now - sent) as f64 / 1e6));
+            }
+            seen
+        })
+    };
+    let (wire, stack) = (listen(libc::ETH_P_ALL as u16), listen(protocol));
+    for _ in 0..2 {
+        is_ready.recv().expect("a receiver");
+    }
+    let sender = inside(from.0, move || {
+        let socket = Raw::open(from.1, protocol);
+        for number in 0..COUNT {
+            let mut body = vec![0u8; 60];
+            if protocol == IPV4 {
+                // Version and length; a protocol that nobody answers.
+                body[0] = 0x45;
+                body[3] = 60;
+                body[8] = 64;
+                body[9] = 253;
+            }
+            body[20] = 0xee;
+            body[26..34].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            body[34] = number;
+            let mut frame = vec![0xff; 6];
+            frame.extend([2, 0, 0, 0, 0, 1]);
+            if let Some(tag) = tag {
+                frame.extend(0x8100u16.to_be_bytes());
+                frame.extend(tag.to_be_bytes());
+            }
+            frame.extend(protocol.to_be_bytes());
+            frame.extend(body);
+            socket.send(&frame);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    sender.join().expect("the sender");
+    for (number, vlan, _) in wire.join().expect("the receiver") {
+        assert_eq!(vlan, tag, "the tag of {number}");
+    }
+    let came = stack.join().expect("the receiver");
+    let numbers: Vec<u8> = came.iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, (0..COUNT).collect::<Vec<_>>(), "frames that came");
+    came.into_iter().map(|(.., delay_ms)| delay_ms).collect()
+}
+
+/// Frames that are not IP, and frames with a VLAN tag: delayed where the kernel allows it, else
+/// passed and counted.
+pub fn other_frames(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let (va, vb) = ((lab.a.as_str(), "va"), (lab.b.as_str(), "vb"));
+    lab.attach(engine, "[link]\ndelay = \"30ms\"", &[]);
+    for (kind, tag, protocol) in [
+        ("not IP", None, OURS),
+        ("tagged IPv4", Some(5), IPV4),
+        ("tagged, not IP", Some(5), OURS),
+    ] {
+        for (direction, from, to) in [("up", va, vb), ("down", vb, va)] {
+            let passed = |why| lab.shown(&format!("/{direction}/counters/passed/{why}"));
+            let (not_ip, failed) = (passed("not_ip"), passed("failed"));
+            let got = median(&frames(from, to, tag, protocol));
+            let name = format!("{kind}, {direction}");
+            let passes = engine == Engine::Fq && direction == "down" && protocol == OURS;
+            let (delay, count) = if passes { (0.0, 20) } else { (DELAY_MS, 0) };
+            verdict.near(&format!("{name}: ms"), delay, got, WITHIN_MS);
+            verdict.same(
+                &format!("{name}: passed as not IP"),
+                count,
+                passed("not_ip") - not_ip,
+            );
+            verdict.same(&format!("{name}: failed"), 0, passed("failed") - failed);
+        }
+    }
+    verdict.end();
+}
+
+/// A tun device of the thread's namespace: packets without an Ethernet header.
+fn tun(name: &str) -> File {
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+        .expect("/dev/net/tun");
+    // SAFETY: all zero is a valid ifreq, and it outlives the call.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        let done = libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request);
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    }
+    file
+}
+
+/// UDP over IPv4 with the two sides exchanged, checksums and all: an echo.
+fn echo(packet: &mut [u8]) {
+    let (source, destination): ([u8; 4], [u8; 4]) = (
+        packet[12..16].try_into().unwrap(),
+        packet[16..20].try_into().unwrap(),
+    );
+    packet[12..16].copy_from_slice(&destination);
+    packet[16..20].copy_from_slice(&source);
+    let (from, to): ([u8; 2], [u8; 2]) = (
+        packet[20..22].try_into().unwrap(),
+        packet[22..24].try_into().unwrap(),
+    );
+    // The sums do not change by an exchange.
+    packet[20..22].copy_from_slice(&to);
+    packet[22..24].copy_from_slice(&from);
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// A tun: what is sent to it comes back from the program behind it.
+pub fn without_ethernet(engine: Engine) {
+    let lab = Lab::empty();
+    let file = inside(&lab.a, || tun("tun0")).join().expect("a tun");
+    lab.in_a(
+        "ip link set dev tun0 addrgenmode none
+         ip addr add 10.88.0.1/24 dev tun0
+         ip link set dev tun0 up",
+    );
+    let before = lab.snapshot();
+    let mut there = file.try_clone().expect("a descriptor");
+    // Ends when the test closes its socket and sends no more: at the packet of 1 byte.
+    let program = std::thread::spawn(move || {
+        let mut held = vec![];
+        let mut packet = [0u8; 2048];
+        loop {
+            let len = there.read(&mut packet).expect("read");
+            if packet[0] >> 4 != 4 || packet[9] != 17 {
+                continue;
+            }
+            if len == 29 {
+                return held;
+            }
+            held.push(monotonic_ns());
+            echo(&mut packet[..len]);
+            there.write_all(&packet[..len]).expect("write");
+        }
+    });
+    let profile = lab.profile("[up]\ndelay = \"30ms\"\n[down]\ndelay = \"50ms\"");
+    lab.emud(&["attach", "tun0", "-p", &profile, "--engine", engine.name()])
+        .expect(0);
+    let trips = inside(&lab.a, || {
+        let socket = UdpSocket::bind("10.88.0.1:7001").expect("bind");
+        socket.connect("10.88.0.2:7002").expect("connect");
+        socket
+            // For a lost packet, not for a slow host.
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("time-out");
+        let trips: Vec<(u64, u64)> = (0..20)
+            .map(|number| {
+                let sent = monotonic_ns();
+                socket.send(&[number; 32]).expect("send");
+                let mut answer = [0u8; 64];
+                let len = socket.recv(&mut answer).expect("an answer");
+                assert_eq!(answer[..len], [number; 32]);
+                (sent, monotonic_ns())
+            })
+            .collect();
+        socket.send(&[0]).expect("send");
+        trips
+    })
+    .join()
+    .expect("round trips");
+    let held = program.join().expect("the program behind the tun");
+    let ms = |a: u64, b: u64| (b - a) as f64 / 1e6;
+    let up: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(t.0, *h)).collect();
+    let down: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(*h, t.1)).collect();
+    let mut verdict = Verdict::default();
+    // The program in the middle is an ordinary task: a busy host only adds to a
+    // trip, so the least one is the link's.
+    verdict.near("up, least ms", 30.0, least(&up), WITHIN_MS);
+    verdict.near("down, least ms", 50.0, least(&down), WITHIN_MS);
+    lab.emud(&["detach", "tun0"]).expect(0);
+    assert_eq!(before, lab.snapshot());
+    verdict.end();
+}
+
+/// Super-packets are cut to wire packets before the link sees them, or left and counted.
+pub fn segmentation(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    // The link sees what the other end sends as it sends it.
+    sh(&format!("ip -n {} link set dev vb gso_max_segs 1", lab.b));
+    lab.in_a("ethtool -K va gro on >/dev/null");
+    let limits = || {
+        let link = lab.in_a("ip -d link show dev va");
+        let segments = link.split("gso_max_segs ").nth(1).expect("a limit");
+        let segments: u64 = segments.split(' ').next().unwrap().parse().unwrap();
+        let gro = lab.in_a("ethtool -k va | grep generic-receive-offload");
+        (segments, gro.contains(": on"))
+    };
+    let bare = limits();
+    assert!(bare.0 > 1 && bare.1, "{bare:?}");
+    for (offload, wanted) in [("auto", (1, false)), ("keep", bare)] {
+        // A rate decides on each packet by itself; with fq a mere delay does not.
+        lab.attach(
+            engine,
+            &format!("offload = \"{offload}\"\n[link]\ndelay = \"5ms\""),
+            &[],
+        );
+        let delays_only = if engine == Engine::Fq { bare } else { wanted };
+        verdict.same(
+            &format!("{offload}, delay: gso_max_segs and GRO"),
+            delays_only,
+            limits(),
+        );
+        lab.emud(&["set", "va", "rate=10Gbit"]).expect(0);
+        verdict.same(
+            &format!("{offload}: gso_max_segs and GRO"),
+            wanted,
+            limits(),
+        );
+        let goodput = bulk(&lab).goodput_bit_s();
+        let packets = lab.shown("/up/counters/packets");
+        let bytes = lab.shown("/up/counters/bytes");
+        let supers = lab.shown("/up/counters/super_packets");
+        println!(
+            "    {offload}: {:.0} Mbit/s, {packets} packets, {supers} super-packets",
+            goodput / 1e6
+        );
+        verdict.same(
+            &format!("{offload}: super-packets"),
+            offload == "keep",
+            supers > 0,
+        );
+        // Wire packets and bytes are counted in either case.
+        verdict.at_most(
+            &format!("{offload}: bytes a packet"),
+            1514.0,
+            bytes as f64 / packets as f64,
+        );
+        lab.detach();
+        verdict.same(&format!("{offload}: restored"), bare, limits());
+    }
+    verdict.end();
+}
+
+/// A device with several queues keeps mq, with an fq under each class.
+pub fn queues(engine: Engine) {
+    let lab = Lab::with_queues(4);
+    lab.attach(engine, "[link]\ndelay = \"30ms\"", &[]);
+    let roots = lab.in_a("tc qdisc show dev va");
+    let count = |kind: &str| roots.lines().filter(|l| l.starts_with(kind)).count();
+    let mut verdict = Verdict::default();
+    if engine == Engine::Fq {
+        verdict.same("mq", 1, count("qdisc mq "));
+        verdict.same("fq", 4, count("qdisc fq "));
+    }
+    let received = lab.ping("-q -c 50 -i 0.01");
+    verdict.same(
+        "all pings are answered",
+        true,
+        received.contains(" 0% packet loss"),
+    );
+    let least = received
+        .split("rtt min/avg/max/mdev = ")
+        .nth(1)
+        .expect("times");
+    let least: f64 = least.split('/').next().unwrap().parse().expect("a time");
+    verdict.at_least("least round trip, ms", 2.0 * DELAY_MS, least);
+    verdict.end();
+}

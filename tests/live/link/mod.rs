@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Links on live interfaces, once for each engine that this kernel has.
+
+mod alter;
+mod change;
+mod ecn;
+mod emulated;
+mod frames;
+mod loss;
+mod malformed;
+mod matching;
+mod models;
+mod rate;
+mod restore;
+mod time;
+mod timing;
+
+use libtest_mimic::Trial;
+use support::lab::{self, Engine};
+use support::named;
+use support::trial::{self, When};
+
+type Test = fn(Engine);
+
+fn of_engine() -> Vec<(When, &'static str, Test)> {
+    named![Test;
+        Always:
+            change::set,
+            emulated::found,
+            frames::other_frames,
+            frames::segmentation,
+            rate::queue,
+            restore::leaves_no_trace,
+            restore::holder_killed,
+            restore::attach_killed,
+            restore::detach_killed,
+            restore::filters_of_others,
+            restore::root_by_hand,
+            restore::step_fails,
+            restore::foreground;
+        Here:
+            change::set_is_atomic,
+            frames::queues,
+            malformed::attach,
+            matching::shared,
+            restore::other_namespace,
+            restore::attached_twice,
+            restore::device_deleted,
+            restore::namespace_deleted;
+        Guest:
+            models::delays,
+            time::phases,
+            timing::departure_error;
+        Full:
+            alter::corrupt,
+            alter::duplicate,
+            change::directions,
+            change::queue_lives_on,
+            ecn::marks,
+            frames::ipv6,
+            frames::neighbours,
+            frames::without_ethernet,
+            loss::repeats,
+            matching::matrix,
+            matching::rules,
+            models::losses,
+            models::sparse,
+            rate::udp,
+            rate::tcp,
+            rate::tcp_keeps_its_pace,
+            rate::tcp_against_netem,
+            time::opportunities,
+            time::rows,
+            time::slots,
+            timing::in_order_at_every_rate,
+            timing::round_trip;
+    ]
+    .into()
+}
+
+pub fn tests() -> Vec<Trial> {
+    let engines = engines();
+    let mut trials = vec![];
+    for engine in engines.iter().copied() {
+        for (when, name, test) in of_engine() {
+            // This machine's own kernel tries hold; guests have fq.
+            let when = match when {
+                When::Always if engine == Engine::Hold => When::Here,
+                When::Guest if engine == Engine::Hold => When::Full,
+                when => when,
+            };
+            let name = format!("link::{}::{name}", engine.name());
+            trials.push(trial::test(when, name, move || test(engine)));
+        }
+    }
+    let mut add = |when, name, test: fn()| trials.push(trial::test(when, name, test));
+    add(When::Full, "link::malformed::check", malformed::check);
+    if engines.contains(&Engine::Hold) {
+        let name = "link::hold::emulated::holder_tells_monitors";
+        add(When::Here, name, emulated::holder_tells_monitors);
+    }
+    if engines.contains(&Engine::Fq) {
+        add(When::Full, "link::fq::models::verified", models::verified);
+    }
+    if engines.len() == 2 {
+        let name = "link::both::loss::same";
+        add(When::Always, name, loss::same_under_both_engines);
+    }
+    trials
+}
+
+/// Those that emud offers here and those that the caller knows to be possible.
+fn engines() -> Vec<Engine> {
+    let offered = lab::emud(&["doctor", "--json"]).expect(0).json();
+    let offers = |engine: Engine| {
+        offered["engines"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|offer| offer == engine.name())
+    };
+    [Engine::Fq, Engine::Hold]
+        .into_iter()
+        .filter(|e| offers(*e) || lab::promised("EMUD_EXPECT_ENGINES", e.name()))
+        .collect()
+}

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Detach puts everything back, whatever happened before.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::lab::{Engine, Lab, Verdict, emud, emud_path, run, scaled, sh, wait_until};
+use support::probe::{Arrival, Probe, monotonic_ns};
+
+/// For what the kernel does in its own time.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Holders in namespace `a`.
+fn holders(lab: &Lab) -> Vec<String> {
+    let there = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("the namespace");
+    let processes = std::fs::read_dir("/proc").expect("/proc");
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    // Processes may end while they are looked at.
+    pids.filter(|pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let space = std::fs::metadata(format!("/proc/{pid}/ns/net"));
+        command.windows(8).any(|word| word == b"hold-run")
+            && space.is_ok_and(|space| (space.dev(), space.ino()) == (there.dev(), there.ino()))
+    })
+    .collect()
+}
+
+fn assert_same(what: &str, before: &str, after: &str) {
+    if before == after {
+        return;
+    }
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (before.lines().collect(), after.lines().collect());
+    let gone = before.iter().filter(|line| !after.contains(line));
+    let new = after.iter().filter(|line| !before.contains(line));
+    let lines: Vec<String> = gone
+        .map(|line| format!("- {line}"))
+        .chain(new.map(|line| format!("+ {line}")))
+        .collect();
+    panic!("{what}: not as it was before\n{}", lines.join("\n"));
+}
+
+/// Attached and used, in every way there is, then detached.
+pub fn leaves_no_trace(engine: Engine) {
+    const WAYS: &[&[&str]] = &[
+        &[],
+        &["--direction", "up"],
+        &["--direction", "down"],
+        &["--reverse"],
+        &["--offload", "keep"],
+    ];
+    for (queues, ways) in [(1, WAYS), (4, &WAYS[..2])] {
+        let lab = Lab::with_queues(queues);
+        // Somebody's own settings.
+        sh(&format!(
+            "ip -n {} link set dev va gso_max_segs 17 gso_max_size 30000",
+            lab.a
+        ));
+        lab.in_a("ethtool -K va gro on >/dev/null");
+        let before = lab.snapshot();
+        for way in ways {
+            lab.attach(engine, "adsl24", way);
+            assert_ne!(before, lab.snapshot(), "{way:?}: nothing was attached");
+            lab.ping("-q -c 5 -i 0.01");
+            lab.detach();
+            assert_same(
+                &format!("{queues} queues, {way:?}"),
+                &before,
+                &lab.snapshot(),
+            );
+            wait_until("the holder ends", SOON, || holders(&lab).is_empty());
+        }
+        lab.emud(&["detach", "va"]).expect(66);
+        assert_same("detached twice", &before, &lab.snapshot());
+    }
+}
+
+/// From outside by name and by process, and from inside.
+pub fn other_namespace(engine: Engine) {
+    let lab = Lab::new();
+    let mut resident = Command::new("ip")
+        .args(["netns", "exec", &lab.a, "sleep", "600"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a process in the namespace");
+    let pid = resident.id().to_string();
+    let there = format!("/run/netns/{}", lab.a);
+    // ip enters the namespace some time after it has been started.
+    let inode = |path: &str| std::fs::metadata(path).map(|m| m.ino()).ok();
+    wait_until("the process is in the namespace", SOON, || {
+        inode(&format!("/proc/{pid}/ns/net")) == inode(&there)
+    });
+    let before = lab.snapshot();
+    let (by_name, by_pid, by_path) = (
+        ["--netns", &lab.a],
+        ["--netns", &pid],
+        ["--netns", there.as_str()],
+    );
+    for (attach, detach) in [(by_name, by_pid), (by_pid, by_name), (by_path, by_path)] {
+        let engine = ["--engine", engine.name()];
+        emud(&[&attach[..], &["attach", "va", "-p", "adsl24"], &engine].concat()).expect(0);
+        let listed = emud(&[&detach[..], &["list"]].concat()).expect(0);
+        assert!(listed.out.contains("va\tadsl24\tboth"), "{}", listed.out);
+        // Our own namespace has no such interface.
+        assert_eq!(emud(&["show", "va"]).code, 66);
+        emud(&[&detach[..], &["detach", "va"]].concat()).expect(0);
+        assert_same("another namespace", &before, &lab.snapshot());
+    }
+    let emud = emud_path();
+    let emud = emud.display();
+    lab.in_a(&format!(
+        "{emud} attach va -p adsl24 --engine {} >/dev/null; {emud} detach va >/dev/null",
+        engine.name()
+    ));
+    assert_same("from inside", &before, &lab.snapshot());
+    resident.kill().expect("end the process");
+    resident.wait().expect("its end");
+    emud_without_namespace(&pid);
+}
+
+fn emud_without_namespace(pid: &str) {
+    emud(&["--netns", pid, "show"]).expect(66);
+    emud(&["--netns", "live-no-such", "show"]).expect(66);
+}
+
+/// kill -9 of the holder: packets pass within a second.
+pub fn holder_killed(engine: Engine) {
+    const INTERVAL_MS: u64 = 4;
+    const DELAY_MS: f64 = 200.0;
+    if engine == Engine::Fq {
+        return;
+    }
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    lab.attach(engine, "[link]\ndelay = \"200ms\"", &[]);
+    let pid = lab.shown("/up/holder/pid");
+    let probe = Probe {
+        patience: Duration::from_millis(500),
+        ..Probe::new(&lab, 1000, INTERVAL_MS * 1_000_000)
+    };
+    let mut killed_ns = 0;
+    let arrivals = probe.run_while(|_| {
+        thread::sleep(Duration::from_secs(1));
+        sh(&format!("kill -9 {pid}"));
+        killed_ns = monotonic_ns();
+    });
+    let mut verdict = Verdict::default();
+    let (held, rest): (Vec<&Arrival>, Vec<&Arrival>) =
+        arrivals.0.iter().partition(|a| a.arrived_ns < killed_ns);
+    verdict.at_least("held packets", 100.0, held.len() as f64);
+    verdict.same(
+        "packets not held before the kill",
+        0,
+        held.iter().filter(|a| a.delay_ms() < DELAY_MS).count(),
+    );
+    let first_ns = rest.first().map_or(u64::MAX, |a| a.sent_ns);
+    verdict.at_most(
+        "s until packets pass",
+        1.0,
+        first_ns.saturating_sub(killed_ns) as f64 / 1e9,
+    );
+    verdict.same(
+        "packets held after the kill",
+        0,
+        rest.iter().filter(|a| a.delay_ms() >= DELAY_MS).count(),
+    );
+    // From the first that passes all do.
+    let sent_after = rest.first().map_or(0, |a| 1000 - a.number as usize);
+    verdict.same("packets that pass", sent_after, rest.len());
+    let shown = lab.show();
+    verdict.same("alive by emud's account", false, {
+        shown["up"]["holder"]["alive"].as_bool().expect("a boolean")
+    });
+    verdict.same(
+        "passed by emud's count",
+        rest.len() as u64,
+        lab.shown("/up/counters/passed/no_holder"),
+    );
+    let said = lab.emud(&["show", "va"]).expect(0).out;
+    verdict.same("show says so", true, said.contains("gone"));
+    lab.detach();
+    assert_same("a killed holder", &before, &lab.snapshot());
+    verdict.end();
+}
+
+/// kill -9 of attach at any moment of its work.
+pub fn attach_killed(engine: Engine) {
+    killed(engine, "attach", scaled(50));
+}
+
+/// kill -9 of detach at any moment of its work.
+pub fn detach_killed(engine: Engine) {
+    killed(engine, "detach", scaled(30));
+}
+
+fn killed(engine: Engine, verb: &str, rounds: u32) {
+    let lab = Lab::new();
+    // So that there is a root qdisc to put back, too.
+    sh(&format!(
+        "tc -n {} qdisc add dev va root pfifo limit 77",
+        lab.a
+    ));
+    let before = lab.snapshot();
+    let attach = |spawn: bool| {
+        let mut command = Command::new(emud_path());
+        command.args(["--netns", &lab.a, "attach", "va", "-p", "adsl24"]);
+        command.args(["--replace", "--engine", engine.name()]);
+        start(command, spawn)
+    };
+    let detach = |spawn: bool| {
+        let mut command = Command::new(emud_path());
+        command.args(["--netns", &lab.a, "detach", "va"]);
+        start(command, spawn)
+    };
+    let begin = Instant::now();
+    attach(false);
+    let attach_takes = begin.elapsed();
+    let begin = Instant::now();
+    detach(false);
+    let takes = match verb {
+        "attach" => attach_takes,
+        _ => begin.elapsed(),
+    };
+    let (mut found, mut finished) = (0, 0);
+    for round in 0..rounds {
+        if verb == "detach" {
+            attach(false);
+        }
+        let mut victim = match verb {
+            "attach" => attach(true),
+            _ => detach(true),
+        }
+        .expect("a process");
+        // Every part of its time once, and a little beyond.
+        let at = takes.mul_f64(1.1 * f64::from(round) / f64::from(rounds));
+        thread::sleep(at);
+        // Fails only if it has ended.
+        let _ = victim.kill();
+        finished += u32::from(victim.wait().expect("its end").success());
+        let said = lab.emud(&["detach", "va"]);
+        assert!(
+            [0, 66].contains(&said.code),
+            "after {at:?}: {} {}",
+            said.code,
+            said.err
+        );
+        found += u32::from(said.code == 0);
+        // What belongs to a killed process goes with it, in the kernel's time.
+        let deadline = Instant::now() + SOON;
+        while lab.snapshot() != before && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+        }
+        let what = format!("{verb} killed after {at:?} of {takes:?}");
+        assert_same(&what, &before, &lab.snapshot());
+        wait_until("no holder is left", SOON, || holders(&lab).is_empty());
+    }
+    println!(
+        "    {rounds} killed within {takes:?}: {found} had to be detached, {finished} had ended"
+    );
+    // Otherwise the moments were badly chosen.
+    assert!(found > 0 && finished < rounds);
+}
+
+fn start(mut command: Command, spawn: bool) -> Option<Child> {
+    if spawn {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        return Some(command.spawn().expect("start emud"));
+    }
+    run(&mut command).expect(0);
+    None
+}
+
+/// A clsact of somebody else's, with filters that see and count every packet.
+pub fn filters_of_others(engine: Engine) {
+    let lab = Lab::new();
+    // cls_bpf and mirred are on every kernel here; what is mirrored ends at the other end.
+    lab.in_a(
+        "ip link add sink0 type veth peer name sink1
+         for d in sink0 sink1; do
+             ip link set dev $d addrgenmode none
+             ip link set dev $d up
+         done
+         tc qdisc add dev va clsact
+         for hook in egress ingress; do
+             tc filter add dev va $hook pref 100 bpf bytecode \"1,6 0 0 4294967295,\" \
+                 flowid 1:1 action mirred egress mirror dev sink0 continue
+         done",
+    );
+    let before = lab.snapshot();
+    let counted = || -> [u64; 2] {
+        ["egress", "ingress"].map(|hook| {
+            let said = lab.in_a(&format!("tc -s filter show dev va {hook} pref 100"));
+            let sent = said
+                .lines()
+                .find(|line| line.contains("Sent"))
+                .expect("a counter");
+            let packets = sent.split_whitespace().nth(3).expect("a number");
+            packets.parse().expect("a number")
+        })
+    };
+    let mut verdict = Verdict::default();
+    for state in ["before", "attached", "detached"] {
+        if state == "attached" {
+            lab.attach(engine, "[link]\ndelay = \"5ms\"", &[]);
+        }
+        if state == "detached" {
+            lab.detach();
+        }
+        let [up, down] = counted();
+        lab.ping("-q -c 20 -i 0.01");
+        let [up_after, down_after] = counted();
+        // Each packet once; the neighbours may exchange a word in between.
+        verdict.at_least(&format!("{state}: egress"), 20.0, (up_after - up) as f64);
+        verdict.at_most(&format!("{state}: egress"), 22.0, (up_after - up) as f64);
+        verdict.at_least(
+            &format!("{state}: ingress"),
+            20.0,
+            (down_after - down) as f64,
+        );
+        verdict.at_most(
+            &format!("{state}: ingress"),
+            22.0,
+            (down_after - down) as f64,
+        );
+    }
+    assert_same(
+        "filters of others",
+        &without_ages(&before),
+        &without_ages(&lab.snapshot()),
+    );
+    verdict.end();
+}
+
+/// Actions print how long ago they were used.
+fn without_ages(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.split(" installed ").next().unwrap_or(line))
+        .collect();
+    lines.join("\n")
+}
+
+/// A root qdisc configured by hand: refused, or put back.
+pub fn root_by_hand(engine: Engine) {
+    const ROOTS: &[&str] = &[
+        "qdisc add dev va root pfifo limit 77",
+        "qdisc add dev va root handle 5: tbf rate 80mbit burst 20k latency 50ms",
+        "qdisc add dev va root handle 1: htb default 20
+         class add dev va parent 1: classid 1:1 htb rate 50mbit ceil 80mbit
+         class add dev va parent 1:1 classid 1:10 htb rate 20mbit ceil 80mbit prio 1
+         class add dev va parent 1:1 classid 1:20 htb rate 30mbit
+         qdisc add dev va parent 1:10 handle 10: pfifo limit 33
+         filter add dev va parent 1: pref 7 protocol ip u32 match ip dst 10.77.0.9 flowid 1:10",
+    ];
+    // A program that nobody else holds could not be put back: refused in any case.
+    let lab = Lab::new();
+    lab.in_a(
+        "tc qdisc add dev va root handle 1: htb default 20
+         tc filter add dev va parent 1: pref 7 bpf bytecode \"1,6 0 0 4294967295,\" flowid 1:10",
+    );
+    let before = lab.snapshot();
+    lab.try_attach(engine, "adsl24", &["--replace"]).expect(73);
+    assert_same("a root with a program", &before, &lab.snapshot());
+    for root in ROOTS {
+        let lab = Lab::new();
+        for line in root.lines() {
+            lab.in_a(&format!("tc {}", line.trim()));
+        }
+        let all = || lab.snapshot() + &lab.in_a("tc class show dev va; tc filter show dev va");
+        let before = all();
+        let said = lab.try_attach(engine, "adsl24", &[]).expect(73);
+        assert!(said.err.contains("--replace"), "{}", said.err);
+        assert_same("refused", &before, &all());
+        lab.attach(engine, "adsl24", &["--replace"]);
+        assert!(!lab.in_a("tc qdisc show dev va").contains("tbf"));
+        lab.ping("-q -c 3 -i 0.01");
+        lab.detach();
+        assert_same(root, &before, &all());
+        // Ingress alone has nothing to do with it.
+        lab.attach(engine, "adsl24", &["--direction", "down"]);
+        lab.detach();
+        assert_same(root, &before, &all());
+    }
+}
+
+/// The second attach changes nothing.
+pub fn attached_twice(engine: Engine) {
+    let lab = Lab::new();
+    lab.attach(engine, "adsl24", &[]);
+    let attached = lab.snapshot();
+    for more in [&[][..], &["--replace"], &["--reverse"]] {
+        let said = lab.try_attach(engine, "hsdpa", more).expect(73);
+        assert!(said.err.contains("already"), "{}", said.err);
+        assert_same("attached twice", &attached, &lab.snapshot());
+    }
+    assert_eq!(lab.show()["profile"], "adsl24");
+}
+
+/// A step that fails undoes the ones before it: the names emud wants are taken.
+pub fn step_fails(engine: Engine) {
+    let lab = Lab::new();
+    let index = lab.in_a("ip -o link show dev va");
+    let index = index.split(':').next().expect("an index");
+    for taken in ["up", "down", "ifb"] {
+        let name = format!("emud-{taken}-{index}");
+        lab.in_a(&format!("ip link add {name} type veth peer name other"));
+        let before = lab.snapshot();
+        let said = lab.try_attach(engine, "adsl24", &[]);
+        let wanted = match (engine, taken) {
+            (Engine::Fq, "ifb") | (Engine::Hold, "up" | "down") => 73,
+            _ => 0,
+        };
+        println!("    {name} is taken: {} {}", said.code, said.err.trim());
+        said.expect(wanted);
+        if wanted == 0 {
+            lab.detach();
+        }
+        assert_same(&name, &before, &lab.snapshot());
+        wait_until("no holder is left", SOON, || holders(&lab).is_empty());
+        lab.in_a(&format!("ip link del {name}"));
+    }
+}
+
+/// The interface goes while emud is attached: nothing is left of emud.
+pub fn device_deleted(engine: Engine) {
+    let lab = Lab::new();
+    lab.attach(engine, "adsl24", &[]);
+    lab.in_a("ip link del va");
+    wait_until("the holder ends", SOON, || holders(&lab).is_empty());
+    let left = || lab.in_a("ip link show").contains("emud-");
+    if engine == Engine::Fq {
+        // Nobody is there to delete the ifb: the next attach does.
+        assert!(left());
+        lab.in_a("ip link add other type veth peer name beyond; ip link set other up");
+        let other = ["attach", "other", "-p", "adsl24", "--engine", "fq"];
+        let said = lab
+            .emud(&[&other[..], &["--direction", "up"]].concat())
+            .expect(0);
+        assert!(
+            said.out.contains("left by a device that is gone"),
+            "{}",
+            said.out
+        );
+        lab.emud(&["detach", "other"]).expect(0);
+    }
+    wait_until("no device is left", SOON, || !left());
+    assert_eq!(lab.emud(&["list"]).expect(0).out, "");
+    lab.emud(&["detach", "va"]).expect(66);
+}
+
+/// The whole namespace goes.
+pub fn namespace_deleted(engine: Engine) {
+    let lab = Lab::new();
+    lab.attach(engine, "adsl24", &[]);
+    let pids = holders(&lab);
+    assert_eq!(pids.is_empty(), engine == Engine::Fq);
+    drop(lab);
+    wait_until("the holder ends", SOON, || {
+        let alive = |pid: &String| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| !c.is_empty())
+        };
+        !pids.iter().any(alive)
+    });
+}
+
+/// `--foreground` ends with SIGTERM, and detaches.
+pub fn foreground(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    for signal in ["TERM", "INT"] {
+        let mut emud = Command::new(emud_path())
+            .args(["--netns", &lab.a, "attach", "va", "-p", "adsl24"])
+            .args(["--foreground", "--engine", engine.name()])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("start emud");
+        wait_until("attached", Duration::from_secs(10), || {
+            lab.emud(&["show", "va"]).code == 0
+        });
+        lab.ping("-q -c 3 -i 0.01");
+        sh(&format!("kill -{signal} {}", emud.id()));
+        assert!(emud.wait().expect("its end").success());
+        assert_same(signal, &before, &lab.snapshot());
+    }
+}

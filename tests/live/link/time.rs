@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Links that change with time, on a live interface: phases by the clock, delivery opportunities.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use emud::link::now_ns;
+
+use support::lab::{Engine, Lab, Verdict};
+use support::probe::{HEADERS, Probe};
+
+const MS: u64 = 1_000_000;
+
+/// Lets time begin anew. Between when and when that was.
+fn restart(lab: &Lab) -> RangeInclusive<u64> {
+    let before = now_ns();
+    lab.emud(&["set", "va", "trace.restart"]).expect(0);
+    before..=now_ns()
+}
+
+/// What becomes of a packet that many ns after time began.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Lost,
+    Delayed(f64),
+}
+
+fn of_phase(ns: u64) -> Fate {
+    match ns / MS {
+        0..1000 => Fate::Delayed(10.0),
+        1000..1500 => Fate::Lost,
+        _ => Fate::Delayed(60.0),
+    }
+}
+
+/// A hand-over with an outage, which begins anew under traffic.
+pub fn phases(engine: Engine) {
+    const COUNT: u32 = 600;
+    const INTERVAL_NS: u64 = 5 * MS;
+    let lab = Lab::new();
+    lab.attach(
+        engine,
+        "[link]\ndelay = \"10ms\"\n[[phase]]\nfor = \"1s\"\n[[phase]]\nfor = \"500ms\"\n\
+         state = \"down\"\n[[phase]]\ndelay = \"60ms\"\n",
+        &["--direction", "up"],
+    );
+    let first = restart(&lab);
+    let mut again = first.clone();
+    let arrivals = Probe::new(&lab, COUNT, INTERVAL_NS).run_while(|_| {
+        std::thread::sleep(Duration::from_millis(2200));
+        again = restart(&lab);
+    });
+
+    // None: where it is not known which phase it was, or packets before it are still waiting.
+    let asked = |sent_ns: u64| {
+        let began = match sent_ns {
+            at if at < *again.start() => &first,
+            at if at < again.end() + 60 * MS => return None,
+            _ => &again,
+        };
+        let fates = [began.start(), began.end()].map(|began| of_phase(sent_ns - began));
+        (fates[0] == fates[1]).then_some(fates[0])
+    };
+    let each = arrivals.of_each_ms(COUNT);
+    let start_ns = arrivals.0[0].sent_ns - u64::from(arrivals.0[0].number) * INTERVAL_NS;
+    let mut verdict = Verdict::default();
+    let (mut wrong, mut met) = (0, vec![]);
+    let mut late = 0;
+    for (number, delays) in (0u64..).zip(&each) {
+        // A lost one's time of sending is known to the sender's punctuality.
+        let Some(fate) = asked(start_ns + number * INTERVAL_NS) else {
+            continue;
+        };
+        if !met.contains(&fate) {
+            met.push(fate);
+        }
+        match (fate, delays.first()) {
+            (Fate::Lost, None) => {}
+            (Fate::Delayed(ms), Some(got)) if *got >= ms - 0.001 => {
+                late += u32::from(*got > ms + 4.0)
+            }
+            _ => wrong += 1,
+        }
+    }
+    verdict.same("phases met", 3, met.len());
+    // One on each side of the five boundaries, if the sender was late just then.
+    verdict.at_most("packets of another phase", 10.0, f64::from(wrong));
+    verdict.at_most(
+        "more than 4 ms late",
+        0.05 * f64::from(COUNT),
+        f64::from(late),
+    );
+    verdict.same(
+        "lost by emud's count",
+        each.iter().filter(|delays| delays.is_empty()).count() as u64,
+        lab.shown("/up/counters/down"),
+    );
+    verdict.end();
+}
+
+/// One packet, three, one; over and over, for as long as there are more than that waiting.
+pub fn opportunities(engine: Engine) {
+    const PERIOD_MS: f64 = 50.0;
+    const AT_MS: [(f64, usize); 3] = [(0.0, 3), (30.0, 1), (40.0, 1)];
+    let lab = Lab::new();
+    lab.attach(
+        engine,
+        "[up]\ntrace = { opportunities = \"10 20x3 50\" }\nqueue = \"20p\"\n",
+        &["--direction", "up"],
+    );
+    let probe = Probe {
+        payload_len: 1500 - HEADERS,
+        ..Probe::new(&lab, 300, 5 * MS)
+    };
+    let arrivals = probe.run();
+    let at_ms: Vec<f64> = arrivals
+        .0
+        .iter()
+        .map(|a| a.arrived_ns as f64 / 1e6)
+        .collect();
+    // From the first three together on.
+    let near = |a: f64, b: f64| (a - b).abs() < 4.0;
+    let begin = at_ms.windows(3).position(|three| near(three[0], three[2]));
+    let begin = begin.expect("three together");
+    let begin_ms = at_ms[begin];
+    let mut verdict = Verdict::default();
+    let rounds = ((at_ms[at_ms.len() - 1] - begin_ms) / PERIOD_MS).floor();
+    verdict.at_least("rounds", 20.0, rounds);
+    let mut elsewhere = 0;
+    let mut counts = [0; AT_MS.len()];
+    for ms in at_ms[begin..].iter().map(|ms| ms - begin_ms) {
+        if ms >= rounds * PERIOD_MS - 4.0 {
+            break;
+        }
+        let phase = (ms + 4.0) % PERIOD_MS - 4.0;
+        match AT_MS.iter().position(|(at, _)| near(phase, *at)) {
+            Some(place) => counts[place] += 1,
+            None => elsewhere += 1,
+        }
+    }
+    // What the machine released late; it misses no opportunity for that.
+    verdict.at_most(
+        "at another time",
+        0.05 * at_ms.len() as f64,
+        f64::from(elsewhere),
+    );
+    for ((at, of), got) in AT_MS.iter().zip(counts) {
+        let asked = *of as f64 * rounds;
+        verdict.near(
+            &format!("packets at {at} ms"),
+            asked,
+            f64::from(got),
+            0.05 * asked,
+        );
+    }
+    verdict.end();
+}
+
+/// Slots of three packets at equal distances, and no others.
+pub fn slots(engine: Engine) {
+    const SLOT_MS: f64 = 20.0;
+    let lab = Lab::new();
+    lab.attach(
+        engine,
+        "[up]\nslot = { min = \"20ms\", packets = 3 }\n",
+        &["--direction", "up"],
+    );
+    // Two a slot, so that all leave in the next one.
+    let arrivals = Probe::new(&lab, 200, 10 * MS).run();
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", 200, arrivals.0.len());
+    let delays = arrivals.delays_ms();
+    let beyond = delays.iter().filter(|ms| **ms > SLOT_MS + 4.0);
+    verdict.at_most("later than the next slot", 10.0, beyond.count() as f64);
+    let first = arrivals.0[0].arrived_ns;
+    let off_ms = |ns: u64| {
+        let ms = (ns - first) as f64 / 1e6;
+        ms - SLOT_MS * (ms / SLOT_MS).round()
+    };
+    let off = arrivals.0.iter().map(|a| off_ms(a.arrived_ns).abs());
+    let off = off.filter(|ms| *ms > 4.0).count();
+    verdict.at_most("in no slot", 10.0, off as f64);
+    verdict.end();
+}
+
+/// A rate from a file, and the link taken down by hand, with the queue kept.
+pub fn rows(engine: Engine) {
+    const RATES: [f64; 2] = [1e6, 4e6];
+    let lab = Lab::new();
+    let csv = lab.profile("time_s,rate_Mbit,delay_ms\n0,1,5\n1,4,5\n");
+    lab.attach(
+        engine,
+        &format!("[up]\ntrace = {{ file = \"{csv}\", loop = false }}\nqueue = \"1000p\"\n"),
+        &["--direction", "up"],
+    );
+    let probe = Probe {
+        payload_len: 1250 - HEADERS,
+        ..Probe::new(&lab, 260, 0)
+    };
+    let began = restart(&lab);
+    let arrivals = probe.run();
+    let mut verdict = Verdict::default();
+    verdict.same("arrived", 260, arrivals.0.len());
+    // Behind the change as it was before, until a packet of the other rate.
+    let change = began.start() + 1_005 * MS..=began.end() + 1_005 * MS + 10 * MS;
+    for (rate, first) in RATES.iter().zip([true, false]) {
+        let of_rate = |at: u64| match first {
+            true => at < *change.start(),
+            false => at > *change.end(),
+        };
+        let at: Vec<u64> = arrivals.0.iter().map(|a| a.arrived_ns).collect();
+        let at: Vec<u64> = at.into_iter().filter(|at| of_rate(*at)).collect();
+        let (count, span_ns) = (at.len() as f64 - 1.0, (at[at.len() - 1] - at[0]) as f64);
+        let got = count * 1250.0 * 8.0 / (span_ns / 1e9);
+        // 4 ms of a machine's lateness in either end of half a second.
+        verdict.near(&format!("bit/s at {rate}"), *rate, got, 0.02 * rate);
+    }
+    lab.emud(&["set", "va", "state=down"]).expect(0);
+    let lost = Probe::new(&lab, 20, MS).run();
+    verdict.same("arrived while down", 0, lost.0.len());
+    lab.emud(&["set", "va", "state=up"]).expect(0);
+    let back = Probe::new(&lab, 20, MS).run();
+    verdict.same("arrived afterwards", 20, back.0.len());
+    verdict.end();
+    drop(std::fs::remove_file(csv));
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When packets arrive: delay, its distribution, its order.
+
+use support::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
+use support::probe::{Arrivals, Probe};
+use support::stats::{
+    independent_values, ks_between, ks_bound, ks_distance, kurtosis_of_two, mean_error, median,
+    normal_cdf, quantile, sd_error, share_error, uniform_cdf,
+};
+
+const UNIFORM: f64 = 1.8;
+const NORMAL: f64 = 3.0;
+
+/// A link that is pinged; milliseconds, one way.
+struct Pinged {
+    name: &'static str,
+    profile: String,
+    mean: f64,
+    sd: f64,
+    kurtosis: f64,
+    /// Probability, one way.
+    loss: f64,
+    /// In standard errors.
+    within: f64,
+    bytes: u32,
+}
+
+impl Pinged {
+    fn drawn(name: &'static str, distribution: &str, reorder: &str, spread: &str) -> Self {
+        Self {
+            name,
+            profile: format!(
+                "seed = 11\n[link]\ndelay = {{ mean = \"30ms\", {spread}, \
+                 distribution = \"{distribution}\", reorder = \"{reorder}\" }}"
+            ),
+            mean: 30.0,
+            sd: 6.0,
+            kurtosis: if distribution == "uniform" {
+                UNIFORM
+            } else {
+                NORMAL
+            },
+            loss: 0.0,
+            within: 4.0,
+            bytes: 56,
+        }
+    }
+
+    /// Tiainen's table 5.6: pings of 1450 bytes.
+    fn tiainen(name: &'static str, mean: f64, half_width: f64, loss: f64) -> Self {
+        Self {
+            name,
+            profile: name.to_owned(),
+            mean,
+            sd: half_width / 3f64.sqrt(),
+            kurtosis: UNIFORM,
+            loss,
+            within: 3.0,
+            bytes: 1422,
+        }
+    }
+}
+
+/// What ping counted: sent, received, mean and standard deviation in ms.
+struct RoundTrips {
+    sent: f64,
+    received: f64,
+    mean: f64,
+    sd: f64,
+}
+
+fn round_trips(said: &str) -> RoundTrips {
+    let line = |with: &str| {
+        said.lines()
+            .find(|line| line.contains(with))
+            .unwrap_or_else(|| panic!("no {with:?} in {said}"))
+    };
+    let number = |text: &str| -> f64 { text.parse().expect("a number") };
+    let counts: Vec<&str> = line(" packets transmitted").split(' ').collect();
+    let times: Vec<&str> = line("rtt min/avg/max/mdev = ").split(['=', '/']).collect();
+    RoundTrips {
+        sent: number(counts[0]),
+        received: number(counts[3]),
+        mean: number(times[5].trim()),
+        sd: number(times[7].trim().split(' ').next().expect("a unit")),
+    }
+}
+
+/// Round trips over uniform and normal delay, drawn per packet and in order, and Tiainen's
+/// two access links. All at once: they are independent, and the time is best shared.
+pub fn round_trip(engine: Engine) {
+    const INTERVAL_MS: u32 = 20;
+    // Few enough packets for any machine; most of the time passes idle.
+    let pings = 2000;
+    // A half-width of 10.3923 ms is a standard deviation of 6 ms.
+    let uniform = "jitter = \"10.3923ms\"";
+    let cases = [
+        Pinged::drawn("uniform, per packet", "uniform", "jitter", uniform),
+        Pinged::drawn("uniform, in order", "uniform", "never", uniform),
+        Pinged::drawn("normal, per packet", "normal", "jitter", "sd = \"6ms\""),
+        Pinged::drawn("normal, in order", "normal", "never", "sd = \"6ms\""),
+        Pinged::tiainen("tiainen-mobile", 200.0, 50.0, 0.005),
+        Pinged::tiainen("tiainen-landline", 20.0, 13.0, 0.001),
+    ];
+    let mut verdict = Verdict::default();
+    let measured = std::thread::scope(|threads| {
+        let running: Vec<_> = cases
+            .iter()
+            .map(|case| threads.spawn(move || pinged(engine, case, pings, INTERVAL_MS)))
+            .collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().expect("pings"))
+            .collect::<Vec<_>>()
+    });
+    for (case, (bare, link, coherence_ms)) in cases.iter().zip(measured) {
+        judge_round_trip(
+            &mut verdict,
+            case,
+            &bare,
+            &link,
+            coherence_ms,
+            f64::from(INTERVAL_MS),
+        );
+    }
+    verdict.end();
+}
+
+fn pinged(
+    engine: Engine,
+    case: &Pinged,
+    pings: u32,
+    interval_ms: u32,
+) -> (RoundTrips, RoundTrips, Option<f64>) {
+    let lab = Lab::new();
+    let options = |count: u32| {
+        format!(
+            "-q -s {} -c {count} -i {}",
+            case.bytes,
+            f64::from(interval_ms) / 1e3
+        )
+    };
+    let bare = round_trips(&lab.ping(&options(100)));
+    lab.attach(engine, &case.profile, &["--seed", "11"]);
+    let coherence_ms = lab.show()["up"]["delay"]["coherence_ns"]
+        .as_f64()
+        .map(|ns| ns / 1e6);
+    let link = round_trips(&lab.ping(&options(pings)));
+    (bare, link, coherence_ms)
+}
+
+fn judge_round_trip(
+    verdict: &mut Verdict,
+    case: &Pinged,
+    bare: &RoundTrips,
+    link: &RoundTrips,
+    coherence_ms: Option<f64>,
+    interval_ms: f64,
+) {
+    let both = 2f64.sqrt();
+    let n = match coherence_ms {
+        Some(coherence) => {
+            independent_values(link.sent * interval_ms, coherence).min(link.received)
+        }
+        None => link.received,
+    };
+    let mean_se = mean_error(case.sd * both, n);
+    verdict.near(
+        &format!("{}: mean of the round trip, ms", case.name),
+        2.0 * case.mean + bare.mean,
+        link.mean,
+        // A millisecond, and what a sample of this size may be off by.
+        (case.within * mean_se).max(1.0),
+    );
+    verdict.near(
+        &format!("{}: sd of the round trip, ms", case.name),
+        case.sd * both,
+        link.sd,
+        case.within * sd_error(case.sd * both, kurtosis_of_two(case.kurtosis), n),
+    );
+    let loss = 1.0 - (1.0 - case.loss).powi(2);
+    verdict.near(
+        &format!("{}: share lost", case.name),
+        loss,
+        1.0 - link.received / link.sent,
+        3.0 * share_error(loss, link.sent),
+    );
+}
+
+/// A probe from a to b at so many packets a second.
+fn probe(lab: &Lab, packets_per_s: u32, count: u32) -> Probe {
+    Probe::new(lab, count, 1_000_000_000 / u64::from(packets_per_s))
+}
+
+/// The delay in order is the same at 10, 1,000 and 10,000 packets a second.
+pub fn in_order_at_every_rate(engine: Engine) {
+    let mut verdict = Verdict::default();
+    for (distribution, spread, cdf) in [
+        (
+            "uniform",
+            "jitter = \"8.66025ms\"",
+            Box::new(uniform_cdf(25.0, 8.66025)) as Box<dyn Fn(f64) -> f64>,
+        ),
+        ("normal", "sd = \"5ms\"", Box::new(normal_cdf(25.0, 5.0))),
+    ] {
+        let profile = format!(
+            "seed = 5\n[link]\ndelay = {{ mean = \"25ms\", {spread}, distribution = \"{distribution}\" }}"
+        );
+        let duration_s = scaled(12);
+        let highest = packets_per_s(10_000);
+        // The slow ones leave the machine to each other.
+        let (slow, middle) = std::thread::scope(|threads| {
+            let slow = threads.spawn(|| sample(engine, &profile, 10, duration_s));
+            let middle = threads.spawn(|| sample(engine, &profile, 1000, duration_s));
+            (slow.join().expect("probes"), middle.join().expect("probes"))
+        });
+        let fast = sample(engine, &profile, highest, duration_s);
+        let all = [(10, slow), (1000, middle), (highest, fast)];
+        for (rate, sample) in &all {
+            let name = format!("{distribution} at {rate} packets/s");
+            verdict.same(&format!("{name}: lost"), 0, sample.lost);
+            verdict.same(&format!("{name}: reordered"), 0, sample.reordered);
+            verdict.at_most(
+                &format!("{name}: KS distance from theory"),
+                ks_bound(sample.independent),
+                ks_distance(&sample.delays_ms, &cdf),
+            );
+        }
+        for (i, j) in [(0, 1), (0, 2), (1, 2)] {
+            let ((rate, a), (other, b)) = (&all[i], &all[j]);
+            let n = a.independent * b.independent / (a.independent + b.independent);
+            verdict.at_most(
+                &format!("{distribution}: KS distance of {rate} and {other} packets/s"),
+                ks_bound(n),
+                ks_between(&a.delays_ms, &b.delays_ms),
+            );
+        }
+    }
+    verdict.end();
+}
+
+struct Sample {
+    delays_ms: Vec<f64>,
+    reordered: usize,
+    lost: usize,
+    independent: f64,
+}
+
+fn sample(engine: Engine, profile: &str, packets_per_s: u32, duration_s: u32) -> Sample {
+    let lab = Lab::new();
+    lab.attach(engine, profile, &[]);
+    let coherence_s = lab.shown("/up/delay/coherence_ns") as f64 / 1e9;
+    let count = packets_per_s * duration_s;
+    let arrivals = probe(&lab, packets_per_s, count).run();
+    Sample {
+        delays_ms: arrivals.delays_ms(),
+        reordered: arrivals.reordered(),
+        lost: arrivals.lost(count).len(),
+        independent: independent_values(f64::from(duration_s), coherence_s).min(f64::from(count)),
+    }
+}
+
+/// A constant delay at 10,000 packets a second: how far from it packets arrive.
+pub fn departure_error(engine: Engine) {
+    const DELAY_MS: f64 = 20.0;
+    /// The target of engine hold, 99 of 100 packets.
+    const P99_MS: f64 = 0.5;
+    let rate = packets_per_s(10_000);
+    let count = 3 * rate;
+    let lab = Lab::new();
+    let bare = probe(&lab, rate, count).run();
+    lab.attach(engine, "[link]\ndelay = \"20ms\"", &[]);
+    let held = probe(&lab, rate, count).run();
+    let errors = |arrivals: &Arrivals, asked: f64| -> Vec<f64> {
+        let delays = arrivals.delays_ms();
+        delays.iter().map(|delay| delay - asked).collect()
+    };
+    let (bare_ms, held_ms) = (errors(&bare, 0.0), errors(&held, DELAY_MS));
+    for share in [0.01, 0.5, 0.9, 0.99, 0.999] {
+        println!(
+            "    error at {share}: bare {:.3} ms, emulated {:.3} ms",
+            quantile(&bare_ms, share),
+            quantile(&held_ms, share)
+        );
+    }
+    let mut verdict = Verdict::default();
+    verdict.same("lost", 0, held.lost(count).len());
+    verdict.same("reordered", 0, held.reordered());
+    verdict.at_least("least error, ms", 0.0, quantile(&held_ms, 0.0));
+    // The bare path's own median is the way there, not emud's doing.
+    verdict.at_most(
+        "99th percentile of the error, ms",
+        P99_MS,
+        quantile(&held_ms, 0.99) - median(&bare_ms),
+    );
+    verdict.end();
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud monitor` on a real machine, judged from outside by its log, with loads that know when they
+//! took what.
+
+mod alarms;
+mod criteria;
+mod episodes;
+mod experiment;
+mod latency;
+mod quiet;
+mod robust;
+mod shares;
+
+use libtest_mimic::Trial;
+use support::{full, guest, named, number_from, trial};
+
+pub fn tests() -> Vec<Trial> {
+    named![fn();
+        Always:
+            criteria::cpu,
+            criteria::disk,
+            criteria::emulator,
+            criteria::network,
+            criteria::paging,
+            alarms::unknown_is_not_clean,
+            robust::killed;
+        Here:
+            alarms::application,
+            alarms::limit,
+            alarms::metrics,
+            alarms::off,
+            alarms::on_alarm,
+            alarms::stop_after;
+        Full:
+            episodes::cpu,
+            episodes::disk,
+            episodes::memory,
+            episodes::network,
+            experiment::table,
+            latency::cpu,
+            latency::cpu_never_yields,
+            latency::disk,
+            latency::disk_stuck,
+            latency::disk_of_bios,
+            latency::memory,
+            latency::network,
+            quiet::idle,
+            quiet::cpu,
+            quiet::demand_paging,
+            quiet::disk,
+            quiet::memory,
+            quiet::network,
+            robust::cgroups_come_and_go,
+            robust::ring_full,
+            shares::cpu,
+            shares::disk,
+            shares::memory,
+            shares::network;
+    ]
+    .map(|(when, name, test)| trial::test(when, format!("monitor::{name}"), test))
+    .into()
+}
+
+/// The cases to try: in a guest, where a start of the monitor takes seconds, the first, unless all is asked for.
+fn cases<T>(all: &[T]) -> &[T] {
+    if guest() && !full() { &all[..1] } else { all }
+}
+
+/// How many trials a criterion; 100 in the full run.
+fn trials(usual: u32) -> u32 {
+    number_from("EMUD_MONITOR_TRIALS").map_or(if full() { 100 } else { usual }, |n| n as u32)
+}
+
+/// A network rate, bit/s, as this machine can bear it.
+fn bandwidth(bit_s: u64) -> u64 {
+    (bit_s as f64 * number_from("EMUD_MONITOR_RATE").unwrap_or(1.0)) as u64
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose fault it was: two groups take 70 and 30 hundredths of a resource, and the alarm says so to 5.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::{bandwidth, cases};
+use support::clock;
+use support::lab::Verdict;
+use support::load::{Load, numbers};
+use support::place::{Group, SlowDisk, Swap, Wires};
+use support::watch::{Line, Watch};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const WITHIN: f64 = 0.05;
+const MS: u64 = 1_000_000;
+
+/// The part of the first group in that of both together.
+fn judge(
+    verdict: &mut Verdict,
+    what: &str,
+    alarm: Option<Line>,
+    names: [&str; 2],
+    (planted, both): (f64, f64),
+) {
+    let Some(alarm) = alarm else {
+        verdict.same(&format!("{what}: an alarm came"), true, false);
+        return;
+    };
+    println!(
+        "    {what}: {} rest {}",
+        alarm.json["shares"], alarm.json["rest"]
+    );
+    let [first, second] = names.map(|name| alarm.share_of(name));
+    let (first, second) = (first / both, second / both);
+    verdict.near(&format!("{what}: first"), planted, first, WITHIN);
+    verdict.near(&format!("{what}: second"), 1.0 - planted, second, WITHIN);
+    let shares = alarm.json["shares"].as_array().expect("shares");
+    let rest = alarm.json["rest"].as_f64().expect("a rest");
+    let each: Vec<f64> = shares.iter().filter_map(|s| s["share"].as_f64()).collect();
+    verdict.near(
+        &format!("{what}: all of it"),
+        1.0,
+        each.iter().sum::<f64>() + rest,
+        1e-6,
+    );
+    let ordered = each.windows(2).all(|pair| pair[0] >= pair[1]) && each.len() <= 8;
+    verdict.same(
+        &format!("{what}: at most eight, largest first"),
+        true,
+        ordered,
+    );
+}
+
+/// Two spinners on one CPU, weighted.
+pub fn cpu() {
+    let mut verdict = Verdict::default();
+    let cpu = clock::spare_cpu();
+    for &by in cases(&["cgroup", "command"]) {
+        let groups = [Group::new("seventy"), Group::new("thirty")];
+        groups[0].cpu_weight(70);
+        groups[1].cpu_weight(30);
+        let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", "1500ms", "--group-by", by]);
+        let mut loads: Vec<Load> = groups
+            .iter()
+            .zip(["mon-seventy", "mon-thirty"])
+            .map(|(group, name)| {
+                let folders = group.folders();
+                Load::start(
+                    "cpu",
+                    &[("cpu", &cpu), ("name", name), ("cgroups", &folders)],
+                )
+            })
+            .collect();
+        for load in &mut loads {
+            load.say(&format!("spin {}", 1700 * MS));
+        }
+        let alarm = watch.next(0, PATIENCE, |line| line.is_busy_cpu(&cpu));
+        let used: Vec<f64> = loads.iter().map(|l| numbers(&l.hear())[2] as f64).collect();
+        // What the scheduler gave is the truth; that it is what was asked for makes the case.
+        let truth = used[0] / (used[0] + used[1]);
+        verdict.near(
+            &format!("cpu, {by}: what the first got"),
+            0.7,
+            truth,
+            WITHIN,
+        );
+        let names = [groups[0].name.as_str(), groups[1].name.as_str()];
+        let names = if by == "cgroup" {
+            names
+        } else {
+            ["mon-seventy", "mon-thirty"]
+        };
+        // What others ran there is theirs.
+        let ours = alarm.as_ref().map(|a| names.map(|name| a.share_of(name)));
+        let ours: f64 = ours.into_iter().flatten().sum();
+        verdict.at_least(&format!("cpu, {by}: both"), 0.5, ours);
+        judge(
+            &mut verdict,
+            &format!("cpu, {by}"),
+            alarm,
+            names,
+            (0.7, ours),
+        );
+        watch.end();
+    }
+    verdict.end();
+}
+
+/// Two senders, 77 and 33 of 100 Mbit/s: the threshold is met when both have been at their pace for most of a window.
+pub fn network() {
+    let mut verdict = Verdict::default();
+    let threshold = bandwidth(100_000_000);
+    for &by in cases(&["netns", "cgroup", "command"]) {
+        let wires = [Wires::new(&["mveth"]), Wires::new(&["mveth"])];
+        let groups = [Group::new("seventy"), Group::new("thirty")];
+        let watch = Watch::alone(&[
+            "--only",
+            "network",
+            "--class",
+            "mveth=external",
+            "--external",
+            &format!("{threshold}bit/s"),
+            "--network-window",
+            "100ms",
+            "--group-by",
+            by,
+        ]);
+        let names = ["mon-seventy", "mon-thirty"];
+        let mut loads: Vec<Load> = (0..2)
+            .map(|i| {
+                let folders = groups[i].folders();
+                wires[i].load(&[("name", names[i]), ("cgroups", &folders)])
+            })
+            .collect();
+        for (load, share) in loads.iter_mut().zip([7, 3]) {
+            load.ask(&format!("rate {}", threshold / 100 * 11 * share));
+        }
+        let alarm = watch.alarm(0, "network", PATIENCE);
+        let names = match by {
+            "netns" => [wires[0].netns.as_str(), wires[1].netns.as_str()],
+            "cgroup" => [groups[0].name.as_str(), groups[1].name.as_str()],
+            _ => names,
+        };
+        judge(
+            &mut verdict,
+            &format!("network, {by}"),
+            alarm,
+            names,
+            (0.7, 1.0),
+        );
+        drop(loads);
+        watch.end();
+    }
+    verdict.end();
+}
+
+/// 30 pages of one group, then 70 of the other: the hundredth is the alarm.
+pub fn memory() {
+    let mut verdict = Verdict::default();
+    let _swap = Swap::new(64);
+    for &by in cases(&["cgroup", "command"]) {
+        let groups = [Group::new("seventy"), Group::new("thirty")];
+        let watch = Watch::alone(&[
+            "--only",
+            "memory",
+            "--memory-window",
+            "1s",
+            "--page-ins",
+            "100",
+            "--page-outs",
+            "100",
+            "--group-by",
+            by,
+            "--limit",
+            "10",
+        ]);
+        let names = ["mon-seventy", "mon-thirty"];
+        let mut loads: Vec<Load> = (0..2)
+            .map(|i| {
+                let folders = groups[i].folders();
+                let cpu = clock::spare_cpu();
+                let options = [("name", names[i]), ("cgroups", &*folders), ("cpu", &*cpu)];
+                let mut load = Load::start("memory", &options);
+                load.say("map 128");
+                load.hear();
+                load
+            })
+            .collect();
+        let groups = [groups[0].name.as_str(), groups[1].name.as_str()];
+        for command in ["out", "in"] {
+            let mark = watch.mark();
+            verdict.same("thirty", 30, loads[1].ask(&format!("{command} 30"))[3]);
+            verdict.same("seventy", 70, loads[0].ask(&format!("{command} 70"))[3]);
+            let alarm = watch.alarm(mark, "memory", PATIENCE);
+            let names = if by == "cgroup" { groups } else { names };
+            judge(
+                &mut verdict,
+                &format!("page-{command}, {by}"),
+                alarm,
+                names,
+                (0.7, 1.0),
+            );
+        }
+        drop(loads);
+        watch.end();
+    }
+    verdict.end();
+}
+
+/// Reads of one size, seven of one group while there are three of the other.
+pub fn disk() {
+    let mut verdict = Verdict::default();
+    for &by in cases(&["cgroup", "command"]) {
+        let groups = [Group::new("seventy"), Group::new("thirty")];
+        // The loop device serves each cgroup by a worker of its own, one read at a time; null_blk
+        // serves all reads side by side.
+        let null = SlowDisk::is_null();
+        let disk = if null {
+            SlowDisk::new(Duration::from_millis(5))
+        } else {
+            SlowDisk::with_two(Duration::from_millis(3), Duration::from_millis(7))
+        };
+        let threads = if null { ["7", "3"] } else { ["2", "2"] };
+        let watch = Watch::alone(&["--only", "disk", "--disk-theta", "800ms", "--group-by", by]);
+        let names = ["mon-seventy", "mon-thirty"];
+        let mut loads: Vec<Load> = (0..2)
+            .map(|i| {
+                let folders = groups[i].folders();
+                disk.load(&[
+                    ("name", names[i]),
+                    ("cgroups", &folders),
+                    ("threads", threads[i]),
+                    ("stagger", "700000"),
+                    ("len", "65536"),
+                    // The first half of the disk and the second.
+                    ("region", ["0", "40"][i]),
+                ])
+            })
+            .collect();
+        for load in &mut loads {
+            load.ask("run");
+        }
+        let alarm = watch.alarm(0, "disk", PATIENCE);
+        let groups = [groups[0].name.as_str(), groups[1].name.as_str()];
+        let names = if by == "cgroup" { groups } else { names };
+        judge(
+            &mut verdict,
+            &format!("disk, {by}"),
+            alarm,
+            names,
+            (0.7, 1.0),
+        );
+        sleep(Duration::from_millis(10));
+        drop(loads);
+        watch.end();
+    }
+    verdict.end();
+}

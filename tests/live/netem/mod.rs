@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! emud beside stock netem: the same packets through both, and figures that must agree, or differ
+//! by what netem's own recurrences say. Where there is no netem, commands are only imported.
+
+mod burst;
+mod correlation;
+mod examples;
+mod judge;
+mod measure;
+mod model;
+mod pairs;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::Trial;
+use pairs::Pairs;
+use support::trial::{self, When};
+use support::{full, lab, number_from};
+
+/// Namespaces made at the first use, for all tests that follow.
+#[derive(Clone, Default)]
+pub struct Bench(Arc<Mutex<Option<Pairs>>>);
+
+impl Bench {
+    fn trial(&self, when: When, name: &str, test: impl FnOnce(&Pairs) + Send + 'static) -> Trial {
+        let bench = self.clone();
+        trial::test(when, format!("netem::{name}"), move || {
+            let mut pairs = bench.0.lock().unwrap_or_else(PoisonError::into_inner);
+            test(pairs.get_or_insert_with(Pairs::new));
+        })
+    }
+
+    /// The namespaces go.
+    pub fn end(self) {
+        drop(
+            (self.0.lock())
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+    }
+}
+
+/// And what is to end after them.
+pub fn tests() -> (Vec<Trial>, Bench) {
+    let mut trials = vec![
+        trial::test(When::Here, "netem::imports", imports),
+        trial::test(When::Here, "netem::closed_forms", model::closed_forms),
+    ];
+    let bench = Bench::default();
+    if pairs::has_netem() || lab::promised("EMUD_EXPECT", "netem") {
+        for (nth, example) in examples::EXAMPLES.iter().enumerate() {
+            // One shows that both sides are measured.
+            let when = if nth == 0 { When::Guest } else { When::Full };
+            let name = format!("side by side: {}", example.command);
+            trials.push(bench.trial(when, &name, move |pairs| {
+                examples::measure(example, pairs, count(), examples::INTERVAL_NS);
+            }));
+        }
+        trials.push(bench.trial(When::Full, "rates", burst::rates));
+        for (name, test) in [
+            ("correlation::delay", correlation::delay as fn(&Pairs, u32)),
+            ("correlation::loss", correlation::loss),
+        ] {
+            trials.push(bench.trial(When::Full, name, move |pairs| test(pairs, count())));
+        }
+    } else {
+        println!("no netem here: commands are imported, not compared");
+    }
+    (trials, bench)
+}
+
+/// Packets a command.
+fn count() -> u32 {
+    let usual = number_from("EMUD_NETEM_COUNT").unwrap_or(2500.0) as u32;
+    if full() { 10 * usual } else { usual }
+}
+
+/// Everything that the manual page shows is taken, and makes a profile that is taken.
+fn imports() {
+    let examples = examples::EXAMPLES.iter().map(|example| example.command);
+    for command in examples.chain(examples::PARSED.iter().copied()) {
+        let said = lab::emud(&["import", "netem", command]).expect(0);
+        println!("    {command}: {} lines", said.out.lines().count());
+        for warning in said.err.lines() {
+            println!("        {warning}");
+        }
+        let profile = emud::profile::Profile::parse(&said.out, "imported.toml");
+        assert!(profile.is_ok(), "{command}: {profile:?}\n{}", said.out);
+    }
+}

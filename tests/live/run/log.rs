@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One log, in order, of which every line is as docs/log.schema.json says.
+
+use serde_json::Value;
+
+use support::emud_path;
+use support::runs::{Folder, Ran};
+use support::validator::assert_valid_log;
+
+pub fn has_everything_in_order() {
+    let folder = Folder::new();
+    folder.file(
+        "p.toml",
+        "name = \"mine\"\n[link]\ndelay = \"5ms\"\nloss = \"1%\"\n[up]\nrate = \"2Mbit\"\n",
+    );
+    let script = "echo begin; ping -n -q -c 30 -i 0.02 $EMUD_HOST; echo end >&2";
+    let ran = folder.run(
+        "--profile ./p.toml --sample 100ms --seed 7",
+        &["sh", "-c", script],
+    );
+    let times: Vec<u64> = ran
+        .log
+        .iter()
+        .map(|line| line["mono_ns"].as_u64().unwrap())
+        .collect();
+    assert!(times.is_sorted());
+    assert_eq!(ran.log[0]["type"], "start");
+    assert_eq!(ran.log.last().unwrap()["type"], "end");
+    let run = ran.one("run");
+    assert_eq!(
+        (&run["name"], &run["seed"], &run["sample_ns"]),
+        (&"mine".into(), &7.into(), &100_000_000.into())
+    );
+    let link = &run["links"][0];
+    assert!(link["toml"].as_str().unwrap().contains("2Mbit"), "{link}");
+    assert_eq!(
+        (&link["up"]["rate_bit_s"], &link["down"]["rate_bit_s"]),
+        (&2_000_000.into(), &Value::Null)
+    );
+    assert_eq!(
+        (&link["up"]["delay_ns"], &link["up"]["loss"]),
+        (&5_000_000.into(), &0.01.into())
+    );
+    let phases: Vec<&Value> = ran.of("phase").map(|line| &line["phase"]).collect();
+    assert_eq!(phases, ["preparation", "measurement", "clean-up"]);
+    let events: Vec<&Value> = ran.of("link").map(|line| &line["event"]).collect();
+    assert_eq!(events, ["attached", "detached"]);
+    let end = ran.one("end");
+    let measured = end["measured_mono_ns"].as_array().unwrap();
+    let from = measured[0].as_u64().unwrap();
+    assert!(from.abs_diff(ran.phase("measurement")) < 10_000_000);
+    // Each line of output has the time at which it was written.
+    let line = |text: &str| {
+        let found = ran.of("output").find(|line| line["text"] == *text).unwrap();
+        found["mono_ns"].as_u64().unwrap()
+    };
+    let between = line("end") - line("begin");
+    assert!((580_000_000..3_000_000_000).contains(&between), "{between}");
+}
+
+/// Sum over the samples of a direction.
+fn sum(ran: &Ran, direction: &str, key: &str) -> u64 {
+    let samples = ran
+        .of("sample")
+        .filter(|line| line["direction"] == *direction);
+    samples.map(|line| line[key].as_u64().unwrap()).sum()
+}
+
+pub fn samples_add_up() {
+    let folder = Folder::new();
+    folder.file(
+        "p.toml",
+        "[link]\ndelay = \"5ms\"\n[up]\nloss = { model = \"every\", n = 10 }\n",
+    );
+    let script = "ping -n -q -c 200 -i 0.005 -W 1 $EMUD_HOST; :";
+    let ran = folder
+        .run("--profile ./p.toml --sample 100ms", &["sh", "-c", script])
+        .expect(0);
+    // 20 bytes of IP, 64 of ICMP, 14 of Ethernet.
+    let each = 98;
+    assert_eq!(sum(&ran, "up", "lost"), 20);
+    assert_eq!(sum(&ran, "up", "passed_packets"), 180);
+    assert_eq!(sum(&ran, "up", "passed_bytes"), 180 * each);
+    assert_eq!(sum(&ran, "down", "passed_packets"), 180);
+    // What came includes ARP, which passes as it is.
+    let [packets, bytes] = ["packets", "bytes"].map(|key| sum(&ran, "up", key));
+    assert!((200..=204).contains(&packets), "{packets}");
+    assert!(
+        (200 * each..=200 * each + 4 * 42).contains(&bytes),
+        "{bytes}"
+    );
+    let delays = ran.of("sample").filter(|line| !line["delay"].is_null());
+    let means: Vec<u64> = delays
+        .map(|line| line["delay"]["mean_ns"].as_u64().unwrap())
+        .collect();
+    assert!(
+        means.len() > 8 && means.iter().all(|mean| *mean == 5_000_000),
+        "{means:?}"
+    );
+}
+
+/// Somebody changes the link while the run goes on.
+pub fn follows_changes() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let emud = emud_path();
+    let set = format!(
+        "sleep 0.3; {} set link0 delay=9ms; sleep 0.5",
+        emud.display()
+    );
+    let ran = folder
+        .run("--profile ./p.toml --sample 100ms", &["sh", "-c", &set])
+        .expect(0);
+    let changed = ran
+        .of("link")
+        .find(|line| line["event"] == "changed")
+        .expect("a change");
+    assert!(
+        changed["toml"].as_str().unwrap().contains("9ms"),
+        "{changed}"
+    );
+}
+
+/// Every line of a run in which there is one of each kind.
+pub fn needs_python_to_check_its_schema() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        r#"
+        [node.a]
+        command = "ping -n -q -c 20 -i 0.05 b"
+        artefacts = ["s.toml", "missing"]
+        [node.b]
+        [link.w]
+        between = ["a", "b"]
+        [link.w.profile]
+        phases = { loop = true }
+        link.loss = { model = "bit-error", ber = 1e-6 }
+        [[link.w.profile.phase]]
+        for = "200ms"
+        delay = "5ms"
+        [[link.w.profile.phase]]
+        for = "200ms"
+        rate = "1Mbit"
+        "#,
+    );
+    let words = format!("--scenario {scenario} --sample 50ms");
+    let ran = folder.run(&words, &[]).expect(0);
+    let kinds: std::collections::BTreeSet<&str> = (ran.log.iter())
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    let all = "artefact end exit link output phase run sample start";
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
+    let mut changes = ran.of("link").filter(|line| line["event"] == "changed");
+    assert!(changes.any(|line| line["phase"] == "2"), "{:?}", ran.log);
+    assert_valid_log(&ran.log);
+}

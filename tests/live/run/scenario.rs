@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Networks of several nodes.
+
+use std::fs;
+
+use support::runs::{Folder, Ran, rtt_ms};
+use support::{full, guest};
+
+/// Whether durations are judged: in the full run, on this machine's own clock.
+fn timed() -> bool {
+    full() && !guest()
+}
+
+/// From nothing to the measured phase, s. Asked for: 5.
+fn prepared(ran: &Ran) -> f64 {
+    (ran.phase("measurement") - ran.phase("preparation")) as f64 / 1e9
+}
+
+/// Eleven routers, 100 Mbit/s and 1 ms each way at each of twelve hops.
+pub fn chain() {
+    let folder = Folder::new();
+    let ping = ["ping", "-n", "-q", "-c", "20", "-i", "0.05", "server"];
+    let ran = folder.run("--scenario chain", &ping).expect(0);
+    println!("    a chain of 11 routers: {:.2} s", prepared(&ran));
+    assert!(!timed() || prepared(&ran) < 5.0);
+    let [min, avg, ..] = rtt_ms(&ran.out);
+    // 24 crossings; engine hold adds some 60 us to each.
+    assert!(min >= 24.0 && (!timed() || avg < 29.0), "{}", ran.out);
+}
+
+/// 32 peers in two classes, by address, and others that are not touched.
+pub fn star() {
+    let folder = Folder::new();
+    let ran = folder.run("--scenario star --seed 3", &[]).expect(0);
+    println!("    a star of 32 peers: {:.2} s", prepared(&ran));
+    assert!(!timed() || prepared(&ran) < 5.0);
+    let run = ran.one("run");
+    let classes: Vec<&str> = run["links"][0]["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| class["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(classes, ["landline", "mobile"]);
+    let mean = |class: &str, direction: &str| {
+        let samples = ran
+            .of("sample")
+            .filter(|line| line["class"] == *class && line["direction"] == *direction);
+        let delays = samples.filter_map(|line| {
+            Some((
+                line["delay"]["mean_ns"].as_f64()?,
+                line["passed_packets"].as_f64()?,
+            ))
+        });
+        let (sum, packets) = delays.fold((0.0, 0.0), |(sum, all), (mean, n)| {
+            (sum + mean * n, all + n)
+        });
+        assert!(packets > 50.0, "{class}, {direction}: {packets} packets");
+        sum / packets / 1e6
+    };
+    for direction in ["up", "down"] {
+        // In order, so a mean over a few seconds wanders: 50 and 13 ms are half-widths.
+        assert!((170.0..230.0).contains(&mean("mobile", direction)));
+        assert!((12.0..28.0).contains(&mean("landline", direction)));
+    }
+}
+
+pub fn order_and_artefacts() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        r#"
+        [node.a]
+        prepare = ["echo prepared"]
+        command = "echo kept > kept.txt"
+        start = "200ms"
+        artefacts = ["kept.txt", "missing*"]
+        clean_up = ["echo cleaned"]
+        [node.b]
+        command = ["true"]
+        waits_for = ["a"]
+        [node.c]
+        command = "trap 'echo ended; exit' TERM; echo up; while :; do sleep 0.05; done"
+        service = true
+        waits_for = ["d"]
+        [node.d]
+        command = "sleep 0.2; echo first > ready; exec sleep 99"
+        service = true
+        ready = "test -f ready"
+        [link.u]
+        between = ["c", "d"]
+        [link.w]
+        between = ["a", "b"]
+        [link.v]
+        between = ["b", "c"]
+        profile.link.delay = "1ms"
+        "#,
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
+    let exit = |node: &str| {
+        let mut exits = ran.of("exit");
+        let own =
+            |line: &&serde_json::Value| line["node"] == *node && line["phase"] == "measurement";
+        exits.find(own).unwrap()
+    };
+    let started = |node: &str| exit(node)["started_mono_ns"].as_u64().unwrap();
+    let service = |node: &str| {
+        ran.of("exit")
+            .find(|line| {
+                line["command"][2]
+                    .as_str()
+                    .is_some_and(|text| text.contains(node))
+            })
+            .unwrap()
+    };
+    // A service that waits for another one; both end with the run, at once.
+    let [c, d] = ["trap", "first"].map(|text| service(text)["started_mono_ns"].as_u64().unwrap());
+    assert!(c > d + 200_000_000, "{c}, {d}");
+    let lasted = at_end(&ran) - ran.phase("clean-up");
+    assert!(lasted < 2_000_000_000, "{lasted}");
+    assert!(started("b") >= exit("a")["mono_ns"].as_u64().unwrap());
+    let output = |text: &str| {
+        let line = ran.of("output").find(|line| line["text"] == *text);
+        line.unwrap_or_else(|| panic!("no {text}"))["mono_ns"]
+            .as_u64()
+            .unwrap()
+    };
+    let [measurement, clean_up] = ["measurement", "clean-up"].map(|phase| ran.phase(phase));
+    assert!(output("prepared") < measurement && output("up") < measurement + 50_000_000);
+    assert!(output("ended") > measurement && output("cleaned") > clean_up);
+    let waited = started("a") - measurement;
+    assert!((200_000_000..400_000_000).contains(&waited), "{waited}");
+    let kept = folder.0.join("run.log.artefacts/a/kept.txt");
+    assert_eq!(fs::read_to_string(kept).unwrap(), "kept\n");
+    assert_eq!(ran.of("artefact").count(), 2);
+    assert!(ran.err.contains("missing*: no file matches"), "{}", ran.err);
+    // Each line on the terminal begins with its node.
+    assert!(
+        ran.out.lines().any(|line| line == "a| prepared"),
+        "{}",
+        ran.out
+    );
+}
+
+pub fn failures_are_told() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\ncommand = \"sleep 0.5\"\nclean_up = [\"exit 5\"]\n\
+         [node.b]\nservice = true\ncommand = \"sleep 0.2; exit 6\"\n\
+         [link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(4);
+    assert!(ran.err.contains("ended with exit code 6"), "{}", ran.err);
+    assert!(ran.err.contains("ended with exit code 5"), "{}", ran.err);
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\ncommand = \"true\"\n[node.b]\ncommand = \"exit 8\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    folder.run(&format!("--scenario {scenario}"), &[]).expect(8);
+    let long = folder.file("l.toml", "measure = \"300ms\"\n[node.a]\ncommand = \"sleep 99\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n");
+    let ran = folder.run(&format!("--scenario {long}"), &[]).expect(0);
+    assert_eq!(ran.one("exit")["ended_by_emud"], true);
+}
+
+fn at_end(ran: &Ran) -> u64 {
+    ran.one("end")["mono_ns"].as_u64().unwrap()
+}

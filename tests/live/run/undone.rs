@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing is left, however it ends. What is left of interfaces and children is looked at after
+//! every test; here also processes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use support::emud_path;
+use support::host::{interfaces, pids, soon};
+use support::runs::Folder;
+
+/// Processes of the emud under test, and what they run; not those that only wait to be reaped.
+fn ours() -> BTreeSet<u32> {
+    let emud = fs::canonicalize(emud_path()).unwrap();
+    let sleeps = sleeping();
+    pids(|pid| {
+        let of = |file: &str| format!("/proc/{pid}/{file}");
+        let words = fs::read(of("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        fs::read_link(of("exe")).is_ok_and(|exe| exe == emud) || words.trim() == sleeps
+    })
+}
+
+/// A command line that no other test has.
+fn sleeping() -> String {
+    format!("sleep 1000.{}", std::process::id())
+}
+
+fn start(folder: &Folder) -> Child {
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let script = format!("setsid {0} & echo started; exec {0}", sleeping());
+    let mut emud = folder.command("--profile ./p.toml", &["sh", "-c", &script]);
+    emud.stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn started(emud: &mut Child) {
+    let mut line = String::new();
+    BufReader::new(emud.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "started\n");
+}
+
+fn nothing_left(processes: &BTreeSet<u32>) {
+    soon("all processes end", || ours() == *processes);
+    soon("the host's end goes", || interfaces() == ["lo"]);
+}
+
+pub fn by_signals() {
+    let processes = ours();
+    let cases = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+    for (signal, code) in cases {
+        let folder = Folder::new();
+        let mut emud = start(&folder);
+        started(&mut emud);
+        assert_eq!(interfaces().len(), 2);
+        kill_process(Pid::from_child(&emud), signal).unwrap();
+        let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(code);
+        assert_eq!(ran.one("end")["verdict"], "clean");
+        nothing_left(&processes);
+    }
+}
+
+/// What was to come after the program that a signal ended does not come.
+pub fn nothing_starts_after_a_signal() {
+    let folder = Folder::new();
+    let text = "[node.a]\ncommand = \"echo started; exec sleep 99\"\n\
+        [node.b]\ncommand = \"echo too late\"\nwaits_for = [\"a\"]\n\
+        [link.w]\nbetween = [\"a\", \"b\"]\n";
+    let scenario = folder.file("s.toml", text);
+    let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
+    let mut emud = emud
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(emud.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "a| started\n");
+    kill_process(Pid::from_child(&emud), Signal::INT).unwrap();
+    let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(130);
+    assert!(!ran.out.contains("too late"), "{}", ran.out);
+    assert_eq!(ran.one("exit")["node"], "a");
+}
+
+/// At any moment of its life, and the next one works.
+pub fn after_kill() {
+    let processes = ours();
+    for ms in [0, 20, 40, 60, 80, 100, 130, 160, 200, 300, 500] {
+        let folder = Folder::new();
+        let mut emud = start(&folder);
+        sleep(Duration::from_millis(ms));
+        emud.kill().unwrap();
+        emud.wait().unwrap();
+        nothing_left(&processes);
+    }
+    let folder = Folder::new();
+    let mut emud = start(&folder);
+    started(&mut emud);
+    emud.kill().unwrap();
+    emud.wait().unwrap();
+    folder.run("--profile ./p.toml", &["true"]).expect(0);
+    nothing_left(&processes);
+}
+
+pub fn when_preparation_fails() {
+    let processes = ours();
+    let folder = Folder::new();
+    let head = "[link.w]\nbetween = [\"a\", \"b\"]\n[node.a]\ncommand = \"true\"\n";
+    let cases = [
+        ("[node.b]\nprepare = [\"exit 3\"]\n", "exit code 3"),
+        (
+            "[node.b]\ncommand = \"exit 4\"\nservice = true\nready = \"false\"\n",
+            "exit code 4",
+        ),
+        (
+            "[node.b]\ncommand = \"sleep 99\"\nservice = true\nready = \"false\"\n",
+            "never succeeded",
+        ),
+        ("[node.b]\nprepare = [\"sleep 99\"]\n", "`sleep 99` went on"),
+    ];
+    for (node, said) in cases {
+        let text = format!("ready_within = \"1s\"\n{head}{node}");
+        let scenario = folder.file("s.toml", &text);
+        let ran = folder
+            .run(&format!("--scenario {scenario}"), &[])
+            .expect(69);
+        assert!(ran.err.contains(said), "{}", ran.err);
+        assert_eq!(ran.one("end")["verdict"], "invalid");
+        nothing_left(&processes);
+    }
+}

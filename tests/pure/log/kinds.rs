@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines that only an experiment's log has, against the schema.
+
+use emud_monitor::log::{
+    ArtefactLine, AskedFor, Clock, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
+    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, Sample,
+};
+use serde_json::Value;
+
+use support::validator::assert_valid_log as assert_valid;
+
+fn run(full: bool) -> Run {
+    let asked = AskedFor {
+        rate_bit_s: full.then_some(100_000_000),
+        delay_ns: 20_000_000,
+        jitter_ns: 0,
+        loss: 0.01,
+        varies: false,
+    };
+    let link = RunLink {
+        name: "link".into(),
+        node: "node".into(),
+        interface: "eth0".into(),
+        profile: "lte".into(),
+        toml: "name = \"lte\"".into(),
+        reversed: false,
+        engine: "hold".into(),
+        reason: "the kernel has no fq".into(),
+        seed: u64::MAX,
+        up: Some(asked),
+        down: full.then_some(asked),
+        classes: vec![RunClass {
+            name: "bulk".into(),
+            up: Some(asked),
+            down: full.then_some(asked),
+        }],
+        notes: vec!["a note".into()],
+    };
+    Run {
+        mono_ns: 7,
+        argv: vec!["emud".into(), "run".into()],
+        cwd: "/".into(),
+        name: "lte".into(),
+        scenario: full.then(|| "[node.a]".into()),
+        seed: 1,
+        repeat: 1,
+        repeats: 20,
+        in_place: full.then(|| "eth0".into()),
+        sample_ns: full.then_some(1_000_000_000),
+        nodes: vec![RunNode {
+            name: "node".into(),
+            addresses: vec!["10.0.0.1/30".into()],
+            command: full.then(|| vec!["ping".into()]),
+            service: false,
+        }],
+        links: vec![link],
+        notes: vec![],
+    }
+}
+
+fn sample(full: bool) -> Sample {
+    let delay = DelaySample {
+        mean_ns: 20_000_000,
+        p50_ns: 16_777_216,
+        p99_ns: 33_554_432,
+        max_ns: 21_000_000,
+    };
+    Sample {
+        mono_ns: 7,
+        link: "link".into(),
+        direction: "up".into(),
+        class: full.then(|| "mobile".into()),
+        interval_ns: 1_000_000_000,
+        packets: 100,
+        bytes: 150_000,
+        passed_packets: 99,
+        passed_bytes: 148_500,
+        lost: 1,
+        dropped: 0,
+        marked: 0,
+        duplicated: 0,
+        corrupted: 0,
+        untouched: 0,
+        backlog_bytes: full.then_some(3000),
+        delay: full.then_some(delay),
+        late: 0,
+        engine_dropped: 0,
+    }
+}
+
+fn exit(code: Option<i32>, signal: Option<i32>) -> ExitLine {
+    ExitLine {
+        mono_ns: 7,
+        node: "node".into(),
+        phase: PhaseName::Measurement,
+        command: vec!["ping".into()],
+        started_mono_ns: 3,
+        code,
+        signal,
+        ended_by_emud: signal.is_some(),
+    }
+}
+
+fn artefact(error: Option<&str>) -> ArtefactLine {
+    ArtefactLine {
+        mono_ns: 7,
+        node: "node".into(),
+        path: "/tmp/pcap".into(),
+        stored: error.is_none().then(|| "run-artefacts/node/pcap".into()),
+        bytes: 9,
+        error: error.map(Into::into),
+    }
+}
+
+/// One line of every type, with and without what can be null.
+pub fn kinds() -> Vec<Value> {
+    let phases = [
+        PhaseName::Preparation,
+        PhaseName::Measurement,
+        PhaseName::CleanUp,
+    ];
+    let events = [LinkEvent::Attached, LinkEvent::Changed, LinkEvent::Detached];
+    let streams = [
+        OutputStream::Stdout,
+        OutputStream::Stderr,
+        OutputStream::Terminal,
+    ];
+    let mono_ns = 7;
+    let mut lines = vec![
+        Line::Exit(exit(Some(1), None)),
+        Line::Exit(exit(None, Some(15))),
+        Line::Artefact(artefact(None)),
+        Line::Artefact(artefact(Some("no such file"))),
+        Line::Lost(Lost {
+            mono_ns,
+            output_lines: 5,
+            samples: 0,
+        }),
+    ];
+    for full in [true, false] {
+        lines.push(Line::Run(run(full).into()));
+        lines.push(Line::Sample(sample(full).into()));
+    }
+    lines.extend(phases.map(|phase| Line::Phase(PhaseLine { mono_ns, phase })));
+    lines.extend(events.map(|event| {
+        Line::Link(LinkLine {
+            mono_ns,
+            link: "link".into(),
+            event,
+            toml: (event == LinkEvent::Changed).then(|| "name = \"lte\"".into()),
+            phase: (event == LinkEvent::Changed).then(|| "2 outage".into()),
+        })
+    }));
+    lines.extend(streams.map(|stream| {
+        Line::Output(OutputLine {
+            mono_ns,
+            node: "node".into(),
+            stream,
+            text: "64 bytes from \u{fffd}".into(),
+            partial: false,
+        })
+    }));
+    let clock = Clock::now();
+    let json = |line: &Line| serde_json::from_str(&line.json(&clock).unwrap()).unwrap();
+    lines.iter().map(json).collect()
+}
+
+#[test]
+fn every_line_of_an_experiment_is_as_described() {
+    let lines = kinds();
+    assert_eq!(lines.len(), 18);
+    assert_valid(&lines);
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What needs no privilege and no interface: files, arguments, logs, pages.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod log;
+mod profiles;
+mod report_page;
+mod scenario;
+mod watch;

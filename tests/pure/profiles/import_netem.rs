@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! netem commands as profiles.
+
+use std::path::PathBuf;
+
+use emud::import::{Header, Imported, netem};
+use emud::profile::{Profile, Slot, TextError};
+use proptest::prelude::*;
+
+use super::parse;
+
+/// The tables of iproute2 and one of the user's.
+fn table(name: &str) -> Option<PathBuf> {
+    matches!(
+        name,
+        "normal" | "pareto" | "paretonormal" | "experimental" | "mine"
+    )
+    .then(|| PathBuf::from(format!("/lib/tc/{name}.dist")))
+}
+
+pub fn import(command: &str) -> Imported {
+    netem(command, Header::Up, &table).unwrap_or_else(|error| panic!("{command}\n{error}"))
+}
+
+/// The keys under [up] without comments and what every import has.
+fn keys(imported: &Imported) -> Vec<&str> {
+    let (_, link) = imported.toml.split_once("\n[up]\n").unwrap();
+    link.lines()
+        .filter(|line| !line.starts_with('#') && *line != "neighbours = \"emulate\"")
+        .collect()
+}
+
+/// The comments, unwrapped.
+fn comments(imported: &Imported) -> String {
+    let text: Vec<_> = imported
+        .toml
+        .lines()
+        .filter_map(|line| line.strip_prefix("# "))
+        .collect();
+    text.join(" ")
+}
+
+/// Commands and their keys. The first are all examples of tc-netem(8) that have a netem in them,
+/// of the page of 2011 and of the one since iproute2 6.9; the rest is every other option.
+#[rustfmt::skip]
+pub const EXAMPLES: &[(&str, &[&str])] = &[
+    ("tc qdisc add dev eth0 root netem delay 100ms", &["delay = \"100ms\""]),
+    ("tc qdisc change dev eth0 root netem delay 100ms 10ms 25%",
+        &["delay = { mean = \"100ms\", jitter = \"10ms\", distribution = \"uniform\", reorder = \"jitter\", correlation = \"25%\" }"]),
+    ("tc qdisc change dev eth0 root netem delay 100ms 20ms distribution normal",
+        &["delay = { mean = \"100ms\", jitter = \"20ms\", distribution = \"normal\", reorder = \"jitter\" }"]),
+    ("tc qdisc change dev eth0 root netem loss 0.1%", &["loss = \"0.1%\""]),
+    ("tc qdisc change dev eth0 root netem duplicate 1%", &["duplicate = \"1%\""]),
+    ("tc qdisc change dev eth0 root netem loss 0.3% 25%",
+        &["loss = { model = \"bernoulli\", probability = \"0.3%\", correlation = \"25%\" }"]),
+    ("tc qdisc change dev eth0 root netem delay 10ms reorder 25% 50%",
+        &["delay = \"10ms\"", "reorder = { probability = \"25%\", correlation = \"50%\" }"]),
+    ("tc qdisc change dev eth0 root netem delay 10ms reorder 25% 50% gap 5",
+        &["delay = \"10ms\"", "reorder = { probability = \"25%\", correlation = \"50%\", gap = 5 }"]),
+    ("tc qdisc change dev eth0 root netem delay 100ms 75ms",
+        &["delay = { mean = \"100ms\", jitter = \"75ms\", distribution = \"uniform\", reorder = \"jitter\" }"]),
+    ("# tc qdisc add dev eth0 root netem rate 5kbit 20 100 5",
+        &["rate = { rate = \"5kbit\", overhead = 20, cell = { size = 100, overhead = 5 } }"]),
+    ("# tc qdisc add dev eth0 parent 30:1 handle 31: \\\n   netem delay 200ms 10ms distribution normal",
+        &["delay = { mean = \"200ms\", jitter = \"10ms\", distribution = \"normal\", reorder = \"jitter\" }"]),
+    // What the page says instead of `gap 5 delay 10ms`, which tc refuses.
+    ("netem delay 10ms reorder 100% gap 5",
+        &["delay = \"10ms\"", "reorder = { probability = \"100%\", gap = 5 }"]),
+
+    // Beginnings of words and words for the same; the part from netem on, the options alone.
+    ("sudo /sbin/tc -n red qd rep dev eth0 root netem lat 5ms", &["delay = \"5ms\""]),
+    ("netem del 1s dr 2 du 1% c 1%", &["delay = \"1s\"", "loss = \"2%\"", "duplicate = \"1%\"", "corrupt = \"1%\""]),
+    ("delay 5ms", &["delay = \"5ms\""]),
+    ("netem", &[]),
+    ("netem loss 0%", &[]),
+    // tc's units.
+    ("netem delay 1500us", &["delay = \"1.5ms\""]),
+    ("netem delay 0.5SECS", &["delay = \"500ms\""]),
+    ("netem delay 20msec", &["delay = \"20ms\""]),
+    ("netem delay 50", &["delay = \"50ns\""]),
+    ("netem rate 1000", &["rate = \"1kbit\""]),
+    ("netem rate 1Kibit", &["rate = \"1.024kbit\""]),
+    ("netem rate 2mibit", &["rate = \"2.097152Mbit\""]),
+    ("netem rate 125kbps", &["rate = \"1Mbit\""]),
+    ("netem rate 1KiBps", &["rate = \"8.192kbit\""]),
+    ("netem rate 1.5gbit", &["rate = \"1.5Gbit\""]),
+    // Whole bytes a second: 12 bit/s are 1, 7 are none.
+    ("netem rate 12bit", &["rate = \"8bit\""]),
+    ("netem rate 7bit", &[]),
+    ("netem rate 1mbit -14", &["rate = \"1Mbit\"", "overhead = -14"]),
+    ("netem rate 1mbit 0x14", &["rate = \"1Mbit\"", "overhead = 20"]),
+    ("netem rate 1mbit 0 48 5", &["rate = { rate = \"1Mbit\", cell = { size = 48, overhead = 5 } }"]),
+    ("netem rate 1mbit 8 0 5", &["rate = \"1Mbit\"", "overhead = 8"]),
+    ("netem rate 1mbit limit 2k", &["rate = \"1Mbit\"", "queue = \"2048p\""]),
+    ("netem rate 1mbit limit 1e6", &["rate = \"1Mbit\"", "queue = \"65536p\""]),
+    ("netem limit 0", &["state = \"down\""]),
+    // Loss models and their defaults: r = 1 - p, 1-h = 100 %, 1-k = 0; p31 = 1 - p13, p23 = 100 %.
+    ("netem loss random 1%", &["loss = \"1%\""]),
+    ("netem loss gemodel 1%",
+        &["loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"99%\", bad = \"100%\", good = \"0%\" }"]),
+    ("netem loss gemodel 1% 10%",
+        &["loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"10%\", bad = \"100%\", good = \"0%\" }"]),
+    ("netem loss gemodel 1% 10% 70% 0.1%",
+        &["loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"10%\", bad = \"70%\", good = \"0.1%\" }"]),
+    ("netem loss state 2%",
+        &["loss = { model = \"four-state\", p13 = \"2%\", p31 = \"98%\", p32 = \"0%\", p23 = \"100%\", p14 = \"0%\" }"]),
+    ("netem loss state 2% 20% 10% 30% 0.5%",
+        &["loss = { model = \"four-state\", p13 = \"2%\", p31 = \"20%\", p32 = \"10%\", p23 = \"30%\", p14 = \"0.5%\" }"]),
+    // In front of the rate.
+    ("netem loss 1% rate 1mbit",
+        &["rate = \"1Mbit\"", "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }"]),
+    ("netem rate 1mbit delay 20ms 5ms",
+        &["rate = \"1Mbit\"", "delay = { mean = \"20ms\", jitter = \"5ms\", distribution = \"uniform\", reorder = \"never\" }"]),
+    ("netem delay 100ms 10ms distribution mine",
+        &["delay = { mean = \"100ms\", jitter = \"10ms\", distribution = { file = \"/lib/tc/mine.dist\" }, reorder = \"jitter\" }"]),
+    ("netem delay 100ms 10ms distribution uniform",
+        &["delay = { mean = \"100ms\", jitter = \"10ms\", distribution = \"uniform\", reorder = \"jitter\" }"]),
+    ("netem corrupt 0.1% 10%", &["corrupt = { probability = \"0.1%\", correlation = \"10%\" }"]),
+    ("netem duplicate 1% 20%", &["duplicate = { probability = \"1%\", correlation = \"20%\" }"]),
+    // A second delay keeps the first one's jitter, as tc does.
+    ("netem delay 100ms 10ms delay 50ms",
+        &["delay = { mean = \"50ms\", jitter = \"10ms\", distribution = \"uniform\", reorder = \"jitter\" }"]),
+];
+
+#[test]
+fn every_option_is_imported() {
+    let mut wrong = Vec::new();
+    for (command, want) in EXAMPLES {
+        let imported = import(command);
+        if keys(&imported) != *want {
+            wrong.push(format!("{command}\nwanted {want:#?}\n{}", imported.toml));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A distribution of one's own, which is not there.
+pub fn names_a_file(keys: &[&str]) -> bool {
+    keys.iter().any(|line| line.contains("{ file ="))
+}
+
+/// What is printed is a profile with those figures.
+#[test]
+fn what_is_imported_reads_back() {
+    let mut read = 0;
+    for (command, keys) in EXAMPLES {
+        if names_a_file(keys) {
+            continue;
+        }
+        let profile = parse(&import(command).toml);
+        let nothing = parse("[up]\nneighbours = \"emulate\"");
+        assert_eq!(profile.up == nothing.up, keys.is_empty(), "{command}");
+        assert_eq!(profile.down, nothing.down, "{command}");
+        read += 1;
+    }
+    assert_eq!(read, EXAMPLES.len() - 1);
+    let profile = parse(&import("netem delay 100ms 20ms distribution normal seed 7").toml);
+    let jitter = profile.up.delay.jitter.as_ref().unwrap();
+    assert_eq!((profile.up.delay.mean_ns, jitter.sd_ns), (100_000_000, 2e7));
+    assert_eq!(profile.seed, Some(7));
+    assert_eq!(
+        profile.source,
+        "imported: netem delay 100ms 20ms distribution normal seed 7"
+    );
+}
+
+/// Figures at which netem's and a profile's limits lie next to each other: a profile, or a mistake.
+#[test]
+fn whatever_is_imported_is_a_profile() {
+    for command in [
+        "netem delay 100ms 0ms 100%",
+        "netem loss 0% 100% duplicate 100% 100%",
+        "netem loss 1% 99.9999999%",
+        "netem reorder 100% gap 1000000 delay 10ms",
+        "netem reorder 100% 100% delay 10ms",
+        "netem slot 10ms packets 2147483647 bytes 4294967295",
+        "netem loss state 50% 40% 60%",
+        "netem loss state 33.3% 66.7% 33.3% 1% 66.7%",
+        "netem delay 1ns 1ns",
+        "netem delay 0 1ns",
+        "netem delay 3600s 2147483647ns distribution pareto",
+        "netem rate 1tbit 4096 65535 255 limit 4294967295",
+        "netem seed 18446744073709551615 loss 100%",
+    ] {
+        if let Ok(imported) = netem(command, Header::Up, &table) {
+            let read = Profile::parse(&imported.toml, "x.toml");
+            assert!(read.is_ok(), "{command}\n{}", imported.toml);
+        }
+    }
+    let at_once = import("netem reorder 100% 100% delay 10ms");
+    assert_eq!(parse(&at_once.toml).up.reorder.unwrap().correlation, 0.0);
+}
+
+#[test]
+fn directions() {
+    for (header, want) in [
+        (Header::Up, "\n[up]\n"),
+        (Header::Down, "\n[down]\n"),
+        (Header::Link, "\n[link]\n"),
+    ] {
+        let imported = netem("netem delay 5ms", header, &table).unwrap();
+        assert!(imported.toml.contains(want), "{}", imported.toml);
+        let profile = Profile::parse(&imported.toml, "x.toml").unwrap();
+        let ms = |direction: bool| if direction { 5_000_000 } else { 0 };
+        assert_eq!(profile.up.delay.mean_ns, ms(header != Header::Down));
+        assert_eq!(profile.down.delay.mean_ns, ms(header != Header::Up));
+    }
+}
+
+/// Where netem does something else than its manual or emud, a comment says so.
+#[test]
+#[rustfmt::skip]
+fn differences_are_said() {
+    for (command, said) in [
+        ("netem delay 100ms 10ms", "uniform, not normal"),
+        ("netem delay 100ms 10ms", "packets overtake"),
+        ("netem delay 100ms", "above about 10000 a second"),
+        ("netem delay 50ms limit 20", "above about 400 a second"),
+        ("netem delay 100ms 10ms 25%", "next to none of the correlation"),
+        ("netem delay 100ms 20ms distribution pareto", "standard deviation is 0.82"),
+        // 0.033 of 20 ms.
+        ("netem delay 100ms 20ms distribution pareto", "its mean 660us lower"),
+        ("netem delay 100ms 20ms distribution paretonormal", "standard deviation is 0.834"),
+        ("netem delay 50ms 20ms distribution normal", "its mean is higher"),
+        ("netem delay 100ms 10ms distribution uniform", "brings no table `uniform`"),
+        ("netem delay 3s 2200ms", "2.147483647 s"),
+        ("netem delay 50", "microseconds for earlier ones"),
+        ("netem loss 1% 25%", "squeezes its random numbers"),
+        ("netem loss 1% rate 1mbit", "in front of its rate"),
+        ("netem loss 1% duplicate 1%", "one of two copies"),
+        ("netem loss 1% duplicate 1%", "copies meet the loss again"),
+        ("netem rate 1mbit duplicate 1%", "emud's takes no bandwidth"),
+        ("netem duplicate 1% 25%", "tc forgets to send"),
+        ("netem corrupt 1%", "one bit of what lies in the packet's first buffer"),
+        ("netem rate 1mbit delay 10ms 1ms", "its jitter comes in front of the rate"),
+        ("netem rate 1mbit delay 10ms", "counts packets on their way too"),
+        ("netem rate 12bit", "whole bytes"),
+        ("netem rate 7bit", "no limit"),
+        ("netem rate 1mbit limit 70000", "70000 packets"),
+        ("netem rate 1mbit 8 0 5", "ignores the cell overhead"),
+        // 4 delayed, then 1 / 0.25 tries.
+        ("netem delay 10ms reorder 25% gap 5", "one packet in 8 overtakes"),
+        ("netem rate 1mbit delay 10ms reorder 25%", "goes past its rate"),
+        ("netem seed 5", "not those of netem"),
+        ("netem limit 0", "loses every packet"),
+        ("tc qdisc add dev ifb0 root netem delay 1ms", "--direction down"),
+        ("netem", "neighbour discovery"),
+    ] {
+        let comments = comments(&import(command));
+        assert!(comments.contains(said), "{command}: {said}\n{comments}");
+    }
+    let silent = comments(&import("netem duplicate 1%"));
+    assert!(!silent.contains("bandwidth"), "{silent}");
+    let silent = comments(&import("netem duplicate 1% 25% loss 1% 5%"));
+    assert!(!silent.contains("tc forgets"), "{silent}");
+}
+
+#[test]
+fn ecn_marks_instead_of_losing() {
+    for command in [
+        "netem loss 1% ecn",
+        "netem loss gemodel 1% 10% ecn rate 1mbit",
+    ] {
+        let imported = import(command);
+        assert_eq!(imported.warnings, [""; 0], "{command}");
+        let profile = Profile::parse(&imported.toml, command).unwrap();
+        assert!(profile.up.loss.ecn, "{command}");
+    }
+}
+
+#[test]
+fn slots() {
+    let slot = |min_ns, max_ns, packets, bytes| {
+        Some(Slot {
+            min_ns,
+            max_ns,
+            packets,
+            bytes,
+        })
+    };
+    for (command, asked) in [
+        ("netem slot 800us", slot(800_000, 800_000, None, None)),
+        (
+            "netem slot 5ms 10ms packets 3 bytes 2k",
+            slot(5_000_000, 10_000_000, Some(3), Some(2048)),
+        ),
+        ("netem slot 0 1ms", slot(1, 1_000_000, None, None)),
+        ("netem slot 0", None),
+    ] {
+        let imported = import(command);
+        assert_eq!(imported.warnings, [""; 0], "{command}");
+        let profile = Profile::parse(&imported.toml, command).unwrap();
+        assert_eq!(profile.up.slot, asked, "{command}");
+    }
+}
+
+/// What a profile cannot say is in a comment and a warning, never left out.
+#[test]
+#[rustfmt::skip]
+fn what_is_not_imported_is_said() {
+    for (command, what) in [
+        ("netem slot distribution mine 5ms 1ms p 3", "`slot distribution mine 5ms 1ms p 3`"),
+        ("netem rate 1mbit delay 9ms 1ms 25%", "the correlation of 25%"),
+        ("tc qdisc add dev eth0 parent 1:3 netem delay 5ms", "class 1:3"),
+        ("netem delay 50", "without a unit"),
+        ("netem slot 800", "a slot's time without a unit is nanoseconds"),
+        ("netem slot 1ms 2000000", "a slot's time without a unit is nanoseconds"),
+        ("netem slot 10ms packets 2147483647", "at most 2147483647 packets a slot"),
+    ] {
+        let imported = import(command);
+        assert_eq!(imported.warnings.len(), 1, "{command}");
+        assert!(imported.warnings[0].contains(what), "{command}: {:?}", imported.warnings);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = words(&comments(&imported));
+        assert!(said.contains(&words(&imported.warnings[0])), "{said}");
+    }
+    assert!(import("netem delay 5ms loss 1%").warnings.is_empty());
+}
+
+/// Jitter wider than the delay: max(0, uniform(-90 ms, 110 ms)) is 0 for 45 %, and
+/// 110^2 / (2 * 200) = 30.25 ms on average.
+#[test]
+fn a_jitter_wider_than_the_delay_is_written_out() {
+    let imported = import("tc qdisc add dev eth0 root handle 1: netem delay 10ms 100ms");
+    let delay = keys(&imported)[0].to_owned();
+    let (_, values) = delay.split_once("values = \"").unwrap();
+    let (values, rest) = values.split_once('"').unwrap();
+    assert_eq!(rest, ", unit = \"ms\" }, reorder = \"jitter\" }");
+    let values: Vec<f64> = values.split(' ').map(|v| v.parse().unwrap()).collect();
+    let zeros = values.iter().filter(|v| **v == 0.0).count();
+    assert_eq!(zeros as f64 / values.len() as f64, 0.45);
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    assert!((mean - 30.25).abs() < 1e-9, "{mean}");
+    assert!(comments(&imported).contains("30.25ms on average"));
+    let profile = parse(&imported.toml);
+    // 0 for 45 %, up to 110 ms: 110^3 / (3 * 200) - 30.25^2 is the variance.
+    let want = (110f64.powi(3) / 600.0 - 30.25f64.powi(2)).sqrt();
+    let jitter = profile.up.delay.jitter.as_ref().unwrap();
+    assert_eq!(profile.up.delay.mean_ns, 30_250_000);
+    assert!((jitter.sd_ns / 1e6 - want).abs() < 1e-3, "{}", jitter.sd_ns);
+}
+
+/// A command, what is underlined, and parts of title and help.
+#[rustfmt::skip]
+const MISTAKES: &[(&str, &str, &str, &str)] = &[
+    ("netem dealy 100ms", "dealy", "no option `dealy`", "did you mean `delay`?"),
+    ("netem delay", "", "`delay` needs a value", "delay 100ms"),
+    ("netem delay 100m", "100m", "`m` is not a unit of a time", "did you mean \"100ms\"?"),
+    ("netem delay -5ms", "-5ms", "negative", "100ms"),
+    ("netem delay 2h", "2h", "`h` is not a unit", "100ms"),
+    ("netem delay 4000s", "4000s", "too long", "one hour"),
+    ("netem delay 100ms .5ms", ".5ms", "no option `.5ms`", "write 0.5ms"),
+    ("netem delay 10ms 1ms 101%", "101%", "more than 100 %", "0% to 100%"),
+    ("netem loss 5ms", "5ms", "not a probability", "0.3%"),
+    ("netem loss random", "", "needs a value", "1%"),
+    ("netem loss gilbert 1%", "gilbert", "not a loss model", "gemodel"),
+    ("netem loss 1% loss 2%", "loss", "given twice", "keep one"),
+    ("netem loss state 60% 1% 1% 1% 50%", "50%", "p13 and p14 add up", "lower"),
+    ("netem loss state 1% 60% 50%", "50%", "p31 and p32 add up", "lower"),
+    ("netem ecn", "", "`ecn` without `loss`", "loss 1%"),
+    ("netem gap 5 delay 10ms", "5", "`gap` without `reorder`", "reorder 100% gap n"),
+    ("netem reorder 25%", "", "`reorder` without `delay`", "delay 10ms"),
+    ("netem delay 0ms reorder 25%", "0ms", "`reorder` without `delay`", "delay 10ms"),
+    ("netem delay 10ms distribution normal", "normal", "without a delay and a jitter", "100ms 10ms"),
+    ("netem delay 10ms 1ms distribution gauss", "gauss", "no table `gauss`", "TC_LIB_DIR"),
+    ("netem rate 5mbti", "5mbti", "not a unit of a rate", "did you mean \"5mbit\"?"),
+    ("netem rate 10%", "10%", "share of the device's speed", "100mbit"),
+    ("netem rate 5tbit", "5tbit", "too fast", "1tbit"),
+    ("netem rate 1mbit 5000", "5000", "out of range", "-64 to 4096"),
+    ("netem rate 1mbit 0 10 -10", "1mbit", "no time at all", "cell size"),
+    ("netem limit ten", "ten", "not a size", "1000"),
+    ("netem seed x", "x", "not a seed", "seed 42"),
+    // tc's words: Illegal "slot max_delay", Illegal "slot packets".
+    ("netem slot 10ms 5ms", "5ms", "is the shorter one", "first"),
+    ("netem slot 10ms packets 4294967295", "4294967295", "out of range", "2147483647"),
+    ("netem slot 10ms packets 2k", "2k", "not a whole number", "2147483647"),
+    ("netem delay 100ms 10ms 100%", "100%", "draws once", "less than 100%"),
+    ("netem loss 1% 100%", "100%", "draws once", "less than 100%"),
+    ("netem duplicate 1% 100", "100", "draws once", "less than 100%"),
+    ("netem corrupt 1% 100%", "100%", "draws once", "less than 100%"),
+    ("netem reorder 25% 100% gap 5 delay 10ms", "100%", "draws once", "less than 100%"),
+    ("netem reorder 100% gap 4294967295 delay 10ms", "4294967295", "a gap of 4294967295", "1000000"),
+    ("netem loss state 50% 40% 60.00000001%", "60.00000001%", "p31 and p32 add up", "lower"),
+    ("netem slot fast", "fast", "not a slot", "slot 5ms 10ms"),
+    ("netem gap 08 delay 1ms reorder 1%", "08", "not a whole number", "0 to"),
+    ("tc class add dev eth0", "class", "no qdisc", "netem"),
+    ("tc qdisc show dev eth0", "show", "sets nothing", "netem"),
+    ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
+    ("tc qdisc add dev eth0 root", "", "no `netem`", "netem ..."),
+    ("tc", "", "needs a value", "qdisc"),
+    ("netem delay 5ms; reboot", "5ms;", "for the shell", "one command"),
+    ("netem delay 5ms \u{fffd}\u{1b}[31m", "\u{fffd}\u{1b}[31m", "no option", "options are"),
+];
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    let mut wrong = Vec::new();
+    for (command, underlined, title, help) in MISTAKES {
+        let Err(TextError::Mistakes(found)) = netem(command, Header::Up, &table) else {
+            wrong.push(format!("{command}: no mistake"));
+            continue;
+        };
+        let one = found.iter().next().unwrap();
+        let column = command.rfind(underlined).unwrap() + 1;
+        let shown = found.to_string();
+        let place = format!("command:1:{column}");
+        // What is wrong with the whole line is shown at its start.
+        let placed = underlined.is_empty() || shown.contains(&place);
+        let same = found.underlined(one) == *underlined
+            && one.title.contains(title)
+            && one.help.contains(help)
+            && placed;
+        if !same {
+            wrong.push(format!(
+                "{command}\nwanted {place} {underlined}: {title}: {help}\n{shown}"
+            ));
+        }
+        assert!(
+            !shown.contains(|c: char| c.is_control() && c != '\n'),
+            "{shown:?}"
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+proptest! {
+    /// Whatever is typed: a profile or a mistake, never a panic, and TOML if it is one.
+    #[test]
+    fn any_command(words in proptest::collection::vec(
+        prop_oneof![
+            proptest::sample::select(vec![
+                "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "loss", "state",
+                "gemodel", "random", "limit", "ecn", "corrupt", "duplicate", "reorder", "gap",
+                "distribution", "normal", "pareto", "mine", "rate", "slot", "packets", "bytes",
+                "seed", "10ms", "1%", "25%", "100%", "4294967295", "0.000001%", "5", "0", "-14", "1mbit", "2k", "100ms", "0x10",
+            ]).prop_map(str::to_owned),
+            "\\PC{0,6}",
+        ],
+        0..14,
+    )) {
+        let command = words.join(" ");
+        match netem(&command, Header::Up, &table) {
+            Ok(imported) => {
+                let read: Result<toml::Table, _> = imported.toml.parse();
+                prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", imported.toml);
+                // The user's table is not there.
+                let read = Profile::parse(&imported.toml, "x.toml");
+                prop_assert!(
+                    read.is_ok() || imported.toml.contains("mine.dist"),
+                    "{command}\n{}",
+                    imported.toml
+                );
+            }
+            Err(error) => prop_assert!(error.to_string().contains("command:")),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ping logs as profiles.
+
+use emud::import::ping;
+use emud::profile::TextError;
+
+use super::parse;
+
+fn import(log: &str) -> String {
+    ping(log, "ping.log")
+        .unwrap_or_else(|error| panic!("{error}"))
+        .toml
+}
+
+fn line<'a>(toml: &'a str, key: &str) -> Option<&'a str> {
+    toml.lines()
+        .find_map(|line| line.strip_prefix(&format!("{key} = ")))
+}
+
+/// Twelve replies of 20 echoes: 10 and 20 ms by turns, mean 15 ms, sd 5 ms.
+fn replies(make: impl Fn(u32, &str) -> String) -> String {
+    (1..=20)
+        .filter(|n| n % 5 != 0 && n % 5 != 3)
+        .enumerate()
+        .map(|(i, n)| make(n, if i % 2 == 0 { "10.0" } else { "20.0" }))
+        .collect()
+}
+
+const V4_HEAD: &str = "PING example.org (192.0.2.1) 56(84) bytes of data.\n";
+
+fn v4(n: u32, ms: &str) -> String {
+    format!("64 bytes from host.example.org (192.0.2.1): icmp_seq={n} ttl=56 time={ms} ms\n")
+}
+
+fn v4_stamped(n: u32, ms: &str) -> String {
+    format!("[1700000{n:03}.123456] {}", v4(n, ms))
+}
+
+fn v6(n: u32, ms: &str) -> String {
+    format!("64 bytes from 2001:db8::1: icmp_seq={n} ttl=57 time={ms} ms\n")
+}
+
+const SUMMARY: &str = "\n--- example.org ping statistics ---\n\
+    20 packets transmitted, 12 received, 40% packet loss, time 19028ms\n\
+    rtt min/avg/max/mdev = 10.000/15.000/20.000/5.000 ms\n";
+
+#[test]
+fn the_round_trip_is_halved() {
+    for (name, log) in [
+        ("IPv4", format!("{V4_HEAD}{}{SUMMARY}", replies(v4))),
+        ("-D", format!("{V4_HEAD}{}{SUMMARY}", replies(v4_stamped))),
+        (
+            "IPv6",
+            format!(
+                "PING 2001:db8::1(2001:db8::1) 56 data bytes\n{}{SUMMARY}",
+                replies(v6)
+            ),
+        ),
+    ] {
+        let toml = import(&log);
+        let delay = line(&toml, "delay").unwrap();
+        // 15 / 2, 5 / sqrt(2) = 3.535534.
+        assert!(
+            delay.starts_with(
+                "{ mean = \"7.5ms\", sd = \"3.535534ms\", samples = { values = \"10 20 "
+            ),
+            "{name}: {toml}"
+        );
+        assert!(
+            delay.ends_with("\", unit = \"ms\", half = true } }"),
+            "{toml}"
+        );
+        assert_eq!(delay.matches("10").count(), 6, "{toml}");
+        // 1 - sqrt(1 - 8/20) = 0.2254033
+        assert_eq!(line(&toml, "loss"), Some("\"22.5403%\""), "{name}");
+        assert_eq!(line(&toml, "duplicate"), None);
+        let whom = if name == "IPv6" {
+            "2001:db8::1"
+        } else {
+            "example.org"
+        };
+        let source = format!("\"measured: ping of {whom}, 20 echoes (ping.log)\"");
+        assert_eq!(line(&toml, "source"), Some(source.as_str()));
+        assert!(toml.contains("\n[link]\n"), "{toml}");
+        let profile = parse(&toml);
+        assert_eq!(profile.up, profile.down);
+        let jitter = profile.up.delay.jitter.as_ref().unwrap();
+        let got = (profile.up.delay.mean_ns, jitter.sd_ns);
+        assert_eq!(got, (7_500_000, 3_535_534.0));
+    }
+}
+
+/// Without the summary the gaps say it: 8 of 20, but the last echo's loss is not seen: 7 of 19.
+#[test]
+fn losses_without_a_summary() {
+    let toml = import(&format!("{V4_HEAD}{}", replies(v4)));
+    assert!(toml.contains("7 of 19 echoes were lost"), "{toml}");
+    // The middle of a log: what was before its first line is not lost.
+    let tail: String = (101..=112).map(|n| v4(n, "10.0")).collect();
+    assert_eq!(line(&import(&tail), "loss"), None);
+    // ... but after the head it is: echoes 1 to 100 of 112.
+    let toml = import(&format!("{V4_HEAD}{tail}"));
+    assert!(toml.contains("100 of 112 echoes were lost"), "{toml}");
+    // Refusals and "no answer yet" (-O) are echoes sent.
+    let more = "no answer yet for icmp_seq=20\n\
+        From 192.0.2.254 icmp_seq=21 Destination Host Unreachable\n";
+    let toml = import(&format!("{V4_HEAD}{}{more}", replies(v4)));
+    assert!(toml.contains("9 of 21 echoes were lost"), "{toml}");
+}
+
+/// Numbers have 16 bits: 65535 is followed by 0.
+#[test]
+fn sequence_numbers_wrap() {
+    let log: String = (65530..65550u32)
+        .filter(|n| *n != 65540)
+        .map(|n| v4(n % 65536, "10.0"))
+        .collect();
+    let toml = import(&log);
+    assert!(toml.contains("1 of 20 echoes were lost"), "{toml}");
+}
+
+#[test]
+fn duplicates_and_late_replies() {
+    let mut log = format!("{V4_HEAD}{}", replies(v4));
+    log += &v4(1, "99.0").replace(" ms", " ms (DUP!)");
+    log += &v4(20, "10.0");
+    log += &v4(17, "20.0");
+    let toml = import(&log);
+    // 17 was there already: a duplicate too, without the mark. sqrt(1 + 2/13) - 1.
+    assert_eq!(line(&toml, "duplicate"), Some("\"7.41723%\""), "{toml}");
+    assert!(!line(&toml, "delay").unwrap().contains("99"), "{toml}");
+    let log: String = [1, 2, 4, 3, 5, 6, 7, 8, 9, 10]
+        .iter()
+        .map(|n| v4(*n, "10.0"))
+        .collect();
+    let toml = import(&log);
+    assert!(toml.contains("1 replies came behind a later one"), "{toml}");
+    assert_eq!(line(&toml, "loss"), None);
+}
+
+/// More samples than a profile holds become quantiles with the same middle and ends.
+#[test]
+fn many_replies_become_quantiles() {
+    let log: String = (1..=5000)
+        .map(|n| v4(n, &(f64::from(n) / 100.0).to_string()))
+        .collect();
+    let toml = import(&log);
+    let delay = line(&toml, "delay").unwrap();
+    let (_, values) = delay.split_once("values = \"").unwrap();
+    let (values, _) = values.split_once('"').unwrap();
+    let values: Vec<f64> = values.split(' ').map(|v| v.parse().unwrap()).collect();
+    assert_eq!(values.len(), 1000);
+    // Each stands for five samples, 0.01 ms apart, and is the third of them.
+    for (i, value) in values.iter().enumerate() {
+        let want = (5 * i + 3) as f64 / 100.0;
+        assert!((value - want).abs() < 1e-6, "{i}: {value} {want}");
+    }
+}
+
+/// A tail so long that sd / sqrt(2) would need delays below zero: as much as fits, and it is said.
+#[test]
+fn a_long_tail_is_still_a_profile() {
+    for n in [20, 200, 2000] {
+        let log: String = (1..=n)
+            .map(|i| v4(i, &format!("{:.3}", 1000.0 / f64::from(i))))
+            .collect();
+        let toml = import(&log);
+        let rtts = (1..=n).map(|i| 1000.0 / f64::from(i));
+        let (mean, squares) = rtts.fold((0.0, 0.0), |(m, s), x| (m + x, s + x * x));
+        let mean = mean / f64::from(n);
+        let sd = (squares / f64::from(n) - mean * mean).sqrt();
+        let delay = parse(&toml).up.delay;
+        // Three digits behind the point were logged.
+        assert!((delay.mean_ns as f64 / 1e6 - mean / 2.0).abs() < 1e-3);
+        let (got, want) = (delay.jitter.unwrap().sd_ns / 1e6, sd / 2f64.sqrt());
+        let is_cut = toml.contains("were not independent");
+        // Of 20 the spread fits, of more it does not.
+        assert_eq!(is_cut, n > 20, "{toml}");
+        match is_cut {
+            false => assert!((got - want).abs() < 1e-3, "{got} {want}"),
+            // Between that of halves that go together and of independent ones.
+            true => assert!(got < want && got > sd / 2.0, "{n}: {got} {want}"),
+        }
+    }
+}
+
+/// Always the same time, or too few of them: no distribution.
+#[test]
+fn no_distribution_without_samples() {
+    let same: String = (1..=20).map(|n| v4(n, "10.0")).collect();
+    let profile = parse(&import(&same));
+    assert_eq!(profile.up.delay.mean_ns, 5_000_000);
+    assert_eq!(profile.up, profile.down);
+    assert!(profile.up.delay.jitter.is_none());
+    let few = format!("{}{}", v4(1, "10.0"), v4(2, "20.0"));
+    let imported = ping(&few, "ping.log").unwrap();
+    assert_eq!(line(&imported.toml, "delay"), Some("\"7.5ms\""));
+    assert!(imported.warnings[0].contains("2 replies are too few"));
+}
+
+#[test]
+#[rustfmt::skip]
+fn logs_that_are_none() {
+    for (log, place, title, help) in [
+        ("", "ping.log:1:1", "no replies", "LC_ALL=C ping, without -q"),
+        ("PING a (b) 56(84) Bytes an Daten.\n64 Bytes von b: icmp_seq=1 ttl=56 Zeit=11.6 ms\n",
+            "ping.log:2:1", "another language", "LC_ALL=C"),
+        ("PING a (b) 56(84) octets.\n64 octets de b : icmp_seq=1 ttl=56 temps=11,6 ms\n",
+            "ping.log:2:1", "another language", "LC_ALL=C"),
+        ("PING a (b): 56 data bytes\n64 bytes from b: seq=0 ttl=56 time=11.6 ms\n",
+            "ping.log:2:1", "of another ping", "busybox"),
+        ("64 bytes from b: icmp_seq=1 ttl=56 time=11,6 ms\n", "ping.log:1:1", "has a comma", "LC_ALL=C"),
+        ("PING a (b) 56(84) bytes of data.\n\n10 packets transmitted, 0 received, 100% packet loss, time 1ms\n",
+            "ping.log:1:1", "no replies", "without -q"),
+        ("64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\n16 bytes from a: icmp_seq=2 ttl=1\n",
+            "ping.log:2:1", "without its time", "-s 16"),
+        ("64 bytes from a: icmp_seq=1 ttl=1 time=fast ms\n", "ping.log:1:1", "without its time", "time=11.6 ms"),
+        ("PING a (b)\n64 bytes from a: icmp_seq=1 ttl=1 time=1 ms\nPING a (b)\n", "ping.log:3:1", "a second ping", "one run"),
+    ] {
+        let Err(TextError::Mistakes(found)) = ping(log, "ping.log") else {
+            panic!("{log}")
+        };
+        let shown = found.to_string();
+        for part in [place, title, help] {
+            assert!(shown.contains(part), "{log}: {part}\n{shown}");
+        }
+    }
+}

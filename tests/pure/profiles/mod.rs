@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The profile reader: what profiles mean, and what is said about those that mean nothing.
+
+mod alter;
+mod delays;
+mod documented;
+mod export_netem;
+mod files;
+mod import_netem;
+mod import_ping;
+mod links;
+mod loss;
+mod meaning;
+mod mistakes;
+mod queue;
+mod random;
+mod rules;
+mod together;
+mod trace;
+
+use emud::profile::{Profile, ProfileError};
+
+fn parse(text: &str) -> Profile {
+    Profile::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn set(profile: &Profile, assignments: &[&str]) -> Result<Profile, ProfileError> {
+    let assignments: Vec<_> = assignments.iter().map(|text| text.to_string()).collect();
+    profile.with_changes(&assignments)
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The profile reader against whatever chance may write.
+
+use emud::link::quantile::Table;
+use emud::profile::shipped::{self, SHIPPED};
+use emud::profile::{
+    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Phases,
+    Reorder, Wire,
+};
+use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
+use emud::profile::{Reordering, Shape};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::queue::{queues, wires};
+use support::malformed::{Malformed, malformed};
+
+#[test]
+fn a_thousand_malformed_profiles_are_refused() {
+    let texts: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.text).collect();
+    for Malformed { kind, bytes } in malformed(&texts, 1000) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Err(error) = Profile::from_bytes(&bytes, "x.toml") else {
+            panic!("{kind} was accepted:\n{text}")
+        };
+        assert_eq!(error.exit_code(), 65);
+        let ProfileError::Text(TextError::Mistakes(found)) = &error else {
+            panic!("{kind}: {error}")
+        };
+        let first = found
+            .iter()
+            .next()
+            .unwrap_or_else(|| panic!("{kind}: no mistake"));
+        let line = found.line(first);
+        assert!(
+            (1..=text.lines().count()).contains(&line),
+            "{kind}: line {line}\n{text}"
+        );
+        assert!(
+            error.to_string().contains(&format!("x.toml:{line}:")),
+            "{kind}\n{error}"
+        );
+        assert!(
+            !first.title.is_empty() && !first.help.is_empty(),
+            "{kind}\n{error}"
+        );
+    }
+}
+
+/// Changes that may or may not leave a profile right.
+fn mutated(text: &str, edits: &[(usize, u8, u8)]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for &(at, what, byte) in edits {
+        let at = at % bytes.len().max(1);
+        match what % 5 {
+            0 if !bytes.is_empty() => drop(bytes.remove(at)),
+            1 => bytes.insert(at, byte),
+            2 if !bytes.is_empty() => bytes[at] = byte,
+            3 => bytes.truncate(at),
+            _ => bytes.extend_from_within(at..),
+        }
+    }
+    bytes
+}
+
+/// Either a profile that is its own text's, or a message that names a line.
+fn accepted_or_explained(bytes: &[u8]) {
+    match Profile::from_bytes(bytes, "x.toml") {
+        Ok(profile) => assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile),
+        Err(error) => {
+            assert_eq!(error.exit_code(), 65);
+            assert!(error.to_string().contains("x.toml:"), "{error}");
+            assert!(error.render(true).len() >= error.to_string().len());
+        }
+    }
+}
+
+proptest! {
+    // The same cases every time, so that a failure is a change's doing.
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        accepted_or_explained(&bytes);
+    }
+
+    #[test]
+    fn any_text(text in "(\\PC|[\n\r\t\"'={}\\[\\]#.]){0,100}") {
+        accepted_or_explained(text.as_bytes());
+    }
+
+    #[test]
+    fn any_values(
+        key in "(rate|queue|delay|loss|overhead|neighbours|delay\\.mean|delay\\.sd)",
+        value in "(\"[-0-9.eE]{0,6}[ a-zA-Zµ%/]{0,5}\"|[-0-9.e]{1,5}|\\{mean=\"[0-9]ms\",sd=\"[0-9]ms\"\\})",
+        header in "(link|up|down|link\\.delay)",
+    ) {
+        accepted_or_explained(format!("[{header}]\n{key} = {value}\n").as_bytes());
+    }
+
+    #[test]
+    fn mutations_of_the_shipped(
+        profile in 0..SHIPPED.len(),
+        edits in prop::collection::vec((any::<usize>(), any::<u8>(), any::<u8>()), 1..4),
+    ) {
+        accepted_or_explained(&mutated(SHIPPED[profile].text, &edits));
+    }
+
+    #[test]
+    fn any_assignment(text in "(up|down|)\\.?[a-z.]{0,12}=?\\PC{0,20}") {
+        let Err(error) = shipped::find("hsdpa").unwrap().with_changes(&[text]) else { return Ok(()) };
+        prop_assert!(error.to_string().contains("argument 1:1:"), "{error}");
+    }
+
+    #[test]
+    fn canonical_text_reads_back(profile in profiles()) {
+        let text = profile.to_toml();
+        let back = Profile::parse(&text, "canonical");
+        prop_assert!(matches!(&back, Ok(back) if *back == profile), "{text}\n{profile:?}\n{back:?}");
+        // What attach keeps in the kernel, beside what it must restore.
+        prop_assert!(text.len() < 32768);
+        prop_assert_eq!(profile.with_changes(&[]).unwrap(), profile);
+    }
+
+    #[test]
+    fn traces_phases_and_slots_read_back(
+        mut profile in profiles(),
+        up in prop::option::of(super::trace::traces()),
+        slot in prop::option::of(super::trace::slots()),
+        phases in super::trace::phases(links().boxed()),
+    ) {
+        profile.up.slot = slot;
+        match phases.list.is_empty() {
+            true => profile.up.trace = up,
+            false => profile.phases = phases,
+        }
+        // Pairs have their figures at all times.
+        if profile.is_timed() {
+            profile.matrix = None;
+        }
+        let text = profile.to_toml();
+        let back = Profile::parse(&text, "canonical");
+        prop_assert!(matches!(&back, Ok(back) if *back == profile), "{text}\n{profile:?}\n{back:?}");
+        prop_assert_eq!(profile.with_changes(&[]).unwrap(), profile);
+    }
+
+    #[test]
+    fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
+        prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
+        prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
+        for p in [p, p * 1e-6, p * 1e-15, p * 1e-300] {
+            prop_assert_eq!(Percent(p).to_string().parse(), Ok(Percent(p)));
+        }
+    }
+
+    #[test]
+    fn queues_read_back(queue in limits(0)) {
+        prop_assert_eq!(queue.to_string().parse(), Ok(queue));
+    }
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+fn limits(overhead: i32) -> impl Strategy<Value = Limit> {
+    let packet = u64::try_from(1514 + overhead).unwrap();
+    prop_oneof![
+        (1..=65536u32).prop_map(Limit::Packets),
+        (packet..=u64::from(u32::MAX)).prop_map(Limit::Bytes),
+        (2..=4000u64).prop_map(|kib| Limit::Bytes(kib * 1024 + 4096)),
+        (1..=HOUR_NS).prop_map(Limit::Time),
+    ]
+}
+
+fn delays() -> impl Strategy<Value = Delay> {
+    let values: Vec<f64> = (0..50).map(|k| f64::from(k * k % 31)).collect();
+    let table = Table::new(&values).unwrap();
+    let distribution = prop::sample::select(vec![
+        Distribution::Uniform.into(),
+        Distribution::Normal.into(),
+        Distribution::Pareto.into(),
+        Distribution::ParetoNormal.into(),
+        Shape::LogNormal,
+        Shape::Table(table.clone().into()),
+    ]);
+    let reorder = prop::sample::select(vec![Reorder::Never, Reorder::Jitter]);
+    let coherence = prop::option::of(1..=HOUR_NS);
+    // Halves of whole ms, as people write them, and anything.
+    let share = prop_oneof![Just(0.5), Just(1.0), 1e-6..=1.0f64];
+    let mean = prop_oneof![1..=HOUR_NS, (1..=200u64).prop_map(|ms| ms * 1_000_000)];
+    let correlation = prop_oneof![Just(0.0), 0.0..0.999f64];
+    let jitter = prop::option::of((distribution, reorder, coherence, share, correlation));
+    let delayed = prop::option::of(0.0..1.0f64);
+    (mean, jitter, delayed).prop_map(|(mean_ns, jitter, delayed)| Delay {
+        mean_ns,
+        jitter: jitter.map(
+            |(distribution, reorder, coherence_ns, share, correlation)| Jitter {
+                // The narrowest bound of the four.
+                sd_ns: share * mean_ns as f64 / 3f64.sqrt(),
+                distribution,
+                reorder,
+                coherence_ns,
+                correlation: match reorder {
+                    Reorder::Jitter => correlation,
+                    Reorder::Never => 0.0,
+                },
+            },
+        ),
+        share: delayed,
+    })
+}
+
+fn reorderings() -> impl Strategy<Value = Reordering> {
+    (1e-9..=1.0f64, 0.0..0.999f64, 1..=1000u32).prop_map(|(probability, correlation, gap)| {
+        Reordering {
+            probability,
+            correlation,
+            gap,
+        }
+    })
+}
+
+fn links() -> impl Strategy<Value = Link> {
+    let neighbours = prop::sample::select(vec![Neighbours::Pass, Neighbours::Emulate]);
+    (-64..=4096i32, wires()).prop_flat_map(move |(overhead, wire)| {
+        (
+            prop::option::of(1..=1_000_000_000_000u64),
+            // The link may come out without its rate, and so without framing.
+            queues(
+                wire.bytes(1514, overhead)
+                    .max(Wire::default().bytes(1514, overhead)),
+            ),
+            prop_oneof![Just(Delay::default()), delays()],
+            super::loss::losses(),
+            neighbours.clone(),
+            (prop::option::of(reorderings()), super::alter::alterations()),
+        )
+            .prop_map(
+                move |(rate, queue, delay, loss, neighbours, (reorder, altered))| Link {
+                    rate,
+                    overhead,
+                    wire: rate.map(|_| wire).unwrap_or_default(),
+                    queue,
+                    delay,
+                    loss,
+                    neighbours,
+                    reorder,
+                    duplicate: altered.0,
+                    corrupt: altered.1,
+                    state: altered.2,
+                    shared: None,
+                    trace: None,
+                    slot: None,
+                },
+            )
+    })
+}
+
+/// With rules and a matrix, and links that share a queue.
+fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
+    let base = prop::option::of(prop::sample::select(
+        [vec!["link".to_owned()], names.clone()].concat(),
+    ));
+    let matrix = prop::option::of((base, 1..=65_536u32));
+    let shared = prop::option::of(0..2usize);
+    (super::rules::rules(names), matrix, shared)
+        .prop_map(move |(rules, matrix, shared)| {
+            let mut profile = profile.clone();
+            profile.rules = rules;
+            profile.matrix = matrix.map(|(link, capacity)| Matrix {
+                link: link.filter(|name| name != "link"),
+                capacity,
+                pairs: Default::default(),
+            });
+            // An instance and a pair have no room for long queues.
+            let per: Vec<_> = profile
+                .rules
+                .iter()
+                .filter(|r| r.per.is_some())
+                .cloned()
+                .collect();
+            let limit = profile.matrix.is_some() || !per.is_empty();
+            let named = profile
+                .links
+                .iter_mut()
+                .flat_map(|l| [&mut l.up, &mut l.down]);
+            for link in named
+                .chain([&mut profile.up, &mut profile.down])
+                .filter(|_| limit)
+            {
+                link.queue.packets = None;
+                link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
+            }
+            if let (Some(n), true) = (shared, profile.links.len() == 2) {
+                share(&mut profile, n);
+            }
+            profile
+        })
+        .boxed()
+}
+
+/// Links of one rate and queue, in the up direction.
+fn share(profile: &mut Profile, n: usize) {
+    let first = profile.links[n].up.clone();
+    profile.links[n].up.shared = Some("x".to_owned());
+    let other = &mut profile.links[1 - n].up;
+    other.shared = Some("x".to_owned());
+    (other.rate, other.wire, other.queue) = (first.rate, first.wire, first.queue);
+    other.overhead = first.overhead;
+}
+
+fn profiles() -> impl Strategy<Value = Profile> {
+    let offload = prop::sample::select(vec![Offload::Auto, Offload::Keep]);
+    let texts = (
+        "[^\\p{Cc}]{0,64}",
+        "([^\\p{Cc}]|[\n\t\r\"'\\\\]){0,200}",
+        "\\PC{0,200}",
+    );
+    let same = any::<bool>();
+    (
+        texts,
+        prop::option::of(any::<u64>()),
+        offload,
+        links().boxed(),
+        links().boxed(),
+        same,
+        prop::collection::btree_map("[a-zA-Z0-9_-]{1,32}", (links(), links()), 0..3).boxed(),
+        1..=65_536u32,
+    )
+        .prop_map(
+            |((name, description, source), seed, offload, up, down, same, named, instances)| {
+                let down = if same { up.clone() } else { down };
+                let named = named.into_iter();
+                let named = named.map(|(name, (up, down))| NamedLink { name, up, down });
+                let links: Vec<_> = named.collect();
+                let names = links
+                    .iter()
+                    .map(|link: &NamedLink| link.name.clone())
+                    .collect();
+                let profile = Profile {
+                    name,
+                    description,
+                    source,
+                    seed,
+                    offload,
+                    up,
+                    down,
+                    links,
+                    rules: vec![],
+                    instances,
+                    matrix: None,
+                    phases: Phases::default(),
+                };
+                matched(profile, names)
+            },
+        )
+        .prop_flat_map(|strategy| strategy)
+        .boxed()
+}

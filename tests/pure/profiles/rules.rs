@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules, shared queues and matrices as they are written.
+
+use std::net::IpAddr;
+
+use emud::profile::{Match, Pair, Per, Ports, Profile, Rule, Target};
+use proptest::prelude::*;
+
+use super::mistakes::mistakes;
+use super::{parse, set};
+
+#[test]
+fn a_rule_means_what_it_says() {
+    let profile = parse(
+        "instances = 100\n[link]\n[links.lte]\n\
+         [[rule]]\nlink = \"lte\"\ndirection = \"down\"\nper = \"pair\"\n\
+         match = { source = \"10.0.0.0/8\", destination = \"10.1.2.3\", protocol = \"TCP\", \
+         source-port = 80, destination-port = \"1000-2000\", dscp = \"af41\", mark = \"0x10/0xff\", \
+         vlan = 7, source-mac = \"2:0:0:0:0:1\", destination-mac = \"02-00-00-00-00-0A\" }\n\
+         [[rule]]\nmatch = { protocol = 58, icmp-type = \"128\", tos = \"0x10\" }\nlink = \"none\"\n\
+         [[rule]]\nlink = \"link\"\n",
+    );
+    assert_eq!(profile.instances, 100);
+    let all = Match {
+        source: Some("10.0.0.0/8".parse().unwrap()),
+        destination: Some("10.1.2.3/32".parse().unwrap()),
+        protocol: Some(6),
+        source_port: Some(Ports {
+            first: 80,
+            last: 80,
+        }),
+        destination_port: Some(Ports {
+            first: 1000,
+            last: 2000,
+        }),
+        tos: Some((34 << 2, 0xfc)),
+        mark: Some((0x10, 0xff)),
+        vlan: Some(7),
+        icmp_type: None,
+        source_mac: Some([2, 0, 0, 0, 0, 1]),
+        destination_mac: Some([2, 0, 0, 0, 0, 10]),
+    };
+    let icmp = Match {
+        protocol: Some(58),
+        icmp_type: Some(128),
+        tos: Some((0x10, 0xff)),
+        ..Match::default()
+    };
+    let rule = |matches, target| Rule {
+        matches,
+        target,
+        direction: None,
+        per: None,
+    };
+    let first = Rule {
+        direction: Some(emud::abi::EMUD_DOWN),
+        per: Some(Per::Pair),
+        ..rule(all, Target::Named("lte".to_owned()))
+    };
+    assert_eq!(
+        profile.rules,
+        [
+            first,
+            rule(icmp, Target::Untouched),
+            rule(Match::default(), Target::Own)
+        ]
+    );
+    assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile);
+    let reversed = profile.clone().reversed();
+    assert_eq!(reversed.rules[0].direction, Some(emud::abi::EMUD_UP));
+    let changed = set(&profile, &["rule=[{link=\"lte\"}]"]).unwrap();
+    assert_eq!(
+        changed.rules,
+        [rule(Match::default(), Target::Named("lte".to_owned()))]
+    );
+    assert_eq!(set(&changed, &["rule=none"]).unwrap().rules, []);
+}
+
+#[test]
+fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
+    for (matches, underlined, title, help) in [
+        (
+            "source = \"10.0.0.1/8\"",
+            "\"10.0.0.1/8\"",
+            "behind its prefix",
+            "10.0.0.0/8",
+        ),
+        (
+            "source = \"10.0.0\"",
+            "\"10.0.0\"",
+            "not an address",
+            "10.0.0.0/8",
+        ),
+        ("protocol = \"tpc\"", "\"tpc\"", "no protocol", "\"tcp\""),
+        ("protocol = 256", "256", "no protocol", "0 to 255"),
+        ("source-port = \"9-5\"", "\"9-5\"", "end before", "5-9"),
+        ("source-port = 65536", "65536", "not a port", "65535"),
+        ("dscp = \"af14\"", "\"af14\"", "no DSCP", "af43"),
+        ("dscp = 64", "64", "no DSCP", "0 to 63"),
+        ("dscp = 1, tos = 4", "tos", "both", "keep one"),
+        (
+            "mark = \"0x11/0xf0\"",
+            "\"0x11/0xf0\"",
+            "mask has not",
+            "0x10/0xf0",
+        ),
+        ("vlan = 4096", "4096", "cannot be", "4095"),
+        ("source-mac = \"1:2\"", "\"1:2\"", "Ethernet", "02:00"),
+        (
+            "protocol = \"icmp\", source-port = 1",
+            "source-port",
+            "no `source-port`",
+            "tcp",
+        ),
+        (
+            "protocol = \"tcp\", icmp-type = 1",
+            "icmp-type",
+            "no `icmp-type`",
+            "icmp",
+        ),
+        (
+            "source = \"10.0.0.0/8\", destination = \"::/0\"",
+            "\"::/0\"",
+            "IPv4 and an IPv6",
+            "two rules",
+        ),
+        ("sorce = \"10.0.0.0/8\"", "sorce", "no key", "source"),
+    ] {
+        let text = format!("[link]\n[[rule]]\nmatch = {{ {matches} }}\nlink = \"link\"\n");
+        shown(&text, underlined, title, help);
+    }
+    let rule = |keys: &str| format!("[link]\n[links.lte]\n[[rule]]\n{keys}\n");
+    shown(&rule("link = \"ltd\""), "\"ltd\"", "no link", "lte");
+    shown(&rule("match = {}"), "[[rule]]", "without `link`", "none");
+    shown(
+        &rule("link = \"none\"\nper = \"flow\""),
+        "\"flow\"",
+        "`per`",
+        "leave it out",
+    );
+    shown(
+        &rule("link = \"lte\"\ndirection = \"left\""),
+        "\"left\"",
+        "direction",
+        "up",
+    );
+    shown(
+        &rule("link = \"lte\"\nper = \"host\""),
+        "\"host\"",
+        "cannot be",
+        "source",
+    );
+    shown("rule = 1\n[link]\n", "1", "cannot be", "[[rule]]");
+    shown(
+        "[link]\n[links.none]\n",
+        "none",
+        "cannot be called",
+        "another name",
+    );
+    shown("instances = 0\n[link]\n", "0", "instances", "65536");
+    shown(
+        "[link]\nrate = \"1Mbit\"\nqueue = \"2000p\"\n[[rule]]\nlink = \"link\"\nper = \"flow\"\n",
+        "\"flow\"",
+        "2000 packets",
+        "bytes or time",
+    );
+    // Each range has other masks than the one before.
+    let ranges = (0..4).map(|n| {
+        format!(
+            "[[rule]]\nmatch = {{ source-port = \"{}-65534\", vlan = {n} }}\nlink = \"link\"\n",
+            2 * n + 1
+        )
+    });
+    let many: String = ranges.collect();
+    let many = many
+        .replace("vlan = 1", "dscp = 1")
+        .replace("vlan = 2", "mark = 2");
+    let found = mistakes(Profile::parse(&format!("[link]\n{many}"), "x"));
+    let first = found.iter().next().unwrap();
+    assert!(first.title.contains("32"), "{found}");
+    assert!(first.help.contains("power of two"), "{found}");
+}
+
+#[track_caller]
+fn shown(text: &str, underlined: &str, title: &str, help: &str) {
+    let found = mistakes(Profile::parse(text, "x.toml"));
+    let one = found.iter().next().unwrap();
+    assert_eq!(found.iter().count(), 1, "{found}");
+    assert!(found.underlined(one).contains(underlined), "{found}");
+    assert!(
+        one.title.contains(title) && one.help.contains(help),
+        "{found}"
+    );
+    assert!(found.to_string().contains("x.toml:"));
+}
+
+#[test]
+fn links_that_share_a_queue_take_what_one_of_them_gives() {
+    let text = "[up]\nshared = \"x\"\ndelay = \"1ms\"\n[down]\nrate = \"9Mbit\"\n\
+                [links.a]\nshared = \"x\"\n[links.b]\nshared = \"x\"\n\
+                rate = { rate = \"1Mbit\", mpu = 64 }\nqueue = \"50p\"\n";
+    let profile = parse(text);
+    for link in [&profile.up, &profile.links[0].up, &profile.links[1].down] {
+        assert_eq!(
+            (link.rate, link.wire.mpu, link.queue.packets),
+            (Some(1_000_000), 64, Some(50))
+        );
+    }
+    assert_eq!(profile.down.rate, Some(9_000_000));
+    // In the down direction the profile's own link is not one of them.
+    assert_eq!(
+        [0, 1, 2].map(|n| profile.bottleneck(emud::abi::EMUD_UP, n)),
+        [0, 0, 0]
+    );
+    assert_eq!(
+        [0, 1, 2].map(|n| profile.bottleneck(emud::abi::EMUD_DOWN, n)),
+        [0, 1, 1]
+    );
+    assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile);
+    // It is changed where it is printed: at the first of them.
+    let faster = set(&profile, &["up.rate=2Mbit"]).unwrap();
+    assert_eq!(faster.links[1].up.rate, Some(2_000_000));
+    let wrong = format!("{text}[links.c]\nrate = \"2Mbit\"\nshared = \"x\"\n");
+    let found = mistakes(Profile::parse(&wrong, "x.toml"));
+    let both = found.to_string();
+    assert!(both.contains("have another `rate`"), "{both}");
+    assert!(
+        both.contains("\"2Mbit\"") && both.contains("\"1Mbit\""),
+        "both places: {both}"
+    );
+}
+
+#[test]
+fn pairs_are_read_from_csv_and_printed_as_such() {
+    let parse = |text: &str| Pair::parse(text.as_bytes(), "p.csv");
+    let pair = Pair {
+        source: IpAddr::from([10, 0, 0, 1]),
+        destination: IpAddr::from([10, 0, 0, 2]),
+        rate: Some(10_000_000),
+        delay_ns: Some(20_000_000),
+        loss: Some(0.01),
+    };
+    let bare = Pair {
+        source: "2001:db8::1".parse().unwrap(),
+        destination: "2001:db8::2".parse().unwrap(),
+        rate: None,
+        delay_ns: None,
+        loss: None,
+    };
+    let want = vec![pair, bare];
+    let rows = "10.0.0.1,10.0.0.2,10Mbit,20ms,1%\n2001:db8::1, 2001:db8::2,,,\n";
+    assert_eq!(parse(rows).unwrap(), want);
+    let named = format!("# mine\nsource,destination,rate,delay,loss\n{rows}");
+    assert_eq!(parse(&named).unwrap(), want);
+    let other = "loss,destination,source\n1%,10.0.0.2,10.0.0.1\n";
+    assert_eq!(
+        parse(other).unwrap(),
+        [Pair {
+            rate: None,
+            delay_ns: None,
+            ..pair
+        }]
+    );
+    assert_eq!(parse("2001:db8::1,2001:db8::2\n").unwrap(), [bare]);
+    let printed: String = want.iter().map(Pair::to_csv).collect();
+    assert_eq!(parse(&(Pair::csv_header() + &printed)).unwrap(), want);
+    for (text, place, title) in [
+        (
+            "10.0.0.1,10.0.0.2\n10.0.0.1,10.0.0\n",
+            "p.csv:2:",
+            "not an address",
+        ),
+        ("10.0.0.1,10.0.0.2,5\n", "p.csv:1:", "unit"),
+        ("10.0.0.1,10.0.0.2,,1ms,2%,3\n", "p.csv:1:", "6 fields"),
+        (
+            "10.0.0.1,10.0.0.2\n\n10.0.0.1,10.0.0.2\n",
+            "p.csv:3:",
+            "twice",
+        ),
+        ("10.0.0.1,::1\n", "p.csv:1:", "IPv6"),
+        ("source,rate\n10.0.0.1,1Mbit\n", "p.csv:1:", "destination"),
+        ("source,destination,jitter\n", "p.csv:1:", "jitter"),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(
+            error.contains(place) && error.contains(title),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_matrix_has_room_or_says_why_not() {
+    let profile = parse("[link]\n[links.a]\n[matrix]\nlink = \"a\"\ncapacity = 70\n");
+    let matrix = profile.matrix.clone().unwrap();
+    assert_eq!((matrix.link.as_deref(), matrix.capacity), (Some("a"), 70));
+    assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile);
+    let with = |queue: &str, capacity: u32| {
+        let text = format!("[link]\nqueue = \"{queue}\"\n[matrix]\ncapacity = {capacity}\n");
+        Profile::parse(&text, "x.toml")
+    };
+    with("256p", 32_768).unwrap();
+    with("128p", 65_536).unwrap();
+    with("1MB", 65_536).unwrap();
+    for (queue, capacity, help) in [("257p", 1, "256p"), ("256p", 65_536, "128p")] {
+        let found = mistakes(with(queue, capacity));
+        assert!(found.iter().next().unwrap().help.contains(help), "{found}");
+        assert!(found.to_string().contains("x.toml:3:"), "{found}");
+    }
+    shown(
+        "[link]\n[matrix]\n",
+        "matrix",
+        "without pairs",
+        "emud apply",
+    );
+    shown(
+        "[link]\n[matrix]\ncapacity = 65537\n",
+        "65537",
+        "capacity",
+        "65536",
+    );
+    shown(
+        "[link]\n[matrix]\nlink = \"b\"\ncapacity = 1\n",
+        "\"b\"",
+        "no link",
+        "[links.NAME]",
+    );
+    shown(
+        "[link]\n[matrix]\nfile = \"/nowhere.csv\"\n",
+        "nowhere",
+        "/nowhere.csv",
+        "folder",
+    );
+}
+
+/// Rules to one of these links.
+pub fn rules(links: Vec<String>) -> impl Strategy<Value = Vec<Rule>> {
+    let mut targets = vec![Target::Own, Target::Untouched];
+    targets.extend(links.into_iter().map(Target::Named));
+    let per = prop::sample::select(vec![Per::Flow, Per::Source, Per::Destination, Per::Pair]);
+    let direction = prop::sample::select(vec![emud::abi::EMUD_UP, emud::abi::EMUD_DOWN]);
+    let rule = (
+        matches(),
+        prop::sample::select(targets),
+        prop::option::of(direction),
+        prop::option::of(per),
+    );
+    let rule = rule.prop_map(|(matches, target, direction, per)| Rule {
+        matches,
+        per: per.filter(|_| target != Target::Untouched),
+        target,
+        direction,
+    });
+    prop::collection::vec(rule, 0..4)
+}
+
+fn matches() -> impl Strategy<Value = Match> {
+    let nets = (any::<bool>(), any::<[u8; 16]>(), 0..=32u8).prop_map(|(v6, bytes, length)| {
+        let [a, b, c, d, ..] = bytes;
+        let (address, length) = match v6 {
+            true => (IpAddr::from(bytes), 4 * length),
+            false => (IpAddr::from([a, b, c, d]), length),
+        };
+        ipnet::IpNet::new(address, length).unwrap().trunc()
+    });
+    // With two ranges there are too many masks.
+    let ports = (0..=65_535u16).prop_map(|p| Ports { first: p, last: p });
+    (
+        prop::option::of(nets),
+        any::<bool>(),
+        prop::option::of(ports),
+        prop::option::of(prop_oneof![
+            any::<u8>().prop_map(|tos| (tos, 0xff)),
+            any::<u8>().prop_map(|tos| (tos & 0xfc, 0xfc)),
+        ]),
+        prop::option::of((any::<u32>(), any::<u32>()).prop_map(|(v, m)| (v & m, m))),
+        prop::option::of(0..4096u16),
+        prop::option::of(any::<[u8; 6]>()),
+        prop::option::of(any::<u8>()),
+    )
+        .prop_map(|(net, from, ports, tos, mark, vlan, mac, number)| Match {
+            source: net.filter(|_| from),
+            destination: net.filter(|_| !from),
+            protocol: number.filter(|_| ports.is_none()),
+            source_port: ports.filter(|_| from),
+            destination_port: ports.filter(|_| !from),
+            tos,
+            mark,
+            vlan,
+            icmp_type: None,
+            source_mac: mac.filter(|_| !from),
+            destination_mac: mac.filter(|_| from),
+        })
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud compare`: text, JSON and exit codes.
+
+use emud_monitor::log::RunVerdict;
+use serde_json::{Value, json};
+
+use super::made_up::{Log, about, clean, contended, judgement, unfinished};
+use super::page::emud;
+use support::validator::json_mistakes;
+
+/// Exit code, and the JSON, which is as described.
+fn compare(arguments: &[&str]) -> (i32, Value) {
+    let out = emud(&[&["compare", "--json"], arguments].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(json_mistakes("compare", &text), "", "{text}");
+    (
+        out.status.code().unwrap(),
+        serde_json::from_str(&text).unwrap(),
+    )
+}
+
+#[test]
+fn two_runs_with_one_seed_are_the_same() {
+    let (a, b) = (clean(1).write(), clean(1).write());
+    let (code, found) = compare(&[a.text(), b.text()]);
+    assert_eq!(code, 0);
+    assert_eq!(found["clean"], true);
+    assert_eq!(found["differences"], json!([]));
+    assert_eq!(
+        found["losses"],
+        json!({"same": "by_sample", "detail": null})
+    );
+    let figure = &found["figures"][0];
+    assert_eq!(
+        (&figure["difference"], &figure["welch"]),
+        (&json!(0.0), &Value::Null)
+    );
+}
+
+#[test]
+fn what_was_asked_differently_is_named() {
+    let mut other = about(2, &["access"]);
+    let link = &mut other.links[0];
+    link.toml = link.toml.replace("8Mbit", "4Mbit");
+    link.up.as_mut().unwrap().rate_bit_s = Some(4_000_000);
+    other.nodes[0].command = Some(vec!["ping".to_owned()]);
+    let mut other = Log::of(other);
+    other.seconds(&["access"], 10);
+    other.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+    let (a, b) = (clean(1).write(), other.write());
+    let (code, found) = compare(&[a.text(), b.text()]);
+    assert_eq!(code, 0);
+    let differences = found["differences"].as_array().unwrap();
+    let named: Vec<&str> = differences
+        .iter()
+        .map(|d| d["what"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        named,
+        [
+            "seed",
+            "command of client",
+            "access: up",
+            "access: text of the profile"
+        ]
+    );
+    assert_eq!(differences[3]["b"], "rate = \"4Mbit\"");
+    assert_eq!(found["losses"]["same"], "not_comparable");
+}
+
+#[test]
+fn repeats_have_a_significance() {
+    let files: Vec<_> = (1..=6).map(|seed| clean(seed).write()).collect();
+    let names: Vec<&str> = files.iter().map(|file| file.text()).collect();
+    let arguments = [&names[..3], &["--against"], &names[3..]].concat();
+    let (code, found) = compare(&arguments);
+    assert_eq!(code, 0);
+    assert_eq!(
+        (&found["a"]["counted"], &found["b"]["counted"]),
+        (&json!(3), &json!(3))
+    );
+    for figure in found["figures"].as_array().unwrap() {
+        assert_eq!(figure["a"]["n"], 3);
+        let p = figure["welch"]["p"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&p), "{figure}");
+    }
+    let out = emud(&[&["compare"], &arguments[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("p = 0."), "{text}");
+    assert!(text.contains("access down delay mean"), "{text}");
+}
+
+#[test]
+fn a_run_that_is_not_clean_is_said_and_has_a_code() {
+    let (a, b) = (clean(1).write(), contended(1).write());
+    let (code, found) = compare(&[a.text(), b.text()]);
+    assert_eq!((code, &found["clean"]), (3, &json!(false)));
+    assert_eq!(found["b"]["runs"][0]["verdict"], "contended");
+    assert_eq!(found["notes"].as_array().unwrap().len(), 1);
+    // Figures of a side are those of its clean runs.
+    let killed = unfinished(1).write();
+    let arguments = [a.text(), killed.text(), "--against", a.text()];
+    let (code, found) = compare(&arguments);
+    assert_eq!(code, 3);
+    assert_eq!(
+        (&found["a"]["counted"], &found["notes"]),
+        (&json!(1), &json!([]))
+    );
+    let out = emud(&["compare", a.text(), b.text()]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("NOT all runs are clean"), "{text}");
+    assert!(
+        text.contains("contended: cpu 1 contended for 8.25s"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_log_is_not_enough() {
+    let log = clean(1).write();
+    let out = emud(&["compare", log.text()]);
+    assert_eq!(out.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("give two"));
+}
+
+/// A schema that accepts anything would pass all of the above.
+#[test]
+fn the_schema_refuses_what_is_not_described() {
+    let (a, b) = (clean(1).write(), clean(2).write());
+    let (_, found) = compare(&[a.text(), b.text()]);
+    for place in [
+        "",
+        "/a",
+        "/a/runs/0",
+        "/figures/0",
+        "/figures/0/a",
+        "/losses",
+    ] {
+        let object = found.pointer(place).unwrap().as_object().unwrap();
+        for key in object.keys() {
+            let mut without = found.clone();
+            without
+                .pointer_mut(place)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .remove(key);
+            assert_ne!(
+                json_mistakes("compare", &without.to_string()),
+                "",
+                "{place} without {key}"
+            );
+        }
+        let mut more = found.clone();
+        more.pointer_mut(place).unwrap()["more"] = json!(1);
+        assert_ne!(
+            json_mistakes("compare", &more.to_string()),
+            "",
+            "{place} with more"
+        );
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page: what it says, that it is well-formed, and that a log cannot put markup into it.
+
+use std::process::{Command, Output};
+
+use emud::page::{html, plots};
+use emud::results::Run;
+use emud_monitor::log::RunVerdict;
+
+use super::made_up::{
+    Log, MEASURED, SECOND, about, clean, contended, invalid, judgement, star, unfinished,
+};
+use support::validator::{html_mistakes, svg_mistakes};
+
+fn page(log: &Log) -> String {
+    let run = Run::read(log.write().path()).unwrap();
+    let page = html(&run).unwrap();
+    assert_eq!(html_mistakes(&page), "");
+    page
+}
+
+pub fn emud(arguments: &[&str]) -> Output {
+    Command::new(support::emud_path())
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn every_verdict_is_in_words() {
+    assert!(page(&clean(1)).contains("<strong>clean</strong>"));
+    assert!(page(&unfinished(1)).contains("<strong>unfinished</strong>"));
+    let invalid = page(&invalid(1));
+    assert!(invalid.contains("<strong>invalid</strong>"));
+    assert!(invalid.contains("<p>17 packets left 3.2ms late at 4.1 s</p>"));
+    let contended = page(&contended(1));
+    assert!(contended.contains("<strong>contended</strong>"));
+    assert!(contended.contains("Seconds touched by contention: 30-38, 51"));
+    assert!(contended.contains("93% stress-ng"));
+}
+
+#[test]
+fn what_was_asked_is_beside_what_was_measured() {
+    let page = page(&clean(1));
+    for text in [
+        "8Mbit",
+        "20ms",
+        "2ms",
+        "1%",
+        "iperf3 -c 10.0.0.2",
+        "the kernel lacks sch_fq",
+        "6.18.0",
+    ] {
+        assert!(page.contains(text), "no {text}");
+    }
+    assert_eq!(page.matches("<figure>").count(), 2);
+}
+
+#[test]
+fn what_else_happened_to_packets_is_said() {
+    let mut log = Log::new(1, &["access"]);
+    log.sample(0, "access", "up", 0.5);
+    for (key, n) in [("untouched", 12), ("engine_dropped", 1_234)] {
+        let last = log.lines.last_mut().unwrap();
+        *last = last.replace(&format!("\"{key}\":0"), &format!("\"{key}\":{n}"));
+    }
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let said = "access up: packets 12 passed untouched by the link, 1,234 dropped by the engine";
+    assert!(page(&log).contains(said));
+    assert!(!page(&clean(1)).contains("access up: packets"));
+}
+
+#[test]
+fn contention_is_shaded_and_labelled_and_changes_are_marked() {
+    let page = page(&contended(1));
+    // Two spans in each panel: throughput, delay and loss of one direction, the queue too of the other.
+    let red = page.matches("opacity=\"0.22\" fill=\"#C8281E\"").count();
+    assert_eq!(red, 2 * (3 + 4), "shaded spans");
+    assert!(page.contains("cpu 1\n</text>"), "a label");
+    assert!(page.contains("stroke=\"#0A7A5C\""), "a change");
+    assert!(
+        !self::page(&clean(1)).contains("fill=\"#C8281E\" "),
+        "nothing to shade"
+    );
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let hostile =
+        "</pre></title><script>alert(1)</script><img src=x onerror='a'>\u{1b}[2J\u{7}\u{202e}&";
+    let mut run = about(1, &[hostile]);
+    run.name = hostile.to_owned();
+    run.argv = vec![hostile.to_owned()];
+    run.scenario = Some(hostile.to_owned());
+    run.notes = vec![hostile.to_owned()];
+    run.nodes[0].name = hostile.to_owned();
+    run.links[0].toml = hostile.to_owned();
+    run.links[0].reason = hostile.to_owned();
+    let mut log = Log::of(run);
+    log.seconds(&[hostile], 5);
+    log.output(MEASURED + SECOND, hostile);
+    log.end(5, Some(&judgement(RunVerdict::Clean, 5)));
+    let page = page(&log);
+    assert!(!page.contains("<script"));
+    assert!(!page.contains("<img"));
+    assert!(page.contains("&lt;script&gt;"));
+
+    let run = Run::read(log.write().path()).unwrap();
+    for plot in plots(&run).unwrap() {
+        assert_eq!(svg_mistakes(&plot.svg), "", "{}", plot.file);
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        assert!(plot.file.chars().all(allowed), "{}", plot.file);
+    }
+}
+
+#[test]
+fn a_star_of_32_stays_usable() {
+    let page = page(&star(32));
+    assert_eq!(page.matches("<figure>").count(), 64);
+    assert!(
+        !page.contains("<details open>"),
+        "plots are shown when asked for"
+    );
+    assert!(page.len() < 4_000_000, "{}", page.len());
+    assert!(self::page(&star(2)).contains("<details open>"));
+}
+
+#[test]
+fn a_run_that_never_measured_has_a_page() {
+    let mut log = clean(1);
+    log.lines.truncate(3);
+    let page = page(&log);
+    assert!(page.contains("The log has no samples"));
+    assert!(page.contains("access: profile made-up"));
+}
+
+#[test]
+fn the_verb_writes_page_and_plots() {
+    let log = contended(1).write();
+    let directory = std::env::temp_dir().join(format!("report-svg-{}", std::process::id()));
+    let out = emud(&[
+        "report",
+        log.text(),
+        "-o",
+        "-",
+        "--svg",
+        directory.to_str().unwrap(),
+    ]);
+    let mut files: Vec<String> = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    let svg = std::fs::read_to_string(directory.join("access-up.svg"));
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(out.status.success(), "{out:?}");
+    assert_eq!(files, ["access-down.svg", "access-up.svg"]);
+    assert_eq!(svg_mistakes(&svg.unwrap()), "");
+    assert_eq!(html_mistakes(&String::from_utf8(out.stdout).unwrap()), "");
+}
+
+#[test]
+fn the_verb_says_what_it_cannot_do() {
+    let log = clean(1).write();
+    let nowhere = "/nonexistent/page.html";
+    let out = emud(&["report", log.text(), "-o", nowhere]);
+    assert_eq!(out.status.code(), Some(73));
+    assert!(String::from_utf8_lossy(&out.stderr).contains(nowhere));
+    assert_eq!(emud(&["report", log.text()]).status.code(), Some(64));
+    assert_eq!(
+        emud(&["report", "/nonexistent.log", "-o", "-"])
+            .status
+            .code(),
+        Some(66)
+    );
+}

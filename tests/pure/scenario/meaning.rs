@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the keys mean.
+
+use std::time::Duration;
+
+use emud::profile::shipped as profiles;
+use emud::scenario::{Overrides, Plan, Program};
+use ipnet::Ipv4Net;
+
+use super::{node, plan, read, with};
+
+const TWO: &str = "[node.a]\ncommand = \"true\"\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\n";
+
+#[test]
+fn a_single_link_leads_from_the_client_to_the_host() {
+    let profile = profiles::find("hsdpa").unwrap();
+    let network: Ipv4Net = "10.77.9.4/30".parse().unwrap();
+    let program = Program::Argv(vec!["true".to_owned()]);
+    let plan = Plan::single(profile.clone(), "hsdpa", program.clone(), network, "emud7");
+    let client = node(&plan, "client");
+    assert_eq!(client.command, Some(program));
+    assert!(client.outside && !client.service && !client.forwards);
+    let [wire] = &plan.wires[..] else {
+        panic!("{:?}", plan.wires)
+    };
+    let ends = wire.ends.each_ref().map(|end| {
+        (
+            end.node.as_deref(),
+            end.interface.as_str(),
+            end.address.unwrap().to_string(),
+        )
+    });
+    assert_eq!(
+        ends[0],
+        (Some("client"), "link0", "10.77.9.6/30".to_owned())
+    );
+    assert_eq!(ends[1], (None, "emud7", "10.77.9.5/30".to_owned()));
+    let [route] = &client.routes[..] else {
+        panic!("{:?}", client.routes)
+    };
+    assert_eq!(
+        (route.to.prefix_len(), route.via),
+        (0, "10.77.9.5".parse().ok())
+    );
+    let [link] = &plan.links[..] else {
+        panic!("{:?}", plan.links)
+    };
+    assert_eq!((link.interface.as_str(), link.reversed), ("link0", false));
+    assert_eq!(link.profile, profile);
+    assert!(
+        plan.hosts().contains("10.77.9.6 client\n"),
+        "{}",
+        plan.hosts()
+    );
+}
+
+#[test]
+fn everything_that_is_said_of_a_node_is_in_the_plan() {
+    let plan = plan(
+        "name = \"all\"\nmeasure = \"30s\"\nready_within = \"5s\"\n\
+         [node.a]\ncommand = [\"ping\", \"b\"]\nstart = \"2s\"\nwaits_for = [\"c\"]\n\
+         prepare = [\"one\", \"two\"]\nclean_up = \"three\"\nartefacts = [\"*.pcap\"]\n\
+         [node.b]\ncommand = \"serve\"\nservice = true\nready = \"look\"\nforwards = false\n\
+         [node.c]\ncommand = \"first\"\noutside = true\n\
+         [link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"hsdpa\"\n\
+         [link.m]\nbetween = [\"b\", \"c\"]\n",
+    );
+    assert_eq!(plan.name, "all");
+    assert_eq!(plan.measure_for, Some(Duration::from_secs(30)));
+    assert_eq!(plan.ready_within, Duration::from_secs(5));
+    let a = node(&plan, "a");
+    assert_eq!(
+        a.command,
+        Some(Program::Argv(vec!["ping".into(), "b".into()]))
+    );
+    assert_eq!(
+        (a.start, &a.waits_for[..]),
+        (Duration::from_secs(2), &["c".to_owned()][..])
+    );
+    assert_eq!(a.prepare, ["one", "two"]);
+    assert_eq!(
+        (&a.clean_up[..], &a.artefacts[..]),
+        (&["three".to_owned()][..], &["*.pcap".to_owned()][..])
+    );
+    let b = node(&plan, "b");
+    assert_eq!(b.command, Some(Program::Shell("serve".to_owned())));
+    assert!(b.service && !b.forwards && b.ready.as_deref() == Some("look"));
+    assert_eq!(plan.links.len(), 1);
+    let last = plan.wires.last().unwrap();
+    assert_eq!(
+        (last.ends[0].node.as_deref(), &last.ends[1].node),
+        (Some("c"), &None)
+    );
+    assert!(
+        node(&plan, "c")
+            .routes
+            .iter()
+            .any(|route| route.to.prefix_len() == 0)
+    );
+}
+
+#[test]
+fn the_first_of_a_link_has_it_as_a_user() {
+    let plan = plan(&format!("{TWO}profile = \"dsl\"\n"));
+    let [link] = &plan.links[..] else {
+        panic!("{:?}", plan.links)
+    };
+    assert_eq!((link.node.as_str(), link.interface.as_str()), ("a", "l"));
+    assert_eq!(
+        (&link.profile, link.reversed),
+        (&profiles::find("dsl").unwrap(), false)
+    );
+}
+
+#[test]
+fn a_profile_may_be_written_into_the_link() {
+    let plan = plan(&format!("{TWO}profile.up.rate = \"3Mbit\"\n"));
+    assert_eq!(plan.links[0].profile.up.rate, Some(3_000_000));
+    assert_eq!(
+        (
+            plan.links[0].profile.down.rate,
+            plan.links[0].asked.as_str()
+        ),
+        (None, "inline")
+    );
+}
+
+#[test]
+fn patterns_are_for_all_and_a_name_is_for_one() {
+    let text = "[topology]\nkind = \"mesh\"\nnodes = 3\n\
+                [node.\"n*\"]\ncommand = \"all\"\nstart = \"1s\"\nwaits_for = []\n\
+                [node.n2]\ncommand = \"one\"\nwaits_for = [\"n*\"]\n";
+    let plan = plan(text);
+    let commands = ["n1", "n2", "n3"].map(|name| node(&plan, name).command.clone().unwrap());
+    assert_eq!(
+        commands,
+        ["all", "one", "all"].map(|c| Program::Shell(c.to_owned()))
+    );
+    assert_eq!(node(&plan, "n2").start, Duration::from_secs(1));
+    assert_eq!(node(&plan, "n2").waits_for, ["n1", "n3"]);
+    let env = [("EMUD_INDEX", "2"), ("EMUD_COUNT", "3")];
+    assert_eq!(
+        node(&plan, "n2").env,
+        env.map(|(k, v)| (k.to_owned(), v.to_owned()))
+    );
+}
+
+#[test]
+fn the_command_line_is_over_the_file() {
+    let overrides = Overrides {
+        nodes: Some(2),
+        measure: Some(Duration::from_secs(7)),
+        command: Some(Program::Interactive),
+        host_interface: None,
+    };
+    let text = "[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\ncommand = \"true\"\n";
+    let plan = with(text, &overrides);
+    assert_eq!(plan.nodes.len(), 4);
+    assert_eq!(plan.measure_for, overrides.measure);
+    assert_eq!(plan.nodes[0].command, Some(Program::Interactive));
+    for (text, nodes) in [(TWO, 2), (text, 0), (text, 255)] {
+        let nodes = Overrides {
+            nodes: Some(nodes),
+            ..Overrides::default()
+        };
+        assert_eq!(
+            read(text).unwrap().plan(&nodes).unwrap_err().exit_code(),
+            64
+        );
+    }
+}
+
+#[test]
+fn the_plan_is_printed() {
+    let plan = plan(&format!("{TWO}profile = \"dsl\"\n"));
+    let text = plan.to_text();
+    assert!(
+        text.contains("a:l 10.77.0.1/30") && text.contains("on l of a: dsl"),
+        "{text}"
+    );
+    let json = plan.to_json();
+    assert_eq!(json["nodes"][1]["addresses"][0], "10.77.0.2/30");
+    assert_eq!(json["wires"][0]["ends"][0]["interface"], "l");
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said about each kind of mistake, and where.
+
+use emud::scenario::{Overrides, ScenarioError};
+use emud::text::{Mistakes, TextError};
+
+use super::read;
+
+/// The mistake of a text: its line, what is underlined, and parts of title and help.
+type Case = (
+    &'static str,
+    usize,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+fn mistakes(text: &str) -> Mistakes {
+    match read(text).and_then(|scenario| scenario.plan(&Overrides::default())) {
+        Err(ScenarioError::Text(TextError::Mistakes(mistakes))) => mistakes,
+        other => panic!("no mistakes found: {other:?}\n{text}"),
+    }
+}
+
+#[test]
+fn every_kind_of_mistake_is_shown_where_it_is() {
+    for (text, line, underlined, title, help) in MISTAKES {
+        let found = mistakes(text);
+        let all: Vec<_> = found.iter().collect();
+        let [one] = all[..] else {
+            panic!("{text}\n{found}")
+        };
+        assert_eq!(
+            (found.line(one), found.underlined(one)),
+            (*line, *underlined),
+            "{found}"
+        );
+        assert!(one.title.contains(title), "{title}\n{found}");
+        assert!(one.help.contains(help), "{help}\n{found}");
+    }
+}
+
+const MISTAKES: &[Case] = &[
+    ("name = \"x\"\n", 1, "", "has no node", "[node.NAME]"),
+    (
+        "nodes = 1\n",
+        1,
+        "nodes",
+        "no key `nodes` at the top",
+        "belongs under [topology]",
+    ),
+    (
+        "measure = \"0s\"\n[node.a]\n",
+        1,
+        "\"0s\"",
+        "no time",
+        "30s",
+    ),
+    (
+        "network = \"10.0.0.1/8\"\n",
+        1,
+        "\"10.0.0.1/8\"",
+        "bits behind",
+        "10.0.0.0/8",
+    ),
+    (
+        "network = \"10.0.0.0/30\"\n",
+        1,
+        "\"10.0.0.0/30\"",
+        "cannot be the network",
+        "8 to 28",
+    ),
+    (
+        "[node.a]\ncomand = \"x\"\n",
+        2,
+        "comand",
+        "no key `comand`",
+        "did you mean `command`?",
+    ),
+    (
+        "[node.a]\ndepends_on = []\n",
+        2,
+        "depends_on",
+        "no key",
+        "did you mean `waits_for`?",
+    ),
+    (
+        "[node.a]\ncommand = []\n",
+        2,
+        "[]",
+        "an empty command",
+        "leave it out",
+    ),
+    (
+        "[node.a]\ncommand = 5\n",
+        2,
+        "5",
+        "cannot be a number",
+        "write text",
+    ),
+    (
+        "[node.a]\nservice = \"yes\"\n",
+        2,
+        "\"yes\"",
+        "cannot be text",
+        "service = true",
+    ),
+    ("[node.a]\nstart = 5\n", 2, "5", "", ""),
+    (
+        "[node.a_b]\n",
+        1,
+        "a_b",
+        "cannot be a node's name",
+        "host name",
+    ),
+    (
+        "[node.localhost]\n",
+        1,
+        "localhost",
+        "cannot be called",
+        "another name",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n",
+        3,
+        "\"b\"",
+        "no node `b`",
+        "",
+    ),
+    (
+        "[node.server]\ncommand = \"x\"\n[node.b]\n[link.l]\nbetween = [\"b\", \"sever\"]\n",
+        5,
+        "\"sever\"",
+        "no node `sever`",
+        "did you mean `server`?",
+    ),
+    (
+        "[node.a]\n[link.l]\nbetween = [\"a\"]\n",
+        3,
+        "[\"a\"]",
+        "has 1 names",
+        "two ends",
+    ),
+    (
+        "[node.a]\n[link.l]\nbetween = [\"a\", \"a\"]\n",
+        3,
+        "[\"a\", \"a\"]",
+        "to itself",
+        "two ends",
+    ),
+    ("[node.a]\n[link.l]\n", 2, "l", "joins no nodes", "between"),
+    (
+        "[node.a]\n[node.b]\n[link.a-much-too-long-name]\nbetween = [\"a\", \"b\"]\n",
+        3,
+        "a-much-too-long-name",
+        "cannot be a link's name",
+        "15",
+    ),
+    (
+        "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"hsdpaa\"\n",
+        5,
+        "\"hsdpaa\"",
+        "no profile named `hsdpaa`",
+        "did you mean `hsdpa`?",
+    ),
+    (
+        "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"./no.toml\"\n",
+        5,
+        "\"./no.toml\"",
+        "No such file",
+        "the scenario's folder",
+    ),
+    (
+        "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile.link.rate = \"5mbps\"\n",
+        5,
+        "\"5mbps\"",
+        "bits or bytes",
+        "5Mbit",
+    ),
+    (
+        "[node.a]\nservice = true\n",
+        1,
+        "a",
+        "a service without a command",
+        "say what runs",
+    ),
+    (
+        "[node.a]\nstart = \"1s\"\n",
+        1,
+        "a",
+        "`start` and no command",
+        "say what starts",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\nready = \"y\"\n",
+        1,
+        "a",
+        "is no service",
+        "service = true",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\nservice = true\nwaits_for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
+         [link.l]\nbetween = [\"a\", \"b\"]\n",
+        1,
+        "a",
+        "waits for `b`, which runs in the measured phase",
+        "only wait for services",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
+         waits_for = [\"a\"]\n[link.l]\nbetween = [\"a\", \"b\"]\n",
+        1,
+        "a",
+        "waits for itself",
+        "a -> b -> a",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\noutside = true\n[node.b]\noutside = true\n\
+         [link.l]\nbetween = [\"a\", \"b\"]\n",
+        4,
+        "b",
+        "both `a` and `b` have `outside`",
+        "one node",
+    ),
+    (
+        "[node.a]\ncommand = \"x\"\n[node.b]\n",
+        3,
+        "b",
+        "no link leads from node `a`",
+        "[link.NAME]",
+    ),
+    ("[node.a]\n", 1, "a", "no node has a command", "no service"),
+    (
+        "[topology]\nrouters = 3\n",
+        1,
+        "topology",
+        "of no kind",
+        "\"star\"",
+    ),
+    (
+        "[topology]\nkind = \"ring\"\n",
+        2,
+        "\"ring\"",
+        "cannot be `ring`",
+        "\"chain\"",
+    ),
+    (
+        "[topology]\nkind = \"chain\"\n",
+        1,
+        "topology",
+        "without `routers`",
+        "routers = 4",
+    ),
+    (
+        "[topology]\nkind = \"chain\"\nrouters = 0\n",
+        3,
+        "0",
+        "no number of routers",
+        "1 to 254",
+    ),
+    (
+        "[topology]\nkind = \"mesh\"\nnodes = 33\n",
+        3,
+        "33",
+        "no number of nodes",
+        "2 to 32",
+    ),
+    (
+        "[topology]\nkind = \"mesh\"\nnodes = 3\naccess = \"lte\"\n",
+        4,
+        "access",
+        "a mesh has no `access`",
+        "nodes, profile",
+    ),
+    (
+        "[topology]\nkind = \"star\"\n",
+        1,
+        "topology",
+        "a star without peers",
+        "peers = 4",
+    ),
+    (
+        "[topology]\nkind = \"star\"\n[topology.class.hub]\npeers = 2\n",
+        3,
+        "hub",
+        "cannot be the name of a class",
+        "not hub",
+    ),
+    (
+        "[topology]\nkind = \"star\"\n[topology.class.a]\n",
+        3,
+        "a",
+        "has no peers",
+        "peers = 16",
+    ),
+    (
+        "[topology]\nkind = \"star\"\n[topology.class.a]\npeers = 2\n\
+         profile = { link = {}, rule = [{ link = \"none\" }] }\n",
+        5,
+        "{ link = {}, rule = [{ link = \"none\" }] }",
+        "has rules",
+        "one link alone",
+    ),
+    (
+        "[topology]\nkind = \"chain\"\nrouters = 3\n[node.\"s*\"]\ncommand = \"x\"\n[node.\"q*\"]\n",
+        6,
+        "\"q*\"",
+        "no node `q*`",
+        "",
+    ),
+    (
+        "[topology]\nkind = \"chain\"\nrouters = 3\n[node.client]\ncommand = \"x\"\n\
+         [link.hop2]\nbetween = [\"client\", \"r3\"]\n",
+        6,
+        "hop2",
+        "a link `hop2` in the topology",
+        "another name",
+    ),
+    (
+        "network = \"10.0.0.0/28\"\n[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\n\
+         command = \"x\"\n",
+        1,
+        "\"10.0.0.0/28\"",
+        "too small for more than 4 links",
+        "a wider one",
+    ),
+    (
+        "network = \"10.0.0.0/24\"\n[topology]\nkind = \"star\"\nclass.a.peers = 3\n[node.a1]\n\
+         command = \"x\"\n",
+        1,
+        "\"10.0.0.0/24\"",
+        "too small for 1 classes",
+        "a wider one",
+    ),
+];
+
+#[test]
+fn there_are_limits() {
+    let classes = "[topology]\nkind = \"star\"\nclass.a.peers = 200\nclass.b.peers = 200\n";
+    let nodes: String = (0..300).map(|n| format!("[node.n{n}]\n")).collect();
+    let links = (0..600).map(|n| format!("[link.l{n}]\nbetween = [\"a\", \"b\"]\n"));
+    let links = format!(
+        "[node.a]\ncommand = \"x\"\n[node.b]\n{}",
+        links.collect::<String>()
+    );
+    for (text, title) in [
+        (classes, "401 nodes"),
+        (&nodes, "300 tables `node`"),
+        (&links, "600 tables `link`"),
+    ] {
+        let found = mistakes(text);
+        let first = found.iter().next().unwrap();
+        assert!(
+            first.title.contains(title) && first.help.contains("up to"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_shown() {
+    let found = mistakes("[node.a]\ncomand = 1\nservice = 2\n[link.l]\nbetwen = []\n");
+    assert_eq!(found.iter().count(), 4, "{found}");
+}
+
+#[test]
+fn a_profiles_mistakes_are_shown_in_its_own_file() {
+    let folder = std::env::temp_dir().join(format!("emud-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("bad.toml"), "[link]\nrate = 5\n").unwrap();
+    let text = "[node.a]\ncommand = \"x\"\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\n\
+                profile = \"./bad.toml\"\n";
+    let error = emud::scenario::Scenario::parse(text, "x.toml", &folder).unwrap_err();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(error.exit_code(), 65);
+    let error = error.to_string();
+    assert!(
+        error.contains("x.toml, line 6: profile ./bad.toml"),
+        "{error}"
+    );
+    assert!(error.contains("bad.toml:2:"), "{error}");
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What comes with emud.
+
+use emud::scenario::{Overrides, ScenarioError, shipped};
+
+#[test]
+fn all_are_good_and_describe_themselves() {
+    for shipped in shipped::SHIPPED {
+        let scenario = shipped.parse().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(scenario.name, shipped.name);
+        assert!(!scenario.description.is_empty() && !scenario.description.contains('\n'));
+        let plan = scenario
+            .plan(&Overrides::default())
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plan.text.as_deref(), Some(shipped.text));
+    }
+}
+
+#[test]
+fn every_file_in_the_folder_is_shipped() {
+    let folder = std::fs::read_dir("scenarios").unwrap();
+    let files = folder.map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = files
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        shipped::SHIPPED.iter().map(|s| s.name).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_misspelt_name_is_guessed() {
+    let error = shipped::load("chian").unwrap_err();
+    assert_eq!(error.exit_code(), 66);
+    assert!(
+        error.to_string().contains("did you mean `chain`?"),
+        "{error}"
+    );
+    let ScenarioError::UnknownName { .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(shipped::load("./none.toml").unwrap_err().exit_code(), 66);
+}
+
+#[test]
+fn what_the_documentation_shows_is_good() {
+    let text = std::fs::read_to_string("docs/scenario.md").unwrap();
+    let blocks = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|block| block.split("```").next().unwrap());
+    let whole = |block: &&str| {
+        let has = |what| block.contains(what);
+        has("command") && (has("[topology]") || (has("[node.server]") && has("[link.")))
+    };
+    let whole: Vec<_> = blocks.filter(whole).collect();
+    assert!(whole.len() >= 3, "{whole:?}");
+    for block in whole {
+        super::plan(block);
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What emud's tests and benchmarks share. It does not link emud: it runs the command, as users do.
+
+pub mod bulk;
+pub mod chain;
+pub mod clock;
+pub mod host;
+pub mod lab;
+pub mod load;
+pub mod malformed;
+pub mod place;
+pub mod probe;
+pub mod refusal;
+pub mod runs;
+pub mod stats;
+pub mod trial;
+pub mod udp;
+pub mod validator;
+pub mod watch;
+pub mod witness;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The repository.
+pub fn root() -> &'static Path {
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = own.ancestors().nth(2).expect("tests/support");
+        root.to_owned()
+    });
+    &ROOT
+}
+
+/// The emud under test: `EMUD_BIN`, else the one that cargo built beside this program.
+pub fn emud_path() -> PathBuf {
+    std::env::var_os("EMUD_BIN").map_or_else(beside, PathBuf::from)
+}
+
+/// Cargo puts programs into target/PROFILE, tests into target/PROFILE/deps.
+fn beside() -> PathBuf {
+    let own = std::env::current_exe().expect("the path of this program");
+    let emud = own.ancestors().skip(1).take(2).map(|dir| dir.join("emud"));
+    let found = emud.into_iter().find(|path| path.is_file());
+    found.expect("no emud beside the test: cargo build --bin emud")
+}
+
+/// The calling thread enters the network namespace of that name (`ip netns`).
+pub fn enter(namespace: &str) {
+    let path = Path::new("/run/netns").join(namespace);
+    let space = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))
+        .unwrap_or_else(|e| panic!("enter {namespace}: {e}"));
+}
+
+/// Whether this is the full run (`EMUD_TEST_FULL`): all trials, statistics and timings.
+pub fn full() -> bool {
+    std::env::var_os("EMUD_TEST_FULL").is_some()
+}
+
+/// Whether this is a guest kernel (`EMUD_GUEST`): all features are promised, an attach takes seconds,
+/// there is one CPU, and its clock counts instructions.
+pub fn guest() -> bool {
+    std::env::var_os("EMUD_GUEST").is_some()
+}
+
+/// A number from an environment variable.
+pub fn number_from(variable: &str) -> Option<f64> {
+    let text = std::env::var(variable).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|e| panic!("{variable}={text}: {e}")))
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs of the emud under test, and their logs.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use crate::emud_path;
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Thresholds that no test's load reaches: of a machine of which nothing is to be said.
+const DEAF: &str = "\
+cpu = \"off\"
+network = \"off\"
+memory = \"off\"
+disk = \"off\"
+emulator = \"off\"
+";
+
+/// A folder for one test's files; it goes with the value.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("emud-test-run-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// `emud run` with these words before what is run. Contention is not looked for: most tests
+    /// are about something else, and the machine may do other things meanwhile.
+    pub fn run(&self, words: &str, command: &[&str]) -> Ran {
+        let output = self.command(words, command).output().unwrap();
+        self.ran(&output)
+    }
+
+    pub fn command(&self, words: &str, command: &[&str]) -> Command {
+        let mut emud = Command::new(emud_path());
+        emud.args(["run", "--log", &self.path("run.log")]);
+        emud.args(["--monitor", &self.file("deaf.toml", DEAF)]);
+        emud.args(words.split_whitespace());
+        if !command.is_empty() {
+            emud.arg("--").args(command);
+        }
+        emud.stdin(Stdio::null()).current_dir(&self.0);
+        emud
+    }
+
+    /// The same at a terminal, which `script` makes; what is typed ends with `typed`.
+    pub fn at_a_terminal(&self, words: &str, typed: &str) -> Ran {
+        let deaf = self.file("deaf.toml", DEAF);
+        let emud = emud_path();
+        let line = format!(
+            "{} run --monitor {deaf} --log run.log {words}",
+            emud.display()
+        );
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh");
+        script
+            .current_dir(&self.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut script = script.spawn().unwrap();
+        let mut input = script.stdin.take().unwrap();
+        input.write_all(typed.as_bytes()).unwrap();
+        // An end of the input would be typed, too.
+        let output = script.wait_with_output().unwrap();
+        drop(input);
+        self.ran(&output)
+    }
+
+    pub fn ran(&self, output: &Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            log: log(&self.path("run.log")),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run said and left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+    pub log: Vec<Value>,
+}
+
+impl Ran {
+    /// Ends the test if the exit code is another.
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        self
+    }
+
+    pub fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.log.iter().filter(move |line| line["type"] == kind)
+    }
+
+    pub fn one<'a>(&'a self, kind: &'a str) -> &'a Value {
+        let mut all = self.of(kind);
+        let line = all.next().unwrap_or_else(|| panic!("no {kind}: {self:?}"));
+        assert!(all.next().is_none(), "more than one {kind}");
+        line
+    }
+
+    /// When a phase began, ns.
+    pub fn phase(&self, phase: &str) -> u64 {
+        let line = self.of("phase").find(|line| line["phase"] == phase);
+        line.unwrap()["mono_ns"].as_u64().unwrap()
+    }
+}
+
+/// All lines of a log; none: there is none.
+pub fn log(path: &str) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    text.lines().map(line).collect()
+}
+
+/// min, avg, max and mdev in ms, from what ping prints.
+pub fn rtt_ms(out: &str) -> [f64; 4] {
+    let line = out.lines().find_map(|line| line.split_once("mdev = "));
+    let (_, figures) = line.unwrap_or_else(|| panic!("no figures: {out}"));
+    let figures = figures.split(' ').next().unwrap();
+    let all: Vec<f64> = figures
+        .split('/')
+        .map(|text| text.parse().unwrap())
+        .collect();
+    all.try_into().unwrap()
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of a program that is also its own helper: a load, a sender, a node of a network. They follow
+//! one another, because each needs the machine's clock, CPUs or paging for itself.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::{full, guest, load, udp};
+
+/// What this program does instead of testing, if its arguments say so.
+pub fn role() -> Option<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments
+        .first()
+        .is_some_and(|first| first == load::ARGUMENT)
+    {
+        return Some(load::main(arguments.into_iter().skip(1)));
+    }
+    udp::role(&arguments)
+}
+
+/// Where a test belongs. The full run (`EMUD_TEST_FULL`) has them all, everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// In every run, here and in guest kernels.
+    Always,
+    /// On this machine: it is the same on every kernel.
+    Here,
+    /// Judges milliseconds or percentiles, which is sound where the clock counts instructions: in
+    /// guest kernels.
+    Guest,
+    /// Takes long, or is proved exactly elsewhere.
+    Full,
+}
+
+pub fn test(when: When, name: impl Into<String>, test: impl FnOnce() + Send + 'static) -> Trial {
+    let wanted = match when {
+        When::Always => true,
+        When::Here => !guest(),
+        When::Guest => guest(),
+        When::Full => false,
+    };
+    let trial = Trial::test(name, || {
+        let begin = Instant::now();
+        test();
+        println!("    {:.1} s", begin.elapsed().as_secs_f64());
+        Ok(())
+    });
+    trial.with_ignored_flag(!(wanted || full()))
+}
+
+/// Runs those that the command line asks for.
+pub fn run(trials: Vec<Trial>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// When, a function's path in the calling module and the function as a `$type`, of each.
+#[macro_export]
+macro_rules! named {
+    ($type:ty; $($when:ident: $($module:ident :: $test:ident),+;)+) => {
+        [$($((
+            $crate::trial::When::$when,
+            concat!(stringify!($module), "::", stringify!($test)),
+            $module::$test as $type,
+        )),+),+]
+    };
+}

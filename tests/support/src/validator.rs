@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Checkers that are not ours: JSON Schema and HTML by Python's own modules.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Prints a line for each thing that is wrong.
+const SCHEMA: &str = r#"
+import json, sys
+from jsonschema import Draft202012Validator
+schema = json.load(open(sys.argv[1]))
+Draft202012Validator.check_schema(schema)
+for e in Draft202012Validator(schema).iter_errors(json.load(sys.stdin)):
+    print(e.json_path, e.message)
+"#;
+
+/// Of an array of lines: an array with what is wrong with each, "" for nothing.
+const LINES: &str = r##"
+import json, sys
+from jsonschema import Draft202012Validator
+schema = json.load(open(sys.argv[1]))
+Draft202012Validator.check_schema(schema)
+def wrong(line):
+    # The definition of its type says more than "none of them".
+    one = {"$ref": "#/$defs/" + line["type"], "$defs": schema["$defs"]}
+    found = list(Draft202012Validator(one).iter_errors(line))
+    if bool(found) == Draft202012Validator(schema).is_valid(line):
+        return "the root and the definition differ"
+    return "; ".join(e.json_path + " " + e.message for e in found)
+print(json.dumps([wrong(line) for line in json.load(sys.stdin)]))
+"##;
+
+/// Every element is closed where it belongs; nothing is loaded or run.
+const HTML: &str = r#"
+import sys
+from html.parser import HTMLParser
+VOID = {"meta", "br", "hr", "link", "img", "input"}
+class Checker(HTMLParser):
+    open = []
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href") or name.startswith("on"):
+                print(self.getpos(), tag, name, value)
+        if tag in ("script", "iframe", "object", "link", "img"):
+            print(self.getpos(), "has", tag)
+        if tag not in VOID:
+            self.open.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        pass
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            print(self.getpos(), "closes", tag)
+text = sys.stdin.read()
+checker = Checker()
+checker.feed(text)
+checker.close()
+for tag in checker.open:
+    print("open at the end:", tag)
+if any(ord(c) < 32 and c not in "\n\t" for c in text):
+    print("a control character")
+"#;
+
+/// What docs/VERB.schema.json finds wrong.
+pub fn json_mistakes(verb: &str, document: &str) -> String {
+    python(&["-c", SCHEMA, &schema(verb)], document)
+}
+
+/// The document is as docs/VERB.schema.json says.
+pub fn assert_valid(verb: &str, document: &Value) {
+    let mistakes = json_mistakes(verb, &document.to_string());
+    assert_eq!(mistakes, "", "{document:#}");
+}
+
+/// What docs/log.schema.json finds wrong with each line of a log.
+pub fn log_mistakes(lines: &[Value]) -> Vec<String> {
+    let text = serde_json::to_string(lines).unwrap();
+    let said = python(&["-c", LINES, &schema("log")], &text);
+    serde_json::from_str(&said).unwrap()
+}
+
+/// Every line is as docs/log.schema.json says.
+pub fn assert_valid_log(lines: &[Value]) {
+    for (line, wrong) in lines.iter().zip(log_mistakes(lines)) {
+        assert_eq!(wrong, "", "{line:#}");
+    }
+}
+
+fn schema(verb: &str) -> String {
+    let file = crate::root().join(format!("docs/{verb}.schema.json"));
+    file.to_str().unwrap().to_owned()
+}
+
+pub fn html_mistakes(page: &str) -> String {
+    python(&["-c", HTML], page)
+}
+
+/// Parsed as XML.
+pub fn svg_mistakes(svg: &str) -> String {
+    let program = "import sys, xml.dom.minidom as m\n\
+                   try: m.parseString(sys.stdin.buffer.read())\n\
+                   except Exception as e: print(e)";
+    python(&["-c", program], svg)
+}
+
+fn python(arguments: &[&str], input: &str) -> String {
+    // Debian's own Python: another one on PATH does not see Debian's packages.
+    let mut python = Command::new("/usr/bin/python3")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = python.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let out = python.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "the checker failed: {err}");
+    String::from_utf8(out.stdout).unwrap()
+}

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the monitor is told to watch for: what files and flags mean, and what is
-//! said about those that mean nothing.
-
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod meaning;
-mod mistakes;
-mod random;
