@@ -78,7 +78,7 @@ fn accepted_or_explained(bytes: &[u8]) {
 proptest! {
     // The same cases every time, so that a failure is a change's doing.
     #![proptest_config(ProptestConfig {
-        cases: 1000,
+        cases: support::cases(1000),
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()

@@ -119,7 +119,7 @@ fn configs() -> impl Strategy<Value = Config> {
 proptest! {
     // The same cases every time, so that a failure is a change's doing.
     #![proptest_config(ProptestConfig {
-        cases: 1000,
+        cases: support::cases(1000),
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()

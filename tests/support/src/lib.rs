@@ -68,6 +68,11 @@ pub fn guest() -> bool {
     std::env::var_os("EMUD_GUEST").is_some()
 }
 
+/// How many random cases to try of `all`, which the full run tries.
+pub fn cases(all: u32) -> u32 {
+    if full() { all } else { all / 8 }
+}
+
 /// A number from an environment variable.
 pub fn number_from(variable: &str) -> Option<f64> {
     let text = std::env::var(variable).ok()?;
