@@ -13,15 +13,19 @@ EMUD := target/release/emud
 # A recipe's tests follow one another; cargo itself uses all CPUs.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench bench-full bench-docs bench-check build install uninstall clean
+.PHONY: help demo check test test-full bench bench-full bench-docs bench-check build install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: ## two namespaces, two links, a table of asked against measured (root)
+demo: ## two links between namespaces, a table of asked against measured, in 90 s (root)
 	@tests/setup.sh demo
 	cargo build --locked
 	@tests/demo.sh target/debug/emud
+
+check: ## format, lints, docs, dependencies, tests without root
+	@tests/setup.sh check
+	@tests/check.sh
 
 test: ## format, lints, all tests, guest kernels 6.1 and 7.2 (root)
 	@tests/setup.sh test

@@ -73,7 +73,7 @@ pub fn netem(
 /// that is not known here is a reason not to export, never left out.
 ///
 /// # Errors
-/// As [`netem`], and where `text` is no TOML.
+/// As [`netem()`], and where `text` is no TOML.
 pub fn netem_from_toml(
     text: &str,
     direction: Direction,

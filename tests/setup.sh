@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|demo|bench|test     (demo includes build, bench and test include demo)
+# usage: setup.sh build|check|demo|bench|test
+# (check and demo include build, bench and test include demo)
 set -eu
 
 build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
@@ -11,6 +12,8 @@ guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archi
 # Another emulator, to compare engine hold with.
 beside='vde2'
 check='clang-format bpftool python3-jsonschema'
+# git fetches the advisory database.
+lint='clang-format shellcheck git ca-certificates'
 
 die() {
     echo "setup.sh: $*" >&2
@@ -46,16 +49,22 @@ command -v cargo >/dev/null || die "no cargo on PATH or in ~/.cargo/bin: install
 case ${1-} in
 build) needed="$build" ;;
 demo) needed="$build $demo" ;;
+check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
 *)
-    echo "usage: setup.sh build|demo|bench|test" >&2
+    echo "usage: setup.sh build|check|demo|bench|test" >&2
     exit 64
     ;;
 esac
 # shellcheck disable=SC2086 # a list of names
 packages $needed
-if [ "$1" = test ]; then
+case $1 in check | test)
     component fmt rustfmt
     component clippy clippy
+    ;;
+esac
+if [ "$1" = check ] && ! cargo deny --version >/dev/null 2>&1; then
+    echo "setup.sh: installing cargo-deny"
+    cargo install --quiet --locked cargo-deny || die "cargo-deny is missing and cannot be installed"
 fi

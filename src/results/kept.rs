@@ -11,7 +11,7 @@ const LAST: usize = 400;
 /// Characters of such a line.
 const WIDTH: usize = 500;
 
-/// The first [`MOST`], and how many more there were.
+/// The first `MOST`, and how many more there were.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept<T> {
     pub items: Vec<T>,

@@ -6,7 +6,7 @@ use super::Tally;
 /// More than a plot's pixels would show apart.
 const POINTS: usize = 400;
 
-/// Each point is as many samples together as it takes for [`POINTS`] to be enough.
+/// Each point is as many samples together as it takes for `POINTS` to be enough.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     points: Vec<Tally>,

@@ -9,7 +9,7 @@ pub(crate) struct Section {
     pub keys: &'static [&'static str],
     /// "of a link".
     pub place: &'static str,
-    /// Where a key belongs that is one of these: "under [link]".
+    /// Where a key belongs that is one of these: `under [link]`.
     pub belongs: &'static str,
 }
 

@@ -75,7 +75,7 @@ pub struct Check {
     pub unit: Unit,
     pub asked: f64,
     pub measured: Option<f64>,
-    /// Where the link's own value lies, with confidence 1 - [`PER_CHECK`]; for the distribution and
+    /// Where the link's own value lies, with confidence 1 - `PER_CHECK`; for the distribution and
     /// the order, how large the measured one may be.
     pub interval: Option<(f64, f64)>,
     /// A link whose value is this or further off is found out in 99 of 100 runs.

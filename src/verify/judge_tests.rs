@@ -152,6 +152,7 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
             wait_ns: 0,
             catches_up: true,
         };
+        let paced = measured(&asked, super::tests::plan(&asked), 1);
         let verdict = |spacing: f64, interval_ns: u64| {
             let sent = (0..u64::from(plan.count)).map(|i| Sent {
                 at_ns: i * interval_ns,
@@ -165,7 +166,6 @@ fn a_rate_halved_is_found_and_an_idle_sender_is_not_believed() {
                 sent: sent.collect(),
                 came: came.collect(),
             };
-            let paced = measured(&asked, super::tests::plan(&asked), 1);
             let check = judge(&asked).train(plan, &stream, &paced).unwrap();
             assert_eq!(check.asked, rate);
             check.verdict

@@ -2,7 +2,7 @@
 //! Thresholds tried on recordings: how often each criterion would have raised an alarm, how
 //! busy intervals and windowed sums are distributed, and which thresholds that suggests.
 //!
-//! [`crate::record::Reader`] → [`replay`] → [`Findings`] → [`Suggestion`]. Memory is bounded
+//! [`crate::record::Reader`] → [`replay()`] → [`Findings`] → [`Suggestion`]. Memory is bounded
 //! by what one window holds and by the number of CPUs and devices, not by the file.
 
 mod criterion;

@@ -208,7 +208,7 @@ impl Event {
         })
     }
 
-    /// The little-endian record that [`Self::decode`] reads.
+    /// The little-endian record that `decode` reads.
     pub fn encode(&self) -> Record {
         let mut r = [0; RECORD_BYTES];
         r[0] = self.kind().code();

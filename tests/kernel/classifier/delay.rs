@@ -31,10 +31,9 @@ fn delayed(mean_ns: f64, sd_ns: f64, shape: &Shape, reorder: Reorder) -> Link {
 /// Delays of `n` packets, `gap` ns apart.
 fn delays(b: &Bench, n: u64, gap: u64) -> Vec<f64> {
     let frame = udp4(100, 1000);
-    let delays = (0..n)
+    (0..n)
         .map(|i| (b.send(&frame, i * gap).departure - i * gap) as f64)
-        .collect();
-    delays
+        .collect()
 }
 
 #[test]

@@ -110,6 +110,12 @@ pub struct Lab {
     profiles: AtomicU32,
 }
 
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Lab {
     pub const A4: &'static str = "10.77.0.1";
     pub const B4: &'static str = "10.77.0.2";

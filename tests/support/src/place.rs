@@ -24,6 +24,12 @@ pub fn unique(what: &str) -> String {
 /// A file or folder of this test, in a place that goes with it.
 pub struct Scratch(pub PathBuf);
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scratch {
     pub fn new() -> Self {
         let path = std::env::temp_dir().join(unique("files"));

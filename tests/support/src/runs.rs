@@ -25,6 +25,12 @@ emulator = \"off\"
 /// A folder for one test's files; it goes with the value.
 pub struct Folder(pub PathBuf);
 
+impl Default for Folder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Folder {
     pub fn new() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
