@@ -27,11 +27,11 @@ check: ## format, lints, docs, dependencies, tests without root
 	@tests/setup.sh check
 	@tests/check.sh
 
-test: ## format, lints, all tests, guest kernels 6.1 and 7.2 (root)
+test: ## all tests, here and in guest kernels 6.1 and 7.2, within 10 minutes (root)
 	@tests/setup.sh test
 	@tests/run.sh
 
-test-full: ## the same with the slow runs, and guest kernel 6.12 (root)
+test-full: ## the same with all statistics and timings, and kernel 6.12: hours (root)
 	@tests/setup.sh test
 	@tests/run.sh --full
 
@@ -44,10 +44,10 @@ bench-full: ## the same with all cases, about an hour (root)
 	@benches/run.sh --full
 
 bench-docs: ## put the figures of the last `make bench-full` into docs/benchmarks.md
-	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- report --docs docs/benchmarks.md
+	@cargo run --locked --release -q -p emud-benches --bin suite -- report --docs docs/benchmarks.md
 
 bench-check: ## instruction counts of the last run against the committed ones
-	@RUST_BACKTRACE=0 cargo bench --locked --bench suite -- check
+	@cargo run --locked --release -q -p emud-benches --bin suite -- check
 
 build: ## target/release/emud
 	@tests/setup.sh build

@@ -34,12 +34,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 program() {
-    cargo build --locked --release --bench suite --bin emud --message-format=json 2>/dev/null |
+    cargo build --locked --release -p emud -p emud-benches --bin suite --bin emud --message-format=json 2>/dev/null |
         jq -r --arg name "$1" 'select(.target.name? == $name and .executable).executable'
 }
 began=$SECONDS
 if [ -z "${EMUD_SUITE-}" ] || [ -z "${EMUD_BIN-}" ]; then
-    cargo build --locked --release --bench suite --bin emud || exit
+    cargo build --locked --release -p emud -p emud-benches --bin suite --bin emud || exit
     EMUD_SUITE=$(program suite)
     EMUD_BIN=$(program emud)
 fi

@@ -31,7 +31,7 @@ built() {
 
 # benchmark PROGRAM: the same for a benchmark, or emud, as users have it.
 benchmark() {
-    cargo build --release --manifest-path "$here/../../Cargo.toml" --bench suite --bin emud \
+    cargo build --release --manifest-path "$here/../../Cargo.toml" -p emud -p emud-benches --bin suite --bin emud \
         --message-format=json | sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 

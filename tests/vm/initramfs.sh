@@ -25,7 +25,7 @@ kernel=$(kernel_dir "$series")
 [ -e "$kernel/release" ] || die 66 "kernel $series is not there: run kernels.sh $series"
 release=$(cat "$kernel/release")
 # shellcheck disable=SC2086 # a list of names
-need busybox cpio ldd depmod modprobe $programs
+need busybox cpio ldd strip depmod modprobe $programs
 
 # libraries_of FILE: absolute paths of the shared libraries and the loader; none when static.
 libraries_of() {
@@ -41,8 +41,12 @@ is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
 # add FILE STAGE DEST: with libraries, which keep their path because the loader looks there.
 add() {
     mkdir -p "$2$(dirname "$3")"
-    cp -L --preserve=mode "$1" "$2$3"
-    is_elf "$1" || return 0
+    is_elf "$1" || {
+        cp -L --preserve=mode "$1" "$2$3"
+        return 0
+    }
+    # Line tables are most of a test program, and a slow CPU has to unpack them.
+    strip -S -o "$2$3" "$1"
     libraries=$(libraries_of "$1") || exit
     for library in $libraries; do
         [ -e "$2$library" ] && continue

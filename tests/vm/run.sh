@@ -7,7 +7,8 @@
 #   --parallel            the virtual CPUs are threads of this machine, and only the first is online
 #                         (see below)
 #   --memory M            MiB (default 1024)
-#   --timeout S           seconds for the whole run (default 120)
+#   --timeout S           seconds of the guest for the command (default 120)
+#   --host-timeout S      seconds of this machine for the whole run, for a guest that hangs (default 5400)
 #   --icount              guest time counts instructions (2 ns each, one CPU), idle time is skipped:
 #                         timing no longer depends on the load of this machine
 #   --icount-shift N      the same with 2^N ns each: 0 is a faster guest
@@ -36,6 +37,7 @@ number() { case $2 in '' | *[!0-9]*) die 64 "$1 wants a number, not '$2'" ;; esa
 cpus=2
 memory_mib=1024
 timeout_s=120
+host_timeout_s=5400
 icount=
 threads=single
 append=
@@ -56,13 +58,14 @@ trap 'exit 143' TERM HUP
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --icount-shift | --cpus | --memory | --timeout | --file | --out | --append) [ $# -ge 2 ] || usage ;;
+    --icount-shift | --cpus | --memory | --timeout | --host-timeout | --file | --out | --append) [ $# -ge 2 ] || usage ;;
     esac
     case $1 in
     --cpus) number "$1" "$2"; cpus=$2; shift ;;
     --parallel) threads=multi append="$append maxcpus=1" ;;
     --memory) number "$1" "$2"; memory_mib=$2; shift ;;
     --timeout) number "$1" "$2"; timeout_s=$2; shift ;;
+    --host-timeout) number "$1" "$2"; host_timeout_s=$2; shift ;;
     --icount) icount=1 ;;
     --icount-shift) number "$1" "$2"; icount=$2; shift ;;
     --file) printf '%s\n' "$2" >>"$work/files"; shift ;;
@@ -88,6 +91,7 @@ mkdir "$work/vm"
     echo
 } >"$work/vm/command"
 cut -d : -f 1 "$work/outs" >"$work/vm/out"
+echo "$timeout_s" >"$work/vm/limit"
 set -- "$work/vm:/vm"
 while IFS= read -r file; do set -- "$@" "$file"; done <"$work/files"
 "$here/initramfs.sh" "$series" "$work/initramfs" "$@"
@@ -107,7 +111,7 @@ fi
 # cryptomgr.notests: 7.2 tests its ciphers behind a running system, two thirds of the guest's time
 # for minutes after the boot, and up to 3 ms at once.
 # The three ports have interrupts of their own; the third one's are told to the guest by ACPI.
-timeout --kill-after=5 "$timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16 -m "$memory_mib" \
+timeout --kill-after=5 "$host_timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16 -m "$memory_mib" \
     -nodefaults -no-user-config -display none -no-reboot -nic none \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \
     -append "console=ttyS0 loglevel=5 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 cryptomgr.notests$append" \
@@ -145,12 +149,13 @@ mild='WARNING: |------------\[ cut here|INFO: rcu.*(stall|self-detected)|INFO: t
 if grep -qaE "$severe" "$log"; then complain 202 "$severe" "kernel panic, Oops or BUG"; fi
 case $qemu_status in
 0) ;;
-124 | 137) complain 201 "$mild" "no end after $timeout_s s" ;;
+124 | 137) complain 201 "$mild" "no end after $host_timeout_s s of this machine" ;;
 *) cat "$work/qemu" >&2; die 70 "$series: qemu ended with status $qemu_status" ;;
 esac
 if grep -qaE "$mild" "$log"; then complain 203 "$mild" "kernel WARNING"; fi
 [ -n "$complete" ] || die 204 "$series: the guest ended without a status (log: $log)"
 
+[ ! -e "$work/got/run/vm/timeout" ] || die 201 "$series: no end after $timeout_s s of the guest (log: $log)"
 status=$(cat "$work/got/run/vm/status")
 note "$series: status $status, booted in $(cat "$work/got/run/vm/boot_s") s, log ${log#"$PWD/"}"
 while IFS= read -r pair; do

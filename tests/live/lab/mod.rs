@@ -16,10 +16,6 @@ use support::{host, named, trial};
 
 pub fn tests() -> Vec<Trial> {
     named![fn();
-        Always:
-            killed::leaves_nothing,
-            outside::reached,
-            wires::chain;
         Here:
             inside::cleans_up_after_programs,
             inside::emulated,
@@ -28,13 +24,16 @@ pub fn tests() -> Vec<Trial> {
             inside::namespaces,
             inside::panics_come_through,
             killed::at_any_time,
+            killed::leaves_nothing,
             outside::none,
             outside::one_after_the_other,
+            outside::reached,
             outside::reached_through,
             outside::says_what_a_firewall_does,
             undone::bridge,
             undone::node,
             undone::wire,
+            wires::chain,
             wires::many,
             wires::pair,
             wires::silent,

@@ -11,7 +11,7 @@ use emud::link::emulated::{Emulated, Found, Search};
 use emud::link::saved;
 use serde_json::{Value, json};
 
-use support::lab::{Engine, Lab, sh, wait_until};
+use support::lab::{Engine, Lab, wait_until};
 
 fn search(search: &mut Search) -> Found {
     let found = search.run().unwrap();
@@ -102,18 +102,8 @@ pub fn holder_tells_monitors() {
         BufReader::new(stream).read_line(&mut line).unwrap();
         line
     });
-    lab.attach(Engine::Hold, "[link]\ndelay = \"20ms\"\n", &[]);
-    let holder = lab.shown("/up/holder/pid");
-    // Shorter than the lease, so that the frames do wait for it.
-    sh(&format!("kill -STOP {holder}"));
-    let ping = format!("ping -q -c 1 -W 2 {}", Lab::B4);
-    let ping = std::thread::spawn({
-        let namespace = lab.a.clone();
-        move || sh(&format!("ip netns exec {namespace} {ping}"))
-    });
-    std::thread::sleep(Duration::from_millis(100));
-    sh(&format!("kill -CONT {holder}"));
-    ping.join().unwrap();
+    lab.attach(Engine::Hold, "[up]\ndelay = \"1s\"\n", &[]);
+    lab.hold_late();
     let line: Value = serde_json::from_str(&told.join().unwrap()).unwrap();
     std::fs::remove_file(&path).unwrap();
     println!("    {line}");

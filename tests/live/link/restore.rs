@@ -27,7 +27,7 @@ fn holders(lab: &Lab) -> Vec<String> {
     .collect()
 }
 
-fn assert_same(what: &str, before: &str, after: &str) {
+pub fn assert_same(what: &str, before: &str, after: &str) {
     if before == after {
         return;
     }

@@ -3,13 +3,15 @@
 //! its end ends the episode. Nothing here is judged by how long it takes; `latency` and `episodes` do
 //! that.
 
+use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
-use support::clock;
-use support::lab::{Engine, Lab, Verdict, sh};
+use support::lab::{Engine, Lab, Verdict};
 use support::load::{COMMAND, Load};
 use support::place::{SlowDisk, Swap, Wires};
 use support::watch::{Line, SEEN, Watch};
+use support::{clock, emud_path};
 
 /// For what happens at once, on a machine that others use.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,112 +46,138 @@ fn contended(verdict: &mut Verdict, watch: Watch, resource: &str) {
     verdict.same("exit code", SEEN, ended.code);
 }
 
+/// A monitor with these thresholds, whose groups are commands.
+fn watch(thresholds: &[&str]) -> Watch {
+    let options = ["--group-by", "command", "--limit", "1000"];
+    Watch::start(&[&options[..], thresholds].concat())
+}
+
+const CPU: [&str; 2] = ["--cpu-theta", "60ms"];
+const PAGING: [&str; 4] = ["--page-ins", "8", "--page-outs", "8"];
+const DISK: [&str; 2] = ["--disk-theta", "60ms"];
+
 pub fn cpu() {
     let mut verdict = Verdict::default();
-    let options = ["--only", "cpu", "--cpu-theta", "60ms", "--limit", "1000"];
-    let watch = Watch::start(&[&options[..], &["--group-by", "command"]].concat());
-    // Ahead of whatever else wants this CPU, so that the interval is the load's.
-    let first = [("cpu", &*clock::spare_cpu()), ("policy", "fifo")];
-    let mut load = Load::start("cpu", &first);
-    load.ask(&format!("spin {}", 300 * MS));
-    drop(load);
-    let cpu = clock::spare_cpu();
-    let named = watch.next(0, PATIENCE, |line| {
-        line.is_busy_cpu(&cpu) && line.share_of(COMMAND) > 0.5
-    });
-    verdict.same("an alarm names the load", true, named.is_some());
+    let watch = watch(&[&["--only", "cpu"], &CPU[..]].concat());
+    spin(&mut verdict, &watch);
     contended(&mut verdict, watch, "cpu");
     verdict.end();
 }
 
+fn spin(verdict: &mut Verdict, watch: &Watch) {
+    let cpu = clock::spare_cpu();
+    // Ahead of whatever else wants this CPU, so that the interval is the load's.
+    let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", "fifo")]);
+    // Its start keeps the CPU busy, too.
+    sleep(Duration::from_millis(200));
+    let spun = load.ask(&format!("spin {}", 300 * MS));
+    drop(load);
+    let about = |line: &Line| line.is_busy_cpu(&cpu) && line.mono_ns() > spun[0];
+    let alarm = watch.next(0, PATIENCE, about);
+    // Where others left it no rest before, their interval goes on, and one alarm is of it already.
+    let going_on = watch.going_on(spun[0], |line| line.is_busy_cpu(&cpu));
+    verdict.same("cpu: an alarm", true, alarm.is_some() || going_on);
+    let own = alarm.filter(|alarm| alarm.number("/since_mono_ns") + 10 * MS > spun[0]);
+    match own {
+        Some(alarm) => verdict.at_least("cpu: share of the load", 0.5, alarm.share_of(COMMAND)),
+        None => println!("    cpu: others kept it busy before"),
+    }
+}
+
 pub fn network() {
     let mut verdict = Verdict::default();
-    for (criterion, option, class) in [
-        ("network external", "--external", "mload=external"),
-        ("network internal", "--internal", "mload=internal"),
+    for (criterion, option, other) in [
+        ("network external", "--external", "--internal"),
+        ("network internal", "--internal", "--external"),
     ] {
+        let class = format!("mload={}", &option[2..]);
+        let options = ["--only", "network", "--class", &class];
+        let watch = watch(&[&options[..], &[option, "1Mbit/s", other, "off"]].concat());
         let wires = Wires::new(&["mload"]);
-        let other = match option {
-            "--external" => "--internal",
-            _ => "--external",
-        };
-        let options = [
-            "--only",
-            "network",
-            "--group-by",
-            "command",
-            "--limit",
-            "1000",
-        ];
-        let watch = Watch::start(
-            &[
-                &options[..],
-                &[option, "1Mbit/s", other, "off", "--class", class],
-            ]
-            .concat(),
-        );
-        let mut load = wires.load(&[]);
-        load.ask("bursts 3 50 30000000");
-        comes_and_goes(&mut verdict, &watch, criterion, COMMAND);
+        bursts(&mut verdict, &watch, &wires, criterion);
         contended(&mut verdict, watch, "network");
     }
     verdict.end();
+}
+
+fn bursts(verdict: &mut Verdict, watch: &Watch, wires: &Wires, criterion: &str) {
+    wires.load(&[]).ask("bursts 3 50 30000000");
+    comes_and_goes(verdict, watch, criterion, COMMAND);
 }
 
 /// Both ways.
 pub fn paging() {
     let mut verdict = Verdict::default();
     let _swap = Swap::new(64);
-    let options = ["--only", "memory", "--page-ins", "8", "--page-outs", "8"];
-    let watch =
-        Watch::start(&[&options[..], &["--group-by", "command", "--limit", "1000"]].concat());
+    let watch = watch(&[&["--only", "memory"], &PAGING[..]].concat());
+    pages(&mut verdict, &watch);
+    contended(&mut verdict, watch, "memory");
+    verdict.end();
+}
+
+fn pages(verdict: &mut Verdict, watch: &Watch) {
     let mut load = Load::start("memory", &[("cpu", &clock::spare_cpu())]);
     load.say("map 256");
     assert_eq!(load.hear(), "mapped");
     load.ask("out 256");
-    comes_and_goes(&mut verdict, &watch, "page-out", COMMAND);
+    comes_and_goes(verdict, watch, "page-out", COMMAND);
     load.ask("in 256");
-    comes_and_goes(&mut verdict, &watch, "page-in", COMMAND);
-    contended(&mut verdict, watch, "memory");
-    verdict.end();
+    comes_and_goes(verdict, watch, "page-in", COMMAND);
 }
 
 pub fn disk() {
     let mut verdict = Verdict::default();
     let disk = SlowDisk::new(Duration::from_millis(150));
-    let options = ["--only", "disk", "--disk-theta", "60ms", "--limit", "1000"];
-    let watch = Watch::start(&[&options[..], &["--group-by", "command"]].concat());
+    let watch = watch(&[&["--only", "disk"], &DISK[..]].concat());
+    read(&mut verdict, &watch, &disk);
+    contended(&mut verdict, watch, "disk");
+    verdict.end();
+}
+
+fn read(verdict: &mut Verdict, watch: &Watch, disk: &SlowDisk) {
     let mut load = disk.load(&[("len", "4096")]);
     load.say("one");
     let about = |line: &Line| line.is("alarm") && line.json["scope"]["name"] == disk.name();
     let alarm = watch.next(0, PATIENCE, about).expect("an alarm");
     load.hear();
     let over = watch.clear(&alarm, PATIENCE).is_some();
-    verdict.same("its end", true, over);
-    verdict.at_least("share of the load", 0.5, alarm.share_of(COMMAND));
-    contended(&mut verdict, watch, "disk");
+    verdict.same("disk: its end", true, over);
+    verdict.at_least("disk: share of the load", 0.5, alarm.share_of(COMMAND));
+}
+
+/// All of them with one monitor, whose start is most of the time that a guest takes.
+pub fn all() {
+    let mut verdict = Verdict::default();
+    let disk = SlowDisk::new(Duration::from_millis(150));
+    let _swap = Swap::new(64);
+    let wires = Wires::external("mload");
+    let network = ["--class", "mload=external", "--external", "1Mbit/s"];
+    let watch = watch(&[&CPU[..], &PAGING, &DISK, &network].concat());
+    spin(&mut verdict, &watch);
+    bursts(&mut verdict, &watch, &wires, "network external");
+    pages(&mut verdict, &watch);
+    read(&mut verdict, &watch, &disk);
+    let ended = watch.end();
+    for resource in ["cpu", "network", "memory", "disk"] {
+        verdict.same(resource, "contended", ended.verdict_on(resource));
+    }
     verdict.end();
 }
 
-/// A holder that is stopped is late with every packet.
+/// A holder that is stopped is late.
 pub fn emulator() {
+    const FOLDER: &str = "/run/emud";
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    if lab
-        .try_attach(Engine::Hold, "[up]\ndelay = \"20ms\"", &[])
-        .code
-        != 0
-    {
-        println!("    no engine hold here");
-        return;
-    }
-    let pid = lab.shown("/up/holder/pid");
-    let watch = Watch::start(&["--only", "emulator", "--limit", "1000"]);
-    lab.ping("-q -c 5 -i 0.02");
-    sh(&format!("kill -STOP {pid}"));
-    lab.ping("-q -c 3 -i 0.02 -W 1");
-    sh(&format!("kill -CONT {pid}"));
-    lab.ping("-q -c 5 -i 0.02");
+    lab.attach(Engine::Hold, "[up]\ndelay = \"1s\"", &[]);
+    // Where holders look for monitors.
+    std::fs::create_dir_all(FOLDER).unwrap();
+    let socket = format!("{FOLDER}/monitor-test-{}.sock", std::process::id());
+    let options = ["--only", "emulator", "--limit", "1000"];
+    let watch = Watch::spawn_at(Command::new(emud_path()), socket.into(), &options);
+    let watches = watch.next(0, PATIENCE, |line| line.is("start"));
+    verdict.same("it watches", true, watches.is_some());
+    lab.hold_late();
     let alarm = watch.alarm(0, "emulator", PATIENCE);
     verdict.same("an alarm", true, alarm.is_some());
     contended(&mut verdict, watch, "emulator");

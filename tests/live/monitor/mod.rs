@@ -16,21 +16,22 @@ use support::{full, guest, named, number_from, trial};
 
 pub fn tests() -> Vec<Trial> {
     named![fn();
-        Always:
+        Guest:
+            criteria::all;
+        Here:
             criteria::cpu,
             criteria::disk,
             criteria::emulator,
             criteria::network,
             criteria::paging,
-            alarms::unknown_is_not_clean,
-            robust::killed;
-        Here:
             alarms::application,
             alarms::limit,
             alarms::metrics,
             alarms::off,
             alarms::on_alarm,
-            alarms::stop_after;
+            alarms::stop_after,
+            alarms::unknown_is_not_clean,
+            robust::killed;
         Full:
             episodes::cpu,
             episodes::disk,

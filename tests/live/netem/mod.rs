@@ -22,9 +22,9 @@ use support::{full, lab, number_from};
 pub struct Bench(Arc<Mutex<Option<Pairs>>>);
 
 impl Bench {
-    fn trial(&self, when: When, name: &str, test: impl FnOnce(&Pairs) + Send + 'static) -> Trial {
+    fn trial(&self, name: &str, test: impl FnOnce(&Pairs) + Send + 'static) -> Trial {
         let bench = self.clone();
-        trial::test(when, format!("netem::{name}"), move || {
+        trial::test(When::Full, format!("netem::{name}"), move || {
             let mut pairs = bench.0.lock().unwrap_or_else(PoisonError::into_inner);
             test(pairs.get_or_insert_with(Pairs::new));
         })
@@ -48,20 +48,18 @@ pub fn tests() -> (Vec<Trial>, Bench) {
     ];
     let bench = Bench::default();
     if pairs::has_netem() || lab::promised("EMUD_EXPECT", "netem") {
-        for (nth, example) in examples::EXAMPLES.iter().enumerate() {
-            // One shows that both sides are measured.
-            let when = if nth == 0 { When::Guest } else { When::Full };
+        for example in examples::EXAMPLES {
             let name = format!("side by side: {}", example.command);
-            trials.push(bench.trial(when, &name, move |pairs| {
+            trials.push(bench.trial(&name, move |pairs| {
                 examples::measure(example, pairs, count(), examples::INTERVAL_NS);
             }));
         }
-        trials.push(bench.trial(When::Full, "rates", burst::rates));
+        trials.push(bench.trial("rates", burst::rates));
         for (name, test) in [
             ("correlation::delay", correlation::delay as fn(&Pairs, u32)),
             ("correlation::loss", correlation::loss),
         ] {
-            trials.push(bench.trial(When::Full, name, move |pairs| test(pairs, count())));
+            trials.push(bench.trial(name, move |pairs| test(pairs, count())));
         }
     } else {
         println!("no netem here: commands are imported, not compared");

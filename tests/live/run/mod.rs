@@ -15,11 +15,8 @@ use support::{host, named, trial};
 
 pub fn tests() -> Vec<Trial> {
     named![fn();
-        Always:
-            program::sees_the_link,
-            scenario::order_and_artefacts,
-            undone::after_kill;
         Here:
+            program::sees_the_link,
             program::exit_code_is_passed_on,
             program::that_cannot_be_started,
             program::output_is_whole,
@@ -34,6 +31,8 @@ pub fn tests() -> Vec<Trial> {
             scenario::chain,
             scenario::star,
             scenario::failures_are_told,
+            scenario::order_and_artefacts,
+            undone::after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
             undone::when_preparation_fails,

@@ -239,6 +239,23 @@ impl Lab {
         self.emud(&args)
     }
 
+    /// Under engine hold, with a delay of 1 s upwards: a frame leaves late, because its holder is
+    /// stopped beyond the frame's time. Whatever else the machine does.
+    pub fn hold_late(&self) {
+        let holder = self.shown("/up/holder/pid");
+        let before = self.shown("/up/counters/packets");
+        let ping = inside(&self.a, || {
+            run(Command::new("ping").args(["-q", "-c", "1", "-W", "3", Self::B4]))
+        });
+        wait_until("a frame waits", Duration::from_secs(10), || {
+            self.shown("/up/counters/packets") > before
+        });
+        sh(&format!(
+            "kill -STOP {holder}; sleep 1.2; kill -CONT {holder}"
+        ));
+        ping.join().expect("ping");
+    }
+
     pub fn detach(&self) {
         self.emud(&["detach", "va"]).expect(0);
     }

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Jobs of the test scripts: each has its output in one piece, its time and its count. Sourced.
+# shellcheck shell=bash
+
+export CARGO_TERM_COLOR=never
+# cargo reads it from .cargo/config.toml; programs that are started without cargo do not.
+export RUST_MIN_STACK=16777216
+mkdir -p target
+jobs=$(mktemp -d)
+pool=
+passed=0
+failed=0
+broken=()
+unchecked=()
+began_all=$SECONDS
+
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+    [ -z "$pool" ] || kill -TERM -- "-$pool" 2>/dev/null
+    rm -rf "$jobs"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+add_failure() {
+    failed=$((failed + 1))
+    broken+=("$1")
+}
+
+# count NAME STATUS SECONDS LOG: a job that runs Rust tests counts those; any other counts as one.
+count() {
+    local good bad
+    read -r good bad < <(awk '/^test result: / { p += $4; f += $6 } END { print p + 0, f + 0 }' "$4")
+    if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then
+        bad=1 # it broke before or after its tests
+    elif [ "$2" -eq 0 ] && ! grep -q '^test result: ' "$4"; then
+        case $1 in
+        # A program of tests that printed no result has tested nothing.
+        guest* | live | kernel | pure | unit) bad=1 ;;
+        *) good=1 ;;
+        esac
+    fi
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || broken+=("$1")
+    echo "=== $1: $good passed, $bad failed, $3 s"
+    echo
+}
+
+# job NAME COMMAND...: runs now, printing as it goes.
+job() {
+    local name=$1 began=$SECONDS status=0
+    shift
+    echo "=== $name"
+    "$@" </dev/null 2>&1 | tee "$jobs/now.log" || status=$?
+    count "$name" "$status" $((SECONDS - began)) "$jobs/now.log"
+}
+
+# start NAME COMMAND...: to run with the others; a function may be the command.
+start() {
+    local name=$1
+    shift
+    printf '%s\n' "$name" >>"$jobs/names"
+    {
+        declare -f unit
+        printf '%q ' "$@"
+        echo
+    } >"$jobs/$name.job"
+}
+
+# side_by_side N: so many at a time; prints each as it ends.
+side_by_side() {
+    export jobs
+    # A group of its own, so that what they started ends with them.
+    # shellcheck disable=SC2016 # for the shells that xargs starts
+    setsid xargs -P "$1" -a "$jobs/names" -d '\n' -I NAME bash -c '
+        status=0
+        bash "$jobs/NAME.job" >"$jobs/NAME.log" 2>&1 </dev/null || status=$?
+        echo "$status $SECONDS" >"$jobs/NAME.new" && mv "$jobs/NAME.new" "$jobs/NAME.status"' &
+    pool=$!
+    local name status seconds waiting=1
+    while [ "$waiting" -gt 0 ]; do
+        kill -0 "$pool" 2>/dev/null && sleep 0.5
+        waiting=0
+        while read -r name; do
+            [ ! -e "$jobs/$name.done" ] || continue
+            if [ ! -e "$jobs/$name.status" ]; then
+                # Nobody is left to run it.
+                kill -0 "$pool" 2>/dev/null || [ -e "$jobs/$name.status" ] || echo "70 0" >"$jobs/$name.status"
+                waiting=$((waiting + 1))
+                continue
+            fi
+            read -r status seconds <"$jobs/$name.status"
+            echo "=== $name"
+            cat "$jobs/$name.log"
+            count "$name" "$status" "$seconds" "$jobs/$name.log"
+            : >"$jobs/$name.done"
+        done <"$jobs/names"
+    done
+    wait "$pool"
+    pool=
+}
+
+# The unit tests are in several programs.
+unit() {
+    local program status=0
+    for program in $EMUD_UNIT; do "$program" || status=$?; done
+    return "$status"
+}
+
+# programs: EMUD_* name what cargo has built; nothing that starts then builds anything.
+programs() {
+    local built
+    built=$(cargo test --locked --workspace --no-run --message-format=json 2>/dev/null |
+        jq -r 'select(.executable) | [.target.kind[0], .profile.test, .target.name, .executable] | @tsv')
+    program() { awk -F '\t' -v kind="$1" -v test="$2" -v name="$3" \
+        '$1 == kind && $2 == test && (name == "" || $3 == name) { print $4 }' <<<"$built"; }
+    EMUD_BIN=$(program bin false emud)
+    EMUD_LIVE=$(program test true live)
+    EMUD_KERNEL=$(program test true kernel)
+    EMUD_PURE=$(program test true pure)
+    EMUD_UNIT=$(program lib true '' && program bin true '')
+    export EMUD_BIN EMUD_LIVE EMUD_KERNEL EMUD_PURE EMUD_UNIT
+}
+
+finish() {
+    echo "total $(((SECONDS - began_all) / 60)) min $(((SECONDS - began_all) % 60)) s"
+    [ ${#unchecked[@]} -eq 0 ] || printf '%s\n' "${unchecked[@]}"
+    [ ${#broken[@]} -eq 0 ] || printf 'failed: %s\n' "${broken[@]}"
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One link from attach to detach, with as few attaches as will do: in a guest kernel each costs ten
+//! seconds of this machine, most of them the verifier's.
+
+use std::fs::read_to_string;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::emud_path;
+use support::lab::{Engine, Lab, Verdict, run, wait_until};
+use support::probe::Probe;
+use support::stats::{median, quantile};
+
+use super::restore::assert_same;
+
+/// Where its clock counts instructions a guest adds no more than this to a departure, ms.
+const LATE_MS: f64 = 0.1;
+
+/// A root qdisc by hand, for detach to put back.
+const ROOT: &str = "
+    tc qdisc add dev va root handle 1: htb default 20
+    tc class add dev va parent 1: classid 1:1 htb rate 50mbit ceil 80mbit
+    tc class add dev va parent 1:1 classid 1:20 htb rate 30mbit
+    tc qdisc add dev va parent 1:20 handle 10: pfifo limit 33";
+
+fn probe(lab: &Lab, count: u32, interval_ns: u64) -> Probe {
+    Probe::new(lab, count, interval_ns)
+}
+
+/// What attach changed and detach has to put back, classes included.
+fn all(lab: &Lab) -> String {
+    lab.snapshot() + &lab.in_a("tc class show dev va")
+}
+
+/// Both directions keep their time, and every tenth packet is lost.
+fn delays(lab: &Lab, verdict: &mut Verdict) {
+    const COUNT: u32 = 500;
+    let up = probe(lab, COUNT, 1_000_000);
+    let down = Probe {
+        from: lab.b.clone(),
+        to: lab.a.clone(),
+        address: Lab::A4.parse().expect("an address"),
+        ..up.clone()
+    };
+    for (name, probe, delay_ms) in [("up", up, 20.0), ("down", down, 30.0)] {
+        let arrivals = probe.run();
+        let delays = arrivals.delays_ms();
+        verdict.same(&format!("{name}: overtaken"), 0, arrivals.reordered());
+        verdict.at_least(
+            &format!("{name}: least, ms"),
+            delay_ms,
+            quantile(&delays, 0.0),
+        );
+        let most = delay_ms + LATE_MS;
+        verdict.at_most(&format!("{name}: median, ms"), most, median(&delays));
+        verdict.at_most(&format!("{name}: 99 %, ms"), most, quantile(&delays, 0.99));
+        let lost = arrivals.lost(COUNT);
+        let first = lost.first().copied().unwrap_or(0);
+        let tenth: Vec<u32> = (first..COUNT).step_by(10).collect();
+        let wanted = if name == "up" { tenth } else { vec![] };
+        verdict.same(&format!("{name}: lost"), wanted, lost);
+    }
+}
+
+/// A burst into a queue of 20 packets, changed while the link lives.
+fn queue(lab: &Lab, verdict: &mut Verdict) {
+    let change = [
+        "up.loss=none",
+        "up.delay=none",
+        "up.rate=200kbit",
+        "up.queue=20p",
+    ];
+    lab.emud(&[&["set", "va"], &change[..]].concat()).expect(0);
+    let before = lab.shown("/up/counters/queue_dropped");
+    let arrivals = probe(lab, 60, 0).run();
+    let numbers: Vec<u32> = arrivals.0.iter().map(|arrival| arrival.number).collect();
+    verdict.same("the first 20 fit", (0..20).collect::<Vec<_>>(), numbers);
+    let dropped = lab.shown("/up/counters/queue_dropped") - before;
+    verdict.same("dropped by emud's count", 40, dropped);
+    // 106 bytes at 200 kbit/s.
+    let gaps: Vec<f64> = (arrivals.0.windows(2))
+        .map(|pair| (pair[1].arrived_ns - pair[0].arrived_ns) as f64 / 1e6)
+        .collect();
+    verdict.near("ms between two packets", 4.24, median(&gaps), LATE_MS);
+}
+
+fn attach(lab: &Lab, engine: Engine, profile: &str) -> Command {
+    let mut emud = Command::new(emud_path());
+    emud.args(["--netns", &lab.a, "attach", "va", "--replace", "--profile"]);
+    emud.args([profile, "--engine", engine.name()]);
+    emud
+}
+
+/// kill -9 in the middle of an attach, when its first device is there and a little later.
+fn killed(lab: &Lab, engine: Engine, before: &str) {
+    let mut found = 0;
+    for later in [0, 8].map(Duration::from_millis) {
+        let mut victim = attach(lab, engine, "dsl")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("start emud");
+        // In the namespace in which it is at work.
+        let devices = format!("/proc/{}/net/dev", victim.id());
+        let at_work = || read_to_string(&devices).is_ok_and(|text| text.contains("emud"));
+        while !at_work() && victim.try_wait().expect("its end").is_none() {
+            sleep(Duration::from_micros(500));
+        }
+        sleep(later);
+        // Fails only if it has ended.
+        let _ = victim.kill();
+        victim.wait().expect("its end");
+        let said = lab.emud(&["detach", "va"]);
+        assert!([0, 66].contains(&said.code), "{later:?}: {}", said.err);
+        found += u32::from(said.code == 0);
+        let soon = Duration::from_secs(5);
+        wait_until("all as before", soon, || all(lab) == before);
+    }
+    println!("    2 killed, {found} had to be detached");
+    assert!(found > 0, "the moments were badly chosen");
+}
+
+pub fn lives_and_goes(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    lab.in_a(ROOT);
+    let before = all(&lab);
+    let profile = lab.profile(
+        "[up]\ndelay = \"20ms\"\nloss = { model = \"every\", n = 10 }\n[down]\ndelay = \"30ms\"\n",
+    );
+    lab.emud(&["attach", "va", "-p", &profile, "--engine", engine.name()])
+        .expect(73);
+    assert_same("refused", &before, &all(&lab));
+    let begin = Instant::now();
+    run(&mut attach(&lab, engine, &profile)).expect(0);
+    println!("    attached in {:?}", begin.elapsed());
+    assert_ne!(before, all(&lab));
+    delays(&lab, &mut verdict);
+    queue(&lab, &mut verdict);
+    lab.detach();
+    assert_same("detached", &before, &all(&lab));
+    killed(&lab, engine, &before);
+    verdict.end();
+}
