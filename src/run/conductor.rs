@@ -249,9 +249,9 @@ impl Run<'_> {
             error,
         })?;
         self.phase(PhaseName::Measurement);
-        self.experiment.begin_measuring();
+        let began_ns = self.experiment.begin_measuring();
         self.measured = true;
-        let over = self.measure(programs, signals).await;
+        let over = self.measure(programs, signals, began_ns).await;
         self.experiment.end_measuring();
         self.found(sampler.finish());
         self.failed_services(programs);
@@ -276,6 +276,7 @@ impl Run<'_> {
         &self,
         programs: &Rc<Programs>,
         signals: &mut Signals,
+        began_ns: u64,
     ) -> Result<Over, RunError> {
         let measuring = programs.measure();
         tokio::pin!(measuring);
@@ -293,7 +294,7 @@ impl Run<'_> {
             }
             exits = &mut measuring => return exits.map(Over::Complete),
             () = after(self.plan.measure_for) => Over::Time,
-            () = self.contention() => Over::Contention,
+            () = self.contention(began_ns) => Over::Contention,
         };
         // Their exits go to the log; they are no failure.
         programs.end_under_test().await;
@@ -301,17 +302,23 @@ impl Run<'_> {
         Ok(over)
     }
 
-    /// Counts alarms on the terminal; ready at the first one, if that is to be the end.
-    async fn contention(&self) {
+    /// Counts alarms on the terminal; ready at the first one that touches the measured phase, if
+    /// that is to be the end. What is over since the preparation is not in the verdict, and a run
+    /// that ended for it would be called clean.
+    async fn contention(&self, began_ns: u64) {
         let mut alarms = self.experiment.alarms();
-        while alarms.changed().await.is_ok() {
+        loop {
             let seen = alarms.borrow_and_update().clone();
             self.progress.alarms(seen.contention + seen.emulator);
-            if self.settings.abort_on_contention && seen.contention + seen.emulator > 0 {
+            let latest = seen.latest.as_ref();
+            let touches = seen.open > 0 || latest.is_some_and(|alarm| alarm.mono_ns >= began_ns);
+            if self.settings.abort_on_contention && touches {
                 return;
             }
+            if alarms.changed().await.is_err() {
+                return pending().await;
+            }
         }
-        pending().await
     }
 
     fn found(&mut self, found: Found) {

@@ -9,7 +9,7 @@ use crate::verify::simulate::one;
 use crate::verify::theory::{Asked, Source};
 
 /// The whole of them takes minutes in an unoptimised build, and only sharpens the bounds.
-const RUNS: usize = 2_000;
+const RUNS: usize = 1_000;
 const PROBE: usize = 66;
 const TRAIN: usize = 1442;
 

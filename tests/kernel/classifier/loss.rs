@@ -7,7 +7,7 @@ use emud::link::quantile::normal_quantile;
 use emud::profile::{LinkState, Loss, LossModel, Pattern, Stage};
 use support::chain::{Chain, Expected, both_below, runs};
 
-const N: u64 = 400_000;
+const N: u64 = 100_000;
 
 fn model(model: LossModel) -> Link {
     link(|l| {

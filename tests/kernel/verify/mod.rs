@@ -136,7 +136,7 @@ fn a_link_as_asked_agrees_and_a_changed_one_does_not() {
     let space = Space::new();
     let profile = "[link]\ndelay = \"20ms\"\nloss = \"2%\"\n";
     space.attach_text(profile);
-    let short = ["--duration", "4s", "--resolution", "200ms"];
+    let short = ["--duration", "1s", "--resolution", "200ms"];
     let (code, answer) = space.verify(&[&["--peer-netns", &space.b], &short[..]].concat());
     assert_eq!(
         (code, &answer["verdict"]),
@@ -166,9 +166,9 @@ fn what_cannot_be_measured_is_not_passed() {
         "--peer-netns",
         &space.b,
         "--duration",
-        "2s",
+        "1s",
         "--resolution",
-        "5ms",
+        "200ms",
     ]);
     assert_eq!(
         with_verdict(&answer, "not_measured"),

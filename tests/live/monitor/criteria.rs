@@ -72,13 +72,20 @@ fn spin(verdict: &mut Verdict, watch: &Watch) {
     sleep(Duration::from_millis(200));
     let spun = load.ask(&format!("spin {}", 300 * MS));
     drop(load);
-    let about = |line: &Line| line.is_busy_cpu(&cpu) && line.mono_ns() > spun[0];
-    let alarm = watch.next(0, PATIENCE, about);
-    // Where others left it no rest before, their interval goes on, and one alarm is of it already.
-    let going_on = watch.going_on(spun[0], |line| line.is_busy_cpu(&cpu));
-    verdict.same("cpu: an alarm", true, alarm.is_some() || going_on);
-    let own = alarm.filter(|alarm| alarm.number("/since_mono_ns") + 10 * MS > spun[0]);
-    match own {
+    let alarm = watch.next(0, PATIENCE, |line| {
+        line.is_busy_cpu(&cpu) && line.mono_ns() + 10 * MS > spun[0]
+    });
+    // Where others left it no rest before, their interval goes on, and the alarm of it may be over.
+    let of_others = watch
+        .alarms_since(0)
+        .iter()
+        .any(|line| line.is_busy_cpu(&cpu));
+    verdict.same("cpu: an alarm", true, alarm.is_some() || of_others);
+    let began_with_load = |line: &Line| {
+        let since = line.number("/since_mono_ns");
+        (spun[0] - 10 * MS..spun[1]).contains(&since)
+    };
+    match alarm.filter(began_with_load) {
         Some(alarm) => verdict.at_least("cpu: share of the load", 0.5, alarm.share_of(COMMAND)),
         None => println!("    cpu: others kept it busy before"),
     }

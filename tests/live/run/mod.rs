@@ -44,7 +44,8 @@ pub fn tests() -> Vec<Trial> {
             verdict::contention_by_report,
             verdict::a_busy_cpu_is_contention,
             verdict::the_emulators_own_failure,
-            verdict::ends_the_run;
+            verdict::ends_the_run,
+            verdict::what_was_before_ends_nothing;
         Full:
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;

@@ -221,6 +221,24 @@ fn is_holder(pid: u32, of: u32) -> bool {
     name.is_ok_and(|name| name == "emud-hold\n") && support::host::parent(pid) == Some(of)
 }
 
+/// Contention of the preparation, over before the measured phase, neither ends the run nor counts.
+pub fn what_was_before_ends_nothing() {
+    let folder = Folder::new();
+    let report = format!("{} alarm early", emud_path().display());
+    let scenario = folder.file(
+        "s.toml",
+        &format!(
+            "[node.a]\nprepare = [\"{report}\"]\ncommand = \"sleep 0.3; echo whole\"\n\
+             [node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n"
+        ),
+    );
+    let words = format!("--scenario {scenario} --abort-on-contention");
+    let ran = folder.run(&words, &[]).expect(0);
+    assert!(ran.out.contains("whole"), "{}", ran.out);
+    assert_eq!(ran.one("end")["alarms"]["application"], 1);
+    assert_eq!(ran.one("end")["verdict"], "clean");
+}
+
 pub fn ends_the_run() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
@@ -240,7 +258,9 @@ pub fn ends_the_run() {
         .current_dir(&folder.0);
     let ran = folder.ran(&emud.stdin(Stdio::null()).output().unwrap());
     assert!([3, 4].contains(&ran.code), "{ran:?}");
-    assert_eq!(ran.one("exit")["ended_by_emud"], true);
+    // Of a host that is contended from the beginning the program is not even started.
+    let mut ends = ran.of("exit");
+    assert!(ends.all(|end| end["ended_by_emud"] == true), "{ran:?}");
     let lasted = ran.phase("clean-up") - ran.phase("measurement");
     // The loop has no end of its own.
     assert!(

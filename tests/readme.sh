@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Execute the README's blocks for a shell, in order, as somebody would who follows it from the top:
+# in a namespace of its own, with emud on PATH. `make` is left out: it builds and tests what this
+# script has. A host that is busy may contend: 3 and 4 are answers of `run` and `monitor`, and 1 to 2
+# of `verify`; anything else ends the test.
+#
+# usage: readme.sh EMUD
+set -euo pipefail
+
+emud=$(realpath -- "${1:?usage: readme.sh EMUD}")
+readme=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../README.md")
+
+if [ -z "${EMUD_README_INSIDE-}" ]; then
+    # Everything that the blocks make ends with these namespaces.
+    EMUD_README_INSIDE=1 exec unshare --net --mount --pid --fork --kill-child -- "$0" "$emud"
+fi
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mkdir -p /run/netns
+ip link set lo up
+mount -t sysfs sysfs /sys
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin"
+ln -s "$emud" "$scratch/bin/emud"
+export PATH=$scratch/bin:$PATH
+cd "$scratch"
+
+awk '/^```sh$/ { block++; inside = 1; next }
+    /^```$/ { inside = 0 }
+    inside && !/^make / { print > sprintf("block%02d", block) }' "$readme"
+{
+    cat <<'END'
+emud() {
+    local status=0
+    command emud "$@" || status=$?
+    case "${1-} $status" in
+    *" 0" | "run "[34] | "monitor 3" | "verify "[12]) return 0 ;;
+    *) echo "emud $*: exit $status" >&2; return "$status" ;;
+    esac
+}
+END
+    for block in block??; do
+        echo "echo '--- $block'"
+        cat "$block"
+    done
+} >all
+blocks=$(find . -name 'block??' | wc -l)
+[ "$blocks" -ge 8 ] || { echo "readme.sh: only $blocks blocks: where is the README?" >&2; exit 1; }
+bash -euo pipefail all </dev/null
+# What a reader would look at afterwards.
+[ "$(jq -r 'select(.type == "end") | .verdict' dsl.log)" != null ]
+for file in phone.toml hsdpa.svg dsl.html d.html good.rec good.svg host.json; do
+    [ -s "$file" ] || { echo "readme.sh: no $file" >&2; exit 1; }
+done
+[ -z "$(command emud list)" ] || { echo "readme.sh: something is still attached" >&2; exit 1; }
+echo "$blocks blocks"
