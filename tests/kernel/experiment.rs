@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,18 +21,27 @@ use support::validator::assert_valid_log as assert_valid;
 
 const MS: u64 = 1_000_000;
 
+/// One at a time: a process has two names for its sockets, and other monitors may run here.
+static ALONE: Mutex<()> = Mutex::new(());
+
 struct Run {
     experiment: Experiment,
     path: PathBuf,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Run {
     fn new(name: &str, config: Config) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("emud-experiment-{}-{name}.log", std::process::id());
         let path = std::env::temp_dir().join(name);
         let log = Some(File::create(&path).unwrap());
         let experiment = Experiment::start(ExperimentSetup { config, log }).unwrap();
-        Self { experiment, path }
+        Self {
+            experiment,
+            path,
+            _alone: alone,
+        }
     }
 
     fn output(&self, mono_ns: u64, text: &str) {

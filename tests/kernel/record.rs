@@ -332,15 +332,19 @@ fn what_was_planted_is_in_the_file() {
     let packets = recorded.packets(wire.inode, "w0");
     assert_eq!(packets.iter().filter(|p| **p == ours).count(), FRAMES);
 
-    // Every read is there, and nothing but the reads.
+    // Every read is there, and nothing but the reads. That the device was busy only within them is
+    // for a quiet machine to show.
+    let within = |i: &Interval, (begin, end): (u64, u64)| match support::full() {
+        true => i.begin_ns >= begin && i.end_ns <= end,
+        false => i.begin_ns < end && i.end_ns > begin,
+    };
     let intervals = recorded.never_empty(disk.name());
-    for (begin, end) in &reads {
-        let inside = |i: &&Interval| i.begin_ns >= *begin && i.end_ns <= *end;
-        assert!(intervals.iter().any(|i| inside(&i)));
+    for read in &reads {
+        let near = intervals.iter().any(|i| within(i, *read));
+        assert!(near, "{read:?} is not in {intervals:?}");
     }
     for i in &intervals {
-        let inside = |(begin, end): &(u64, u64)| i.begin_ns >= *begin && i.end_ns <= *end;
-        assert!(reads.iter().any(inside), "{i:?}");
+        assert!(reads.iter().any(|read| within(i, *read)), "{i:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use emud::profile::{Reordering, Shape};
 use super::theory::{ERRORS, theories};
 use super::*;
 
-const N: u64 = 100_000;
+const N: u64 = 50_000;
 /// Between two packets of a test that draws for each: the test's time must not be
 /// overtaken by the machine's.
 const GAP: u64 = 50_000;

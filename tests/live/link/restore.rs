@@ -10,7 +10,7 @@ use support::lab::{Engine, Lab, Verdict, emud, emud_path, run, scaled, sh, wait_
 use support::probe::{Arrival, Probe, monotonic_ns};
 
 /// For what the kernel does in its own time.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(20);
 
 /// Holders in namespace `a`.
 fn holders(lab: &Lab) -> Vec<String> {

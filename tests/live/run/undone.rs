@@ -13,17 +13,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use support::emud_path;
 use support::host::{interfaces, pids, soon};
-use support::runs::Folder;
+use support::runs::{Folder, TAG};
 
 /// Processes of the emud under test, and what they run; not those that only wait to be reaped.
 fn ours() -> BTreeSet<u32> {
     let emud = fs::canonicalize(emud_path()).unwrap();
     let sleeps = sleeping();
+    let tag = format!("{TAG}={}\0", std::process::id());
     pids(|pid| {
         let of = |file: &str| format!("/proc/{pid}/{file}");
         let words = fs::read(of("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        fs::read_link(of("exe")).is_ok_and(|exe| exe == emud) || words.trim() == sleeps
+        let environment = fs::read(of("environ")).unwrap_or_default();
+        let own = String::from_utf8_lossy(&environment).contains(&tag);
+        own && fs::read_link(of("exe")).is_ok_and(|exe| exe == emud) || words.trim() == sleeps
     })
 }
 

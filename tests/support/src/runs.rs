@@ -22,6 +22,9 @@ disk = \"off\"
 emulator = \"off\"
 ";
 
+/// In the environment of every run: the process that tests.
+pub const TAG: &str = "EMUD_TEST";
+
 /// A folder for one test's files; it goes with the value.
 pub struct Folder(pub PathBuf);
 
@@ -59,6 +62,8 @@ impl Folder {
 
     pub fn command(&self, words: &str, command: &[&str]) -> Command {
         let mut emud = Command::new(emud_path());
+        // What it starts inherits it: so it is known from what other tests have started meanwhile.
+        emud.env(TAG, std::process::id().to_string());
         emud.args(["run", "--log", &self.path("run.log")]);
         emud.args(["--monitor", &self.file("deaf.toml", DEAF)]);
         emud.args(words.split_whitespace());
@@ -80,7 +85,9 @@ impl Folder {
         let mut script = Command::new("script");
         script
             .args(["-qec", &line, "/dev/null"])
-            .env("SHELL", "/bin/sh");
+            .env("SHELL", "/bin/sh")
+            // Progress is for a terminal that can move its cursor.
+            .env("TERM", "xterm");
         script
             .current_dir(&self.0)
             .stdin(Stdio::piped())

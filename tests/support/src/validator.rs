@@ -16,6 +16,15 @@ for e in Draft202012Validator(schema).iter_errors(json.load(sys.stdin)):
     print(e.json_path, e.message)
 "#;
 
+/// Of an array of documents: an array with what is wrong with each, "" for nothing.
+const ALL: &str = r#"
+import json, sys
+from jsonschema import Draft202012Validator
+check = Draft202012Validator(json.load(open(sys.argv[1])))
+wrong = lambda one: "; ".join(e.json_path + " " + e.message for e in check.iter_errors(one))
+print(json.dumps([wrong(one) for one in json.load(sys.stdin)]))
+"#;
+
 /// Of an array of lines: an array with what is wrong with each, "" for nothing.
 const LINES: &str = r##"
 import json, sys
@@ -65,6 +74,13 @@ if any(ord(c) < 32 and c not in "\n\t" for c in text):
 /// What docs/VERB.schema.json finds wrong.
 pub fn json_mistakes(verb: &str, document: &str) -> String {
     python(&["-c", SCHEMA, &schema(verb)], document)
+}
+
+/// The same for each of many documents, in one go.
+pub fn all_mistakes(verb: &str, documents: &[Value]) -> Vec<String> {
+    let text = serde_json::to_string(documents).unwrap();
+    let said = python(&["-c", ALL, &schema(verb)], &text);
+    serde_json::from_str(&said).unwrap()
 }
 
 /// The document is as docs/VERB.schema.json says.

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Run the usual tests many times over and count each test's passes and failures. What is flaky shows.
+#
+# usage: repeat.sh N [--busy]
+#   --busy    beside two processes that spin
+#
+# Logs: target/repeat/RUN.log. exit status: 0 when no test failed in any run.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+case ${1-} in '' | *[!0-9]*) echo "usage: repeat.sh N [--busy]" >&2; exit 64 ;; esac
+runs=$1
+out=target/repeat
+rm -rf "$out"
+mkdir -p "$out"
+spinners=()
+# shellcheck disable=SC2317 # called by the trap
+cleanup() { [ ${#spinners[@]} -eq 0 ] || kill "${spinners[@]}" 2>/dev/null; }
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+if [ "${2-}" = --busy ]; then
+    for _ in 1 2; do
+        sh -c 'while :; do :; done' &
+        spinners+=($!)
+    done
+fi
+
+for run in $(seq "$runs"); do
+    began=$SECONDS
+    tests/run.sh >"$out/$run.log" 2>&1
+    echo "run $run: $(tail -n 1 "$out/$run.log"), $((SECONDS - began)) s"
+done
+
+# A test that prints has its result on a line of its own, after its name and what it printed.
+awk '
+    FNR == 1 { job = name = "" }
+    /^=== [^:]*$/ { job = $2 }
+    /^test [^ ]/ && !/^test result: / { name = $0; sub(/^test /, "", name); sub(/ +\.\.\..*/, "", name) }
+    /(^| )ok$/ && name != "" { passed[job " " name]++; name = "" }
+    /(^| )FAILED$/ && name != "" { failed[job " " name]++; name = "" }
+    /^=== .*: [0-9]+ passed, [0-9]+ failed/ { all += $3; bad += $5 }
+    END {
+        for (test in passed) print passed[test] + 0, failed[test] + 0, test
+        for (test in failed) if (!(test in passed)) print 0, failed[test], test
+        print all, bad, "ALL" > "/dev/stderr"
+    }' "$out"/*.log 2>"$out/all" | sort -k3 >"$out/tests"
+printf '%6s %6s  %s\n' passed failed test
+awk '{ printf "%6d %6d  %s\n", $1, $2, substr($0, index($0, $3)) }' "$out/tests"
+read -r all bad _ <"$out/all"
+echo "$runs runs: $all passed, $bad failed"
+awk '$2 > 0 { print "flaky or broken: " substr($0, index($0, $3)) ": " $2 " of " $1 + $2 }' "$out/tests"
+[ "$bad" -eq 0 ]
