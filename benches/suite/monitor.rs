@@ -30,7 +30,7 @@ pub fn run(suite: &mut Suite) {
     }
     idle(suite);
     suite.results.miss(
-        "memory and disk: what they take to be told is measured by the tests only (tests/monitor)",
+        "memory and disk: what they take to be told is measured by the tests only (tests/live/monitor)",
     );
 }
 

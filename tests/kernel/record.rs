@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud monitor record` on this machine: what was planted is in the file. Needs root.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
 use std::net::UdpSocket;
@@ -427,17 +427,9 @@ fn a_full_ring_counts_what_it_loses() {
 #[test]
 fn killed_it_leaves_nothing_attached_and_a_file_that_reads() {
     let _alone = alone();
-    let programs = || -> BTreeSet<u32> {
-        aya::programs::loaded_programs()
-            .filter_map(Result::ok)
-            .filter(|p| p.name().starts_with(b"emud_rec_"))
-            .map(|p| p.id())
-            .collect()
-    };
-    let before = programs();
     let mut recording = Recording::start(&[]);
-    let during: BTreeSet<u32> = programs().difference(&before).copied().collect();
-    assert!(!during.is_empty());
+    let during = support::bpf::of(recording.child.id());
+    assert!(during.iter().any(|(kind, _)| *kind == "program"));
     thread::sleep(Duration::from_millis(500));
     recording.signal(Signal::KILL);
     recording.child.wait().unwrap();
@@ -446,7 +438,7 @@ fn killed_it_leaves_nothing_attached_and_a_file_that_reads() {
     assert!(!recorded.events.is_empty());
     // The kernel frees programs after a grace period.
     let begin = Instant::now();
-    while !programs().is_disjoint(&during) {
+    while !support::bpf::all().is_disjoint(&during) {
         assert!(begin.elapsed() < Duration::from_secs(10), "{during:?}");
         thread::sleep(Duration::from_millis(20));
     }

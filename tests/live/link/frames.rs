@@ -12,10 +12,14 @@ use support::bulk::Bulk;
 use support::lab::{Engine, Lab, Verdict, inside, sh};
 use support::probe::{Probe, monotonic_ns};
 use support::stats::median;
+use support::{full, guest};
 
 const DELAY_MS: f64 = 30.0;
-/// A median this much later would be another link.
-const WITHIN_MS: f64 = 1.0;
+/// A median this much later would be another link; on a busy machine so much still tells a delay
+/// from none.
+fn within_ms() -> f64 {
+    if full() || guest() { 1.0 } else { 14.0 }
+}
 
 fn bulk(lab: &Lab) -> Bulk {
     Bulk {
@@ -101,7 +105,7 @@ pub fn ipv6(engine: Engine) {
             &format!("{name}, ms"),
             DELAY_MS + bare[i],
             got[i],
-            WITHIN_MS,
+            within_ms(),
         );
     }
     verdict.end();
@@ -286,7 +290,7 @@ pub fn other_frames(engine: Engine) {
             let name = format!("{kind}, {direction}");
             let passes = engine == Engine::Fq && direction == "down" && protocol == OURS;
             let (delay, count) = if passes { (0.0, 20) } else { (DELAY_MS, 0) };
-            verdict.near(&format!("{name}: ms"), delay, got, WITHIN_MS);
+            verdict.near(&format!("{name}: ms"), delay, got, within_ms());
             verdict.same(
                 &format!("{name}: passed as not IP"),
                 count,
@@ -400,8 +404,8 @@ pub fn without_ethernet(engine: Engine) {
     let mut verdict = Verdict::default();
     // The program in the middle is an ordinary task: a busy host only adds to a
     // trip, so the least one is the link's.
-    verdict.near("up, least ms", 30.0, least(&up), WITHIN_MS);
-    verdict.near("down, least ms", 50.0, least(&down), WITHIN_MS);
+    verdict.near("up, least ms", 30.0, least(&up), within_ms());
+    verdict.near("down, least ms", 50.0, least(&down), within_ms());
     lab.emud(&["detach", "tun0"]).expect(0);
     assert_eq!(before, lab.snapshot());
     verdict.end();

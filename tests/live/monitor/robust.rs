@@ -1,49 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must not happen: anything left attached, alarms lost in silence, leaks.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::bandwidth;
-use support::full;
 use support::lab::{Verdict, wait_until};
 use support::load::Load;
 use support::place::{Group, Wires, hierarchies, unique};
 use support::watch::{SEEN, Watch};
+use support::{bpf, full};
 
 /// Longer than a slow kernel takes to verify the programs.
 const PATIENCE: Duration = Duration::from_secs(20);
 const MS: u64 = 1_000_000;
-
-/// Commands of bpf(2) (linux/bpf.h) that tell the next number of a kind.
-const KINDS: [(&str, libc::c_long); 3] = [("program", 11), ("map", 12), ("link", 31)];
-
-/// What BPF there is in the kernel, of everybody.
-fn bpf() -> BTreeSet<(&'static str, u32)> {
-    let mut all = BTreeSet::new();
-    for (kind, command) in KINDS {
-        let mut number = 0;
-        loop {
-            // start_id, next_id, open_flags
-            let mut ids = [number, 0u32, 0];
-            // SAFETY: the attribute outlives the call.
-            let done = unsafe {
-                libc::syscall(libc::SYS_bpf, command, ids.as_mut_ptr(), size_of_val(&ids))
-            };
-            if done != 0 {
-                let error = std::io::Error::last_os_error();
-                assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{kind}: {error}");
-                break;
-            }
-            number = ids[1];
-            all.insert((kind, number));
-        }
-    }
-    all
-}
 
 /// kill -9, idle and in the middle of alarms, leaves nothing in the kernel.
 pub fn killed() {
@@ -55,7 +27,6 @@ pub fn killed() {
     } else {
         &["in alarms"]
     } {
-        let before = bpf();
         let watch = Watch::start(&["--class", "mphys=external", "--external", "1Mbit/s"]);
         match case {
             "idle" => sleep(Duration::from_millis(300)),
@@ -64,7 +35,7 @@ pub fn killed() {
             }
             _ => {}
         }
-        let during: BTreeSet<_> = bpf().difference(&before).copied().collect();
+        let during = bpf::of(watch.pid());
         verdict.same(
             &format!("{case}: programs and maps are there"),
             [true, true],
@@ -73,7 +44,9 @@ pub fn killed() {
         let socket = watch.socket.clone();
         watch.kill();
         // The kernel frees after a grace period.
-        let took = wait_until("all of it is gone", PATIENCE, || bpf().is_disjoint(&during));
+        let took = wait_until("all of it is gone", PATIENCE, || {
+            bpf::all().is_disjoint(&during)
+        });
         println!("    {case}: {} gone after {took:?}", during.len());
         // Another may follow on the same socket, whatever the dead one left there.
         let again = Watch::spawn_at(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What emud's tests and benchmarks share. It does not link emud: it runs the command, as users do.
 
+pub mod bpf;
 pub mod bulk;
 pub mod chain;
 pub mod clock;
