@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,6 +72,16 @@ impl Folder {
             emud.arg("--").args(command);
         }
         emud.stdin(Stdio::null()).current_dir(&self.0);
+        // Under nohup, or in the background of a script, signals are ignored, and a program keeps that.
+        let by_default = || {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+                // SAFETY: no handler is given.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: signal(2) may be called between fork and exec.
+        unsafe { emud.pre_exec(by_default) };
         emud
     }
 
