@@ -12,13 +12,14 @@
 #
 # What is tested is the tracked files as they are now, in a shared clone under target/mutants/; the
 # working tree is not touched. The kernel and live tests need root.
-# Tests of the full run are included where a patch names them.
+# Only what `make test` runs counts.
 #
 # EMUD_MUTANTS_TIMEOUT: seconds for one test command (default 600); a time-out counts as caught.
 #
 # A patch begins with two lines, which git apply ignores, and an empty one:
 #   Fault: what is wrong now and what a user would suffer.
-#   Tests: BINARY FILTER [FILTER...]     (BINARY: pure, kernel, live, or lib for unit tests)
+#   Tests: BINARY FILTER [FILTER...]     (BINARY: pure, kernel, live, lib for unit tests, or guest
+#                                         for live tests in a guest kernel)
 #
 # exit status: 0 if every fault was caught, 1 otherwise, 64 for wrong arguments.
 set -uo pipefail
@@ -33,8 +34,7 @@ export CARGO_TARGET_DIR=$work/build
 export CARGO_TERM_COLOR=never
 # Another emud would be tested instead of the faulty one.
 unset EMUD_BIN
-# As tests/run.sh.
-export EMUD_LIVE_SCALE=${EMUD_LIVE_SCALE:-0.5}
+export EMUD_VM_DIR=$root/target/vm
 
 baseline=1
 bare=0
@@ -96,7 +96,7 @@ read_header() {
     read -r -a words <<<"${tests#Tests: }"
     binary=${words[0]}
     filters=("${words[@]:1}")
-    [[ $binary =~ ^(pure|kernel|live|lib)$ && ${#filters[@]} -gt 0 ]]
+    [[ $binary =~ ^(pure|kernel|live|lib|guest)$ && ${#filters[@]} -gt 0 ]]
 }
 
 # The job that runs: a session and process group of its own, so that it can be ended as a whole.
@@ -147,16 +147,14 @@ contain() {
     fi
 }
 
-# What cargo test needs to know of a binary: sets target and options.
+# What cargo test needs to know of a binary: sets target.
 target=()
-options=()
 targets_of() {
     target=(--test "$1")
-    options=()
     case $1 in
     lib) target=(--workspace --lib) ;;
-    # Timing does not bear a neighbour.
-    live) options=(--test-threads=1) ;;
+    # It builds what it runs.
+    guest) target=(--test live --bins) ;;
     esac
 }
 
@@ -169,11 +167,13 @@ build() {
 # command: not every test harness takes several.
 verdict=
 try() {
-    local status=0 ran
+    local status=0 ran tests
     targets_of "$1"
-    run_job timeout -k 10 "$limit" "${contained[@]}" \
-        cargo test --locked --offline "${target[@]}" -- --include-ignored "${options[@]}" "$2" ||
-        status=$?
+    case $1 in
+    guest) tests=(tests/vm/live.sh 7.2) ;;
+    *) tests=("${contained[@]}" env EMUD_LIVE_SCALE=0.2 cargo test --locked --offline "${target[@]}" --) ;;
+    esac
+    run_job timeout -k 10 "$limit" "${tests[@]}" "$2" || status=$?
     ran=$(awk '/^test result: / { n += $4 + $6 } END { print n + 0 }' "$log")
     if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
         verdict=time-out

@@ -117,6 +117,12 @@ mod tests {
     }
 
     #[test]
+    fn of_several_failures_the_first_in_the_order_of_the_plan_is_told() {
+        let exits = [0, 7, 8].map(|code| exit(Some(code), None, false));
+        assert_eq!(exit_code(RunVerdict::Clean, &exits, None, true), 7);
+    }
+
+    #[test]
     fn a_program_that_emud_ended_has_not_failed() {
         let ended = exit(None, Some(15), true);
         let killed = exit(None, Some(9), false);

@@ -11,6 +11,7 @@ use support::emud_path;
 use support::lab::{Engine, Lab, Verdict, run};
 use support::probe::Probe;
 use support::stats::{median, quantile};
+use support::watch::Watch;
 
 use super::restore::assert_same;
 
@@ -64,14 +65,18 @@ fn delays(lab: &Lab, verdict: &mut Verdict) {
 }
 
 /// A burst into a queue of 20 packets, changed while the link lives.
-fn queue(lab: &Lab, verdict: &mut Verdict) {
+fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     let change = [
         "up.loss=none",
         "up.delay=none",
         "up.rate=200kbit",
         "up.queue=20p",
     ];
+    let qdisc = || lab.in_a("tc qdisc show dev va");
+    let roomy = qdisc();
     lab.emud(&[&["set", "va"], &change[..]].concat()).expect(0);
+    // fq has to hold other packets for another time.
+    verdict.same("fq is as before", engine == Engine::Hold, qdisc() == roomy);
     let before = lab.shown("/up/counters/queue_dropped");
     let arrivals = probe(lab, 60, 0).run();
     let numbers: Vec<u32> = arrivals.0.iter().map(|arrival| arrival.number).collect();
@@ -83,6 +88,17 @@ fn queue(lab: &Lab, verdict: &mut Verdict) {
         .map(|pair| (pair[1].arrived_ns - pair[0].arrived_ns) as f64 / 1e6)
         .collect();
     verdict.near("ms between two packets", 4.24, median(&gaps), LATE_MS);
+}
+
+/// fq's timer is later than 1 us, and a monitor that allows no more says so.
+fn late(lab: &Lab, verdict: &mut Verdict) {
+    let watch = Watch::start(&["--only", "emulator", "--late", "1us", "--limit", "1000"]);
+    probe(lab, 5, 10_000_000).run();
+    let alarm = watch.alarm(0, "emulator", Duration::from_secs(15));
+    let failure = alarm.map(|line| line.json["scope"]["failure"].clone());
+    verdict.same("a late packet", Some("late".into()), failure);
+    let ended = watch.end();
+    verdict.same("its verdict", "contended", ended.verdict_on("emulator"));
 }
 
 fn attach(lab: &Lab, engine: Engine, profile: &str) -> Command {
@@ -129,7 +145,11 @@ pub fn lives_and_goes(engine: Engine) {
     println!("    attached in {:?}", begin.elapsed());
     assert_ne!(before, all(&lab));
     delays(&lab, &mut verdict);
-    queue(&lab, &mut verdict);
+    queue(&lab, engine, &mut verdict);
+    // A holder does not tell of so little.
+    if engine == Engine::Fq {
+        late(&lab, &mut verdict);
+    }
     lab.detach();
     assert_same("detached", &before, &all(&lab));
     killed(&lab, engine, &before);

@@ -156,6 +156,35 @@ fn columns_in_any_order_with_units_in_cells_or_names() {
     }
 }
 
+/// Whole numbers are read by a short path of their own.
+#[test]
+fn every_unit_of_a_column_is_that_unit_whole_or_with_a_point() {
+    let times = [("ns", 1), ("us", 1_000), ("ms", MS), ("s", 1_000 * MS)];
+    let rates = [
+        ("bit", 1),
+        ("kbit", 1_000),
+        ("Mbit", MS),
+        ("Gbit", 1_000 * MS),
+    ];
+    for ((time, ns), (rate, bits)) in times.into_iter().zip(rates) {
+        for figure in ["40", "40.0"] {
+            let text = format!(
+                "time_{time},delay_{time},jitter_{time},rate_{rate}\n0,0,0,1\n\
+                 {figure},{figure},{figure},{figure}\n"
+            );
+            let (rows, _) = rows(&traced("units.csv", &text).unwrap());
+            let want = TraceRow {
+                at_ns: 40 * ns,
+                rate: Some(40 * bits),
+                delay_ns: Some(40 * ns),
+                jitter_ns: Some(40 * ns),
+                loss: None,
+            };
+            assert_eq!(rows[1], want, "{text}");
+        }
+    }
+}
+
 #[test]
 fn mistakes_in_a_trace_name_the_line() {
     for (text, place, what) in [

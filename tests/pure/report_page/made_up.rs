@@ -234,13 +234,12 @@ impl Log {
         }
     }
 
-    /// An alarm of CPU 1, from and until ns after the measured phase began, by stress-ng.
-    pub fn contention(&mut self, from: u64, until: u64) -> Span {
+    /// An alarm of CPU 1, from and until ns after the measured phase began, mostly by this group.
+    pub fn contention(&mut self, by: &str, from: u64, until: u64) -> Span {
         let episode = self.lines.len();
         let (since, until) = (MEASURED + from, MEASURED + until);
         let scope = json!({"kind": "cpu", "cpu": 1});
-        let shares =
-            json!([{"group": "stress-ng", "share": 0.93}, {"group": "iperf3", "share": 0.04}]);
+        let shares = json!([{"group": by, "share": 0.93}, {"group": "iperf3", "share": 0.04}]);
         let noticed = since + 20_000_000;
         self.raw(
             "alarm",
@@ -263,7 +262,7 @@ impl Log {
             until_mono_ns: until,
             duration_ns: until - since,
             by: vec![SpanShare {
-                group: "stress-ng".to_owned(),
+                group: by.to_owned(),
                 share: 0.93,
             }],
         }
@@ -336,8 +335,8 @@ pub fn contended(seed: u64) -> Log {
     let mut log = Log::new(seed, &["access"]);
     log.seconds(&["access"], 60);
     let spans = vec![
-        log.contention(30 * SECOND, 38_250_000_000),
-        log.contention(51 * SECOND, 51_100_000_000),
+        log.contention("stress-ng", 30 * SECOND, 38_250_000_000),
+        log.contention("stress-ng", 51 * SECOND, 51_100_000_000),
     ];
     log.link(MEASURED + 45 * SECOND, "access", LinkEvent::Changed);
     log.end(
@@ -383,7 +382,7 @@ pub fn star(n: usize) -> Log {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut log = Log::new(11, &names);
     log.seconds(&names, 30);
-    let spans = vec![log.contention(9 * SECOND, 12 * SECOND)];
+    let spans = vec![log.contention("stress-ng", 9 * SECOND, 12 * SECOND)];
     log.end(
         30,
         Some(&Judgement {

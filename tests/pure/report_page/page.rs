@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use emud::page::{html, plots};
 use emud::results::Run;
-use emud_monitor::log::RunVerdict;
+use emud_monitor::log::{ArtefactLine, Judgement, RunVerdict};
 
 use super::made_up::{
     Log, MEASURED, SECOND, about, clean, contended, invalid, judgement, star, unfinished,
@@ -99,7 +99,25 @@ fn hostile_text_stays_text() {
     let mut log = Log::of(run);
     log.seconds(&[hostile], 5);
     log.output(MEASURED + SECOND, hostile);
-    log.end(5, Some(&judgement(RunVerdict::Clean, 5)));
+    let span = log.contention(hostile, SECOND, 2 * SECOND);
+    for [stored, error] in [[Some(hostile), None], [None, Some(hostile)]] {
+        let kept = ArtefactLine {
+            mono_ns: MEASURED + SECOND,
+            node: hostile.to_owned(),
+            path: hostile.to_owned(),
+            stored: stored.map(str::to_owned),
+            bytes: 1,
+            error: error.map(str::to_owned),
+        };
+        log.raw("artefact", kept.mono_ns, &kept);
+    }
+    let judged = Judgement {
+        contention: vec![span],
+        contended_seconds: vec![1, 2],
+        invalid: vec![hostile.to_owned()],
+        ..judgement(RunVerdict::Invalid, 5)
+    };
+    log.end(5, Some(&judged));
     let page = page(&log);
     assert!(!page.contains("<script"));
     assert!(!page.contains("<img"));

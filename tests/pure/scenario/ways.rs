@@ -95,6 +95,25 @@ fn a_wire_beside_a_topology_is_reached_from_all_of_it() {
     }
 }
 
+#[test]
+fn of_ways_alike_the_one_over_the_link_written_first_is_taken() {
+    let sides = [["r1", "r2"], ["r2", "r1"]];
+    for [first, last] in sides {
+        let plan = plan(&format!(
+            "[node.a]\ncommand = \"true\"\n[node.b]\ncommand = \"true\"\n[node.r1]\n[node.r2]\n\
+             [link.l1]\nbetween = [\"a\", \"{first}\"]\n[link.l2]\nbetween = [\"{first}\", \"b\"]\n\
+             [link.l3]\nbetween = [\"{last}\", \"b\"]\n[link.l4]\nbetween = [\"a\", \"{last}\"]\n"
+        ));
+        let b = plan.addresses("b");
+        let far = b.iter().find(|net| {
+            let of_first = plan.addresses(first);
+            of_first.iter().any(|own| own.contains(&net.addr()))
+        });
+        let way = walk(&plan, "a", far.expect("on the link of the first").addr());
+        assert_eq!(way, Ok(vec!["a".into(), first.into(), "b".into()]));
+    }
+}
+
 /// A graph: for each node but the first one before it, more links, and who does not forward.
 #[derive(Debug, Clone)]
 struct Random {
