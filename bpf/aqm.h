@@ -36,6 +36,7 @@ struct emud_offer {
 	__u64 busy_limit; /* ns */
 	__u32 segments; /* counted one by one */
 	__u32 packets; /* limit; 0: any */
+	__u32 behind; /* so many packets before the queue's end is one that must have left */
 	__u64 wait_limit; /* ns */
 	__u32 limited; /* there is a limit in packets */
 	__u32 ring; /* where the pieces of its ring begin */

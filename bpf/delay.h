@@ -224,7 +224,9 @@ static __always_inline void emud_delay(struct emud_packet *p, const struct emud_
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
-	__u64 delay = p->departure - p->arrival;
+	/* What its sender holds back is no delay of the link's. */
+	__u64 delay =
+		p->departure - (p->earliest > p->arrival ? p->earliest : p->arrival);
 
 	count->delay_hist[emud_log2(delay) & (EMUD_HIST_LEN - 1)] += p->segments;
 	count->delay_ns += delay * p->segments;

@@ -37,6 +37,8 @@
 /* A stamp further in the future than this is not a departure time (a receive
  * time in CLOCK_REALTIME, for one); sch_fq's default horizon is the same. */
 #define EMUD_HORIZON_NS 10000000000ULL
+/* A sender that paces holds packets back for less than this. */
+#define EMUD_HELD_MAX_NS 1000000000ULL
 
 /* Delay table: EMUD_TABLE_LEN - 1 steps over the standard normal value
  * [-8, 8), so that one step is 1/256 of a standard deviation. */

@@ -37,13 +37,13 @@
 #include "release.h"
 #include "slot.h"
 
-/* Set by tests alone, which have a time of their own: a packet's stamp. The
- * verifier drops the branch that the constant rules out. */
+/* Set by tests alone, whose packets carry the time in hwtstamp. The verifier drops
+ * the branch that the constant rules out. */
 const volatile __u8 emud_virtual_clock;
 
 static __always_inline __u64 emud_now(const struct __sk_buff *skb)
 {
-	return emud_virtual_clock ? skb->tstamp : bpf_ktime_get_ns();
+	return emud_virtual_clock ? skb->hwtstamp : bpf_ktime_get_ns();
 }
 
 static __always_inline int emud_holder_gone(const struct emud_packet *p,
@@ -57,13 +57,26 @@ static __always_inline int emud_holder_gone(const struct emud_packet *p,
 	return !h || *(volatile __u64 *)&h->lease_ns < now;
 }
 
-/* TCP's pacing and SO_TXTIME put a departure time into the stamp: the packet
- * reaches the link then, not now. */
-static __always_inline __u64 emud_arrival(const struct __sk_buff *skb, __u64 now)
+/* TCP's pacing and SO_TXTIME put a departure time into the stamp: the packet must
+ * not be on the wire before. It delays that packet alone. Were it taken for the
+ * time of arrival, the queue's clock and the order of packets would move there,
+ * and every other flow would wait until then: one packet of any user, 10 s ahead,
+ * would stop the link. */
+static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 now)
 {
 	__u64 stamp = skb->tstamp;
 
-	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : now;
+	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : 0;
+}
+
+/* Behind all stages with a memory. */
+static __always_inline void emud_hold_back(struct emud_packet *p)
+{
+	if (p->earliest <= p->sent)
+		return;
+	p->held = p->earliest - p->sent;
+	p->departure += p->held;
+	p->copy_departure += p->held;
 }
 
 /* A link that decides on each packet has to number them. */
@@ -183,6 +196,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		emud_delay_copy(p);
 	if (unlikely(l->tdma.span_ns) && !emud_slot_in(p))
 		return emud_gone(p, &count->queue_dropped);
+	emud_hold_back(p);
 	verdict = emud_release(skb, p, l, count);
 	if (!p->passed)
 		emud_count_delay(p, count);
@@ -212,7 +226,9 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	count->bytes += p->wire_len;
 	if (p->segments > 1)
 		count->super_packets++;
-	p->arrival = emud_arrival(skb, now);
+	p->arrival = now;
+	p->earliest = emud_earliest(skb, now);
+	p->held = 0;
 	down = l->flags & EMUD_F_DOWN;
 	if (unlikely(l->timeline.count)) {
 		p->timeline = p->slot;

@@ -109,6 +109,8 @@ struct emud_packet {
 	__u64 sent; /* the last bit is on the wire */
 	__u64 departure;
 	__u64 copy_departure;
+	__u64 earliest; /* not on the wire before: its sender's stamp; 0: any time */
+	__u64 held; /* how much later it leaves for that, ns */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
 

@@ -71,7 +71,7 @@ static __always_inline int emud_ring_look(const struct emud_state *s,
 	__u32 first = offer->ring, rings = offer->rings, step;
 
 	v->pos = *(volatile __u32 *)&s->ring_pos;
-	v->oldest_pos = v->pos + offer->segments - 1 - offer->packets;
+	v->oldest_pos = v->pos - offer->behind;
 	step = v->pos / EMUD_RING_STEP;
 	v->now = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
 	v->next = v->now;
@@ -203,7 +203,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	     struct emud_turn *t, int managed)
 {
 	enum emud_verdict verdict = EMUD_ADMIT;
-	__u32 n = offer->segments, oldest = s->ring_pos + n - 1 - offer->packets;
+	__u32 n = offer->segments, oldest = s->ring_pos - offer->behind;
 
 	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
 		return EMUD_AGAIN;
@@ -251,6 +251,10 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 		offer->rings = 1;
 	}
 	offer->limited = !!offer->packets;
+	/* A train longer than the queue finds no room but in an empty one. */
+	offer->behind = offer->packets > offer->segments
+				? offer->packets - offer->segments + 1
+				: 1;
 	offer->capable = emud_ecn_capable(skb, p, l);
 	offer->decay = emud_red_decay(l, s, p->arrival);
 	emud_pie_catch_up(l, s, p->arrival);
@@ -317,6 +321,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		.wait_limit = l->queue_wait_ns & ~0ULL >> 1,
 		.segments = 1,
 		.packets = l->queue_packets,
+		.behind = l->queue_packets,
 		.limited = emud_nonzero(l->queue_packets),
 	};
 	int verdict = EMUD_AGAIN;

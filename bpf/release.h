@@ -107,8 +107,8 @@ __noinline __u32 emud_lane(__u32 direction, __u64 departure)
 static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 					  const struct emud_link *l, __u64 departure)
 {
-	/* Slots are in order. */
-	int overtakes = l->flags & EMUD_F_DRAWN && !l->tdma.span_ns;
+	/* Slots are in order. What its sender holds back is overtaken by all others. */
+	int overtakes = (l->flags & EMUD_F_DRAWN && !l->tdma.span_ns) || p->held;
 	__u32 lane, flow = p->path;
 
 	if (overtakes || p->path >= EMUD_DIRECTIONS) {
@@ -165,7 +165,8 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
-	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE))
+	/* With its socket, whose buffer limits how many of them fq has to keep. */
+	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS)
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
 	return emud_by_clone(e, skb->ifindex);

@@ -375,8 +375,7 @@ fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
     let mut copied = Vec::new();
     for i in 0..n {
         let at = i * 100_000;
-        let mut ctx = [0u8; SKB_LEN];
-        ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + at).to_ne_bytes());
+        let ctx = arriving(b.start + at);
         let mut data = [0u8; 4096];
         let program = b.loaded.program(Program::Egress).unwrap();
         let result = program.test_run(TestRunOptions {

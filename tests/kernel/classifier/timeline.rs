@@ -446,10 +446,8 @@ fn a_million_rows_fit_and_stay_where_they_are() {
     // With and without looking for the row: the clock goes on by 50 us, ten rows.
     let cost = |b: &Bench, from: u64| {
         let frame = udp4(100, 1);
-        let mut ctx = [0u8; SKB_LEN];
         let run = |i: u64| {
-            let at = b.start + from + i * 50_000;
-            ctx[SKB_TSTAMP..][..8].copy_from_slice(&at.to_ne_bytes());
+            let ctx = arriving(b.start + from + i * 50_000);
             let options = TestRunOptions {
                 data_in: Some(&frame),
                 ctx_in: Some(&ctx),

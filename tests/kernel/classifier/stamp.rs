@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A packet that its sender holds back (SO_TXTIME, pacing) leaves later; no other packet does.
+
+use emud::profile::{Queue, Slot};
+
+use super::*;
+
+const AHEAD: u64 = 8_000 * MS;
+
+/// Every stage with a memory: the queue's clock, the order of departures, slots.
+fn links() -> Vec<(&'static str, Link)> {
+    let ordered = jitter(20 * MS, 5e6, Distribution::Normal, Reorder::Never);
+    vec![
+        ("delay", link(|l| l.delay.mean_ns = 20 * MS)),
+        (
+            "rate",
+            link(|l| {
+                l.rate = Some(8_000_000);
+                l.queue = Limit::Packets(20).into();
+                l.delay.mean_ns = 20 * MS;
+            }),
+        ),
+        (
+            "burst",
+            link(|l| {
+                l.rate = Some(8_000_000);
+                l.wire.burst = Some(4_000);
+                l.queue = Queue {
+                    time_ns: Some(5 * MS),
+                    ..Queue::default()
+                };
+            }),
+        ),
+        ("in order", ordered),
+        (
+            "slots",
+            link(|l| {
+                l.slot = Some(Slot {
+                    min_ns: 10 * MS,
+                    max_ns: 10 * MS,
+                    packets: Some(3),
+                    bytes: None,
+                });
+            }),
+        ),
+    ]
+}
+
+/// Departures of 60 packets, of which every tenth is stamped so far ahead.
+fn departures(l: &Link, ahead: u64) -> Vec<Fate> {
+    let b = Bench::new(l);
+    (0..60)
+        .map(|n| {
+            let at = n * 700_000;
+            let mut ctx = arriving(b.start + at);
+            let of_pacer = n % 10 == 5;
+            if of_pacer {
+                ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + at + ahead).to_ne_bytes());
+            }
+            let frame = udp4(1_000, if of_pacer { 7 } else { 1 });
+            run(&b.loaded, Program::Egress, &frame, &ctx).fate(b.start)
+        })
+        .collect()
+}
+
+#[test]
+fn a_stamp_delays_its_own_packet_and_no_other() {
+    for (name, l) in links() {
+        let plain = departures(&l, 0);
+        for ahead in [1, 300_000, 30 * MS, AHEAD] {
+            let stamped = departures(&l, ahead);
+            for (n, (plain, stamped)) in plain.iter().zip(&stamped).enumerate() {
+                let about = format!("{name}, {ahead} ns ahead: packet {n}");
+                if n % 10 != 5 || plain.verdict == TC_ACT_STOLEN {
+                    assert_eq!(plain, stamped, "{about}");
+                    continue;
+                }
+                let earliest = n as u64 * 700_000 + ahead;
+                assert!(stamped.departure >= earliest, "{about}: {stamped:?}");
+                // All that the link does to it, from then on.
+                let most = plain.departure + ahead;
+                assert!(stamped.departure <= most, "{about}: {stamped:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn on_a_plain_link_it_is_the_stamp_and_the_delay() {
+    let b = Bench::new(&link(|l| l.delay.mean_ns = 20 * MS));
+    let send = |at: u64, stamp: u64| {
+        let mut ctx = arriving(b.start + at);
+        ctx[SKB_TSTAMP..][..8].copy_from_slice(&stamp.to_ne_bytes());
+        let fate = run(&b.loaded, Program::Egress, &udp4(100, 1), &ctx).fate(b.start);
+        fate.departure
+    };
+    assert_eq!(send(MS, b.start + 3 * MS), 23 * MS);
+    // In the past, or of another clock.
+    assert_eq!(send(4 * MS, b.start + 3 * MS), 24 * MS);
+    assert_eq!(send(5 * MS, 1_790_000_000_000_000_000), 25 * MS);
+    // What the sender holds back is no delay of the link's.
+    let c = b.counters();
+    assert_eq!(c.delay_ns, 3 * 20 * MS);
+}
