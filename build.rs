@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles bpf/link.bpf.c and turns bpf/emud.h into Rust.
+//! Compiles bpf/*.bpf.c and turns bpf/emud.h into Rust.
 
 #[path = "bpf/build.rs"]
 mod bpf;
@@ -9,5 +9,6 @@ use std::path::Path;
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
     bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
+    bpf::compile(Path::new("bpf/segment.bpf.c"), &out.join("segment.bpf.o"))?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
 }

@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 4
+#define EMUD_ABI 5
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -29,6 +29,11 @@
 #define EMUD_TC_INDEX 0xe3d1
 /* skb->tc_index of a clone made only to lose the socket: it is yet to be emulated. */
 #define EMUD_TC_INDEX_CLONE 0xe3d2
+/* skb->tc_index on the way through the segmenter, and back: the same. */
+#define EMUD_TC_INDEX_SEGMENT 0xe3d3
+/* So long after a super-packet all packets go through the segmenter, lest they
+ * overtake it: it waits for the softirq that receives from a veth. */
+#define EMUD_SEGMENTING_NS 10000000ULL
 
 /* Links of a profile: its own, number 0, and named ones, which rules and phases
  * refer to. A link has EMUD_SLOTS slots, one a direction and generation. */
@@ -516,8 +521,9 @@ struct emud_control {
 	__u32 generation; /* of links and rules, EMUD_LINKS_GENERATION; of pairs, the other */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
+	__u32 segmenter[EMUD_DIRECTIONS]; /* where super-packets go first; 0: nowhere */
 };
-_Static_assert(sizeof(struct emud_control) == 16, "shared with Rust");
+_Static_assert(sizeof(struct emud_control) == 24, "shared with Rust");
 
 struct emud_counters {
 	__u64 packets; /* seen, wire packets */

@@ -248,10 +248,32 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	return emud_emulate(skb, p, l, count);
 }
 
+/* A super-packet would meet one fate for all its packets, so it goes through the
+ * segmenter first, wherever it comes from: UDP GSO and what was merged on another
+ * device do not mind this device's gso_max_segs. Returns the device to send it to. */
+static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_packet *p,
+					     __u32 segmenter)
+{
+	if (skb->tc_index == EMUD_TC_INDEX_SEGMENT) {
+		skb->tc_index = 0;
+		return 0;
+	}
+	if (likely(!segmenter))
+		return 0;
+	if (skb->gso_size)
+		p->segmenting_until = emud_now(skb) + EMUD_SEGMENTING_NS;
+	else if (likely(!p->segmenting_until))
+		return 0;
+	else if (emud_now(skb) >= p->segmenting_until)
+		p->segmenting_until = 0;
+	return p->segmenting_until ? segmenter : 0;
+}
+
 static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
 	struct emud_packet *p;
+	__u32 segmenter;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
 		/* detach finds the saved state by the maps of this program:
@@ -263,9 +285,15 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
 		skb->tc_index = 0;
 	control = EMUD_LOOKUP(emud_control, 0);
-	p = EMUD_LOOKUP(emud_packets, 0);
+	p = EMUD_LOOKUP(emud_packets, direction);
 	if (!control || !p)
 		return TC_ACT_UNSPEC;
+	segmenter = *(volatile __u32 *)&control->segmenter[direction];
+	segmenter = emud_to_segment(skb, p, segmenter);
+	if (unlikely(segmenter)) {
+		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
+		return bpf_redirect(segmenter, 0);
+	}
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
 	p->control = *(volatile __u32 *)&control->generation;

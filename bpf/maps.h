@@ -111,12 +111,16 @@ struct emud_packet {
 	__u64 copy_departure;
 	__u64 earliest; /* not on the wire before: its sender's stamp; 0: any time */
 	__u64 held; /* how much later it leaves for that, ns */
+
+	/* of the CPU, from packet to packet */
+	__u64 segmenting_until; /* 0: no super-packet lately */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
 
 /* Not on the stack, of which all functions together have 512 bytes. Nothing of this
- * attachment interrupts a classifier on its CPU: what it sends is marked. */
-EMUD_MAP(emud_packets, PERCPU_ARRAY, 1, struct emud_packet);
+ * attachment interrupts a classifier on its CPU: what it sends is marked. By direction,
+ * because with PREEMPT_RT the softirq of ingress may. */
+EMUD_MAP(emud_packets, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_packet);
 
 #define EMUD_LOOKUP(map, index)                       \
 	({                                            \

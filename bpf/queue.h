@@ -348,7 +348,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 		return EMUD_FULL;
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	w = EMUD_LOOKUP(emud_turns, 0);
+	w = EMUD_LOOKUP(emud_turns, p->direction);
 	if (!l || !s || !w || !emud_ring_look(s, &offer, &view))
 		return EMUD_FULL;
 

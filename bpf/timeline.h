@@ -78,7 +78,7 @@ struct emud_timed {
 
 /* Not on the stack, of which all stages together have 512 bytes. From one stage to
  * the next, so that nobody comes in between. */
-EMUD_MAP(emud_turns, PERCPU_ARRAY, 1, struct emud_timed);
+EMUD_MAP(emud_turns, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_timed);
 
 static __always_inline const struct emud_row *emud_row(const struct emud_timeline *t,
 						       __u32 row)
@@ -473,7 +473,7 @@ __noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
-	w = EMUD_LOOKUP(emud_turns, 0);
+	w = EMUD_LOOKUP(emud_turns, p->direction);
 	if (!l || !s || !w)
 		return 0;
 	w->len = len;

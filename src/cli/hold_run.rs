@@ -7,6 +7,8 @@ use std::process::Command;
 use emud::engine::hold::{self, Direction, HoldError, spawn};
 use emud::link::attach::HolderStart;
 use emud::link::datapath::Maps;
+use emud::link::sweep;
+use emud::netlink::Netlink;
 
 use super::Failure;
 
@@ -49,6 +51,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Ok((taps, stop, maps)) => {
             hold::orphan::watch();
             hold::serve(args.ifindex, maps, taps, stop.as_fd(), || ready.ready())?;
+            // The device may be what ended it.
+            sweep::sweep(&mut Netlink::open()?)?;
             Ok(())
         }
         Err(e) => {

@@ -182,7 +182,7 @@ impl Session {
             Engine::Fq => self.set_up_fq()?,
             Engine::Hold => self.set_up_hold()?,
         }
-        segments::cap(&mut self.nl, &self.link, &mut self.saved)?;
+        segments::cap(&mut self.nl, &self.link, &mut self.maps, &mut self.saved)?;
         if self.saved.engine == Engine::Hold {
             start_holder(self)?;
         }

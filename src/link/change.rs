@@ -95,7 +95,7 @@ fn put_in_force(
         resize_fq(nl, link, &there.saved, both, &pairs)?;
     }
     if caps {
-        segments::cap(nl, link, &mut there.saved)?;
+        segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
         // What could not be capped is said in its notes.
         there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }

@@ -301,6 +301,18 @@ impl Maps {
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
 
+    /// Where super-packets of each direction go to be segmented, ifindex; 0: nowhere.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn segment_at(&mut self, segmenter: [u32; 2]) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            segmenter,
+            ..self.control()?
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
     /// What a direction runs now.
     ///
     /// # Errors

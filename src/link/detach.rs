@@ -68,6 +68,7 @@ fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), Ne
 }
 
 fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
+    maps.segment_at([0; 2])?;
     let mut links = [maps.link(abi::EMUD_UP)?, maps.link(abi::EMUD_DOWN)?];
     for link in &mut links {
         link.release = abi::EMUD_RELEASE_NONE;
@@ -77,7 +78,9 @@ fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
 
 /// The holder ends when its TAP does.
 fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
-    for name in saved.devices.iter().flatten() {
+    // The other end of the pair goes with the first.
+    let segmenter = saved.segmenter.as_ref().map(|s| &s.ends[0]);
+    for name in saved.devices.iter().flatten().chain(segmenter) {
         match nl
             .link(name)
             .and_then(|device| nl.delete_link(device.index))

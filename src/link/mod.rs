@@ -28,10 +28,11 @@ pub mod report_time;
 mod rows;
 pub mod rules;
 pub mod saved;
+mod segmenter;
 mod segments;
 pub mod shapes;
 pub mod sizes;
-mod sweep;
+pub mod sweep;
 pub mod timeline;
 
 pub use error::LinkError;

@@ -37,14 +37,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices(engine, request.directions, link.index);
-    for name in devices.iter().flatten() {
-        // Undo deletes by name: it must not be somebody else's.
-        match nl.link(name) {
-            Err(netlink::NetlinkError::NoInterface(_)) => {}
-            Err(e) => return Err(e.into()),
-            Ok(_) => return Err(LinkError::NameTaken { name: name.clone() }),
-        }
-    }
+    free(nl, devices.iter().flatten())?;
     let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
     let root = if up {
         root(nl, link, request.replace)?
@@ -81,13 +74,31 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         root,
         gso: None,
         offloads: None,
+        segmenter: None,
     };
     segments::plan(nl, link, &request.profile, &mut saved)?;
+    let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
+    free(nl, segmenter)?;
     saved.notes.extend(segments::note(link, request, &saved));
     saved
         .notes
         .extend(loss::note(link, &request.profile, &saved));
     Ok(saved)
+}
+
+/// Undo deletes by name: it must not be somebody else's.
+fn free<'a>(
+    nl: &mut Netlink,
+    names: impl IntoIterator<Item = &'a String>,
+) -> Result<(), LinkError> {
+    for name in names {
+        match nl.link(name) {
+            Err(netlink::NetlinkError::NoInterface(_)) => {}
+            Err(e) => return Err(e.into()),
+            Ok(_) => return Err(LinkError::NameTaken { name: name.clone() }),
+        }
+    }
+    Ok(())
 }
 
 fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {

@@ -65,4 +65,16 @@ pub struct Saved {
     pub gso: Option<Gso>,
     /// Receive offloads that were switched off.
     pub offloads: Option<Offloads>,
+    /// What segments super-packets.
+    #[serde(default)]
+    pub segmenter: Option<Segmenter>,
+}
+
+/// emud's veth pair that segments super-packets.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Segmenter {
+    /// By direction, the end at which they enter it.
+    pub ends: [String; 2],
+    /// Those whose super-packets are segmented.
+    pub directions: [bool; 2],
 }

@@ -10,8 +10,9 @@
 
 use crate::abi;
 use crate::link::attach::Request;
+use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
-use crate::link::{DIRECTIONS, LinkError};
+use crate::link::{DIRECTIONS, LinkError, segmenter};
 use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
@@ -62,14 +63,20 @@ pub(super) fn plan(
         saved.offloads = Some(Offloads::snapshot(nl, link.index, &RECEIVE_MERGING)?);
         more = true;
     }
-    Ok(more)
+    Ok(segmenter::plan(link, [up, down], saved) || more)
 }
 
 /// Caps what is recorded. What cannot be capped goes to the notes.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn cap(nl: &mut Netlink, link: &Link, saved: &mut Saved) -> Result<(), LinkError> {
+pub(super) fn cap(
+    nl: &mut Netlink,
+    link: &Link,
+    maps: &mut Maps,
+    saved: &mut Saved,
+) -> Result<(), LinkError> {
+    segmenter::set_up(nl, link, maps, saved)?;
     if let Some(gso) = saved.gso {
         nl.set_gso(link.index, &Gso { max_segs: 1, ..gso })?;
     }

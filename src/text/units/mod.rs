@@ -53,3 +53,16 @@ pub(crate) fn closest<'a>(
         .min_by_key(|(distance, ..)| *distance)
         .map(|(.., c)| c)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::closest;
+
+    #[test]
+    fn of_several_similar_words_the_most_similar_is_suggested() {
+        let words = ["source-mac", "source-port", "source"];
+        assert_eq!(closest("source-prt", words), Some("source-port"));
+        assert_eq!(closest("sorce", words), Some("source"));
+        assert_eq!(closest("destination", words), None);
+    }
+}

@@ -12,6 +12,7 @@ mod matching;
 mod models;
 mod rate;
 mod restore;
+mod senders;
 mod smoke;
 mod time;
 mod timing;
@@ -44,7 +45,10 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::other_namespace,
             restore::attached_twice,
             restore::device_deleted,
-            restore::namespace_deleted;
+            restore::namespace_deleted,
+            senders::a_queue_limits_trains,
+            senders::a_stamp_stops_nobody,
+            senders::trains_are_packets;
         Guest:
             smoke::lives_and_goes;
         Full:
