@@ -74,6 +74,8 @@ struct emud_ring {
  * half is lanes, the upper half the others. */
 #define EMUD_FQ_FLOWS 65536U
 #define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
+/* By so much fq and its timer bring a packet to the receiver later than tc-netem does. */
+#define EMUD_FQ_LEAD_NS 2600ULL
 /* Of each CPU: enough for some 16,000 packets that wait, in any order. */
 #define EMUD_LANES_LOG 8
 #define EMUD_LANES (1U << EMUD_LANES_LOG)
@@ -571,19 +573,25 @@ enum emud_tuning {
 };
 #define EMUD_LATE_NS 1000000ULL
 
-/* In front of every frame on its way to the holder. The VLAN tag is in here
- * because tun_put_user() would insert it at byte 12, inside this header. */
+/* In front of every frame on its way to the holder. The VLAN tag that stands beside the
+ * data is in here because tun_put_user() would insert it at byte 12, inside this header.
+ * So is the one behind it, which takes its place (skb_vlan_pop()). */
+#define EMUD_HOLD_TAGS 2
+struct emud_hold_tag {
+	__u16 tci;
+	__be16 proto; /* 0: no tag */
+};
 struct emud_hold_hdr {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
 	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM */
-	__u16 vlan_tci;
-	__be16 vlan_proto; /* 0: no tag */
+	struct emud_hold_tag tag[EMUD_HOLD_TAGS]; /* outer, inner */
+	__u32 reserved; /* 0 */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum that is left to the device must be computed, or a
  * receiver on this host would take it for right. */
 #define EMUD_HOLD_MAGIC_SUM 0x656d7573
-_Static_assert(sizeof(struct emud_hold_hdr) == 16, "on the wire to the holder");
+_Static_assert(sizeof(struct emud_hold_hdr) == 24, "on the wire to the holder");
 
 /* What detach must put back, and the profile: opaque bytes, written by attach. */
 /* 1 MiB: a profile carries its tables of measured delays in its text. */

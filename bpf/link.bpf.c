@@ -26,6 +26,7 @@
  * The configuration is doubled: `emud set` writes the generation not in force
  * and then turns one word, so no packet sees half a change.
  */
+#include <linux/if_packet.h>
 #include "maps.h"
 #include "rng.h"
 #include "parse.h"
@@ -36,10 +37,6 @@
 #include "alter.h"
 #include "release.h"
 #include "slot.h"
-
-/* Set by tests alone, whose packets carry the time in hwtstamp. The verifier drops
- * the branch that the constant rules out. */
-const volatile __u8 emud_virtual_clock;
 
 static __always_inline __u64 emud_now(const struct __sk_buff *skb)
 {
@@ -88,7 +85,8 @@ static __always_inline int emud_draws(const struct emud_packet *p,
 }
 
 /* Why a packet is none of the link's. */
-static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
+static __always_inline enum emud_pass emud_foreign(const struct __sk_buff *skb,
+						   const struct emud_packet *p,
 						   const struct emud_link *l, __u64 now,
 						   __u32 down)
 {
@@ -100,7 +98,7 @@ static __always_inline enum emud_pass emud_foreign(const struct emud_packet *p,
 		return EMUD_PASS_NEIGHBOUR;
 	if (down)
 		return EMUD_PASS_REASONS;
-	if (emud_ip_only(l) && !p->is_ip)
+	if (emud_ip_only(l) && !emud_stampable(skb))
 		return EMUD_PASS_NOT_IP;
 	if (emud_holder_gone(p, l, now))
 		return EMUD_PASS_NO_HOLDER;
@@ -214,6 +212,10 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	l = emud_link(p);
 	if (!l)
 		return TC_ACT_UNSPEC;
+	/* This host's own copy of what it has sent to a group: never on the wire, and
+	 * without an Ethernet header (dev_loopback_xmit()). */
+	if (unlikely(skb->pkt_type == PACKET_LOOPBACK && p->direction == EMUD_DOWN))
+		return emud_untouched(l);
 	emud_parse(skb, p, l);
 	if (unlikely(l->flags & (EMUD_F_RULES | EMUD_F_MATRIX))) {
 		emud_match(skb, p);
@@ -240,7 +242,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 		/* A link that is down is so in all its phases. */
 		down |= l->flags & EMUD_F_DOWN;
 	}
-	why = emud_foreign(p, l, now, down);
+	why = emud_foreign(skb, p, l, now, down);
 	if (unlikely(why != EMUD_PASS_REASONS))
 		return emud_passed(p, l, count, why);
 	if (unlikely(down))

@@ -56,6 +56,10 @@ EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
 	 struct emud_ring);
 
+/* Set by tests alone, whose packets carry the time in hwtstamp. The verifier drops
+ * the branch that the constant rules out. */
+const volatile __u8 emud_virtual_clock;
+
 /* Filled by the loader: what is not there is no code either. */
 const volatile struct emud_layout emud_layout;
 EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
@@ -81,6 +85,8 @@ struct emud_packet {
 	__u8 copied; /* there is to be a copy */
 	__u8 sum_due; /* corrupted, and the device would make its checksum right */
 	__u8 numbered;
+	__u8 tags; /* VLAN tags in the data, as far as the parser looks */
+	__u8 reserved[7];
 
 	__u32 direction; /* the first that is not */
 	__u32 base; /* slot of link number 0: direction and generation */

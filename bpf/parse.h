@@ -177,7 +177,7 @@ __noinline int emud_parse_ip6(struct __sk_buff *skb, struct emud_packet *p)
 	return 1;
 }
 
-static __always_inline void emud_parse_l2(struct emud_cursor *c)
+static __always_inline void emud_parse_l2(struct emud_packet *p, struct emud_cursor *c)
 {
 	struct ethhdr *eth = emud_at(c, sizeof(*eth));
 	int i;
@@ -197,6 +197,7 @@ static __always_inline void emud_parse_l2(struct emud_cursor *c)
 			return;
 		c->proto = tag->proto;
 		c->off += sizeof(*tag);
+		p->tags++;
 	}
 }
 
@@ -216,7 +217,7 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 	p->segments = 1;
 	p->wire_len = skb->len;
 	if (!(l->flags & EMUD_F_L3))
-		emud_parse_l2(&c);
+		emud_parse_l2(p, &c);
 	if (skb->vlan_present)
 		p->wire_len += sizeof(struct emud_vlan);
 	p->last_len = p->wire_len;

@@ -32,14 +32,19 @@ struct emud_exit {
 	struct emud_counters *count;
 };
 
+/* Not on to the mirred filter, which would send it to the ifb. The classifier is the
+ * last of all others there, so nobody misses it. */
+static __always_inline int emud_untouched(const struct emud_link *l)
+{
+	return l->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
+}
+
 static __always_inline int emud_passed(struct emud_packet *p, const struct emud_link *l,
 				       struct emud_counters *count, enum emud_pass why)
 {
 	count->passed[why] += p->segments;
 	p->passed = 1;
-	/* Not on to the mirred filter, which would send it to the ifb. The
-	 * classifier is the last of all others there, so nobody misses it. */
-	return l->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
+	return emud_untouched(l);
 }
 
 static __always_inline int emud_pass_by(const struct emud_exit *e, enum emud_pass why)
@@ -131,11 +136,30 @@ static __always_inline __u32 emud_hash(const struct emud_packet *p,
 	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | emud_fq_flow(p, l, departure);
 }
 
-/* What fq needs to know. Not 0: it is no IP, of which the helper knows nothing. */
+/* By the protocol that the kernel sees, which behind a second tag is the tag's. */
+static __always_inline int emud_stampable(const struct __sk_buff *skb)
+{
+	return skb->protocol == bpf_htons(ETH_P_IP) ||
+	       skb->protocol == bpf_htons(ETH_P_IPV6);
+}
+
+/* When fq is to take it up, so that it reaches the receiver when it should. */
+static __always_inline __u64 emud_fq_time(__u64 departure)
+{
+	return emud_virtual_clock ? departure : departure - EMUD_FQ_LEAD_NS;
+}
+
+/* What fq needs to know. Not 0: it is no IP, of which the helper knows nothing.
+ *
+ * fq before 6.7 sends priority 7 at once, whatever its stamp (fq_classify()): IGMP and
+ * routing daemons would have no delay. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
+	if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
+		e->skb->priority = TC_PRIO_INTERACTIVE;
 	bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
-	return bpf_skb_set_tstamp(e->skb, departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+	return bpf_skb_set_tstamp(e->skb, emud_fq_time(departure),
+				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
 /* Where the stamp says when: known by its tc_index if it comes by again. */
@@ -161,7 +185,7 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		skb->tstamp = p->departure;
+		skb->tstamp = emud_fq_time(p->departure);
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
@@ -252,10 +276,16 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 		.departure_ns = e->p->departure,
 		.magic = e->p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
 	};
+	int i;
 
-	if (skb->vlan_present) {
-		hdr.vlan_tci = skb->vlan_tci;
-		hdr.vlan_proto = skb->vlan_proto;
+	/* More tags than the header has room for. */
+	if (unlikely(skb->vlan_present && e->p->tags >= EMUD_HOLD_TAGS))
+		return emud_pass_by(e, EMUD_PASS_FAILED);
+	for (i = 0; i < EMUD_HOLD_TAGS; i++) {
+		if (likely(!skb->vlan_present))
+			break;
+		hdr.tag[i].tci = skb->vlan_tci;
+		hdr.tag[i].proto = skb->vlan_proto;
 		if (bpf_skb_vlan_pop(skb))
 			return emud_pass_by(e, EMUD_PASS_FAILED);
 	}

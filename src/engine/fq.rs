@@ -144,13 +144,25 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
     packets_s.min(link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9)
 }
 
-/// Puts fq at the root of a device whose root is the kernel's default; under
-/// every class of mq where it has several transmit queues.
+/// Whether packets of a link may overtake others: with one queue for each CPU they would in any
+/// case, as those of queues that nobody keeps in step do.
+pub fn in_order(links: &[Compiled]) -> bool {
+    let drawn = abi::EMUD_F_PER_PACKET | abi::EMUD_F_SHARE | abi::EMUD_F_REORDER;
+    links.iter().all(|link| link.link.flags & drawn == 0)
+}
+
+/// Puts fq at the root of a device whose root is the kernel's default: one for a link in order,
+/// else one under every class of mq where the device has several transmit queues.
 ///
 /// # Errors
 /// The kernel's.
-pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    if link.num_tx_queues <= 1 {
+pub fn install(
+    nl: &mut Netlink,
+    link: &Link,
+    options: &FqOptions,
+    in_order: bool,
+) -> Result<(), NetlinkError> {
+    if link.num_tx_queues <= 1 || in_order {
         return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
     }
     nl.add_mq(link.index, ROOT_HANDLE)?;
@@ -165,7 +177,10 @@ pub fn install(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(),
 /// # Errors
 /// The kernel's.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
-    if link.num_tx_queues <= 1 {
+    let one_for_each_queue = nl
+        .root_by_hand(link.index)?
+        .is_some_and(|root| root.kind == "mq");
+    if !one_for_each_queue {
         return nl.change_fq(link.index, ROOT, options);
     }
     for class in parents(link.num_tx_queues) {

@@ -252,24 +252,33 @@ impl Session {
     fn set_up_fq(&mut self) -> Result<(), LinkError> {
         let compiled = self.compile_both()?;
         if self.saved.directions[abi::EMUD_DOWN as usize]
-            && let Some(name) = &self.saved.devices[abi::EMUD_DOWN as usize]
+            && let Some(name) = self.saved.devices[abi::EMUD_DOWN as usize].clone()
         {
-            let options = self.fq_options(&compiled[abi::EMUD_DOWN as usize]);
+            let options = self.fq_options(abi::EMUD_DOWN, &compiled);
             self.targets[abi::EMUD_DOWN as usize] =
-                fq::add_ifb(&mut self.nl, name, &self.link, &options)?;
+                fq::add_ifb(&mut self.nl, &name, &self.link, &options)?;
         }
         if self.saved.root_taken {
             self.nl.delete_root(self.link.index)?;
-            let options = self.fq_options(&compiled[abi::EMUD_UP as usize]);
-            fq::install(&mut self.nl, &self.link, &options)?;
+            let options = self.fq_options(abi::EMUD_UP, &compiled);
+            let in_order = fq::in_order(&compiled[abi::EMUD_UP as usize]);
+            fq::install(&mut self.nl, &self.link, &options, in_order)?;
+            let queues = self.link.num_tx_queues;
+            if in_order && queues > 1 {
+                self.saved.notes.push(format!(
+                    "up: one queue serves all {queues} transmit queues, so that packets stay in order; senders on several CPUs share its lock, as with netem"
+                ));
+            }
         }
         Ok(())
     }
 
-    fn fq_options(&self, links: &[Compiled]) -> FqOptions {
+    fn fq_options(&mut self, direction: u32, links: &[Vec<Compiled>; 2]) -> FqOptions {
         let matrix = self.profile.matrix.as_ref();
         let pairs = matrix.map_or(&[][..], |matrix| &matrix.pairs);
-        fq::options(links, self.saved.sizes.instances, pairs)
+        let links = &links[direction as usize];
+        let options = fq::options(links, self.saved.sizes.instances, pairs);
+        self.saved.fq_room[direction as usize].make(options)
     }
 
     /// Last of all: whatever the classifier lets through goes to the ifb now.

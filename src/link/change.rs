@@ -92,7 +92,8 @@ fn put_in_force(
 ) -> Result<(), LinkError> {
     if there.saved.engine == Engine::Fq {
         let pairs = there.maps.pairs_in_force()?;
-        resize_fq(nl, link, &there.saved, both, &pairs)?;
+        resize_fq(nl, link, &mut there.saved, both, &pairs)?;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
     if caps {
         segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
@@ -141,11 +142,12 @@ pub(super) fn compile_there(
     Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
 }
 
-/// A longer delay or queue needs room in fq before the first packet uses it.
+/// A longer delay or queue needs room in fq before the first packet uses it. Room is never taken
+/// back: packets of the link before are still there, and fq would drop new ones for them.
 pub(super) fn resize_fq(
     nl: &mut Netlink,
     link: &Link,
-    saved: &Saved,
+    saved: &mut Saved,
     both: &[Vec<Compiled>; 2],
     pairs: &[Pair],
 ) -> Result<(), LinkError> {
@@ -154,6 +156,7 @@ pub(super) fn resize_fq(
         .filter(|d| saved.directions[*d as usize])
     {
         let options = fq::options(&both[direction as usize], saved.sizes.instances, pairs);
+        let options = saved.fq_room[direction as usize].make(options);
         match &saved.devices[direction as usize] {
             Some(ifb) => {
                 let ifb = nl.link(ifb)?;

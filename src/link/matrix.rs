@@ -65,7 +65,8 @@ pub fn apply(
         let mut all = there.maps.pairs_in_force()?;
         all.extend(pairs);
         let both = compile_there(&there.maps, &profile, &there.saved)?;
-        resize_fq(&mut nl, &link, &there.saved, &both, &all)?;
+        resize_fq(&mut nl, &link, &mut there.saved, &both, &all)?;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
     match there.maps.apply_pairs(pairs, replace)? {
         Ok(applied) => Ok((link.name, applied)),

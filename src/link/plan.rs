@@ -74,6 +74,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         root,
         gso: None,
         offloads: None,
+        fq_room: Default::default(),
         segmenter: None,
     };
     segments::plan(nl, link, &request.profile, &mut saved)?;

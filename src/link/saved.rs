@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::link::sizes::Sizes;
-use crate::netlink::{Gso, Offloads, RootSnapshot};
+use crate::netlink::{FqOptions, Gso, Offloads, RootSnapshot};
 
 /// Where packets wait for their departure time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,9 +65,34 @@ pub struct Saved {
     pub gso: Option<Gso>,
     /// Receive offloads that were switched off.
     pub offloads: Option<Offloads>,
+    /// What fq has room for, by direction.
+    #[serde(default)]
+    pub fq_room: [FqRoom; 2],
     /// What segments super-packets.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,
+}
+
+/// The most that an fq has been made for since attach.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct FqRoom {
+    /// Packets.
+    limit: u32,
+    horizon_us: u32,
+}
+
+impl FqRoom {
+    /// Makes room for these options; those for all that there has to be room for.
+    pub(super) fn make(&mut self, options: FqOptions) -> FqOptions {
+        self.limit = self.limit.max(options.limit);
+        self.horizon_us = self.horizon_us.max(options.horizon_us);
+        FqOptions {
+            limit: self.limit,
+            flow_limit: self.limit,
+            horizon_us: self.horizon_us,
+            ..options
+        }
+    }
 }
 
 /// emud's veth pair that segments super-packets.

@@ -2,13 +2,13 @@
 //! What a frame looks like on the TAP, on its way to the holder and back.
 //!
 //! ```text
-//! to the holder:   vnet_hdr(10) emud_hold_hdr(16) dst src      type ...
-//! back:            vnet_hdr(10)                   dst src [tag] type ...
+//! to the holder:   vnet_hdr(10) emud_hold_hdr(24) dst src      type ...
+//! back:            vnet_hdr(10)                   dst src [tags] type ...
 //! ```
 
 use std::mem::offset_of;
 
-use crate::abi::{EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, emud_hold_hdr};
+use crate::abi::{EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, emud_hold_hdr};
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
 pub const VNET_LEN: usize = 10;
@@ -17,8 +17,7 @@ pub const HOLD_LEN: usize = size_of::<emud_hold_hdr>();
 
 const DEPARTURE: usize = VNET_LEN + offset_of!(emud_hold_hdr, departure_ns);
 const MAGIC: usize = VNET_LEN + offset_of!(emud_hold_hdr, magic);
-const VLAN_TCI: usize = VNET_LEN + offset_of!(emud_hold_hdr, vlan_tci);
-const VLAN_PROTO: usize = VNET_LEN + offset_of!(emud_hold_hdr, vlan_proto);
+const TAGS: usize = VNET_LEN + offset_of!(emud_hold_hdr, tag);
 
 const ADDRESSES_LEN: usize = 12;
 const ETHERNET_LEN: usize = 14;
@@ -56,7 +55,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 /// Turns what was read from the TAP into what is written back, in place: emud's
-/// header goes, the VLAN tag comes back into the frame, the checksum moves along.
+/// header goes, VLAN tags come back into the frame, the checksum moves along.
 pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     if read.len() < VNET_LEN + HOLD_LEN + ETHERNET_LEN {
         return Err(Malformed::Short);
@@ -67,15 +66,13 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     let magic = array(read, MAGIC)
         .map(u32::from_ne_bytes)
         .ok_or(Malformed::Short)?;
-    let tci = array(read, VLAN_TCI)
-        .map(u16::from_ne_bytes)
-        .ok_or(Malformed::Short)?;
-    let proto: [u8; 2] = array(read, VLAN_PROTO).ok_or(Malformed::Short)?;
+    let tags: [u8; EMUD_HOLD_TAGS as usize * TAG_LEN] =
+        array(read, TAGS).ok_or(Malformed::Short)?;
     if magic != EMUD_HOLD_MAGIC && magic != EMUD_HOLD_MAGIC_SUM {
         return Err(Malformed::Magic);
     }
-    let tagged = proto != [0, 0];
-    let grown = if tagged { TAG_LEN } else { 0 };
+    let tags = tags.chunks_exact(TAG_LEN).filter(|tag| tag[2..] != [0, 0]);
+    let grown = tags.clone().count() * TAG_LEN;
 
     let mut vnet: [u8; VNET_LEN] = array(read, 0).ok_or(Malformed::Short)?;
     if vnet[VNET_GSO_TYPE] != 0 {
@@ -93,11 +90,12 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     // Only the two headers and the addresses move, the rest stays where it is.
     let addresses = VNET_LEN + HOLD_LEN;
     let start = HOLD_LEN - grown;
-    if tagged {
-        read.copy_within(addresses..addresses + ADDRESSES_LEN, addresses - TAG_LEN);
-        let tag = addresses - TAG_LEN + ADDRESSES_LEN;
-        read[tag..tag + 2].copy_from_slice(&proto);
-        read[tag + 2..tag + 4].copy_from_slice(&tci.to_be_bytes());
+    read.copy_within(addresses..addresses + ADDRESSES_LEN, addresses - grown);
+    let behind = addresses - grown + ADDRESSES_LEN;
+    for (place, tag) in read[behind..].chunks_exact_mut(TAG_LEN).zip(tags) {
+        let tci = u16::from_ne_bytes([tag[0], tag[1]]);
+        place[..2].copy_from_slice(&tag[2..]);
+        place[2..].copy_from_slice(&tci.to_be_bytes());
     }
     read[start..start + VNET_LEN].copy_from_slice(&vnet);
     if magic == EMUD_HOLD_MAGIC_SUM && vnet[0] & VNET_F_NEEDS_CSUM != 0 {
@@ -145,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    fn wire(csum_start: Option<u16>, departure_ns: u64, tag: Option<(u16, u16)>) -> Vec<u8> {
+    fn wire(csum_start: Option<u16>, departure_ns: u64, tags: &[(u16, u16)]) -> Vec<u8> {
         let mut bytes = vec![0; VNET_LEN];
         if let Some(start) = csum_start {
             bytes[0] = VNET_F_NEEDS_CSUM;
@@ -154,9 +152,12 @@ mod tests {
         }
         bytes.extend(departure_ns.to_ne_bytes());
         bytes.extend(EMUD_HOLD_MAGIC.to_ne_bytes());
-        let (proto, tci) = tag.unwrap_or((0, 0));
-        bytes.extend(tci.to_ne_bytes());
-        bytes.extend(proto.to_be_bytes());
+        for n in 0..EMUD_HOLD_TAGS as usize {
+            let (proto, tci) = tags.get(n).copied().unwrap_or_default();
+            bytes.extend(tci.to_ne_bytes());
+            bytes.extend(proto.to_be_bytes());
+        }
+        bytes.extend([0; 4]);
         bytes.extend(1..=12); // addresses
         bytes.extend([0x08, 0x00, 0x45, 0xaa]);
         bytes
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn strips_the_header() {
-        let mut bytes = wire(Some(16 + 34), 77, None);
+        let mut bytes = wire(Some(24 + 34), 77, &[]);
         let done = rewrite(&mut bytes).unwrap();
         assert_eq!(done.departure_ns, 77);
         let out = &bytes[done.start..];
@@ -176,8 +177,22 @@ mod tests {
     }
 
     #[test]
+    fn puts_both_tags_back() {
+        let mut bytes = wire(Some(24 + 34), 1, &[(0x88a8, 0x6123), (0x8100, 7)]);
+        let done = rewrite(&mut bytes).unwrap();
+        let out = &bytes[done.start..];
+        assert_eq!(u16::from_ne_bytes([out[6], out[7]]), 42);
+        assert_eq!(
+            out[VNET_LEN..VNET_LEN + 12],
+            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+        );
+        let behind = [0x88, 0xa8, 0x61, 0x23, 0x81, 0, 0, 7, 0x08, 0, 0x45, 0xaa];
+        assert_eq!(out[VNET_LEN + 12..], behind);
+    }
+
+    #[test]
     fn puts_the_tag_back() {
-        let mut bytes = wire(Some(16 + 34), 1, Some((0x88a8, 0x6123)));
+        let mut bytes = wire(Some(24 + 34), 1, &[(0x88a8, 0x6123)]);
         let done = rewrite(&mut bytes).unwrap();
         let out = &bytes[done.start..];
         assert_eq!(u16::from_ne_bytes([out[6], out[7]]), 38);
@@ -189,9 +204,9 @@ mod tests {
 
     #[test]
     fn refuses_what_it_cannot_send_back() {
-        let good = wire(None, 1, None);
-        assert_eq!(rewrite(&mut good[..39].to_vec()), Err(Malformed::Short));
-        assert!(rewrite(&mut good[..40].to_vec()).is_ok());
+        let good = wire(None, 1, &[]);
+        assert_eq!(rewrite(&mut good[..47].to_vec()), Err(Malformed::Short));
+        assert!(rewrite(&mut good[..48].to_vec()).is_ok());
         let mut magic = good.clone();
         magic[MAGIC] ^= 1;
         assert_eq!(rewrite(&mut magic), Err(Malformed::Magic));
@@ -199,12 +214,12 @@ mod tests {
         gso[1] = 1;
         assert_eq!(rewrite(&mut gso), Err(Malformed::SuperPacket));
         assert_eq!(
-            rewrite(&mut wire(Some(15), 1, None)),
+            rewrite(&mut wire(Some(23), 1, &[])),
             Err(Malformed::Checksum)
         );
-        let tag = Some((0x8100, 1));
+        let tag = [(0x8100, 1)];
         assert_eq!(
-            rewrite(&mut wire(Some(u16::MAX), 1, tag)).map(|_| ()),
+            rewrite(&mut wire(Some(u16::MAX), 1, &tag)).map(|_| ()),
             Ok(())
         );
     }
@@ -212,9 +227,9 @@ mod tests {
     /// UDP over IPv4 from RFC 1071's arithmetic: the sum over all of it is then 0xffff.
     #[test]
     fn computes_the_checksum_of_what_was_corrupted() {
-        let mut bytes = wire(Some(16 + 14), 1, None);
-        bytes[26 + 10..26 + 14].fill(0);
-        bytes.splice(26 + 14.., [0x12, 0x34, 0x56, 0x78, 0, 9, 0xab, 0xcd, 0xff]);
+        let mut bytes = wire(Some(24 + 14), 1, &[]);
+        bytes[34 + 10..34 + 14].fill(0);
+        bytes.splice(34 + 14.., [0x12, 0x34, 0x56, 0x78, 0, 9, 0xab, 0xcd, 0xff]);
         bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC_SUM.to_ne_bytes());
         let done = rewrite(&mut bytes).unwrap();
         let out = &bytes[done.start..];
@@ -228,7 +243,7 @@ mod tests {
         let whole = without + 0xabcd;
         let folded = (whole & 0xffff) + (whole >> 16);
         assert_eq!(sum, without + (0xffff - folded));
-        bytes = wire(Some(16 + 18), 1, None);
+        bytes = wire(Some(24 + 18), 1, &[]);
         bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC_SUM.to_ne_bytes());
         assert_eq!(
             rewrite(&mut bytes),
@@ -244,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn never_panics_behind_the_magic(mut bytes in proptest::collection::vec(any::<u8>(), 26..99)) {
+        fn never_panics_behind_the_magic(mut bytes in proptest::collection::vec(any::<u8>(), 34..99)) {
             bytes[1] = 0;
             bytes[MAGIC..MAGIC + 4].copy_from_slice(&EMUD_HOLD_MAGIC.to_ne_bytes());
             if let Ok(done) = rewrite(&mut bytes) {

@@ -342,9 +342,10 @@ impl Wire {
             };
             let magic = u32::from_ne_bytes(buffer[8..12].try_into().unwrap());
             // IPv6 of the device's own.
-            if len > 16 && magic == abi::EMUD_HOLD_MAGIC {
+            let header = size_of::<abi::emud_hold_hdr>();
+            if len > header && magic == abi::EMUD_HOLD_MAGIC {
                 let departure = u64::from_ne_bytes(buffer[..8].try_into().unwrap());
-                frames.push((departure, buffer[16..len].to_vec()));
+                frames.push((departure, buffer[header..len].to_vec()));
             }
         }
     }

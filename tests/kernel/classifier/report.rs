@@ -79,6 +79,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         root: None,
         gso: None,
         offloads: None,
+        fq_room: Default::default(),
         segmenter: None,
     }
 }

@@ -102,3 +102,17 @@ fn on_a_plain_link_it_is_the_stamp_and_the_delay() {
     let c = b.counters();
     assert_eq!(c.delay_ns, 3 * 20 * MS);
 }
+
+/// fq before 6.7 would send priority 7 at once.
+#[test]
+fn control_traffic_is_no_priority_of_fqs() {
+    const SKB_PRIORITY: usize = 32;
+    let b = Bench::new(&link(|l| l.delay.mean_ns = 20 * MS));
+    for (priority, want) in [(0u32, 0), (6, 6), (7, 6), (8, 8)] {
+        let mut ctx = arriving(b.start);
+        ctx[SKB_PRIORITY..][..4].copy_from_slice(&priority.to_ne_bytes());
+        let left = run(&b.loaded, Program::Egress, &udp4(100, 1), &ctx);
+        let got = u32::from_ne_bytes(left.ctx[SKB_PRIORITY..][..4].try_into().unwrap());
+        assert_eq!((got, left.departure() - b.start), (want, 20 * MS));
+    }
+}

@@ -25,6 +25,7 @@ use emud::engine::hold::{Direction, End, HoldError, Holder, HolderStats, tap};
 use packet::{FromHolder, Packets, ToHolder, VNET_LEN, now_ns, own_network};
 
 const MS: u64 = 1_000_000;
+const HEADER: u16 = size_of::<emud::abi::emud_hold_hdr>() as u16;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Ends = Result<Vec<(Direction, End)>, HoldError>;
@@ -195,7 +196,7 @@ fn a_tag_and_a_partial_checksum_survive() {
     let bench = Bench::start(1 << 20);
     let tags = [None, Some((0x8100, 0x2123)), Some((0x88a8, 0xefff))];
     for tag in tags {
-        for checksum in [None, Some((16 + 34, 6))] {
+        for checksum in [None, Some((HEADER + 34, 6))] {
             bench.packets.send(&ToHolder {
                 departure_ns: now_ns(),
                 tag,
@@ -208,7 +209,7 @@ fn a_tag_and_a_partial_checksum_survive() {
             // The kernel has taken the tag out of the frame again.
             assert_eq!(
                 got.checksum,
-                checksum.map(|(start, offset)| (start - 16, offset))
+                checksum.map(|(start, offset)| (start - HEADER, offset))
             );
         }
     }

@@ -75,16 +75,12 @@ impl ToHolder<'_> {
             bytes[8..10].copy_from_slice(&offset.to_ne_bytes());
         }
         let (proto, tci) = self.tag.unwrap_or((0, 0));
-        let header = emud_hold_hdr {
-            departure_ns: self.departure_ns,
-            magic: EMUD_HOLD_MAGIC,
-            vlan_tci: tci,
-            vlan_proto: proto.to_be(),
-        };
-        bytes.extend(header.departure_ns.to_ne_bytes());
-        bytes.extend(header.magic.to_ne_bytes());
-        bytes.extend(header.vlan_tci.to_ne_bytes());
-        bytes.extend(header.vlan_proto.to_ne_bytes());
+        let header = bytes.len();
+        bytes.extend(self.departure_ns.to_ne_bytes());
+        bytes.extend(EMUD_HOLD_MAGIC.to_ne_bytes());
+        bytes.extend(tci.to_ne_bytes());
+        bytes.extend(proto.to_be_bytes());
+        bytes.resize(header + size_of::<emud_hold_hdr>(), 0);
         bytes.extend(self.frame);
         bytes
     }

@@ -71,8 +71,9 @@ fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
         "up.delay=none",
         "up.rate=200kbit",
         "up.queue=20p",
+        "down.delay=10s",
     ];
-    let qdisc = || lab.in_a("tc qdisc show dev va");
+    let qdisc = || lab.in_a("tc qdisc show");
     let roomy = qdisc();
     lab.emud(&[&["set", "va"], &change[..]].concat()).expect(0);
     // fq has to hold other packets for another time.

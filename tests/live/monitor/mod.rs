@@ -17,7 +17,8 @@ use support::{full, guest, named, number_from, trial};
 pub fn tests() -> Vec<Trial> {
     named![fn();
         Guest:
-            criteria::all;
+            criteria::all,
+            shares::cpu;
         Here:
             criteria::cpu,
             criteria::disk,
@@ -53,7 +54,6 @@ pub fn tests() -> Vec<Trial> {
             quiet::network,
             robust::cgroups_come_and_go,
             robust::ring_full,
-            shares::cpu,
             shares::disk,
             shares::memory,
             shares::network;
