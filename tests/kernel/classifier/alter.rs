@@ -386,7 +386,8 @@ fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
             ..TestRunOptions::new()
         });
         assert_eq!(result.unwrap().return_value as i32, TC_ACT_REDIRECT);
-        assert_eq!(data[16..116], frame, "the packet as it was");
+        let header = size_of::<abi::emud_hold_hdr>();
+        assert_eq!(data[header..header + 100], frame, "the packet as it was");
         let own = u64::from_ne_bytes(data[..8].try_into().unwrap());
         let delay = |departure: u64| (departure - b.start - at) as f64;
         for (departure, copy) in wire.frames() {
