@@ -56,9 +56,7 @@ static __always_inline int emud_pass_by(const struct emud_exit *e, enum emud_pas
  * is cloned and changed: only a packet with a socket may come here. */
 static __always_inline int emud_by_clone(const struct emud_exit *e, __u32 ifindex)
 {
-	if (bpf_clone_redirect(e->skb, ifindex, 0) < 0)
-		e->count->passed[EMUD_PASS_FAILED] += e->p->segments;
-	return TC_ACT_STOLEN;
+	return bpf_clone_redirect(e->skb, ifindex, 0) >= 0;
 }
 
 static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifindex,
@@ -193,7 +191,8 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS)
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
-	return emud_by_clone(e, skb->ifindex);
+	/* Without memory for a clone the packet itself waits, with its socket. */
+	return emud_by_clone(e, skb->ifindex) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
 }
 
 /* ifb wants a MAC header, which a device without one does not give. */
@@ -222,8 +221,8 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 	if (why != EMUD_PASS_REASONS)
 		return emud_pass_by(e, why);
 	emud_copy_by_stamp(e, e->link->ifindex, 0);
-	if (e->skb->sk)
-		return emud_by_clone(e, e->link->ifindex);
+	if (e->skb->sk && emud_by_clone(e, e->link->ifindex))
+		return TC_ACT_STOLEN;
 	return bpf_redirect(e->link->ifindex, 0);
 }
 

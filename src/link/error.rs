@@ -49,6 +49,14 @@ pub enum LinkError {
     HeldLoopback { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
+    #[error(
+        "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to tell packets that must not be changed; \
+         it takes a kernel with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf {
+        interface: String,
+        key: &'static str,
+    },
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
     UnknownLayer { interface: String, arphrd: u16 },
     #[error(
@@ -118,7 +126,10 @@ impl LinkError {
             Self::Profile(e) => e.exit_code(),
             Self::Spread { .. } | Self::Rules(_) => 65,
             Self::NotAttached { .. } | Self::NoMatrix { .. } | Self::NoInterface => 66,
-            Self::NoFq(_) | Self::HeldLoopback { .. } | Self::UnknownLayer { .. } => 69,
+            Self::NoFq(_)
+            | Self::HeldLoopback { .. }
+            | Self::NoBtf { .. }
+            | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
             Self::NotUndone { cause, .. } => cause.exit_code(),

@@ -2,6 +2,8 @@
 //! What attach will change, and what it is now: found out before anything is
 //! touched.
 
+use std::path::Path;
+
 use crate::engine::{self, Chosen, fq};
 use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
@@ -10,6 +12,7 @@ use crate::link::{
     DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep, timeline,
 };
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
+use crate::profile::Profile;
 
 /// First on the way: the others see each packet once, after the link. With fq
 /// on ingress last: the ifb puts packets back behind all filters, so that those
@@ -33,6 +36,12 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         return Err(LinkError::HeldLoopback {
             interface: link.name.clone(),
         });
+    }
+    if let Some(key) = changes_packets(&request.profile)
+        && !Path::new("/sys/kernel/btf/vmlinux").exists()
+    {
+        let interface = link.name.clone();
+        return Err(LinkError::NoBtf { interface, key });
     }
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
@@ -85,6 +94,19 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         .notes
         .extend(loss::note(link, &request.profile, &saved));
     Ok(saved)
+}
+
+/// The key by which the profile changes or copies packets: which the classifier does only to those
+/// that nobody else holds, and it finds that out by the kernel's BTF (bpf/core.h).
+fn changes_packets(profile: &Profile) -> Option<&'static str> {
+    let mut links = DIRECTIONS.into_iter().flat_map(|d| profile.links_of(d));
+    links.find_map(|link| {
+        let corrupts = link.corrupt.probability > 0.0;
+        let copies = link.duplicate.probability > 0.0;
+        corrupts
+            .then_some("corrupt")
+            .or(copies.then_some("duplicate"))
+    })
 }
 
 /// Undo deletes by name: it must not be somebody else's.
@@ -200,5 +222,18 @@ fn draw_seed() -> u64 {
         Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
         // Cannot be after boot; the clock is as good for a seed.
         _ => now_ns() & 0xffff_ffff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_packets_is_found_in_every_link() {
+        let changes = |text: &str| changes_packets(&Profile::parse(text, "x").unwrap());
+        assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
+        assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
+        assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
     }
 }

@@ -78,7 +78,9 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             time::phases,
             time::rows,
             time::slots,
+            timing::against_netem,
             timing::departure_error,
+            timing::order_across_queues,
             timing::in_order_at_every_rate,
             timing::round_trip;
     ]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When packets arrive: delay, its distribution, its order.
 
-use support::lab::{Engine, Lab, Verdict, packets_per_s, scaled};
+use support::guest;
+use support::lab::{Engine, Lab, Verdict, packets_per_s, scaled, sh};
 use support::probe::{Arrivals, Probe};
 use support::stats::{
     independent_values, ks_between, ks_bound, ks_distance, kurtosis_of_two, mean_error, median,
@@ -293,5 +294,83 @@ pub fn departure_error(engine: Engine) {
         P99_MS,
         quantile(&held_ms, 0.99) - median(&bare_ms),
     );
+    verdict.end();
+}
+
+/// As the receiver sees it, a constant delay is no further from what was asked than netem's. Engine
+/// fq in guests, whose clock counts instructions: the two are compared in one boot, in turn.
+pub fn against_netem(engine: Engine) {
+    if engine == Engine::Hold || !guest() {
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    for rate in [1_000, 10_000] {
+        let probe = Probe::new(&lab, scaled(10_000), 1_000_000_000 / u64::from(rate));
+        let error_us = |delays_ms: Vec<f64>| 1e3 * (median(&delays_ms) - 20.0);
+        let (mut stock, mut emulated) = (vec![], vec![]);
+        for _ in 0..2 {
+            sh(&format!(
+                "tc -n {} qdisc add dev va root netem delay 20ms limit 100000",
+                lab.a
+            ));
+            stock.push(error_us(probe.run().delays_ms()));
+            sh(&format!("tc -n {} qdisc del dev va root", lab.a));
+            lab.attach(engine, "[up]\ndelay = \"20ms\"", &["--direction", "up"]);
+            emulated.push(error_us(probe.run().delays_ms()));
+            lab.detach();
+        }
+        println!("    {rate}/s: us late: netem {stock:.2?}, emud {emulated:.2?}");
+        let name = format!("{rate}/s: median error, us");
+        verdict.at_most(&name, median(&stock), median(&emulated));
+        verdict.at_least(&name, 0.0, median(&emulated));
+    }
+    verdict.end();
+}
+
+/// A link in order keeps the order of all its flows, whichever transmit queue each takes: no more
+/// overtake than with netem, twice as many for chance.
+pub fn order_across_queues(engine: Engine) {
+    const FLOWS: u16 = 16;
+    if engine == Engine::Hold || !guest() {
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let lab = Lab::with_queues(2);
+    let each = scaled(1_000_000) / u32::from(FLOWS);
+    let interval_ns = 1_000_000_000 * u64::from(FLOWS) / u64::from(packets_per_s(100_000));
+    let overtakings = || {
+        let flow = |n: u16| Probe {
+            source_port: 7_100 + n,
+            port: 7_200 + n,
+            ..Probe::new(&lab, each, interval_ns)
+        };
+        let probes: Vec<Probe> = (0..FLOWS).map(flow).collect();
+        let mut all: Vec<(u64, u64)> = std::thread::scope(|threads| {
+            let runs: Vec<_> = (probes.iter()).map(|p| threads.spawn(|| p.run())).collect();
+            let runs = runs.into_iter().map(|run| run.join().expect("a flow"));
+            runs.flat_map(|run| run.0)
+                .map(|a| (a.arrived_ns, a.sent_ns))
+                .collect()
+        });
+        all.sort_unstable();
+        let mut latest = 0;
+        let late = all.iter().filter(|(_, sent)| {
+            let overtaken = *sent < latest;
+            latest = latest.max(*sent);
+            overtaken
+        });
+        (late.count(), all.len())
+    };
+    let netem = "root netem delay 20ms limit 100000";
+    sh(&format!("tc -n {} qdisc add dev va {netem}", lab.a));
+    let (stock, came) = overtakings();
+    sh(&format!("tc -n {} qdisc del dev va root", lab.a));
+    lab.attach(engine, "[up]\ndelay = \"20ms\"", &["--direction", "up"]);
+    let (emulated, _) = overtakings();
+    lab.detach();
+    println!("    {came} packets: overtaken: netem {stock}, emud {emulated}");
+    let most = 2.0 * stock.max(5) as f64;
+    verdict.at_most("overtaken", most, emulated as f64);
     verdict.end();
 }
