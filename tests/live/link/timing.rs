@@ -305,8 +305,8 @@ pub fn against_netem(engine: Engine) {
     }
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    for rate in [1_000, 10_000] {
-        let probe = Probe::new(&lab, scaled(10_000), 1_000_000_000 / u64::from(rate));
+    for rate in [1_000u64, 10_000] {
+        let probe = Probe::new(&lab, scaled(10_000), 1_000_000_000 / rate);
         let error_us = |delays_ms: Vec<f64>| 1e3 * (median(&delays_ms) - 20.0);
         let (mut stock, mut emulated) = (vec![], vec![]);
         for _ in 0..2 {
