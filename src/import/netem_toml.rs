@@ -8,13 +8,12 @@
 use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
-use crate::profile::{Distribution, Percent, Profile, ProfileError, Rate, Time, Word};
+use crate::netem::{MOST_QUEUED, NO_LIMIT, USUAL_LIMIT, on_their_way};
+use crate::profile::{
+    Distribution, PACKET_BYTES, Percent, Profile, ProfileError, Rate, Time, Word,
+};
 use crate::text::{Mistake, TextError};
 
-/// netem's own, and emud's.
-pub(super) const USUAL_LIMIT: u32 = 1000;
-/// emud remembers no more departures.
-const MOST_QUEUED: u32 = 65536;
 /// emud's greatest `gap` of `reorder`.
 const MOST_GAP: u32 = 1_000_000;
 
@@ -105,7 +104,7 @@ fn written(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mi
     if let Some(option) = &netem.rate {
         rate_keys(&mut out, option, rate)?;
     }
-    limit(&mut out, netem, rate.is_some());
+    limit(&mut out, netem, rate);
     netem.delay_keys(&mut out, rate.is_some(), tables)?;
     reorder(&mut out, netem, rate.is_some())?;
     loss(&mut out, netem, rate.is_some());
@@ -189,10 +188,13 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
         return Err(Mistake::new(&option.at, title, help));
     }
     let nonzero = |n: i32| (n != 0).then(|| n.to_string());
-    let cell = table(&[
-        ("size", Some(option.cell_size.to_string())),
-        ("overhead", nonzero(option.cell_overhead)),
-    ]);
+    let cell = match (option.cell_size, option.cell_overhead) {
+        (48, 5) => quoted("atm"),
+        _ => table(&[
+            ("size", Some(option.cell_size.to_string())),
+            ("overhead", nonzero(option.cell_overhead)),
+        ]),
+    };
     out.key(
         "rate",
         table(&[
@@ -204,40 +206,56 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
     Ok(())
 }
 
-/// netem counts every packet it holds, emud those in front of the rate.
-fn limit(out: &mut Writer, netem: &Netem, has_rate: bool) {
+/// netem's limit counts every packet it holds, emud's queue those in front of the rate.
+fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
     let given = netem.limit.as_ref().map(|limit| limit.value);
     let limit = given.unwrap_or(USUAL_LIMIT);
-    let delays = netem.latency_ns > 0 || netem.jitter_ns > 0;
     if limit == 0 {
         out.note("With a limit of 0 netem loses every packet.");
         out.key("state", quoted("down"));
         return;
     }
-    if has_rate && delays {
-        out.note(&format!(
-            "netem's limit ({limit}) counts packets on their way too; emud's queue is what waits \
-             in front of the rate."
+    let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
+    let Some(rate) = rate else {
+        if netem.latency_ns > 0 && limit < NO_LIMIT {
+            let text = format!(
+                "netem's limit of {limit} packets counts those on their way: above about \
+                 {most:.0} packets a second it loses some; emud loses none"
+            );
+            // The usual one is seldom meant.
+            match given {
+                Some(_) => out.warning(text),
+                None => out.note(&text),
+            }
+        } else if given.is_some() && netem.latency_ns == 0 && netem.jitter_ns == 0 {
+            out.note(
+                "Without a delay and a rate no packet stays in netem: its limit does nothing.",
+            );
+        }
+        return;
+    };
+    let on_their_way = on_their_way(rate, netem.latency_ns);
+    let queue = u64::from(limit).saturating_sub(on_their_way);
+    if queue == 0 {
+        out.warning(format!(
+            "netem's limit of {limit} packets counts those on their way, and at this rate and \
+             delay {on_their_way} of {PACKET_BYTES} bytes are: netem carries about {most:.0} \
+             packets a second; emud carries the whole rate, with the shortest queue there is"
         ));
-    } else if delays && netem.latency_ns > 0 {
-        let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
+    } else if on_their_way > 0 {
         out.note(&format!(
-            "netem's limit ({limit}) counts packets on their way: above about {most:.0} a second \
-             it loses some. emud loses none."
+            "netem's limit ({limit}) counts packets on their way too, at this rate and delay \
+             {on_their_way} of {PACKET_BYTES} bytes; emud's queue is the rest."
         ));
-    } else if given.is_some() && !has_rate {
-        out.note("Without a delay and a rate no packet stays in netem: its limit does nothing.");
     }
-    if limit > MOST_QUEUED {
+    if queue > u64::from(MOST_QUEUED) {
         out.note(&format!(
             "netem would hold {limit} packets, emud's longest queue is {MOST_QUEUED}."
         ));
     }
-    if given.is_some() {
-        if !has_rate {
-            out.note("Without a rate nothing queues; this takes effect once one is set.");
-        }
-        out.key("queue", quoted(format!("{}p", limit.min(MOST_QUEUED))));
+    let queue = queue.clamp(1, MOST_QUEUED.into());
+    if queue != u64::from(USUAL_LIMIT) {
+        out.key("queue", quoted(format!("{queue}p")));
     }
 }
 

@@ -12,6 +12,7 @@ mod links;
 mod loss;
 mod meaning;
 mod mistakes;
+mod netem_round_trip;
 mod queue;
 mod random;
 mod rules;
