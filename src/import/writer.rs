@@ -46,6 +46,12 @@ impl Writer {
         self.raw(&format!("{key} = {value}"));
     }
 
+    /// Another's lines and warnings.
+    pub fn append(&mut self, other: Self) {
+        self.text += &other.text;
+        self.warnings.extend(other.warnings);
+    }
+
     fn raw(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -55,6 +61,7 @@ impl Writer {
         super::Imported {
             toml: self.text,
             warnings: self.warnings,
+            beside: None,
         }
     }
 }

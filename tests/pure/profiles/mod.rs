@@ -8,6 +8,7 @@ mod export_netem;
 mod files;
 mod import_netem;
 mod import_ping;
+mod import_rates;
 mod links;
 mod loss;
 mod meaning;
