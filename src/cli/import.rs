@@ -24,14 +24,18 @@ enum Verb {
 Examples:
   emud import netem 'tc qdisc add dev eth0 root netem delay 100ms 10ms loss 1%' > my.toml
   emud import netem --direction down -- netem rate 5mbit -14
+  tc qdisc show dev eth0 | emud import netem -
+  emud import netem - < setup.sh
 
-Warnings say what the profile cannot say; the same is in its comments.")]
+What is before tc (sudo, ip netns exec, docker exec), other commands, comments and redirections are
+skipped. A tbf or htb beside the netem becomes the link's rate. Warnings say what the profile cannot say; the same is in its comments.")]
     Netem {
         /// The header to write: netem shapes what leaves a device, which is `up`
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
-        /// The command, or its part from `netem` on, as one argument or as many (after `--`)
+        /// The command, its part from `netem` on, a script, or what `tc qdisc show` prints: as one
+        /// argument, as many (after `--`), or - for standard input
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
@@ -165,7 +169,11 @@ fn condition(text: &str) -> Result<(String, String), String> {
 pub fn run(args: Args) -> Result<(), Failure> {
     let imported = match args.verb {
         Verb::Netem { direction, command } => {
-            import::netem(&command.join(" "), direction.into(), &import::tc_table)
+            let command = match &command[..] {
+                [one] if one == "-" => read_text("-").map_err(ProfileError::from)?,
+                words => words.join(" "),
+            };
+            import::netem(&command, direction.into(), &import::tc_table)
         }
         Verb::Ping { file } => read_text(&file).and_then(|log| import::ping(&log, &file)),
         Verb::Csv(args) => return csv(args),

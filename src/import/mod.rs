@@ -14,13 +14,14 @@ mod ping_toml;
 mod rate_log;
 mod table;
 mod tc_command;
+mod tc_script;
+mod tc_shaper;
 mod tc_units;
 mod writer;
 
 use std::path::PathBuf;
 
 pub use mahimahi::mahimahi;
-use netem::Netem;
 use ping::PingLog;
 pub use rate_log::is_rate_unit;
 
@@ -98,14 +99,16 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 }
 
 /// The profile equal to a netem command: `tc qdisc add dev eth0 root netem ...`, or from `netem`
-/// or its first option on.
+/// or its first option on; also of a script that has one, and of what `tc qdisc show` prints. Of
+/// a device and an ifb the ifb's is `down`.
 ///
 /// # Errors
 /// The mistake in the command that tc would stop at, or the first thing emud has no word for.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
-    Netem::parse(command)
-        .and_then(|netem| netem_toml::profile(&netem, header, tables))
-        .map_err(|mistake| mistakes("command", command, mistake))
+    let text = tc_command::expanded(command);
+    tc_script::netems(&text)
+        .and_then(|netems| netem_toml::profile(&netems, header, tables))
+        .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
 /// The profile measured by ping; `origin` is what messages call the log.

@@ -57,6 +57,15 @@ impl Writer {
         self.text.push('\n');
     }
 
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many so far.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
     pub fn finish(self) -> super::Imported {
         super::Imported {
             toml: self.text,
