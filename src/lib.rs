@@ -8,6 +8,7 @@ pub mod export;
 pub mod import;
 pub mod lab;
 pub mod link;
+mod netem;
 pub mod netlink;
 pub mod observe;
 pub mod page;

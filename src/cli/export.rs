@@ -19,10 +19,12 @@ enum Verb {
     #[command(after_long_help = "\
 Example:
   emud export netem geo --direction down --dev ifb0
+  emud export netem lte --nearest
 
-Notes on standard error say how netem differs all the same.")]
+Notes on standard error list how netem works in another way whatever the command; with --nearest
+warnings list each property that netem cannot have.")]
     Netem {
-        /// A shipped profile's name or a file
+        /// Profile to export: shipped name or path to a TOML file
         profile: String,
 
         /// Which direction: a netem has one
@@ -32,6 +34,11 @@ Notes on standard error say how netem differs all the same.")]
         /// Print the whole tc command for this device, not only the part from `netem` on
         #[arg(long, value_name = "IFACE")]
         dev: Option<String>,
+
+        /// Export what is nearest where netem cannot do what the profile describes, and list each
+        /// difference [default: such a profile is an error]
+        #[arg(long)]
+        nearest: bool,
     },
 }
 
@@ -46,13 +53,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         profile,
         direction,
         dev,
+        nearest,
     } = &args.verb;
     let direction = match direction {
         Side::Up => Direction::Up,
         Side::Down => Direction::Down,
     };
-    let exported = export::netem(&shipped::find(profile)?, direction, dev.as_deref())?;
+    let (profile, dev) = (shipped::find(profile)?, dev.as_deref());
+    let exported = match nearest {
+        true => export::nearest_netem(&profile, direction, dev),
+        false => export::netem(&profile, direction, dev)?,
+    };
     super::out(&format!("{}\n", exported.command))?;
+    for difference in &exported.differences {
+        eprintln!("emud: warning: not exported: {difference}");
+    }
     for note in &exported.notes {
         eprintln!("emud: note: {note}");
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use emud::import::{self, Header, Imported};
-use emud::profile::{ProfileError, TextError};
+use emud::import::{self, Header, Imported, Layout, Moment};
+use emud::profile::{ProfileError, Time};
+use emud::text::read_text;
 
 use super::Failure;
-use super::failure::EX_CANTCREAT;
+use super::failure::EX_IOERR;
 
-/// Make a profile of a netem command, a ping log or a Mahimahi trace
+/// Make a profile from a netem command, a ping log, a Mahimahi trace or a log of rates
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -24,14 +24,18 @@ enum Verb {
 Examples:
   emud import netem 'tc qdisc add dev eth0 root netem delay 100ms 10ms loss 1%' > my.toml
   emud import netem --direction down -- netem rate 5mbit -14
+  tc qdisc show dev eth0 | emud import netem -
+  emud import netem - < setup.sh
 
-Warnings say what the profile cannot say; the same is in its comments.")]
+What is before tc (sudo, ip netns exec, docker exec), other commands, comments and redirections are
+skipped. A tbf or htb beside the netem becomes the link's rate. Warnings say what the profile cannot say; the same is in its comments.")]
     Netem {
         /// The header to write: netem shapes what leaves a device, which is `up`
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
-        /// The command, or its part from `netem` on, as one argument or as many (after `--`)
+        /// The command, its part from `netem` on, a script, or what `tc qdisc show` prints: as one
+        /// argument, as many (after `--`), or - for standard input
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
@@ -51,6 +55,18 @@ else by their whole paths.")]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Make a profile whose rate follows a log: CSV, columns between blanks or tabs, or JSON
+    #[command(after_long_help = "\
+Examples:
+  emud import csv norway.log --time 1 --rate 2 > norway.toml
+  emud import csv oboe.txt --time 1 --time-unit ms --rate 2 --unit kbit -o oboe.toml
+  emud import csv riiser.log --time 6 --time-unit ms --durations --rate 5 --unit B
+  emud import csv 5g.csv --time Timestamp --rate DL_bitrate --unit kbit
+
+A column is its number, from 1, or its name in the first line; of JSON a key. Other columns are
+skipped. More rows than fit into a profile need -o FILE.toml and go into FILE.csv beside it.
+docs/import.md has the options for the usual data sets.")]
+    Csv(Csv),
     /// Print the profile that a ping measured: each way half of the round trip
     #[command(after_long_help = "\
 Example:
@@ -62,6 +78,57 @@ Example:
     },
 }
 
+#[derive(Debug, clap::Args)]
+struct Csv {
+    /// The log; - for standard input
+    file: String,
+
+    /// Column of the time from which on a row holds: numbers, or dates
+    #[arg(long, value_name = "COLUMN", required_unless_present = "every")]
+    time: Option<String>,
+
+    /// Unit of the times
+    #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["ns", "us", "ms", "s", "min"])]
+    time_unit: String,
+
+    /// The time column says how long each row holds
+    #[arg(long, requires = "time")]
+    durations: bool,
+
+    /// Each row holds for this time; there is no time column
+    #[arg(long, value_name = "TIME", conflicts_with = "time", value_parser = interval)]
+    every: Option<u64>,
+
+    /// Column of the rate, or of the bytes in a row's time
+    #[arg(long, value_name = "COLUMN")]
+    rate: String,
+
+    /// Unit of the rates: bit, kbit, Mbit, Gbit, kbps, Mbps (bits), B/s, kB/s, MB/s, KiB/s, MiB/s; or
+    /// B, kB, MB, KiB, MiB, which is bytes in the row's time or since the row before
+    #[arg(long, default_value = "Mbit", value_parser = unit)]
+    unit: String,
+
+    /// Column of the one-way delay
+    #[arg(long, value_name = "COLUMN")]
+    delay: Option<String>,
+
+    /// Unit of the delays
+    #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = ["ns", "us", "ms", "s", "min"])]
+    delay_unit: String,
+
+    /// Take only rows with this value in this column
+    #[arg(long = "where", value_name = "COLUMN=VALUE", value_parser = condition)]
+    only: Option<(String, String)>,
+
+    /// Direction of the link that has this rate
+    #[arg(long, value_enum, default_value_t = Side::Down)]
+    direction: Side,
+
+    /// Where to write the profile [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Side {
     Up,
@@ -69,17 +136,47 @@ enum Side {
     Both,
 }
 
+impl From<Side> for Header {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Up => Self::Up,
+            Side::Down => Self::Down,
+            Side::Both => Self::Link,
+        }
+    }
+}
+
+fn interval(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(Time(0)) => Err("rows of no time".to_owned()),
+        Ok(Time(ns)) => Ok(ns),
+        Err(error) => Err(format!("{error}; {}", error.help)),
+    }
+}
+
+fn unit(text: &str) -> Result<String, String> {
+    match import::is_rate_unit(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}; {}", error.help)),
+    }
+}
+
+fn condition(text: &str) -> Result<(String, String), String> {
+    let (column, value) = text.split_once('=').ok_or("write COLUMN=VALUE")?;
+    Ok((column.to_owned(), value.to_owned()))
+}
+
 pub fn run(args: Args) -> Result<(), Failure> {
     let imported = match args.verb {
         Verb::Netem { direction, command } => {
-            let header = match direction {
-                Side::Up => Header::Up,
-                Side::Down => Header::Down,
-                Side::Both => Header::Link,
+            let command = match &command[..] {
+                [one] if one == "-" => read_text("-").map_err(ProfileError::from)?,
+                words => words.join(" "),
             };
-            import::netem(&command.join(" "), header, &import::tc_table)
+            import::netem(&command, direction.into(), &import::tc_table)
         }
-        Verb::Ping { file } => ping(&file),
+        Verb::Ping { file } => read_text(&file).and_then(|log| import::ping(&log, &file)),
+        Verb::Csv(args) => return csv(args),
         Verb::Mahimahi { up, down, output } => return mahimahi(&up, &down, output.as_deref()),
     }
     .map_err(ProfileError::from)?;
@@ -93,38 +190,59 @@ fn mahimahi(up: &Path, down: &Path, output: Option<&Path>) -> Result<(), Failure
         true => Path::new("."),
         false => folder,
     });
-    let imported = import::mahimahi(up, down, folder)?;
-    match output {
-        None => show(&imported),
-        Some(file) => std::fs::write(file, &imported.toml).map_err(|e| {
-            Failure::new(
-                EX_CANTCREAT,
-                format!("cannot write {}: {e}", file.display()),
-            )
-        }),
-    }
+    written(&import::mahimahi(up, down, folder)?, output)
 }
 
-fn ping(file: &str) -> Result<Imported, TextError> {
-    let path = Path::new(file);
-    let read = match file {
-        "-" => {
-            let mut text = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
-        }
-        _ => std::fs::read(path),
+fn csv(args: Csv) -> Result<(), Failure> {
+    let time = match (args.time, args.every) {
+        (Some(column), _) if args.durations => Moment::Lasts(column),
+        (Some(column), _) => Moment::At(column),
+        (None, every) => Moment::Every(every.unwrap_or_default()),
     };
-    let bytes = read.map_err(|error| TextError::Unreadable {
-        path: path.to_owned(),
-        error,
-    })?;
-    import::ping(&String::from_utf8_lossy(&bytes), file)
+    let layout = Layout {
+        time,
+        time_unit: args.time_unit,
+        rate: args.rate,
+        unit: args.unit,
+        delay: args.delay,
+        delay_unit: args.delay_unit,
+        only: args.only,
+    };
+    let rows = args.output.as_ref().map(|file| file.with_extension("csv"));
+    let name = rows.as_ref().and_then(|rows| rows.file_name()?.to_str());
+    let log = read_text(&args.file).map_err(ProfileError::from)?;
+    let header = args.direction.into();
+    let imported = import::rate_log(&log, &args.file, &layout, header, name);
+    let imported = imported.map_err(ProfileError::from)?;
+    if let (Some(text), Some(rows)) = (&imported.beside, &rows) {
+        write(rows, text)?;
+    }
+    written(&imported, args.output.as_deref())
+}
+
+/// To a file, or to standard output.
+fn written(imported: &Imported, output: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = output else {
+        return show(imported);
+    };
+    write(file, &imported.toml)?;
+    warn(imported);
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let cannot = |e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", file.display()));
+    std::fs::write(file, text).map_err(cannot)
 }
 
 fn show(imported: &Imported) -> Result<(), Failure> {
     super::out(&imported.toml)?;
+    warn(imported);
+    Ok(())
+}
+
+fn warn(imported: &Imported) {
     for warning in &imported.warnings {
         eprintln!("emud: warning: {warning}");
     }
-    Ok(())
 }

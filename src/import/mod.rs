@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles from what others write: tc's netem commands, ping logs, Mahimahi's traces.
+//! Profiles from what others write: tc's netem commands, ping logs, Mahimahi's traces, logs of rates.
 //!
 //! One way only, as everywhere: text -> words with their places -> what they say -> a profile's
 //! TOML, with a comment wherever emud and the origin mean different things. What cannot be said in
@@ -11,15 +11,19 @@ mod netem_delay;
 mod netem_toml;
 mod ping;
 mod ping_toml;
+mod rate_log;
+mod table;
 mod tc_command;
+mod tc_script;
+mod tc_shaper;
 mod tc_units;
 mod writer;
 
 use std::path::PathBuf;
 
 pub use mahimahi::mahimahi;
-use netem::Netem;
 use ping::PingLog;
+pub use rate_log::is_rate_unit;
 
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
@@ -29,6 +33,34 @@ pub struct Imported {
     pub toml: String,
     /// What the profile does not say although the origin did.
     pub warnings: Vec<String>,
+    /// What must be in the file beside the profile that the profile names.
+    pub beside: Option<String>,
+}
+
+/// Which columns of a log say what; a column is a number from 1, or a name in the first line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    pub time: Moment,
+    /// `ns`, `us`, `ms`, `s` or `min`, of bare numbers.
+    pub time_unit: String,
+    pub rate: String,
+    /// See [`is_rate_unit`].
+    pub unit: String,
+    pub delay: Option<String>,
+    pub delay_unit: String,
+    /// Only rows that have this value in this column.
+    pub only: Option<(String, String)>,
+}
+
+/// What a row says of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moment {
+    /// The column has the moment from which on the row holds.
+    At(String),
+    /// The column has the time for which the row holds.
+    Lasts(String),
+    /// Each row holds for so many ns.
+    Every(u64),
 }
 
 /// The header to put a link under.
@@ -67,14 +99,16 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 }
 
 /// The profile equal to a netem command: `tc qdisc add dev eth0 root netem ...`, or from `netem`
-/// or its first option on.
+/// or its first option on; also of a script that has one, and of what `tc qdisc show` prints. Of
+/// a device and an ifb the ifb's is `down`.
 ///
 /// # Errors
 /// The mistake in the command that tc would stop at, or the first thing emud has no word for.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
-    Netem::parse(command)
-        .and_then(|netem| netem_toml::profile(&netem, header, tables))
-        .map_err(|mistake| mistakes("command", command, mistake))
+    let text = tc_command::expanded(command);
+    tc_script::netems(&text)
+        .and_then(|netems| netem_toml::profile(&netems, header, tables))
+        .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
 /// The profile measured by ping; `origin` is what messages call the log.
@@ -84,6 +118,22 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
 pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
     PingLog::parse(log)
         .map(|log| ping_toml::profile(&log, origin))
+        .map_err(|mistake| mistakes(origin, log, mistake))
+}
+
+/// The profile whose rate is that of a log; `origin` is what messages call the log, `beside` what
+/// a file beside the profile may be called, for rows that are too many for the profile itself.
+///
+/// # Errors
+/// The first row that makes no sense, or columns that are not there.
+pub fn rate_log(
+    log: &str,
+    origin: &str,
+    layout: &Layout,
+    header: Header,
+    beside: Option<&str>,
+) -> Result<Imported, TextError> {
+    rate_log::profile(log, origin, layout, header, beside)
         .map_err(|mistake| mistakes(origin, log, mistake))
 }
 

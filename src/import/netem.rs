@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! netem's options as iproute2 reads them (tc/q_netem.c of iproute2 6.9 and later).
 
-use super::tc_command::{Place, Word, Words, begins, place};
+use super::tc_command::{Made, Word, Words, begins};
+use super::tc_shaper::Shaper;
 use super::tc_units::{is_bare, percent, rate_bits, size, time_ns, whole};
-use crate::text::{At, Located, Mistake};
+use crate::text::{At, Located, Mistake, clipped};
 
 /// A netem command; what was not given is `None` or netem's default.
 #[derive(Debug, Default)]
 pub(super) struct Netem {
-    pub(super) place: Place,
+    pub(super) device: Option<String>,
+    pub(super) under: Under,
+    /// What gives it a rate beside its own.
+    pub(super) shaper: Option<Shaper>,
+    /// tc has printed it.
+    pub(super) shown: bool,
     pub(super) text: String,
     /// Packets in netem, those on their way included; 1000 if not given.
     pub(super) limit: Option<Located<u32>>,
@@ -31,6 +37,20 @@ pub(super) struct Netem {
     delay_correlation_at: Option<At>,
     /// Options with their values, as they were written.
     spans: Vec<(&'static str, At)>,
+}
+
+/// Which packets come to it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Under {
+    /// All of the device.
+    #[default]
+    Nothing,
+    /// All that no filter takes.
+    Default,
+    /// The first class of something that is not in the text.
+    FirstOf(String),
+    /// What is classified there.
+    Class(String),
 }
 
 /// A probability and its correlation, 0.0..=1.0.
@@ -104,18 +124,33 @@ const OPTIONS: [&str; 14] = [
 ];
 
 impl Netem {
-    pub(super) fn parse(command: &str) -> Result<Self, Mistake> {
-        let mut words = Words::of(command)?;
-        let place = place(&mut words)?;
+    /// Reads the options of a netem in `text`.
+    pub(super) fn parse(
+        text: &str,
+        made: &mut Made,
+        under: Under,
+        shaper: Option<Shaper>,
+    ) -> Result<Self, Mistake> {
+        let words = &mut made.options;
+        words.check()?;
         let mut netem = Self {
-            place,
-            text: command.split_whitespace().collect::<Vec<_>>().join(" "),
+            device: made.device.map(str::to_owned),
+            under,
+            shaper,
+            shown: made.shown,
             ..Self::default()
         };
         while let Some(word) = words.next() {
-            let option = netem.option(&word, &mut words)?;
+            let option = netem.option(&word, words)?;
             let span = word.at.span.start..words.read_up_to();
             netem.spans.push((option, At { source: 0, span }));
+        }
+        let whole = made.kind.at.span.start..words.read_up_to().max(made.kind.at.span.end);
+        let all = text[whole].split_whitespace().filter(|word| *word != "\\");
+        netem.text = all.collect::<Vec<_>>().join(" ");
+        if netem.shown {
+            // The kernel's own, drawn where none was given.
+            netem.seed = None;
         }
         netem.check()?;
         netem.check_correlation()?;
@@ -131,6 +166,15 @@ impl Netem {
             span: 0..0,
         };
         found.map_or(start, |(_, at)| at.clone())
+    }
+
+    /// Where its first option is.
+    pub(super) fn start(&self) -> At {
+        let first = self.spans.first().map(|(_, at)| at.clone());
+        first.unwrap_or(At {
+            source: 0,
+            span: 0..0,
+        })
     }
 
     fn option(&mut self, word: &Word, words: &mut Words) -> Result<&'static str, Mistake> {
@@ -213,6 +257,10 @@ impl Netem {
             None | Some("random") => LossOption::Random(chance(words, "loss random", "1%")?),
             Some("state") => four_states(words)?,
             Some("gemodel") => gilbert_elliott(words)?,
+            Some(other) if other.starts_with('.') => {
+                let at = model.map_or_else(|| word.at.clone(), |model| model.at);
+                return Err(no_digit(&at, other));
+            }
             Some(other) => {
                 let at = model.map_or_else(|| word.at.clone(), |model| model.at);
                 let help = "the models are random, state and gemodel: loss random 1%, \
@@ -303,11 +351,14 @@ fn one_for_all(at: &At) -> Mistake {
 
 /// `state P13 [P31 [P32 [P23 [P14]]]]`.
 fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
+    words.skip("p13");
     let first = words.argument("loss state", "1% 10%")?;
     let p13 = percent(&first)?;
     let mut p = [1.0 - p13, 0.0, 1.0, 0.0];
     let mut at = first.at;
-    for p in &mut p {
+    for (p, name) in p.iter_mut().zip(["p31", "p32", "p23", "p14"]) {
+        // tc prints the names.
+        words.skip(name);
         let Some(word) = words.number() else { break };
         *p = percent(&word)?;
         at = word.at;
@@ -332,9 +383,12 @@ fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
 
 /// `gemodel P [R [1-H [1-K]]]`.
 fn gilbert_elliott(words: &mut Words) -> Result<LossOption, Mistake> {
+    words.skip("p");
     let p = percent(&words.argument("loss gemodel", "1% 10%")?)?;
     let mut rest = [1.0 - p, 1.0, 0.0];
-    for value in &mut rest {
+    for (value, name) in rest.iter_mut().zip(["r", "1-h", "1-k"]) {
+        // tc prints the names.
+        words.skip(name);
         let Some(word) = words.number() else { break };
         *value = percent(&word)?;
     }
@@ -354,12 +408,16 @@ fn rate(words: &mut Words) -> Result<RateOption, Mistake> {
         cell_overhead: 0,
         at: word.at,
     };
+    // tc prints the names.
+    words.skip("packetoverhead");
     if let Some(word) = words.signed_number() {
         option.packet_overhead = whole(&word, BYTES)? as i32;
     }
+    words.skip("cellsize");
     if let Some(word) = words.number() {
         option.cell_size = whole(&word, 0..=65535)? as u32;
     }
+    words.skip("celloverhead");
     if let Some(word) = words.signed_number() {
         option.cell_overhead = whole(&word, -65535..=255)? as i32;
     }
@@ -435,21 +493,20 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
 }
 
 fn unknown(word: &Word) -> Mistake {
+    if word.value.starts_with('.') {
+        return no_digit(&word.at, word.value);
+    }
     let near = crate::text::closest(word.value, OPTIONS)
         .map(|near| format!("did you mean `{near}`? "))
         .unwrap_or_default();
     let help = format!("{near}netem's options are {}", OPTIONS.join(", "));
-    let starts_bare = word.value.starts_with('.');
-    let help = match starts_bare {
-        true => format!(
-            "tc takes only what begins with a digit for a number: write 0{}",
-            word.value
-        ),
-        false => help,
-    };
-    Mistake::new(
-        &word.at,
-        format!("netem has no option `{}`", word.value),
-        help,
-    )
+    let title = format!("netem has no option `{}`", clipped(word.value));
+    Mistake::new(&word.at, title, help)
+}
+
+/// A number that tc does not take for one.
+fn no_digit(at: &At, word: &str) -> Mistake {
+    let title = format!("tc does not read `{}` as a number", clipped(word));
+    let help = format!("write 0{}: tc's numbers begin with a digit", clipped(word));
+    Mistake::new(at, title, help)
 }

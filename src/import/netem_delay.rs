@@ -6,11 +6,10 @@ use super::netem::Netem;
 use super::netem_toml::trimmed;
 use super::writer::{Writer, inline_samples, quoted, string, table};
 use crate::link::quantile::{largest_sd_ns, normal_quantile};
+use crate::netem::{MOST_JITTER_NS, TableFacts, table_facts};
 use crate::profile::{Distribution, Percent, Time, Word};
 use crate::text::Mistake;
 
-/// The kernel's sigma is a signed 32-bit number of ns.
-const MOST_JITTER_NS: u64 = i32::MAX as u64;
 /// Points of a distribution that is written out.
 const POINTS: usize = 200;
 
@@ -152,13 +151,10 @@ impl Netem {
 
     /// Where netem's tables end, and where its delays do.
     fn tail_note(&self, out: &mut Writer, distribution: Distribution, jitter_ns: u64) {
-        // Lowest value, standard deviation and mean of iproute2's tables, in jitters.
-        let (lowest, sd, mean) = match distribution {
-            Distribution::Uniform => return,
-            Distribution::Normal => (4.0, 1.0, 0.0),
-            Distribution::Pareto => (0.667, 0.82, 0.033),
-            Distribution::ParetoNormal => (1.502, 0.834, 0.025),
-        };
+        if distribution == Distribution::Uniform {
+            return;
+        }
+        let TableFacts { lowest, sd, mean } = table_facts(distribution);
         if sd < 1.0 {
             out.note(&format!(
                 "netem's table ends at 4 times the jitter, so its standard deviation is {sd} of \

@@ -5,16 +5,17 @@
 //! (iproute2 6.9 and later); figures for its generator with correlation are from running that
 //! recurrence 10^6 times.
 
+use super::netem::Under;
 use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
+use super::tc_shaper::{Limit, Shaper};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
-use crate::profile::{Distribution, Percent, Profile, ProfileError, Rate, Time, Word};
+use crate::netem::{MOST_QUEUED, NO_LIMIT, USUAL_LIMIT, on_their_way};
+use crate::profile::{
+    Distribution, PACKET_BYTES, Percent, Profile, ProfileError, Rate, Time, Word,
+};
 use crate::text::{Mistake, TextError};
 
-/// netem's own, and emud's.
-pub(super) const USUAL_LIMIT: u32 = 1000;
-/// emud remembers no more departures.
-const MOST_QUEUED: u32 = 65536;
 /// emud's greatest `gap` of `reorder`.
 const MOST_GAP: u32 = 1_000_000;
 
@@ -23,20 +24,64 @@ const NARROW: &str = "netem's correlation squeezes its random numbers towards on
     10 % becomes 1.7 %. emud keeps the probability.";
 
 /// The profile, which emud takes.
-pub(super) fn profile(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
-    let imported = written(netem, header, tables)?;
-    let named = netem.distribution.as_ref().map(|name| name.value.as_str());
-    let table = named.filter(|name| Distribution::from_word(name).is_none());
-    let table = table.and_then(tables);
-    // One that cannot be read here may be there where the profile goes.
-    if table.is_none_or(|path| path.is_file()) {
-        check(netem, &imported.toml)?;
+pub(super) fn profile(
+    netems: &[Netem],
+    header: Header,
+    tables: Tables,
+) -> Result<Imported, Mistake> {
+    let links = directions(netems, header)?;
+    let mut out = Writer::default();
+    let texts: Vec<_> = netems.iter().map(|netem| netem.text.as_str()).collect();
+    out.key("source", string(&format!("imported: {}", texts.join("; "))));
+    if let Some(seed) = netems.iter().find_map(|netem| netem.seed) {
+        out.note("The same seed again gives emud's own decisions again, not those of netem.");
+        out.key("seed", seed);
     }
-    Ok(imported)
+    for (header, netem) in &links {
+        let lines = out.lines();
+        out.header(header.word());
+        link(&mut out, netem, links.len() > 1, tables)?;
+        let named = netem.distribution.as_ref().map(|name| name.value.as_str());
+        let table = named.filter(|name| Distribution::from_word(name).is_none());
+        let table = table.and_then(tables);
+        // One that cannot be read here may be there where the profile goes.
+        if table.is_none_or(|path| path.is_file()) {
+            check(netem, out.text(), lines)?;
+        }
+    }
+    Ok(out.finish())
 }
 
-/// What the profile's reader refuses is a mistake of the option that it came from.
-fn check(netem: &Netem, toml: &str) -> Result<(), Mistake> {
+/// Which direction is whose.
+fn directions(netems: &[Netem], header: Header) -> Result<Vec<(Header, &Netem)>, Mistake> {
+    let is_ifb = |netem: &Netem| {
+        netem
+            .device
+            .as_deref()
+            .is_some_and(|d| d.starts_with("ifb"))
+    };
+    match netems {
+        [one] => Ok(vec![(header, one)]),
+        [one, other] if is_ifb(one) != is_ifb(other) => {
+            let (up, down) = if is_ifb(one) {
+                (other, one)
+            } else {
+                (one, other)
+            };
+            Ok(vec![(Header::Up, up), (Header::Down, down)])
+        }
+        all => {
+            let devices: Vec<_> = all.iter().filter_map(|n| n.device.as_deref()).collect();
+            let title = format!("netems on {}", devices.join(", "));
+            let help = "import the commands of one device, or of a device and its ifb";
+            Err(Mistake::new(&all[1].start(), title, help))
+        }
+    }
+}
+
+/// What the profile's reader refuses is a mistake of the option that it came from; `lines` are
+/// those before this link.
+fn check(netem: &Netem, toml: &str, lines: usize) -> Result<(), Mistake> {
     const OPTIONS: [(&str, &[&str]); 9] = [
         ("delay", &["delay", "latency", "distribution"]),
         ("loss", &["loss", "drop"]),
@@ -52,14 +97,16 @@ fn check(netem: &Netem, toml: &str) -> Result<(), Mistake> {
         return Ok(());
     };
     let (key, title, help) = match &error {
-        ProfileError::Text(TextError::Mistakes(found)) => match found.iter().next() {
-            Some(first) => {
-                let line = toml.lines().nth(found.line(first) - 1).unwrap_or("");
-                let key = line.split(' ').next().unwrap_or_default();
-                (key, first.title.clone(), first.help.clone())
+        ProfileError::Text(TextError::Mistakes(found)) => {
+            match found.iter().find(|mistake| found.line(mistake) > lines) {
+                Some(first) => {
+                    let line = toml.lines().nth(found.line(first) - 1).unwrap_or("");
+                    let key = line.split(' ').next().unwrap_or_default();
+                    (key, first.title.clone(), first.help.clone())
+                }
+                None => ("", error.to_string(), String::new()),
             }
-            None => ("", error.to_string(), String::new()),
-        },
+        }
         other => ("", other.to_string(), String::new()),
     };
     let options = OPTIONS.iter().find(|(k, _)| *k == key);
@@ -71,25 +118,25 @@ fn check(netem: &Netem, toml: &str) -> Result<(), Mistake> {
     ))
 }
 
-fn written(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mistake> {
-    let mut out = Writer::default();
-    out.key("source", string(&format!("imported: {}", netem.text)));
-    if let Some(seed) = netem.seed {
-        out.note("The same seed again gives emud's own decisions again, not those of netem.");
-        out.key("seed", seed);
-    }
-    out.header(header.word());
-    if let Some(parent) = &netem.place.parent {
-        out.warning(format!(
+/// `both`: the other direction is another netem.
+fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(), Mistake> {
+    match &netem.under {
+        Under::Nothing => {}
+        Under::Default => out.note(
+            "netem sees what no filter takes elsewhere; this link takes every packet of the device.",
+        ),
+        Under::FirstOf(parent) => out.note(&format!(
+            "netem is below {parent}: of a tbf that is every packet of the device, as here."
+        )),
+        Under::Class(parent) => out.warning(format!(
             "netem is below class {parent} and sees only what is classified there; this link \
              takes every packet of the device"
-        ));
+        )),
     }
     if let Some(name) = netem
-        .place
         .device
         .as_deref()
-        .filter(|d| d.starts_with("ifb"))
+        .filter(|d| d.starts_with("ifb") && !both)
     {
         out.note(&format!(
             "On {name} netem probably stands for what comes in elsewhere: --direction down."
@@ -101,24 +148,63 @@ fn written(netem: &Netem, header: Header, tables: Tables) -> Result<Imported, Mi
         out.note(text);
         out.warnings.push(text.to_owned());
     }
-    let rate = effective_rate(netem);
-    if let Some(option) = &netem.rate {
-        rate_keys(&mut out, option, rate)?;
+    if netem.shown && netem.jitter_ns > 0 {
+        out.warning(
+            "the jitter's distribution, if it has one: tc does not print it; this is uniform, as \
+             without one"
+                .to_owned(),
+        );
     }
-    limit(&mut out, netem, rate.is_some());
-    netem.delay_keys(&mut out, rate.is_some(), tables)?;
-    reorder(&mut out, netem, rate.is_some())?;
-    loss(&mut out, netem, rate.is_some());
-    alter(&mut out, netem, rate.is_some());
+    let rate = effective_rate(netem);
+    match &netem.shaper {
+        Some(shaper) => shaper_keys(out, shaper, rate.unwrap_or_default()),
+        None => {
+            if let Some(option) = &netem.rate {
+                rate_keys(out, option, rate)?;
+            }
+        }
+    }
+    limit(out, netem, rate);
+    // A rate of its own keeps packets in order, and is not in the way of those sent at once.
+    let own = rate.is_some() && netem.rate.is_some();
+    netem.delay_keys(out, own, tables)?;
+    reorder(out, netem, own)?;
+    loss(out, netem, rate.is_some());
+    alter(out, netem, rate.is_some());
     if let Some(slot) = &netem.slot {
-        slots(&mut out, slot);
+        slots(out, slot);
     }
     out.note(
         "netem treats ARP and IPv6 neighbour discovery as any packet; without this line emud \
          leaves them alone.",
     );
     out.key("neighbours", quoted("emulate"));
-    Ok(out.finish())
+    Ok(())
+}
+
+/// The rate of a tbf or an htb beside netem.
+fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
+    let kind = &shaper.kind;
+    out.note(&format!(
+        "The rate is that of the {kind} beside netem, which delays and loses in front of it."
+    ));
+    for other in &shaper.others {
+        out.warning(format!("of the {kind} {other}"));
+    }
+    let nonzero = |n: i64| (n != 0).then(|| n.to_string());
+    let burst = (shaper.burst > 0).then(|| quoted(format!("{}B", shaper.burst)));
+    let cell = shaper.is_atm.then(|| quoted("atm"));
+    let keys = [
+        ("burst", burst),
+        ("overhead", nonzero(shaper.overhead.into())),
+        ("mpu", nonzero(shaper.mpu.into())),
+        ("cell", cell),
+    ];
+    let rate = quoted(Rate(rate));
+    let plain = keys.iter().all(|(_, value)| value.is_none());
+    let mut all = vec![("rate", Some(rate.clone()))];
+    all.extend(keys);
+    out.key("rate", if plain { rate } else { table(&all) });
 }
 
 fn slots(out: &mut Writer, slot: &SlotOption) {
@@ -161,7 +247,11 @@ fn slots(out: &mut Writer, slot: &SlotOption) {
 
 /// In bit/s, of whole bytes a second as netem has it; `None`: no limit.
 fn effective_rate(netem: &Netem) -> Option<u64> {
-    let bytes = (netem.rate.as_ref()?.bits / 8.0).floor() as u64;
+    let own = netem.rate.as_ref().map(|rate| rate.bits);
+    let shaped = netem.shaper.as_ref().map(|shaper| shaper.bits);
+    // Of two the slower one is the link's.
+    let bits = own.into_iter().chain(shaped).reduce(f64::min)?;
+    let bytes = (bits / 8.0).floor() as u64;
     (bytes > 0).then_some(bytes * 8)
 }
 
@@ -189,10 +279,13 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
         return Err(Mistake::new(&option.at, title, help));
     }
     let nonzero = |n: i32| (n != 0).then(|| n.to_string());
-    let cell = table(&[
-        ("size", Some(option.cell_size.to_string())),
-        ("overhead", nonzero(option.cell_overhead)),
-    ]);
+    let cell = match (option.cell_size, option.cell_overhead) {
+        (48, 5) => quoted("atm"),
+        _ => table(&[
+            ("size", Some(option.cell_size.to_string())),
+            ("overhead", nonzero(option.cell_overhead)),
+        ]),
+    };
     out.key(
         "rate",
         table(&[
@@ -204,40 +297,60 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
     Ok(())
 }
 
-/// netem counts every packet it holds, emud those in front of the rate.
-fn limit(out: &mut Writer, netem: &Netem, has_rate: bool) {
-    let given = netem.limit.as_ref().map(|limit| limit.value);
-    let limit = given.unwrap_or(USUAL_LIMIT);
-    let delays = netem.latency_ns > 0 || netem.jitter_ns > 0;
+/// netem's limit counts every packet it holds, emud's queue those in front of the rate.
+fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
+    let limit = (netem.limit.as_ref()).map_or(USUAL_LIMIT, |limit| limit.value);
     if limit == 0 {
         out.note("With a limit of 0 netem loses every packet.");
         out.key("state", quoted("down"));
         return;
     }
-    if has_rate && delays {
-        out.note(&format!(
-            "netem's limit ({limit}) counts packets on their way too; emud's queue is what waits \
-             in front of the rate."
-        ));
-    } else if delays && netem.latency_ns > 0 {
-        let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
-        out.note(&format!(
-            "netem's limit ({limit}) counts packets on their way: above about {most:.0} a second \
-             it loses some. emud loses none."
-        ));
-    } else if given.is_some() && !has_rate {
-        out.note("Without a delay and a rate no packet stays in netem: its limit does nothing.");
+    let most = f64::from(limit) / (netem.latency_ns as f64 / 1e9);
+    let Some(rate) = rate else {
+        if netem.latency_ns > 0 && limit < NO_LIMIT {
+            let text = format!(
+                "netem's limit of {limit} packets counts those on their way: above about \
+                 {most:.0} packets a second it loses some; emud loses none"
+            );
+            // The usual one is seldom meant, and tc always prints it.
+            match limit {
+                USUAL_LIMIT => out.note(&text),
+                _ => out.warning(text),
+            }
+        } else if limit != USUAL_LIMIT && netem.latency_ns == 0 && netem.jitter_ns == 0 {
+            out.note(
+                "Without a delay and a rate no packet stays in netem: its limit does nothing.",
+            );
+        }
+        return;
+    };
+    match netem.shaper.as_ref().and_then(|shaper| shaper.limit) {
+        Some(Limit::Bytes(bytes)) => return out.key("queue", quoted(format!("{bytes}B"))),
+        Some(Limit::Ns(ns)) => return out.key("queue", quoted(Time(ns))),
+        None => {}
     }
-    if limit > MOST_QUEUED {
+    let on_their_way = on_their_way(rate, netem.latency_ns);
+    let queue = u64::from(limit).saturating_sub(on_their_way);
+    if queue == 0 {
+        out.warning(format!(
+            "netem's limit of {limit} packets counts those on their way, and at this rate and \
+             delay {on_their_way} of {PACKET_BYTES} bytes are: netem carries about {most:.0} \
+             packets a second; emud carries the whole rate, with the shortest queue there is"
+        ));
+    } else if on_their_way > 0 {
+        out.note(&format!(
+            "netem's limit ({limit}) counts packets on their way too, at this rate and delay \
+             {on_their_way} of {PACKET_BYTES} bytes; emud's queue is the rest."
+        ));
+    }
+    if queue > u64::from(MOST_QUEUED) {
         out.note(&format!(
             "netem would hold {limit} packets, emud's longest queue is {MOST_QUEUED}."
         ));
     }
-    if given.is_some() {
-        if !has_rate {
-            out.note("Without a rate nothing queues; this takes effect once one is set.");
-        }
-        out.key("queue", quoted(format!("{}p", limit.min(MOST_QUEUED))));
+    let queue = queue.clamp(1, MOST_QUEUED.into());
+    if queue != u64::from(USUAL_LIMIT) {
+        out.key("queue", quoted(format!("{queue}p")));
     }
 }
 

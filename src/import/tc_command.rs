@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tc command line as words with their places.
+//! tc's commands in what people paste: one command, a script, or what `tc qdisc show` prints.
 
-use crate::text::{At, Located, Mistake};
+use crate::text::{At, Located, Mistake, clipped};
 
 pub(super) type Word<'a> = Located<&'a str>;
 
-/// The words not yet read.
+/// Words of one command that are not yet read.
 pub(super) struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
@@ -14,32 +14,13 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Splits at blanks; a backslash before a line's end is one.
-    pub fn of(text: &'a str) -> Result<Self, Mistake> {
-        let mut words = Vec::new();
-        for value in text.split_whitespace().filter(|word| *word != "\\") {
-            let start = value.as_ptr() as usize - text.as_ptr() as usize;
-            let span = start..start + value.len();
-            let at = At { source: 0, span };
-            if value.contains([';', '|', '&', '<', '>', '`', '"', '\'']) {
-                let help = "give one command as the shell would run it, without quotes or pipes";
-                return Err(Mistake::new(
-                    &at,
-                    format!("`{value}` is for the shell"),
-                    help,
-                ));
-            }
-            words.push(Located { value, at });
-        }
-        let end = At {
-            source: 0,
-            span: text.trim_end().len()..text.trim_end().len(),
-        };
-        Ok(Self {
+    fn new(words: Vec<Word<'a>>) -> Self {
+        let end = words.last().map_or(0, |word| word.at.span.end);
+        Self {
             words,
             next: 0,
-            end,
-        })
+            end: at(end..end),
+        }
     }
 
     pub fn peek(&self) -> Option<&'a str> {
@@ -50,6 +31,34 @@ impl<'a> Words<'a> {
         let word = self.words.get(self.next).cloned();
         self.next += usize::from(word.is_some());
         word
+    }
+
+    /// All of them, also those that are read.
+    pub fn words(&self) -> impl Iterator<Item = &'a str> {
+        self.words.iter().map(|word| word.value)
+    }
+
+    /// Whether the shell would replace none of those that are left.
+    pub fn check(&self) -> Result<(), Mistake> {
+        let mut left = self.words.iter().skip(self.next);
+        match left.find(|word| word.value.contains(['$', '`'])) {
+            None => Ok(()),
+            Some(word) => {
+                let title = format!("`{}` is known to the shell alone", clipped(word.value));
+                Err(Mistake::new(
+                    &word.at,
+                    title,
+                    "write its value in its place",
+                ))
+            }
+        }
+    }
+
+    /// Reads the next word if it is this one.
+    pub fn skip(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(word);
+        self.next += usize::from(found);
+        found
     }
 
     /// The word after `option`, which needs one.
@@ -82,10 +91,6 @@ impl<'a> Words<'a> {
         let last = self.next.checked_sub(1).and_then(|i| self.words.get(i));
         last.map_or(0, |word| word.at.span.end)
     }
-
-    pub fn end(&self) -> &At {
-        &self.end
-    }
 }
 
 /// tc takes every beginning of a word for the word; the first in its list wins.
@@ -93,84 +98,269 @@ pub(super) fn begins(word: &str, whole: &str) -> bool {
     !word.is_empty() && whole.starts_with(word)
 }
 
-/// What stands in front of netem's options.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub device: Option<String>,
-    /// The class that netem is below, if it is not at the root.
-    pub parent: Option<String>,
+fn at(span: std::ops::Range<usize>) -> At {
+    At { source: 0, span }
 }
 
-/// Reads up to netem's first option.
-pub(super) fn place(words: &mut Words) -> Result<Place, Mistake> {
-    let mut place = Place::default();
+/// A qdisc or a class that a command makes, or that `tc qdisc show` prints.
+pub(super) struct Made<'a> {
+    /// `netem`, `tbf`, `htb`.
+    pub kind: Word<'a>,
+    pub is_class: bool,
+    /// tc has printed it.
+    pub shown: bool,
+    pub device: Option<&'a str>,
+    /// `None`: at the root.
+    pub parent: Option<&'a str>,
+    /// Of a class its id.
+    pub handle: Option<&'a str>,
+    /// What comes behind its kind.
+    pub options: Words<'a>,
+}
+
+/// `text` with the variables of the shell that it sets itself.
+pub(super) fn expanded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut known: Vec<(&str, String)> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let mut line = line.to_owned();
+        // The longest name first: $RATE is not $R and "ATE".
+        known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in &known {
+            line = line.replace(&format!("${{{name}}}"), value);
+            line = line.replace(&format!("${name}"), value);
+        }
+        out += &line;
+        let set = &out[out.len() - line.len()..];
+        let set = set.trim().trim_start_matches("export ");
+        if let Some((name, value)) = set.split_once('=') {
+            let value = value.split('#').next().unwrap_or_default();
+            let value = value.trim().trim_matches([';', '"', '\'']);
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let is_name = !name.is_empty() && name.chars().all(plain);
+            if is_name && !value.contains(['$', '`', ' ', '(']) && !value.is_empty() {
+                // Names of the text itself, which lives longer than this copy of the line.
+                if let Some(start) = text.find(&format!("{name}=")) {
+                    known.push((&text[start..start + name.len()], value.to_owned()));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The commands of a text as words: quotes are blanks, redirections are left out.
+fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
+    let mut all = vec![Vec::new()];
+    let mut chars = text.char_indices().peekable();
+    let mut start = None;
+    let push = |all: &mut Vec<Vec<_>>, range: std::ops::Range<usize>| {
+        let value = &text[range.clone()];
+        if value == "\\" {
+            return;
+        }
+        all.last_mut().into_iter().for_each(|command: &mut Vec<_>| {
+            command.push(Located {
+                value,
+                at: at(range.clone()),
+            });
+        });
+    };
+    while let Some((i, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        let boundary =
+            c.is_whitespace() || ";|&<>\"'".contains(c) || (c == '\\' && next == Some('\n'));
+        if !boundary && !(c == '#' && start.is_none()) {
+            start.get_or_insert(i);
+            continue;
+        }
+        if let Some(from) = start.take() {
+            let redirected = "<>".contains(c) && text[from..i].bytes().all(|b| b.is_ascii_digit());
+            if !redirected {
+                push(&mut all, from..i);
+            }
+        }
+        match c {
+            '\n' | ';' | '|' => all.push(Vec::new()),
+            '\\' => drop(chars.next()),
+            '#' if comments => while chars.next_if(|(_, c)| *c != '\n').is_some() {},
+            '&' if next != Some('>') => all.push(Vec::new()),
+            '<' | '>' => {
+                // Up to the end of the file's name.
+                while chars.next_if(|(_, c)| "<>& \t".contains(*c)).is_some() {}
+                while chars
+                    .next_if(|(_, c)| !c.is_whitespace() && !";|&".contains(*c))
+                    .is_some()
+                {}
+            }
+            _ => {}
+        }
+    }
+    if let Some(from) = start {
+        push(&mut all, from..text.len());
+    }
+    all.retain(|command| !command.is_empty());
+    all
+}
+
+/// What makes a qdisc or a class, in the order of the text; of those in one place the last.
+pub(super) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
+    let mut found = of_tc(commands(text, true));
+    if found.is_empty() {
+        // A root's prompt in front of the only command.
+        found = of_tc(commands(text, false));
+    }
+    if found.is_empty() {
+        return Ok(alone(commands(text, true)).into_iter().collect());
+    }
+    let mut all: Vec<Made> = Vec::new();
+    let mut other = None;
+    for words in found {
+        let first = words.first().map(|word| word.at.clone());
+        match one(words)? {
+            Some(made) => {
+                let same = |m: &Made| {
+                    let place = |m: &Made| {
+                        (
+                            m.device.map(str::to_owned),
+                            m.is_class,
+                            m.parent.map(str::to_owned),
+                        )
+                    };
+                    place(m) == place(&made) && (!made.is_class || m.handle == made.handle)
+                };
+                all.retain(|before| !same(before));
+                all.push(made);
+            }
+            None => other = other.or(first),
+        }
+    }
+    match (all.is_empty(), other) {
+        (true, Some(at)) => {
+            let help = "write tc qdisc add dev eth0 root netem ..., the part from netem on, or what \
+                        tc qdisc show prints";
+            Err(Mistake::new(&at, "this command makes no netem", help))
+        }
+        _ => Ok(all),
+    }
+}
+
+/// The commands of tc among them.
+fn of_tc(commands: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
+    let mut all: Vec<_> = commands.into_iter().filter_map(behind_tc).collect();
+    // `which tc` is a word of tc's, too, but says nothing.
+    if all.iter().any(|words| !words.is_empty()) {
+        all.retain(|words| !words.is_empty());
+    }
+    all
+}
+
+/// The words behind `tc` and its own options, or a line of a batch or of `tc qdisc show`.
+fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
+    // Also `$(which tc)`.
+    const NAMES: [&str; 5] = ["tc", "tc)", "$TC", "${TC}", "$tc"];
+    let is_path = |word: &str| word.ends_with("/tc") && !word.contains('=');
+    let is_tc = |word: &Word| NAMES.contains(&word.value) || is_path(word.value);
+    let Some(tc) = words.iter().rposition(is_tc) else {
+        let first = words.first().map(|word| word.value)?;
+        return ["qdisc", "class", "filter"]
+            .contains(&first)
+            .then_some(words);
+    };
+    words.drain(..=tc);
+    let is_option = |word: &Word| word.value.starts_with('-');
+    while words.first().is_some_and(is_option) {
+        let option = words.remove(0);
+        if matches!(option.value, "-n" | "-net" | "-netns") && !words.is_empty() {
+            words.remove(0);
+        }
+    }
+    Some(words)
+}
+
+/// From `netem` on, or its options alone.
+fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
+    let mut words = commands.into_iter().next()?;
     while words
-        .peek()
-        .is_some_and(|word| matches!(word, "#" | "$" | "sudo"))
+        .first()
+        .is_some_and(|word| matches!(word.value, "$" | "sudo"))
     {
-        words.next();
+        words.remove(0);
     }
-    match words.peek() {
-        Some(word) if word == "tc" || word.ends_with("/tc") => {
-            words.next();
-            qdisc(words)?;
-            target(words, &mut place)?;
-        }
-        Some("netem") => {
-            words.next();
-        }
-        // Options alone.
-        _ => {}
-    }
-    Ok(place)
+    let start = words.first()?.at.clone();
+    let kind = Word {
+        value: "netem",
+        at: start,
+    };
+    let mut options = Words::new(words);
+    options.skip("netem");
+    Some(Made {
+        kind,
+        is_class: false,
+        shown: false,
+        device: None,
+        parent: None,
+        handle: None,
+        options,
+    })
 }
 
-/// `qdisc add`, with tc's own options in front.
-fn qdisc(words: &mut Words) -> Result<(), Mistake> {
-    while words.peek().is_some_and(|word| word.starts_with('-')) {
-        let option = words.next();
-        if option.is_some_and(|option| matches!(option.value, "-n" | "-net" | "-netns")) {
-            words.next();
-        }
-    }
-    let help = "write tc qdisc add dev eth0 root netem ..., or the part from netem on";
+/// `None`: it makes nothing that counts here.
+fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
+    let mut words = Words::new(words);
     let object = words.argument("tc", "qdisc add dev eth0 root netem ...")?;
-    if !begins(object.value, "qdisc") {
-        let title = format!("`{}` is no qdisc", object.value);
-        return Err(Mistake::new(&object.at, title, help));
+    let is_class = match object.value {
+        word if begins(word, "qdisc") => false,
+        word if begins(word, "class") => true,
+        _ => return Ok(None),
+    };
+    let verb = words.argument(object.value, "add dev eth0 root netem ...")?;
+    let made = ["add", "change", "replace", "link"];
+    let others = ["delete", "show", "list", "get"];
+    let is = |verbs: &[&str]| verbs.iter().any(|known| begins(verb.value, known));
+    if !is(&made) && is(&others) {
+        return Ok(None);
     }
-    let verb = words.argument("qdisc", "add dev eth0 root netem ...")?;
-    if !["add", "change", "replace", "link"]
-        .iter()
-        .any(|known| begins(verb.value, known))
-    {
-        let title = format!("`{}` sets nothing", verb.value);
-        return Err(Mistake::new(&verb.at, title, help));
+    // What tc prints has the kind there: qdisc netem 8001: root refcnt 2 limit 1000.
+    let shown = !is(&made);
+    let mut kind = shown.then(|| verb.clone());
+    let (mut device, mut parent, mut handle) = (None, None, None);
+    if shown {
+        handle = words.next().map(|word| word.value);
     }
-    Ok(())
-}
-
-/// `dev eth0 root handle 1: netem`.
-fn target(words: &mut Words, place: &mut Place) -> Result<(), Mistake> {
     let help = "write dev eth0 root netem ..., or the part from netem on";
     loop {
-        let Some(word) = words.next() else {
-            return Err(Mistake::new(words.end(), "there is no `netem`", help));
-        };
-        match word.value {
-            "netem" => return Ok(()),
-            "root" => {}
-            "dev" => place.device = Some(words.argument("dev", "eth0")?.value.to_owned()),
-            "parent" => place.parent = Some(words.argument("parent", "1:1")?.value.to_owned()),
-            "handle" => {
-                words.argument("handle", "1:")?;
+        match words.peek() {
+            Some("root") => drop(words.next()),
+            Some("dev") => {
+                words.next();
+                device = Some(words.argument("dev", "eth0")?.value);
             }
-            other => {
-                let title = format!("`{other}` is not netem");
-                let help = "only netem is imported: write dev eth0 root netem ..., or the part \
-                            from netem on";
-                return Err(Mistake::new(&word.at, title, help));
+            Some("parent") => {
+                words.next();
+                parent = Some(words.argument("parent", "1:1")?.value);
             }
+            Some(word @ ("handle" | "classid" | "refcnt")) => {
+                words.next();
+                let value = words.argument(word, "1:")?;
+                if word != "refcnt" {
+                    handle = Some(value.value);
+                }
+            }
+            Some(_) if kind.is_none() => kind = words.next(),
+            _ => break,
         }
     }
+    let Some(kind) = kind else {
+        return Err(Mistake::new(&words.end, "there is no `netem`", help));
+    };
+    Ok(Some(Made {
+        kind,
+        is_class,
+        shown,
+        device,
+        parent,
+        handle,
+        options: words,
+    }))
 }

@@ -46,15 +46,31 @@ impl Writer {
         self.raw(&format!("{key} = {value}"));
     }
 
+    /// Another's lines and warnings.
+    pub fn append(&mut self, other: Self) {
+        self.text += &other.text;
+        self.warnings.extend(other.warnings);
+    }
+
     fn raw(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many so far.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
     }
 
     pub fn finish(self) -> super::Imported {
         super::Imported {
             toml: self.text,
             warnings: self.warnings,
+            beside: None,
         }
     }
 }

@@ -104,6 +104,22 @@ impl Default for LossModel {
     }
 }
 
+impl LossModel {
+    /// What `model` calls it.
+    pub fn word(&self) -> &'static str {
+        let model = match self {
+            Self::Bernoulli { .. } => Model::Bernoulli,
+            Self::GilbertElliott { .. } => Model::GilbertElliott,
+            Self::FourState { .. } => Model::FourState,
+            Self::BitError { .. } => Model::BitError,
+            Self::Every { .. } => Model::Every,
+            Self::Pattern { .. } => Model::Pattern,
+            Self::Burst { .. } => Model::Burst,
+        };
+        model.word()
+    }
+}
+
 /// Independent losses.
 impl From<f64> for Loss {
     fn from(probability: f64) -> Self {
@@ -197,7 +213,7 @@ pub(super) fn text(loss: &Loss) -> String {
         0.0 => String::new(),
         _ => format!(", correlation = {}", percent(correlation)),
     };
-    let (model, keys) = match &loss.model {
+    let keys = match &loss.model {
         LossModel::Bernoulli {
             probability,
             correlation: 0.0,
@@ -205,18 +221,14 @@ pub(super) fn text(loss: &Loss) -> String {
         LossModel::Bernoulli {
             probability,
             correlation,
-        } => (
-            Model::Bernoulli,
-            format!(
-                "probability = {}{}",
-                percent(*probability),
-                correlated(*correlation)
-            ),
+        } => format!(
+            "probability = {}{}",
+            percent(*probability),
+            correlated(*correlation)
         ),
-        LossModel::GilbertElliott { p, r, bad, good } => (
-            Model::GilbertElliott,
-            shares(&[("p", *p), ("r", *r), ("bad", *bad), ("good", *good)]),
-        ),
+        LossModel::GilbertElliott { p, r, bad, good } => {
+            shares(&[("p", *p), ("r", *r), ("bad", *bad), ("good", *good)])
+        }
         LossModel::FourState {
             p13,
             p31,
@@ -226,31 +238,25 @@ pub(super) fn text(loss: &Loss) -> String {
         } => {
             let all = [("p13", *p13), ("p31", *p31), ("p32", *p32)];
             let rest = [("p23", *p23), ("p14", *p14)];
-            (
-                Model::FourState,
-                format!("{}, {}", shares(&all), shares(&rest)),
-            )
+            format!("{}, {}", shares(&all), shares(&rest))
         }
-        LossModel::BitError { ber } => (Model::BitError, format!("ber = {ber:e}")),
-        LossModel::Every { n, offset } => (Model::Every, format!("n = {n}, offset = {offset}")),
-        LossModel::Pattern { pattern, repeat } => (
-            Model::Pattern,
-            format!("{}, loop = {repeat}", pattern.keys()),
-        ),
+        LossModel::BitError { ber } => format!("ber = {ber:e}"),
+        LossModel::Every { n, offset } => format!("n = {n}, offset = {offset}"),
+        LossModel::Pattern { pattern, repeat } => format!("{}, loop = {repeat}", pattern.keys()),
         LossModel::Burst {
             probability,
             length,
-        } => (
-            Model::Burst,
-            format!("probability = {}, length = {length}", percent(*probability)),
-        ),
+        } => format!("probability = {}, length = {length}", percent(*probability)),
     };
     let stage = match loss.stage == Stage::default() {
         true => String::new(),
         false => format!(", stage = \"{}\"", loss.stage.word()),
     };
     let ecn = if loss.ecn { ", ecn = true" } else { "" };
-    format!("{{ model = \"{}\", {keys}{stage}{ecn} }}", model.word())
+    format!(
+        "{{ model = \"{}\", {keys}{stage}{ecn} }}",
+        loss.model.word()
+    )
 }
 
 fn shares(shares: &[(&str, f64)]) -> String {

@@ -88,13 +88,21 @@ impl Trace {
         self.len() == 0
     }
 
+    /// The rows as a CSV file; nothing of opportunities.
+    pub(crate) fn csv(&self) -> String {
+        match &self.source {
+            TraceSource::Rows { rows, .. } => rows_text(rows, '\n') + "\n",
+            TraceSource::Mahimahi(_) | TraceSource::InForce(_) => String::new(),
+        }
+    }
+
     /// The value of `trace` as text that reads back to it.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = match &self.source {
             TraceSource::Rows { rows, period_ns } => {
                 format!(
                     "{{ rows = \"{}\", period = \"{}\"",
-                    rows_text(rows),
+                    rows_text(rows, ';'),
                     Time(*period_ns)
                 )
             }
@@ -111,7 +119,7 @@ impl Trace {
     }
 }
 
-fn rows_text(rows: &[TraceRow]) -> String {
+fn rows_text(rows: &[TraceRow], separator: char) -> String {
     let mut out = "time_ns".to_owned();
     let first = rows.first().copied().unwrap_or_default();
     for (there, name) in [
@@ -125,7 +133,7 @@ fn rows_text(rows: &[TraceRow]) -> String {
         }
     }
     for row in rows {
-        let _ = write!(out, ";{}", row.at_ns);
+        let _ = write!(out, "{separator}{}", row.at_ns);
         for number in [row.rate, row.delay_ns, row.jitter_ns]
             .into_iter()
             .flatten()

@@ -12,6 +12,9 @@ use super::{At, Mistake, Mistakes, Source};
 /// Longest file that is read; the shipped profiles are a thousandth of it.
 pub const MAX_BYTES: usize = 1 << 20;
 
+/// Longest log that is read.
+const MAX_LOG_BYTES: usize = 1 << 28;
+
 /// Why a text is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
@@ -25,11 +28,15 @@ pub enum TextError {
 }
 
 impl TextError {
-    /// Exit code after sysexits: 66 where there is nothing to read, 65 where it makes no sense.
+    /// Exit code after sysexits: 66 where there is nothing to read, 77 where it may not be read, 65
+    /// where it makes no sense.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Mistakes(_) | Self::TooLarge { .. } => 65,
-            Self::Unreadable { .. } => 66,
+            Self::Unreadable { error, .. } => match error.kind() {
+                io::ErrorKind::PermissionDenied => 77,
+                _ => 66,
+            },
         }
     }
 
@@ -42,6 +49,30 @@ impl TextError {
     }
 }
 
+/// The text of a log from a file, or from standard input for `-`; what is not UTF-8 is replaced.
+///
+/// # Errors
+/// It cannot be read, or has more than 256 MiB.
+pub fn read_text(file: &str) -> Result<String, TextError> {
+    let path = Path::new(file);
+    let read = match file {
+        "-" => up_to(io::stdin().lock(), MAX_LOG_BYTES),
+        _ => read_up_to(path, MAX_LOG_BYTES),
+    };
+    let bytes = read.map_err(|error| TextError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })?;
+    if bytes.len() > MAX_LOG_BYTES {
+        return Err(TextError::TooLarge {
+            origin: file.to_owned(),
+            limit: MAX_LOG_BYTES,
+        });
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
 /// The bytes of a file, one more than [`MAX_BYTES`] at most.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
     read_up_to(path, MAX_BYTES).map_err(|error| TextError::Unreadable {
@@ -52,11 +83,13 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
 
 /// The bytes of a file, one more than `limit` at most.
 pub(crate) fn read_up_to(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    up_to(File::open(path)?, limit)
+}
+
+fn up_to(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than allowed shows that there is more, even in /dev/zero.
-    File::open(path)?
-        .take(limit as u64 + 1)
-        .read_to_end(&mut bytes)?;
+    source.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -157,6 +157,15 @@ impl Mistakes {
     }
 }
 
+/// The beginning of a word from a file, which may be of any length.
+pub(crate) fn clipped(word: &str) -> String {
+    const MOST: usize = 60;
+    match word.char_indices().nth(MOST) {
+        None => word.escape_debug().to_string(),
+        Some((end, _)) => format!("{}...", word[..end].escape_debug()),
+    }
+}
+
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(&Renderer::plain()))

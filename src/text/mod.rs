@@ -13,14 +13,14 @@ mod value;
 mod word;
 
 pub use count::count;
-pub use error::{MAX_BYTES, TextError};
+pub use error::{MAX_BYTES, TextError, read_text};
 pub use mistake::{Mistake, Mistakes};
 pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
 pub use word::Word;
 
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
-pub(crate) use mistake::{At, Located, Source};
+pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};
 pub(crate) use units::{Span, closest};

@@ -89,7 +89,8 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("netem rate 7bit", &[]),
     ("netem rate 1mbit -14", &["rate = \"1Mbit\"", "overhead = -14"]),
     ("netem rate 1mbit 0x14", &["rate = \"1Mbit\"", "overhead = 20"]),
-    ("netem rate 1mbit 0 48 5", &["rate = { rate = \"1Mbit\", cell = { size = 48, overhead = 5 } }"]),
+    ("netem rate 1mbit 0 48 5", &["rate = { rate = \"1Mbit\", cell = \"atm\" }"]),
+    ("netem rate 1mbit 0 100 5", &["rate = { rate = \"1Mbit\", cell = { size = 100, overhead = 5 } }"]),
     ("netem rate 1mbit 8 0 5", &["rate = \"1Mbit\"", "overhead = 8"]),
     ("netem rate 1mbit limit 2k", &["rate = \"1Mbit\"", "queue = \"2048p\""]),
     ("netem rate 1mbit limit 1e6", &["rate = \"1Mbit\"", "queue = \"65536p\""]),
@@ -110,7 +111,13 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("netem loss 1% rate 1mbit",
         &["rate = \"1Mbit\"", "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }"]),
     ("netem rate 1mbit delay 20ms 5ms",
-        &["rate = \"1Mbit\"", "delay = { mean = \"20ms\", jitter = \"5ms\", distribution = \"uniform\", reorder = \"never\" }"]),
+        // 20,000 bits on their way are 2 packets of netem's 1000.
+        &["rate = \"1Mbit\"", "queue = \"998p\"", "delay = { mean = \"20ms\", jitter = \"5ms\", distribution = \"uniform\", reorder = \"never\" }"]),
+    // 8 Mbit/s are 10^6 bytes/s: 100,000 bytes in 100 ms, 67 frames.
+    ("netem rate 8mbit delay 100ms", &["rate = \"8Mbit\"", "queue = \"933p\"", "delay = \"100ms\""]),
+    ("netem rate 8mbit delay 100ms limit 1067", &["rate = \"8Mbit\"", "delay = \"100ms\""]),
+    ("netem rate 100mbit delay 100ms limit 100", &["rate = \"100Mbit\"", "queue = \"1p\"", "delay = \"100ms\""]),
+    ("netem delay 100ms limit 20", &["delay = \"100ms\""]),
     ("netem delay 100ms 10ms distribution mine",
         &["delay = { mean = \"100ms\", jitter = \"10ms\", distribution = { file = \"/lib/tc/mine.dist\" }, reorder = \"jitter\" }"]),
     ("netem delay 100ms 10ms distribution uniform",
@@ -214,8 +221,8 @@ fn differences_are_said() {
     for (command, said) in [
         ("netem delay 100ms 10ms", "uniform, not normal"),
         ("netem delay 100ms 10ms", "packets overtake"),
-        ("netem delay 100ms", "above about 10000 a second"),
-        ("netem delay 50ms limit 20", "above about 400 a second"),
+        ("netem delay 100ms", "above about 10000 packets a second"),
+        ("netem delay 50ms limit 20", "above about 400 packets a second"),
         ("netem delay 100ms 10ms 25%", "next to none of the correlation"),
         ("netem delay 100ms 20ms distribution pareto", "standard deviation is 0.82"),
         // 0.033 of 20 ms.
@@ -233,7 +240,7 @@ fn differences_are_said() {
         ("netem duplicate 1% 25%", "tc forgets to send"),
         ("netem corrupt 1%", "one bit of what lies in the packet's first buffer"),
         ("netem rate 1mbit delay 10ms 1ms", "its jitter comes in front of the rate"),
-        ("netem rate 1mbit delay 10ms", "counts packets on their way too"),
+        ("netem rate 1mbit delay 10ms", "counts packets on their way too, at this rate and delay 1 of"),
         ("netem rate 12bit", "whole bytes"),
         ("netem rate 7bit", "no limit"),
         ("netem rate 1mbit limit 70000", "70000 packets"),
@@ -294,6 +301,137 @@ fn slots() {
     }
 }
 
+/// What stands around tc, and behind it.
+#[test]
+fn whatever_the_shell_sees_is_around_it() {
+    for text in [
+        "sudo -E tc qdisc add dev eth0 root netem delay 5ms",
+        "$TC qdisc add dev eth0 root netem delay 5ms",
+        "\"$TC\" qdisc add dev \"$IFACE\" root netem delay 5ms",
+        "$(which tc) qdisc add dev eth0 root netem delay 5ms",
+        "TC=/sbin/tc\nDEV=eth0\nexport DELAY=\"5\" # ms\n$TC qdisc add dev $DEV root netem delay ${DELAY}ms",
+        "ip netns exec red tc qdisc add dev eth0 root netem delay 5ms",
+        "docker exec --privileged web tc qdisc add dev eth0 root netem delay 5ms",
+        "nsenter -t 42 -n tc qdisc replace dev eth0 root netem delay 5ms",
+        "kubectl exec pod/web -c app -- tc qdisc add dev eth0 root netem delay 5ms",
+        "ssh host \"sudo tc qdisc add dev eth0 root netem delay 5ms\"",
+        "docker exec web sh -c 'tc qdisc add dev eth0 root netem delay 5ms'",
+        "tc qdisc add dev eth0 root netem delay 5ms # slow",
+        "tc qdisc add dev eth0 root netem delay 5ms 2>/dev/null",
+        "tc qdisc add dev eth0 root netem delay 5ms >> /tmp/log 2>&1",
+        "tc qdisc add dev eth0 root netem delay 5ms || true",
+        "tc qdisc add dev eth0 root netem delay 5ms; sleep 10; tc qdisc del dev eth0 root",
+        "tc qdisc del dev eth0 root 2> /dev/null && tc qdisc add dev eth0 root netem delay 5ms",
+        "#!/bin/sh\nset -e\nwhich tc || exit 1\n# tc qdisc add dev eth0 root netem delay 9ms\nmodprobe sch_netem\n\ntc qdisc add dev eth0 root \\\n  netem delay 5ms\n",
+        "tc qdisc add dev eth0 root netem delay 9ms\ntc qdisc change dev eth0 root netem delay 5ms",
+        "qdisc add dev eth0 root netem delay 5ms",
+        "netem delay 5ms; reboot",
+        // What tc prints.
+        "qdisc netem 8001: root refcnt 2 limit 1000 delay 5ms",
+        "qdisc noqueue 0: dev lo root refcnt 2\nqdisc netem 8001: dev eth0 root refcnt 9 limit 1000 delay 5.0ms seed 17381\n Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n",
+        // A class that every packet goes through.
+        "tc qdisc add dev eth0 root handle 1: netem delay 9ms; tc qdisc replace dev eth0 root handle 1: netem delay 5ms",
+        "tc qdisc add dev eth0 parent 1:1 handle 10: netem delay 5ms",
+    ] {
+        let imported = import(text);
+        assert_eq!(
+            keys(&imported),
+            ["delay = \"5ms\""],
+            "{text}\n{}",
+            imported.toml
+        );
+        assert_eq!(imported.warnings, [""; 0], "{text}");
+        let seed = imported.toml.contains("seed = ");
+        assert!(!seed, "{}", imported.toml);
+    }
+}
+
+/// The names with which tc prints values, one line for each option.
+#[test]
+fn what_tc_prints_means_what_was_given() {
+    for (printed, given) in [
+        (
+            "limit 1000 delay 10ms reorder 25% 50% gap 5",
+            "delay 10ms reorder 25% 50% gap 5",
+        ),
+        ("limit 1000 loss 0.3% 25% ecn", "loss 0.3% 25% ecn"),
+        (
+            "limit 1000 loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
+            "loss gemodel 1% 10% 70% 0.1%",
+        ),
+        (
+            "limit 1000 loss state p13 2% p31 20% p32 10% p23 30% p14 0.5%",
+            "loss state 2% 20% 10% 30% 0.5%",
+        ),
+        (
+            "limit 50 rate 1Mbit packetoverhead 20 cellsize 100 celloverhead 5",
+            "limit 50 rate 1mbit 20 100 5",
+        ),
+        (
+            "limit 1000 duplicate 1% 20% corrupt 0.1%",
+            "duplicate 1% 20% corrupt 0.1%",
+        ),
+        (
+            "limit 1000 slot 5ms 10ms packets 3 bytes 2048",
+            "slot 5ms 10ms packets 3 bytes 2k",
+        ),
+    ] {
+        let shown = import(&format!(
+            "qdisc netem 8001: dev eth0 root refcnt 2 {printed}"
+        ));
+        let typed = import(&format!("netem {given}"));
+        assert_eq!(keys(&shown), keys(&typed));
+    }
+}
+
+/// A tbf or an htb beside netem is the link's rate.
+#[test]
+#[rustfmt::skip]
+fn shapers_beside_netem() {
+    let tbf = "tc qdisc add dev eth0 root handle 1: tbf rate 8mbit burst 32kbit latency 400ms\n\
+               tc qdisc add dev eth0 parent 1:1 handle 10: netem delay 100ms loss 1%";
+    let below = "tc qdisc add dev eth0 root handle 1: netem delay 100ms\n\
+                 tc qdisc add dev eth0 parent 1: handle 2: tbf rate 8mbit burst 32kbit latency 400ms";
+    let limit = "tc qdisc add dev eth0 root handle 1:0 netem delay 100ms\n\
+                 tc qdisc add dev eth0 parent 1:1 handle 10: tbf rate 256kbit buffer 1600 limit 3000";
+    let htb = "tc qdisc add dev eth0 root handle 1: htb default 12\n\
+               tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit\n\
+               tc class add dev eth0 parent 1:1 classid 1:12 htb rate 8mbit ceil 8mbit\n\
+               tc qdisc add dev eth0 parent 1:12 handle 12: netem delay 100ms";
+    let shown = "qdisc tbf 1: dev eth0 root refcnt 2 rate 8Mbit burst 4Kb lat 400ms\n\
+                 qdisc netem 10: dev eth0 parent 1:1 limit 1000 delay 100ms";
+    let delay = "delay = \"100ms\"";
+    let burst = "rate = { rate = \"8Mbit\", burst = \"4096B\" }";
+    // 67 of the 1000 packets of netem's limit are on their way.
+    let queue = "queue = \"933p\"";
+    let loss = "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }";
+    for (text, want) in [
+        (tbf, &[burst, queue, delay, loss] as &[&str]),
+        (below, &[burst, "queue = \"400ms\"", delay]),
+        (limit, &["rate = { rate = \"256kbit\", burst = \"1600B\" }", "queue = \"3000B\"", delay]),
+        (htb, &["rate = \"8Mbit\"", queue, delay]),
+        (shown, &[burst, queue, delay]),
+    ] {
+        let imported = import(text);
+        assert_eq!(keys(&imported), want, "{text}");
+        assert_eq!(imported.warnings, [""; 0], "{text}");
+    }
+}
+
+/// Of a device and an ifb, what comes in is the ifb's.
+#[test]
+fn a_device_and_its_ifb() {
+    let text = "modprobe ifb numifbs=1\nip link set dev ifb0 up\n\
+                tc qdisc add dev eth0 handle ffff: ingress\n\
+                tc filter add dev eth0 parent ffff: protocol ip u32 match u32 0 0 action mirred egress redirect dev ifb0\n\
+                tc qdisc add dev ifb0 root netem delay 9ms\n\
+                tc qdisc add dev eth0 root netem delay 5ms seed 3\n";
+    let profile = parse(&import(text).toml);
+    assert_eq!(profile.up.delay.mean_ns, 5_000_000);
+    assert_eq!(profile.down.delay.mean_ns, 9_000_000);
+    assert_eq!(profile.seed, Some(3));
+}
+
 /// What a profile cannot say is in a comment and a warning, never left out.
 #[test]
 #[rustfmt::skip]
@@ -302,7 +440,13 @@ fn what_is_not_imported_is_said() {
         ("netem slot distribution mine 5ms 1ms p 3", "`slot distribution mine 5ms 1ms p 3`"),
         ("netem rate 1mbit delay 9ms 1ms 25%", "the correlation of 25%"),
         ("tc qdisc add dev eth0 parent 1:3 netem delay 5ms", "class 1:3"),
+        ("qdisc netem 8001: dev eth0 root limit 1000 delay 100ms  10ms", "does not print it"),
+        ("tc qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 32k latency 400ms peakrate 2mbit; tc qdisc add dev eth0 parent 1:1 netem loss 1%", "peakrate 2mbit"),
         ("netem delay 50", "without a unit"),
+        ("netem delay 50ms limit 20", "above about 400 packets a second"),
+        // 826 frames of 1514 bytes are 10 Mbit; 100 a 100 ms are 1000/s.
+        ("netem rate 100mbit delay 100ms limit 100", "carries about 1000 packets a second"),
+        ("netem rate 100mbit delay 200ms", "carries about 5000 packets a second"),
         ("netem slot 800", "a slot's time without a unit is nanoseconds"),
         ("netem slot 1ms 2000000", "a slot's time without a unit is nanoseconds"),
         ("netem slot 10ms packets 2147483647", "at most 2147483647 packets a slot"),
@@ -349,7 +493,8 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem delay -5ms", "-5ms", "negative", "100ms"),
     ("netem delay 2h", "2h", "`h` is not a unit", "100ms"),
     ("netem delay 4000s", "4000s", "too long", "one hour"),
-    ("netem delay 100ms .5ms", ".5ms", "no option `.5ms`", "write 0.5ms"),
+    ("netem delay 100ms .5ms", ".5ms", "does not read `.5ms` as a number", "write 0.5ms"),
+    ("netem loss .1%", ".1%", "does not read `.1%` as a number", "write 0.1%"),
     ("netem delay 10ms 1ms 101%", "101%", "more than 100 %", "0% to 100%"),
     ("netem loss 5ms", "5ms", "not a probability", "0.3%"),
     ("netem loss random", "", "needs a value", "1%"),
@@ -383,12 +528,17 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem loss state 50% 40% 60.00000001%", "60.00000001%", "p31 and p32 add up", "lower"),
     ("netem slot fast", "fast", "not a slot", "slot 5ms 10ms"),
     ("netem gap 08 delay 1ms reorder 1%", "08", "not a whole number", "0 to"),
-    ("tc class add dev eth0", "class", "no qdisc", "netem"),
-    ("tc qdisc show dev eth0", "show", "sets nothing", "netem"),
+    ("tc class add dev eth0", "", "no `netem`", "netem ..."),
+    ("tc qdisc show dev eth0", "qdisc", "makes no netem", "what tc qdisc show prints"),
+    ("tc filter add dev eth0 parent 1: matchall flowid 1:3", "filter", "makes no netem", "netem"),
+    ("", "", "there is no command", "only netem"),
+    (" # nothing", "", "there is no command", "only netem"),
+    ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "known to the shell alone", "write its value"),
+    ("tc qdisc add dev eth0 root netem delay 5ms; tc qdisc add dev eth1 root netem loss 1%", "loss 1%", "netems on eth0, eth1", "one device"),
+    ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each alone"),
     ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
     ("tc qdisc add dev eth0 root", "", "no `netem`", "netem ..."),
     ("tc", "", "needs a value", "qdisc"),
-    ("netem delay 5ms; reboot", "5ms;", "for the shell", "one command"),
     ("netem delay 5ms \u{fffd}\u{1b}[31m", "\u{fffd}\u{1b}[31m", "no option", "options are"),
 ];
 
