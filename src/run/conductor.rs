@@ -19,6 +19,7 @@ use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
 use crate::scenario::Plan;
 use crate::signals::Signals;
 
+use super::artefacts::Folders;
 use super::links::How;
 use super::network::Network;
 use super::programs::{Common, Programs, status};
@@ -141,9 +142,21 @@ impl Run<'_> {
     /// The three phases. What was made is taken away in any case; the first error counts.
     async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
         self.phase(PhaseName::Preparation);
+        let folders = Folders::create(&self.plan, self.settings)?;
+        let done = self.in_folders(&folders, how, signals).await;
+        folders.remove_empty(&self.plan);
+        done
+    }
+
+    async fn in_folders(
+        &mut self,
+        folders: &Folders,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
         let mut network = match &self.settings.in_place {
             Some(interface) => Network::here(interface)?,
-            None => Network::build(&self.plan)?,
+            None => Network::build(&self.plan, folders)?,
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
             // The error that came first is the one to tell.
@@ -152,12 +165,12 @@ impl Run<'_> {
         }
         self.attached(&mut network);
         let network = Arc::new(network);
-        let programs = Rc::new(self.programs(&network));
+        let programs = Rc::new(self.programs(&network, folders));
         let done = match self.signal {
             None => self.with_network(&network, &programs, signals).await,
             Some(_) => Ok(()),
         };
-        self.clean_up(&network, &programs, signals).await;
+        self.clean_up(&network, &programs, folders, signals).await;
         drop(programs);
         // A program that could not be ended has it; then it goes with this process.
         let down = Arc::into_inner(network).map(Network::take_down);
@@ -205,7 +218,7 @@ impl Run<'_> {
         }
     }
 
-    fn programs(&self, network: &Arc<Network>) -> Programs {
+    fn programs(&self, network: &Arc<Network>, folders: &Folders) -> Programs {
         let socket = self.experiment.socket();
         Programs::new(Common {
             plan: self.plan.clone(),
@@ -214,6 +227,7 @@ impl Run<'_> {
             log_output: self.settings.log_output,
             progress: self.progress.clone(),
             env: describe::environment(&self.plan, self.settings, network, socket),
+            folders: folders.clone(),
         })
     }
 
@@ -341,22 +355,32 @@ impl Run<'_> {
     }
 
     /// Ends what still runs, then does what the plan says; a signal ends that, too.
-    async fn clean_up(&mut self, network: &Network, programs: &Programs, signals: &mut Signals) {
+    async fn clean_up(
+        &mut self,
+        network: &Network,
+        programs: &Programs,
+        folders: &Folders,
+        signals: &mut Signals,
+    ) {
         self.phase(PhaseName::CleanUp);
         programs.end().await;
         let mut failed = vec![];
-        tokio::select! {
-            biased;
-            signal = signals.any() => {
-                self.signal.get_or_insert(signal);
-                self.notes.push(format!("signal {signal} cut the clean-up short"));
-            }
-            () = programs.clean_up(&mut failed) => {}
-        }
+        let commands = async {
+            programs.clean_up(&mut failed).await;
+            programs.end().await;
+        };
+        self.unless_cut_short(commands, signals).await;
         programs.end().await;
         self.notes.extend(failed);
         self.notes.extend(programs.unprinted());
-        for line in artefacts::keep(&self.plan, self.settings, network) {
+        let mut kept = vec![];
+        let keeping = async {
+            for node in &programs.common.plan.nodes {
+                kept.extend(artefacts::keep(folders, network, node).await);
+            }
+        };
+        self.unless_cut_short(keeping, signals).await;
+        for line in kept {
             if let Some(error) = &line.error {
                 let note = format!("{}: {}: {error}", line.node, line.path);
                 self.notes.push(note);
@@ -365,6 +389,17 @@ impl Run<'_> {
         }
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Detached);
+        }
+    }
+
+    async fn unless_cut_short(&mut self, work: impl Future<Output = ()>, signals: &mut Signals) {
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal.get_or_insert(signal);
+                self.notes.push(format!("signal {signal} cut the clean-up short"));
+            }
+            () = work => {}
         }
     }
 

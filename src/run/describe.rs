@@ -9,6 +9,7 @@ use emud_monitor::log::{Run, RunNode, mono_ns};
 use crate::scenario::{Node, Plan, Program};
 
 use super::Settings;
+use super::artefacts::Folders;
 use super::network::Network;
 use super::process::argv;
 
@@ -68,6 +69,18 @@ fn node(plan: &Plan, node: &Node) -> RunNode {
         command: node.command.as_ref().map(argv),
         service: node.service,
     }
+}
+
+/// What the programs of a node find in their environment beside that.
+pub fn of_node(node: &Node, folders: &Folders) -> Vec<(String, String)> {
+    let mut env = vec![("EMUD_NODE".to_owned(), node.name.clone())];
+    if let Some(folder) = folders.of(node) {
+        let folder = folder.to_string_lossy().into_owned();
+        env.push(("EMUD_ARTEFACTS".to_owned(), folder));
+    }
+    let start = folders.start.to_string_lossy().into_owned();
+    env.push(("EMUD_START".to_owned(), start));
+    env
 }
 
 /// What every program finds in its environment.

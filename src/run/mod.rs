@@ -7,6 +7,7 @@
 //! ([`crate::observe::Experiment`]) as a line; it alone writes the log and judges.
 
 mod artefacts;
+mod collect;
 mod conductor;
 mod counts;
 mod describe;
@@ -26,6 +27,7 @@ mod settings;
 mod terminal;
 mod verdict;
 
+pub use collect::collect;
 pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;

@@ -14,6 +14,7 @@ use crate::profile::Offload;
 use crate::scenario::{End, Link, Plan};
 
 use super::RunError;
+use super::artefacts::Folders;
 use super::in_place::Guard;
 use super::links::{self, How};
 use super::place::Place;
@@ -40,7 +41,7 @@ impl Network {
     ///
     /// # Errors
     /// [`RunError::Lab`]; nothing is left.
-    pub fn build(plan: &Plan) -> Result<Self, RunError> {
+    pub fn build(plan: &Plan, folders: &Folders) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
             false => (None, vec![]),
@@ -48,6 +49,7 @@ impl Network {
         let files = Files {
             resolv_conf,
             hosts: plan.hosts(),
+            scratch: folders.scratch().map(str::to_owned),
         };
         let mut lab = Lab::new()?;
         for node in &plan.nodes {

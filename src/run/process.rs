@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +41,10 @@ pub struct Start<'a> {
     pub phase: PhaseName,
     pub program: &'a Program,
     pub env: Vec<(String, String)>,
+    /// Its working directory; none: emud's.
+    pub working: Option<PathBuf>,
+    /// A program with a relative path is found from here.
+    pub from: &'a Path,
     /// A terminal of its own, connected with emud's.
     pub terminal: bool,
     /// emud's standard input; else none.
@@ -207,7 +212,19 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
         Some((name, arguments)) => (name.as_str(), arguments),
         None => ("/bin/sh", argv),
     };
-    let mut command = Command::new(name);
+    let mut command = match &start.working {
+        Some(working) => {
+            // Without a slash it is looked for in PATH.
+            let path = match name.contains('/') {
+                true => start.from.join(name),
+                false => name.into(),
+            };
+            let mut command = Command::new(path);
+            command.arg0(name).current_dir(working);
+            command
+        }
+        None => Command::new(name),
+    };
     command.args(arguments).envs(start.env.iter().cloned());
     if !start.terminal {
         let input = if start.input {

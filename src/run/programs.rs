@@ -14,10 +14,11 @@ use tokio::task::JoinSet;
 
 use crate::scenario::{Node, Plan, Program};
 
+use super::artefacts::Folders;
 use super::network::Network;
 use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};
-use super::{Progress, RunError, terminal};
+use super::{Progress, RunError, describe, terminal};
 
 /// What programs of a run have in common.
 pub struct Common {
@@ -29,6 +30,7 @@ pub struct Common {
     pub progress: Progress,
     /// For every program.
     pub env: Vec<(String, String)>,
+    pub folders: Folders,
 }
 
 /// All programs of a run.
@@ -131,7 +133,7 @@ impl Programs {
         let common = &self.common;
         // One program alone may have emud's terminal, or input.
         let alone = common.plan.text.is_none() && phase == PhaseName::Measurement;
-        let own = [("EMUD_NODE".to_owned(), node.name.clone())];
+        let own = describe::of_node(node, &common.folders);
         let failed = super::output::Failed::default();
         let start = Start {
             node: &node.name,
@@ -140,6 +142,8 @@ impl Programs {
             env: (own.into_iter().chain(common.env.clone()))
                 .chain(node.env.clone())
                 .collect(),
+            working: common.folders.working(node),
+            from: &common.folders.start,
             terminal: alone && terminal::is_there(),
             input: alone,
             sink: Sink {

@@ -2,7 +2,7 @@
 //! One run after the other, and what they say together.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,7 @@ use crate::cli::{Failure, hold_run};
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
     let mut codes = vec![];
     let mut runs = vec![];
+    untouched(args)?;
     for n in 1..=args.repeat {
         let plan = what.plan()?;
         let log = Kept::open(args, n)?;
@@ -31,7 +32,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
                 true => derived(settings.seed, n as usize - 1),
                 false => settings.seed,
             },
-            artefacts: folder(args, n)?,
+            artefacts: folder(args, log.as_ref(), n)?,
             ..settings.clone()
         };
         let outcome = once(&plan, &settings, log.as_ref())?;
@@ -146,23 +147,67 @@ fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
     log.with_file_name(name)
 }
 
-/// Of each run its own; made before anything else is, so that nothing is lost at the end.
-fn folder(args: &Args, n: u32) -> Result<Option<PathBuf>, Failure> {
-    let folder = match (&args.artefacts, &args.log) {
-        (Some(folder), _) if args.repeat > 1 => folder.join(n.to_string()),
-        (Some(folder), _) => folder.clone(),
-        (None, Some(log)) => {
-            let mut name = numbered(log, n, args.repeat).into_os_string();
-            name.push(".artefacts");
-            return Ok(Some(name.into()));
-        }
-        (None, None) => return Ok(None),
+/// Files of two runs must not mix: a folder of the user's is empty before the first one.
+fn untouched(args: &Args) -> Result<(), Failure> {
+    let Some(folder) = &args.artefacts else {
+        return Ok(());
     };
-    std::fs::create_dir_all(&folder).map_err(|e| {
-        let message = format!("cannot make the folder {}: {e}", folder.display());
+    let failed = |why: String| {
+        let message = format!("--artefacts {}: {why}", folder.display());
+        Failure::new(EX_CANTCREAT, message)
+    };
+    match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(failed(
+            "the folder is not empty (each run needs a new one)".to_owned(),
+        )),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(failed(e.to_string())),
+    }
+}
+
+/// Where a run keeps its artefacts: in the user's folder, else beside the log.
+fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Failure> {
+    match (&args.artefacts, log) {
+        (Some(folder), _) if args.repeat > 1 => Ok(Some(folder.join(n.to_string()))),
+        (Some(folder), _) => Ok(Some(folder.clone())),
+        // Nothing can be beside a pipe or a device.
+        (None, Some(Kept::At(log, file))) if file.metadata()?.is_file() => {
+            let folder = with_suffix(&log.canonicalize()?, ".artefacts");
+            move_aside(&folder)?;
+            Ok(Some(folder))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// The log of an earlier run has been overwritten, but its artefacts may be all that is left of it.
+fn move_aside(folder: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir(folder) {
+        Ok(()) => return Ok(()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        // Not empty.
+        Err(_) => {}
+    }
+    let mut aside = (1..).map(|n: u32| with_suffix(folder, &format!(".{n}")));
+    let aside = aside.find(|aside| aside.symlink_metadata().is_err());
+    let aside = aside.unwrap_or_else(|| folder.to_owned());
+    std::fs::rename(folder, &aside).map_err(|e| {
+        let message = format!("cannot rename {}: {e}", folder.display());
         Failure::new(EX_CANTCREAT, message)
     })?;
-    Ok(Some(folder))
+    say(&format!(
+        "emud: note: {} is of an earlier run, and is now {}\n",
+        folder.display(),
+        aside.display()
+    ));
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! `emud run` on a real kernel. Each test has a network namespace of its own for a host, so that
 //! the machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
 
+mod artefacts;
 mod in_place;
 mod log;
 mod program;
@@ -32,6 +33,11 @@ pub fn tests() -> Vec<Trial> {
             scenario::star,
             scenario::failures_are_told,
             scenario::order_and_artefacts,
+            artefacts::of_each_node_are_its_own,
+            artefacts::of_an_earlier_run_do_not_stay,
+            artefacts::are_what_the_node_sees,
+            artefacts::with_holes_take_no_room,
+            artefacts::without_a_folder_are_scratch,
             undone::after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
