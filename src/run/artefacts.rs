@@ -17,8 +17,8 @@ use crate::engine::hold::spawn::this_program;
 use crate::scenario::{Node, Plan};
 
 use super::collect::Collected;
-use super::network::Network;
-use super::{RunError, Settings};
+use super::programs::Common;
+use super::{RunError, Settings, User};
 
 /// A tmpfs of the node is mounted here if no folder is kept: it ends with the node.
 pub const SCRATCH: &str = "/run/emud/scratch";
@@ -56,9 +56,12 @@ impl Folders {
         if let Some(run) = &settings.artefacts {
             fs::create_dir_all(run).map_err(failed(run))?;
             let run = fs::canonicalize(run).map_err(failed(run))?;
+            own(&run, settings.caller.as_ref()).map_err(failed(&run))?;
             for node in &plan.nodes {
                 let folder = run.join(&node.name);
                 fs::create_dir(&folder).map_err(failed(&folder))?;
+                let owner = settings.user.as_ref().or(settings.caller.as_ref());
+                own(&folder, owner).map_err(failed(&folder))?;
             }
             folders.run = Some(run);
         } else if folders.scratch {
@@ -96,9 +99,16 @@ impl Folders {
     }
 }
 
+fn own(folder: &Path, owner: Option<&User>) -> io::Result<()> {
+    match owner {
+        Some(owner) => owner.own(File::open(folder)?),
+        None => Ok(()),
+    }
+}
+
 /// Copies what a node's patterns match into its folder. A line for each file, and for each that
 /// could not be kept.
-pub async fn keep(folders: &Folders, network: &Network, node: &Node) -> Vec<ArtefactLine> {
+pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
     let all_failed = |why: &str| {
         let failed = |pattern: &String| line(node, None, Collected::failed(pattern, why));
         node.artefacts.iter().map(failed).collect()
@@ -106,11 +116,11 @@ pub async fn keep(folders: &Folders, network: &Network, node: &Node) -> Vec<Arte
     if node.artefacts.is_empty() {
         return vec![];
     }
-    let Some(run) = &folders.run else {
+    let Some(run) = &common.folders.run else {
         return all_failed("no folder for it: give --log or --artefacts");
     };
     let folder = run.join(&node.name);
-    match collect(folders, network, node, &folder).await {
+    match collect(common, node, &folder).await {
         Ok(collected) => collected
             .into_iter()
             .map(|one| line(node, Some(&folder), one))
@@ -120,12 +130,7 @@ pub async fn keep(folders: &Folders, network: &Network, node: &Node) -> Vec<Arte
 }
 
 /// A process of the node does it, so a path means what it means to the node's programs.
-async fn collect(
-    folders: &Folders,
-    network: &Network,
-    node: &Node,
-    folder: &Path,
-) -> io::Result<Vec<Collected>> {
+async fn collect(common: &Common, node: &Node, folder: &Path) -> io::Result<Vec<Collected>> {
     let mut command = this_program();
     command.arg("collect").arg(folder).arg("--");
     command
@@ -133,10 +138,13 @@ async fn collect(
         .stdin(File::open(folder)?)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    if let Some(working) = folders.working(node) {
+    if let Some(working) = common.folders.working(node) {
         command.current_dir(working);
     }
-    let child = network.place.spawn(&node.name, &mut command)?;
+    if let Some(user) = &common.user {
+        user.runs(&mut command);
+    }
+    let child = common.network.place.spawn(&node.name, &mut command)?;
     let _ends_it = Ends(pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?);
     let output = output(child)?.await.map_err(io::Error::other)??;
     let lines = output.lines().map(|line| Ok(serde_json::from_str(&line?)?));
@@ -158,7 +166,11 @@ fn output(child: Child) -> io::Result<oneshot::Receiver<io::Result<Vec<u8>>>> {
     let wait = move || {
         let output = child.wait_with_output().and_then(|output| {
             let ended = || io::Error::other(format!("collecting files: {}", output.status));
-            output.status.success().then_some(output.stdout).ok_or_else(ended)
+            output
+                .status
+                .success()
+                .then_some(output.stdout)
+                .ok_or_else(ended)
         });
         // Nobody waits after an interrupted clean-up.
         let _ = tell.send(output);

@@ -120,12 +120,7 @@ fn store(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> io::Result<(PathBuf,
 }
 
 /// Its path in the folder, if it is there already.
-fn within(
-    to: BorrowedFd<'_>,
-    folder: &Path,
-    path: &Path,
-    file: &fs::Metadata,
-) -> Option<PathBuf> {
+fn within(to: BorrowedFd<'_>, folder: &Path, path: &Path, file: &fs::Metadata) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let within = path.strip_prefix(folder).ok()?;
     let there = statat(to, within, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -205,7 +200,9 @@ fn copy_range(from: &File, to: &File, since: u64, until: u64, room: &mut Room) -
     let mut buffer = vec![0; CHUNK];
     let mut at = since;
     while at < until {
-        let most = buffer.len().min(usize::try_from(until - at).unwrap_or(CHUNK));
+        let most = buffer
+            .len()
+            .min(usize::try_from(until - at).unwrap_or(CHUNK));
         let read = from.read_at(&mut buffer[..most], at)?;
         if read == 0 {
             break;
@@ -241,14 +238,25 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("emud-collect-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let from = File::options();
-        let from = from.clone().read(true).write(true).create(true).open(folder.join("from"));
+        let from = from
+            .clone()
+            .read(true)
+            .write(true)
+            .create(true)
+            .open(folder.join("from"));
         let from = from.unwrap();
         from.write_all_at(b"begin", 0).unwrap();
         from.write_all_at(b"end", 1 << 34).unwrap();
         let to = File::create(folder.join("to")).unwrap();
-        let mut room = Room { left: 1 << 20, all: 1 << 20 };
+        let mut room = Room {
+            left: 1 << 20,
+            all: 1 << 20,
+        };
         let len = from.metadata().unwrap().len();
-        assert_eq!(copy_sparse(&from, &to, len, &mut room).unwrap(), (1 << 34) + 3);
+        assert_eq!(
+            copy_sparse(&from, &to, len, &mut room).unwrap(),
+            (1 << 34) + 3
+        );
         let copy = File::open(folder.join("to")).unwrap();
         let mut read = [0; 3];
         copy.read_exact_at(&mut read, 1 << 34).unwrap();

@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use super::artefacts::Folders;
 use super::links::How;
 use super::network::Network;
-use super::programs::{Common, Programs, status};
+use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
 use super::{Progress, RunError, Settings, artefacts, describe, verdict};
 
@@ -55,7 +55,7 @@ impl Outcome {
 
 /// Why the measured phase was over.
 enum Over {
-    Complete(Vec<ExitLine>),
+    Complete,
     Time,
     Contention,
     Signal(i32),
@@ -109,7 +109,10 @@ pub fn conduct(
         .invalid
         .extend(carried_out.as_ref().err().map(RunError::to_string));
     let finished = experiment.finish(facts, |verdict| {
-        failed.unwrap_or_else(|| verdict::exit_code(verdict, &exits, signal, measured))
+        failed.unwrap_or_else(|| {
+            let first = settings.exit_code;
+            verdict::exit_code(first, verdict, &exits, signal, measured)
+        })
     });
     carried_out?;
     Ok(Outcome {
@@ -170,7 +173,7 @@ impl Run<'_> {
             None => self.with_network(&network, &programs, signals).await,
             Some(_) => Ok(()),
         };
-        self.clean_up(&network, &programs, folders, signals).await;
+        self.clean_up(&network, &programs, signals).await;
         drop(programs);
         // A program that could not be ended has it; then it goes with this process.
         let down = Arc::into_inner(network).map(Network::take_down);
@@ -228,6 +231,8 @@ impl Run<'_> {
             progress: self.progress.clone(),
             env: describe::environment(&self.plan, self.settings, network, socket),
             folders: folders.clone(),
+            user: self.settings.user.clone(),
+            root_prepares: self.settings.root_prepares,
         })
     }
 
@@ -269,10 +274,10 @@ impl Run<'_> {
         self.experiment.end_measuring();
         self.found(sampler.finish());
         self.failed_services(programs);
-        match over? {
-            Over::Complete(exits) => self.exits = exits,
-            Over::Signal(signal) => self.signal = Some(signal),
-            Over::Time | Over::Contention => {}
+        let (over, exits) = over?;
+        self.exits = exits;
+        if let Over::Signal(signal) = over {
+            self.signal = Some(signal);
         }
         Ok(())
     }
@@ -285,13 +290,14 @@ impl Run<'_> {
         let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
     }
 
-    /// Until the programs have ended, their time is over, or the run is.
+    /// Until the programs have ended, their time is over, or the run is. Why, and how those ended
+    /// that were started.
     async fn measure(
         &self,
         programs: &Rc<Programs>,
         signals: &mut Signals,
         began_ns: u64,
-    ) -> Result<Over, RunError> {
+    ) -> Result<(Over, Vec<ExitLine>), RunError> {
         let measuring = programs.measure();
         tokio::pin!(measuring);
         let over = tokio::select! {
@@ -300,20 +306,18 @@ impl Run<'_> {
                 programs.close();
                 programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
                 tokio::select! {
-                    _ = &mut measuring => return Ok(Over::Signal(signal)),
+                    exits = &mut measuring => return Ok((Over::Signal(signal), exits?)),
                     () = sleep(AFTER_SIGNAL) => {}
                     _ = signals.any() => {}
                 }
                 Over::Signal(signal)
             }
-            exits = &mut measuring => return exits.map(Over::Complete),
+            exits = &mut measuring => return Ok((Over::Complete, exits?)),
             () = after(self.plan.measure_for) => Over::Time,
             () = self.contention(began_ns) => Over::Contention,
         };
-        // Their exits go to the log; they are no failure.
         programs.end_under_test().await;
-        let _ = measuring.await;
-        Ok(over)
+        Ok((over, measuring.await?))
     }
 
     /// Counts alarms on the terminal; ready at the first one that touches the measured phase, if
@@ -349,19 +353,13 @@ impl Run<'_> {
                 "{}: the service `{}` ended with {} before the programs did",
                 exit.node,
                 exit.command.join(" "),
-                status(exit)
+                exit.status()
             )
         }));
     }
 
     /// Ends what still runs, then does what the plan says; a signal ends that, too.
-    async fn clean_up(
-        &mut self,
-        network: &Network,
-        programs: &Programs,
-        folders: &Folders,
-        signals: &mut Signals,
-    ) {
+    async fn clean_up(&mut self, network: &Network, programs: &Programs, signals: &mut Signals) {
         self.phase(PhaseName::CleanUp);
         programs.end().await;
         let mut failed = vec![];
@@ -376,7 +374,7 @@ impl Run<'_> {
         let mut kept = vec![];
         let keeping = async {
             for node in &programs.common.plan.nodes {
-                kept.extend(artefacts::keep(folders, network, node).await);
+                kept.extend(artefacts::keep(&programs.common, node).await);
             }
         };
         self.unless_cut_short(keeping, signals).await;

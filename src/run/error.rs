@@ -21,11 +21,13 @@ pub enum RunError {
     },
     #[error(transparent)]
     Observe(#[from] StartError),
-    #[error("{node}: `{command}` of the preparation ended with {status}")]
+    #[error("{node}: `{command}` of the preparation ended with {status}{hint}")]
     Preparation {
         node: String,
         command: String,
         status: String,
+        /// With a space before it, or empty.
+        hint: String,
     },
     #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready_within`")]
     TooSlow {

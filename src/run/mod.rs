@@ -25,6 +25,7 @@ mod sampler;
 mod seeds;
 mod settings;
 mod terminal;
+mod user;
 mod verdict;
 
 pub use collect::collect;
@@ -32,5 +33,6 @@ pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;
 pub use seeds::{derived, drawn};
-pub use settings::Settings;
-pub use verdict::text;
+pub use settings::{ExitCode, Settings};
+pub use user::User;
+pub use verdict::{exits, text};

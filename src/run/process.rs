@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::scenario::Program;
 
+use super::User;
 use super::output::{Copying, Sink, copy};
 use super::place::Place;
 use super::terminal::Terminal;
@@ -45,6 +46,8 @@ pub struct Start<'a> {
     pub working: Option<PathBuf>,
     /// A program with a relative path is found from here.
     pub from: &'a Path,
+    /// As whom it runs; none: root.
+    pub user: Option<&'a User>,
     /// A terminal of its own, connected with emud's.
     pub terminal: bool,
     /// emud's standard input; else none.
@@ -80,12 +83,16 @@ impl Process {
     /// # Errors
     /// It cannot be started; of kind NotFound, there is no such program.
     pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
-        let argv = argv(start.program);
+        let argv = argv(start.program, start.user);
         let mut command = command(&argv, &start);
         let terminal = match start.terminal {
             true => Some(Terminal::open(&mut command)?),
             false => None,
         };
+        // After the terminal: it becomes the user's.
+        if let Some(user) = start.user {
+            user.runs(&mut command);
+        }
         let started_mono_ns = mono_ns();
         let mut child = place.spawn(start.node, &mut command)?;
         // The program's side of a terminal is closed with it.
@@ -197,12 +204,14 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
 }
 
 /// As an argument vector, for the log.
-pub fn argv(program: &Program) -> Vec<String> {
+pub fn argv(program: &Program, user: Option<&User>) -> Vec<String> {
     match program {
         Program::Argv(argv) => argv.clone(),
         Program::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
         Program::Interactive => {
-            vec![std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())]
+            let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+            let of = |user: &User| user.shell.to_string_lossy().into_owned();
+            vec![user.map_or_else(shell, of)]
         }
     }
 }

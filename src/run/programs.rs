@@ -18,7 +18,7 @@ use super::artefacts::Folders;
 use super::network::Network;
 use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};
-use super::{Progress, RunError, describe, terminal};
+use super::{Progress, RunError, User, describe, terminal};
 
 /// What programs of a run have in common.
 pub struct Common {
@@ -31,6 +31,17 @@ pub struct Common {
     /// For every program.
     pub env: Vec<(String, String)>,
     pub folders: Folders,
+    /// As whom they run; none: root.
+    pub user: Option<User>,
+    /// Commands of the preparation and the clean-up run as root all the same.
+    pub root_prepares: bool,
+}
+
+impl Common {
+    /// As whom commands of the preparation and the clean-up run.
+    pub fn preparing(&self) -> Option<&User> {
+        self.user.as_ref().filter(|_| !self.root_prepares)
+    }
 }
 
 /// All programs of a run.
@@ -109,8 +120,9 @@ impl Programs {
         node: &Node,
         phase: PhaseName,
         program: &Program,
+        user: Option<&User>,
     ) -> Result<oneshot::Receiver<ExitLine>, RunError> {
-        let process = self.process(node, phase, program)?;
+        let process = self.process(node, phase, program, user)?;
         let (tell, told) = oneshot::channel();
         let log = self.common.log.clone();
         let mut following = self.following.borrow_mut();
@@ -129,6 +141,7 @@ impl Programs {
         node: &Node,
         phase: PhaseName,
         program: &Program,
+        user: Option<&User>,
     ) -> Result<Process, RunError> {
         let common = &self.common;
         // One program alone may have emud's terminal, or input.
@@ -144,6 +157,7 @@ impl Programs {
                 .collect(),
             working: common.folders.working(node),
             from: &common.folders.start,
+            user,
             terminal: alone && terminal::is_there(),
             input: alone,
             sink: Sink {
@@ -158,7 +172,7 @@ impl Programs {
         let process = Process::start(&common.network.place, start);
         let process = process.map_err(|error| RunError::Command {
             node: node.name.clone(),
-            command: argv(program).join(" "),
+            command: argv(program, user).join(" "),
             error,
         })?;
         common.network.guard_program(&process);
@@ -187,13 +201,4 @@ async fn end(handles: Vec<Handle>) {
         ending.spawn_local(async move { handle.end().await });
     }
     ending.join_all().await;
-}
-
-/// How a program ended, in words.
-pub fn status(exit: &ExitLine) -> String {
-    match (exit.code, exit.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "an unknown state".to_owned(),
-    }
 }

@@ -7,9 +7,9 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use emud::results::{Run, summarise};
-use emud::run::{self, Outcome, Settings, derived};
+use emud::run::{self, Outcome, Settings, User, derived};
 use emud::scenario::Plan;
-use emud_monitor::log::RunVerdict;
+use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Args;
@@ -25,7 +25,7 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     untouched(args)?;
     for n in 1..=args.repeat {
         let plan = what.plan()?;
-        let log = Kept::open(args, n)?;
+        let log = Kept::open(args, settings.caller.as_ref(), n)?;
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
@@ -44,7 +44,8 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         if outcome.signal.is_some() {
             break;
         }
-        if args.require_clean && judgement.verdict == RunVerdict::Clean {
+        let failed = outcome.exits.iter().any(ExitLine::failed);
+        if args.require_clean && judgement.verdict == RunVerdict::Clean && !failed {
             codes = vec![judgement.exit_code];
             break;
         }
@@ -64,11 +65,11 @@ enum Kept {
 
 impl Kept {
     /// None: nobody wants one.
-    fn open(args: &Args, n: u32) -> Result<Option<Self>, Failure> {
+    fn open(args: &Args, owner: Option<&User>, n: u32) -> Result<Option<Self>, Failure> {
         match &args.log {
             Some(log) => {
                 let path = numbered(log, n, args.repeat);
-                let file = File::create(&path).map_err(|e| {
+                let file = create(&path, owner).map_err(|e| {
                     let message = format!("cannot write {}: {e}", path.display());
                     Failure::new(EX_CANTCREAT, message)
                 })?;
@@ -105,6 +106,16 @@ impl Kept {
     }
 }
 
+fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
+    let file = File::create(path)?;
+    match owner {
+        // Not a terminal, or a device.
+        Some(owner) if file.metadata()?.is_file() => owner.own(&file)?,
+        _ => {}
+    }
+    Ok(file)
+}
+
 /// Carries it out once, and says what became of it.
 fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome, Failure> {
     let file = log.map(Kept::file).transpose()?;
@@ -118,7 +129,8 @@ fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome,
             outcome.finished.lines_lost
         ));
     }
-    say(&format!("emud: {}", run::text(outcome.judgement())));
+    say(&run::exits(&outcome.exits));
+    say(&format!("emud: {}", run::text(&outcome.finished)));
     match (log, &outcome.finished.written) {
         (Some(log), Err(e)) => {
             let message = format!("{} cannot be written: {e}", log.path().display());

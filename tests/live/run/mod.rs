@@ -9,6 +9,7 @@ mod program;
 mod repeat;
 mod scenario;
 mod undone;
+mod user;
 mod verdict;
 
 use libtest_mimic::Trial;
@@ -38,6 +39,9 @@ pub fn tests() -> Vec<Trial> {
             artefacts::are_what_the_node_sees,
             artefacts::with_holes_take_no_room,
             artefacts::without_a_folder_are_scratch,
+            user::who_called_sudo,
+            user::as_asked,
+            user::who_prepares,
             undone::after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
@@ -47,7 +51,10 @@ pub fn tests() -> Vec<Trial> {
             repeat::same_seed_same_losses,
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,
+            repeat::failed_programs_do_not_count,
             verdict::contention_by_report,
+            verdict::a_failed_program_is_said,
+            verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
             verdict::the_emulators_own_failure,
             verdict::ends_the_run,
