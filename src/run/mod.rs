@@ -12,6 +12,7 @@ mod conductor;
 mod counts;
 mod describe;
 mod error;
+mod group;
 pub mod in_place;
 mod links;
 mod network;

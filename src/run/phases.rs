@@ -9,7 +9,7 @@ use std::time::Duration;
 use emud_monitor::log::{ExitLine, PhaseName};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::scenario::{Node, Program};
 
@@ -74,11 +74,24 @@ impl Programs {
         }
     }
 
-    /// Runs the commands of the clean-up; tells `failed` of those that fail.
+    /// Runs the commands of the clean-up, each for its time at most; tells `failed` of those that
+    /// fail.
     pub async fn clean_up(&self, failed: &mut Vec<String>) {
         for node in &self.common.plan.nodes {
             for text in &node.clean_up {
-                match self.shell(node, PhaseName::CleanUp, text).await {
+                let limit = self.common.plan.clean_up_within;
+                let ran = timeout(limit, self.shell(node, PhaseName::CleanUp, text)).await;
+                let Ok(ran) = ran else {
+                    failed.push(format!(
+                        "{}: `{text}` of the clean-up went on for {} s and was ended \
+                         (see `clean_up_within`)",
+                        node.name,
+                        limit.as_secs_f64()
+                    ));
+                    self.end_cleaning().await;
+                    continue;
+                };
+                match ran {
                     Ok(exit) if exit.code == Some(0) => {}
                     Ok(exit) => failed.push(format!(
                         "{}: `{text}` of the clean-up ended with {}",

@@ -124,11 +124,6 @@ impl Process {
         })
     }
 
-    /// The leader of its process group, where it has one of its own.
-    pub fn group(&self) -> Option<Pid> {
-        self.handle.group.then_some(self.handle.pid)
-    }
-
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

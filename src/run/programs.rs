@@ -92,6 +92,11 @@ impl Programs {
         end(self.of(|phase| phase == PhaseName::Measurement)).await;
     }
 
+    /// Ends the command of the clean-up that runs.
+    pub async fn end_cleaning(&self) {
+        end(self.of(|phase| phase == PhaseName::CleanUp)).await;
+    }
+
     /// Ends all that run, and waits until their exits are in the log.
     pub async fn end(&self) {
         end(self.of(|_| true)).await;
@@ -175,7 +180,6 @@ impl Programs {
             command: argv(program, user).join(" "),
             error,
         })?;
-        common.network.guard_program(&process);
         let handle = (phase, process.handle());
         self.handles.borrow_mut().push(handle);
         self.unprinted.borrow_mut().push(failed);

@@ -25,10 +25,10 @@ emulator = \"off\"
 
 /// Thresholds that are watched, and that no load of a few seconds reaches.
 const WATCHED: &str = "\
-cpu = \"1h\"
+cpu.theta = \"60min\"
 network = \"off\"
 memory = \"off\"
-disk = \"1h\"
+disk.theta = \"60min\"
 emulator = \"off\"
 ";
 
