@@ -14,10 +14,10 @@ Examples:
   emud compare A.log B.log
   emud compare A.*.log --against B.*.log      repeats: means, and whether they differ
 
-Figures are of the measured phase, over the clean runs of a side (docs/report.md).
+Figures are of the measured phase, over the runs of a side that count (docs/report.md).
 
-Exit codes: 0 all runs are clean, 3 at least one is contended, invalid or without an end, 64 usage,
-65 not an experiment's log or damaged, 66 no such file.")]
+Exit codes: 0 all runs are clean, 3 at least one is contended, invalid, unwatched or without an
+end, or a program of it failed, 64 usage, 65 not an experiment's log or damaged, 66 no such file.")]
 pub struct Args {
     /// Two logs; with --against as many as there are repeats
     #[arg(required = true, value_name = "LOG")]

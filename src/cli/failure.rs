@@ -20,6 +20,7 @@ use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
+pub const EX_NOUSER: u8 = 67;
 pub const EX_UNAVAILABLE: u8 = 69;
 pub const EX_OSERR: u8 = 71;
 pub const EX_CANTCREAT: u8 = 73;

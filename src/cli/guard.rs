@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that outlives `emud run --in-place`; started by it, not by people.
 
+use std::path::PathBuf;
+
 use emud::run::in_place;
 
 use super::Failure;
 
-/// Take the link away from an interface once standard input ends (started by `emud run`)
+/// End programs and take the link away once standard input ends (started by `emud run`)
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    interface: String,
+    ifindex: u32,
+    /// Control group of the programs
+    programs: PathBuf,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    Ok(in_place::guard(&args.interface)?)
+    Ok(in_place::guard(args.ifindex, &args.programs)?)
 }

@@ -4,6 +4,7 @@
 mod alarm;
 mod apply;
 mod attach;
+mod collect;
 mod compare;
 mod detach;
 mod doctor;
@@ -109,6 +110,8 @@ enum Verb {
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
     #[command(hide = true)]
+    Collect(collect::Args),
+    #[command(hide = true)]
     Guard(guard::Args),
     #[command(hide = true)]
     HoldRun(hold_run::Args),
@@ -145,6 +148,7 @@ impl Cli {
             Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
             Verb::Run(args) => return run::run(*args),
+            Verb::Collect(args) => collect::run(&args),
             Verb::Guard(args) => guard::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
             Verb::NodeRun(args) => node_run::run(&args),

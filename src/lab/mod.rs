@@ -51,6 +51,8 @@ pub struct Files {
     pub resolv_conf: Option<String>,
     /// Content of /etc/hosts.
     pub hosts: String,
+    /// A folder over which the node has a tmpfs of its own; none: it has none.
+    pub scratch: Option<String>,
 }
 
 /// All nodes and wires. Dropping it takes all away; [`Lab::close`] says what could not be.

@@ -22,11 +22,19 @@ const RESOLVERS: [&str; 2] = [
     "/run/nscd/socket",
 ];
 
+/// Memory that nobody keeps: a file that fills it must not take that of the host.
+const SCRATCH: &CStr = c"mode=1777,size=10%";
+
 /// Prepares the mount namespace of the calling process. The host's is untouched.
 pub(super) fn set_up(files: &Files) -> Result<(), LabError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(|e| LabError::system("part from the host's mounts", e))?;
     replace_files(files)?;
+    if let Some(scratch) = &files.scratch {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount(c"tmpfs", scratch, c"tmpfs", flags, SCRATCH)
+            .map_err(|e| LabError::system(format!("mount {scratch}"), e))?;
+    }
     fresh(c"proc", "/proc")?;
     let below = below_sys()?;
     fresh(c"sysfs", "/sys")?;

@@ -201,10 +201,13 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
 
 /// What interfaces that are made from now on start with. A new namespace copies
 /// the host's settings: what a node does must not depend on those.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("ipv4/ip_forward", "0"),
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/default/send_redirects", "0"),
+    // Programs need not be root: ping, and a server at port 80.
+    ("ipv4/ping_group_range", "0 2147483647"),
+    ("ipv4/ip_unprivileged_port_start", "0"),
     // With IPv6 each sends of its own accord (neighbour discovery, multicast reports):
     // a link's counters and losses would show what no program has sent.
     ("ipv6/conf/default/disable_ipv6", "1"),

@@ -50,6 +50,8 @@ pub struct Evidence<'a> {
     pub suppressed: &'a PerResource<u64>,
     /// Records of the kernel's programs that were lost.
     pub ring_full: u64,
+    /// Something of the host or the emulator was to be watched.
+    pub watched: bool,
     /// Sentences about what could not be watched.
     pub blind: Vec<String>,
     /// Inode numbers of the network namespaces whose links count; none: all.
@@ -94,7 +96,8 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     let verdict = match (invalid.is_empty(), spans.is_empty()) {
         (false, _) => RunVerdict::Invalid,
         (true, false) => RunVerdict::Contended,
-        (true, true) => RunVerdict::Clean,
+        (true, true) if evidence.watched => RunVerdict::Clean,
+        (true, true) => RunVerdict::Unwatched,
     };
     Judgement {
         verdict,

@@ -189,7 +189,7 @@ fn name(resource: &Resource) -> String {
 }
 
 /// As the log has it.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
+pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),

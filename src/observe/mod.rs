@@ -31,6 +31,7 @@ mod witness;
 pub use control::{FOLDER, Place};
 pub use error::{ObserveError, StartError};
 pub use experiment::Experiment;
+pub use metrics::word as resource_word;
 pub use observation::{Observation, Request, Setup, Stop, Until};
 pub use prepare::{Socket, monitor, pressure, socket};
 pub use punctual::punctual;

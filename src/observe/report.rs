@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use emud_monitor::event::{Cost, Dropped, Hook, Watched};
+use emud_monitor::event::{Cost, Dropped, Hook, Resource, Watched};
 use emud_monitor::log::{
     Clock, CostLine, End, EndReason, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA,
     Start, Thresholds, Verdict, why_unknown,
@@ -144,6 +144,9 @@ impl<S: Source> Observation<S> {
             ended_mono_ns: ended.mono_ns,
             suppressed: &self.tally.suppressed(&ended.dropped),
             ring_full: ended.dropped.ring_full,
+            // Reports of programs tell nothing of the host.
+            watched: (self.watched().into_iter())
+                .any(|(of, watched)| of != Resource::Application && watched != Watched::No),
             blind,
             netns: asked.netns.as_ref(),
             facts: &asked.facts,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use emud_monitor::log::RunVerdict;
 
 use super::{entry, escape::Escaped};
-use crate::results::{Run, time, verdict_word};
+use crate::results::{Ending, Run, time, verdict_word};
 
 pub fn write(out: &mut String, run: &Run) {
     let about = &run.about;
@@ -32,27 +32,36 @@ pub fn write(out: &mut String, run: &Run) {
 fn verdict(out: &mut String, run: &Run) {
     let verdict = run.verdict();
     let word = verdict_word(verdict);
-    let means = match verdict {
-        Some(RunVerdict::Clean) => {
-            "No resource that was watched was contended in the measured phase, and the emulator kept \
-             its times: the figures are those of the link."
+    let means = match (verdict, &run.end) {
+        (Some(RunVerdict::Clean), Some(end)) => clean(end),
+        (Some(RunVerdict::Unwatched), _) => {
+            "Every criterion was switched off: nothing is known of the host in the measured phase."
+                .to_owned()
         }
-        Some(RunVerdict::Contended) => {
-            "The host had too little of a resource in the measured phase: figures of that time may be \
-             the host's, not the link's."
+        (Some(RunVerdict::Contended), _) => {
+            "The host had too little of a resource in the measured phase: figures of that time may \
+             be the host's, not the link's."
+                .to_owned()
         }
-        Some(RunVerdict::Invalid) => "The figures are not those of the link that was asked for.",
-        None => "There is no verdict on this run.",
+        (Some(RunVerdict::Invalid), _) => {
+            "The figures are not those of the link that was asked for.".to_owned()
+        }
+        _ => "There is no verdict on this run.".to_owned(),
     };
     let _ = writeln!(
         out,
-        "<div class=\"verdict {word}\"><strong>{word}</strong>\n<p>{means}</p>"
+        "<div class=\"verdict {word}\"><strong>{word}</strong>\n<p>{}</p>",
+        Escaped(means)
     );
     let reasons = match &run.end {
         Some(end) if verdict == Some(RunVerdict::Invalid) => end.judgement.invalid.clone(),
+        Some(_) if verdict == Some(RunVerdict::Unwatched) => vec![],
         _ => run.why_not_clean().into_iter().collect(),
     };
-    for reason in reasons {
+    let failed = run
+        .why_failed()
+        .map(|why| format!("{why}: the run counts in no mean"));
+    for reason in reasons.into_iter().chain(failed) {
         let _ = writeln!(out, "<p>{}</p>", Escaped(reason));
     }
     if let Some(end) = &run.end
@@ -62,6 +71,23 @@ fn verdict(out: &mut String, run: &Run) {
         let _ = writeln!(out, "<p>Seconds touched by contention: {seconds}</p>");
     }
     out.push_str("</div>\n");
+}
+
+/// No more than what was watched is known.
+fn clean(end: &Ending) -> String {
+    let watched = end.watched(true);
+    let mut means = format!(
+        "No contention was seen in the measured phase. Watched: {}.",
+        watched.join(", ")
+    );
+    if watched.contains(&"emulator") {
+        means += " The emulator kept its times.";
+    }
+    let others = end.watched(false);
+    if !others.is_empty() {
+        let _ = write!(means, " Not watched: {}.", others.join(", "));
+    }
+    means
 }
 
 fn metadata(out: &mut String, run: &Run) {

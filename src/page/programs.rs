@@ -45,20 +45,8 @@ fn row(out: &mut String, run: &Run, exit: &ExitLine) {
         Escaped(exit.command.join(" ")),
         at(run, exit.started_mono_ns),
         time(took as f64),
-        ended(exit),
+        exit.status(),
     );
-}
-
-fn ended(exit: &ExitLine) -> String {
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "unknown".to_owned(),
-    };
-    match exit.ended_by_emud {
-        true => format!("{how}, by emud"),
-        false => how,
-    }
 }
 
 fn said(out: &mut String, run: &Run, node: &str, output: &Tail<OutputLine>) {

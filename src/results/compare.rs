@@ -22,7 +22,7 @@ pub struct Comparison {
     pub figures: Vec<Compared>,
     /// Between all runs that count, of both sides.
     pub losses: Losses,
-    /// All runs of both sides are.
+    /// All runs of both sides are, and no program failed.
     pub clean: bool,
     /// Sentences for people.
     pub notes: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
     pub runs: Vec<RunEntry>,
-    /// How many the figures are of: the clean ones, or all where none is.
+    /// How many the figures are of: those that count, or all if none does.
     pub counted: usize,
 }
 
@@ -58,9 +58,9 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let (of_a, of_b) = (counted(a), counted(b));
     let mut notes = Vec::new();
     for (side, runs) in [("a", a), ("b", b)] {
-        if !runs.iter().any(Run::is_clean) {
+        if !runs.iter().any(Run::counts) {
             notes.push(format!(
-                "{side} has no clean run: its figures are of runs that are not"
+                "{side} has no run that counts: its figures are of all its runs"
             ));
         }
     }
@@ -72,7 +72,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         confidence: CONFIDENCE,
         figures: compared(&of_a, &of_b),
         losses: losses(&both),
-        clean: a.iter().chain(b).all(Run::is_clean),
+        clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
         a: side(a, of_a.len()),
         b: side(b, of_b.len()),
         notes,
@@ -87,10 +87,10 @@ fn side(runs: &[Run], counted: usize) -> Side {
 }
 
 fn counted(runs: &[Run]) -> Vec<&Run> {
-    let clean: Vec<&Run> = runs.iter().filter(|run| run.is_clean()).collect();
-    match clean.is_empty() {
+    let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    match counted.is_empty() {
         true => runs.iter().collect(),
-        false => clean,
+        false => counted,
     }
 }
 

@@ -31,7 +31,9 @@ impl Comparison {
             let _ = writeln!(out, "note: {}", printable(note));
         }
         if !self.clean {
-            out.push_str("NOT all runs are clean: differences may be the host's\n");
+            out.push_str(
+                "NOT all runs are clean: differences may be the host's, or a failed program's\n",
+            );
         }
         out
     }

@@ -32,6 +32,15 @@ impl Ending {
         }
     }
 
+    /// Resources of the host, and the emulator, that were watched, or, if not `wanted`, were not.
+    pub fn watched(&self, wanted: bool) -> Vec<&str> {
+        let of_host = (self.resources.iter()).filter(|(of, _)| *of != "application");
+        of_host
+            .filter(|(_, said)| (*said != "not watched") == wanted)
+            .map(|(of, _)| of.as_str())
+            .collect()
+    }
+
     /// Resources that were to be watched and could not be.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         let unknown = self.resources.iter().filter(|(_, said)| *said == "unknown");

@@ -89,6 +89,7 @@ impl Reading {
             tracks: Vec::new(),
             outputs: Default::default(),
             exits: Default::default(),
+            failed: Default::default(),
             artefacts: Default::default(),
             lost_output_lines: 0,
             lost_samples: 0,
@@ -123,6 +124,9 @@ impl Reading {
             }
             Line::Exit(line) => {
                 run.saw(line.mono_ns);
+                if line.phase == PhaseName::Measurement && line.failed() {
+                    run.failed.push(line.clone());
+                }
                 run.exits.push(line);
             }
             Line::Artefact(line) => run.artefacts.push(line),

@@ -29,6 +29,8 @@ pub struct Run {
     /// By node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
     pub exits: Kept<ExitLine>,
+    /// Programs under test that failed.
+    pub failed: Kept<ExitLine>,
     pub artefacts: Kept<ArtefactLine>,
     /// What the log could not take.
     pub lost_output_lines: u64,
@@ -98,6 +100,32 @@ impl Run {
         self.verdict() == Some(RunVerdict::Clean)
     }
 
+    /// Its figures are part of a mean: nothing is known against it. A run of which nothing was
+    /// watched counts, too: whoever switched everything off wants figures all the same.
+    pub fn counts(&self) -> bool {
+        self.why_excluded().is_none()
+    }
+
+    /// One sentence; none: it counts.
+    pub fn why_excluded(&self) -> Option<String> {
+        match self.verdict() {
+            Some(RunVerdict::Clean | RunVerdict::Unwatched) => self.why_failed(),
+            _ => self.why_not_clean(),
+        }
+    }
+
+    /// One sentence; none: no program under test failed.
+    pub fn why_failed(&self) -> Option<String> {
+        let first = self.failed.items.first()?;
+        let more = match self.failed.items.len() as u64 - 1 + self.failed.left_out {
+            0 => String::new(),
+            1 => ", and 1 more program failed".to_owned(),
+            n => format!(", and {n} more programs failed"),
+        };
+        let (node, status) = (&first.node, first.status());
+        Some(format!("the program of {node} failed with {status}{more}"))
+    }
+
     /// One sentence; none: it is clean.
     pub fn why_not_clean(&self) -> Option<String> {
         let Some(end) = &self.end else {
@@ -105,6 +133,7 @@ impl Run {
         };
         match end.judgement.verdict {
             RunVerdict::Clean => None,
+            RunVerdict::Unwatched => Some("nothing of the host was watched".to_owned()),
             RunVerdict::Contended => Some(contended(&end.judgement.contention)),
             RunVerdict::Invalid => Some(match &end.judgement.invalid[..] {
                 [] => "invalid, for a reason that the log does not have".to_owned(),
@@ -152,10 +181,11 @@ impl Run {
     }
 }
 
-/// "clean", "contended", "invalid", "unfinished".
+/// "clean", "unwatched", "contended", "invalid", "unfinished".
 pub fn verdict_word(verdict: Option<RunVerdict>) -> &'static str {
     match verdict {
         Some(RunVerdict::Clean) => "clean",
+        Some(RunVerdict::Unwatched) => "unwatched",
         Some(RunVerdict::Contended) => "contended",
         Some(RunVerdict::Invalid) => "invalid",
         None => "unfinished",

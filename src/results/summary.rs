@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Repeats of an experiment together: each figure over the clean runs, and which runs were excluded.
+//! Repeats of an experiment together: each figure over the runs that count, and which were excluded.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub struct RunEntry {
     pub log: String,
     pub repeat: u32,
     pub seed: u64,
-    /// "clean", "contended", "invalid", or "unfinished": its log has no end.
+    /// "clean", "unwatched", "contended", "invalid", or "unfinished": its log has no end.
     pub verdict: &'static str,
     /// Why it is left out of the figures; none: it is not.
     pub excluded: Option<String>,
@@ -42,19 +42,19 @@ pub struct Summary {
     /// Of every interval.
     pub confidence: f64,
     pub figures: Vec<Row>,
-    /// Between the clean runs.
+    /// Between the runs that count.
     pub losses: Losses,
 }
 
-/// Of the clean ones.
+/// Of those that count ([`Run::counts`]).
 pub fn summarise(runs: &[Run]) -> Summary {
-    let clean: Vec<&Run> = runs.iter().filter(|run| run.is_clean()).collect();
+    let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
     Summary {
         runs: runs.iter().map(RunEntry::of).collect(),
-        counted: clean.len(),
+        counted: counted.len(),
         confidence: CONFIDENCE,
-        figures: rows(&clean),
-        losses: losses(&clean),
+        figures: rows(&counted),
+        losses: losses(&counted),
     }
 }
 
@@ -110,12 +110,13 @@ impl Summary {
     pub fn text(&self) -> String {
         let mut out = String::new();
         let (all, counted) = (self.runs.len(), self.counted);
-        let _ = writeln!(out, "{all} runs, {counted} clean");
-        for run in self.runs.iter().filter(|run| run.excluded.is_some()) {
+        let _ = writeln!(out, "{all} runs, {counted} counted");
+        let marked = |run: &&RunEntry| run.excluded.is_some() || run.verdict == "unwatched";
+        for run in self.runs.iter().filter(marked) {
             let _ = writeln!(out, "  {}", run.text());
         }
         if self.figures.is_empty() {
-            let _ = writeln!(out, "no figures: no clean run has samples");
+            let _ = writeln!(out, "no figures: no run that counts has samples");
             return out;
         }
         let names: Vec<_> = self.figures.iter().map(Row::name).collect();
@@ -146,7 +147,7 @@ impl RunEntry {
             repeat: run.about.repeat,
             seed: run.about.seed,
             verdict: verdict_word(run.verdict()),
-            excluded: run.why_not_clean(),
+            excluded: run.why_excluded(),
         }
     }
 

@@ -19,9 +19,10 @@ use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
 use crate::scenario::Plan;
 use crate::signals::Signals;
 
+use super::artefacts::Folders;
 use super::links::How;
 use super::network::Network;
-use super::programs::{Common, Programs, status};
+use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
 use super::{Progress, RunError, Settings, artefacts, describe, verdict};
 
@@ -54,7 +55,7 @@ impl Outcome {
 
 /// Why the measured phase was over.
 enum Over {
-    Complete(Vec<ExitLine>),
+    Complete,
     Time,
     Contention,
     Signal(i32),
@@ -108,7 +109,10 @@ pub fn conduct(
         .invalid
         .extend(carried_out.as_ref().err().map(RunError::to_string));
     let finished = experiment.finish(facts, |verdict| {
-        failed.unwrap_or_else(|| verdict::exit_code(verdict, &exits, signal, measured))
+        failed.unwrap_or_else(|| {
+            let first = settings.exit_code;
+            verdict::exit_code(first, verdict, &exits, signal, measured)
+        })
     });
     carried_out?;
     Ok(Outcome {
@@ -141,9 +145,21 @@ impl Run<'_> {
     /// The three phases. What was made is taken away in any case; the first error counts.
     async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
         self.phase(PhaseName::Preparation);
+        let folders = Folders::create(&self.plan, self.settings)?;
+        let done = self.in_folders(&folders, how, signals).await;
+        folders.remove_empty(&self.plan);
+        done
+    }
+
+    async fn in_folders(
+        &mut self,
+        folders: &Folders,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
         let mut network = match &self.settings.in_place {
             Some(interface) => Network::here(interface)?,
-            None => Network::build(&self.plan)?,
+            None => Network::build(&self.plan, folders)?,
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
             // The error that came first is the one to tell.
@@ -152,7 +168,7 @@ impl Run<'_> {
         }
         self.attached(&mut network);
         let network = Arc::new(network);
-        let programs = Rc::new(self.programs(&network));
+        let programs = Rc::new(self.programs(&network, folders));
         let done = match self.signal {
             None => self.with_network(&network, &programs, signals).await,
             Some(_) => Ok(()),
@@ -205,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    fn programs(&self, network: &Arc<Network>) -> Programs {
+    fn programs(&self, network: &Arc<Network>, folders: &Folders) -> Programs {
         let socket = self.experiment.socket();
         Programs::new(Common {
             plan: self.plan.clone(),
@@ -214,6 +230,9 @@ impl Run<'_> {
             log_output: self.settings.log_output,
             progress: self.progress.clone(),
             env: describe::environment(&self.plan, self.settings, network, socket),
+            folders: folders.clone(),
+            user: self.settings.user.clone(),
+            root_prepares: self.settings.root_prepares,
         })
     }
 
@@ -255,10 +274,10 @@ impl Run<'_> {
         self.experiment.end_measuring();
         self.found(sampler.finish());
         self.failed_services(programs);
-        match over? {
-            Over::Complete(exits) => self.exits = exits,
-            Over::Signal(signal) => self.signal = Some(signal),
-            Over::Time | Over::Contention => {}
+        let (over, exits) = over?;
+        self.exits = exits;
+        if let Over::Signal(signal) = over {
+            self.signal = Some(signal);
         }
         Ok(())
     }
@@ -271,13 +290,14 @@ impl Run<'_> {
         let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
     }
 
-    /// Until the programs have ended, their time is over, or the run is.
+    /// Until the programs have ended, their time is over, or the run is. Why, and how those ended
+    /// that were started.
     async fn measure(
         &self,
         programs: &Rc<Programs>,
         signals: &mut Signals,
         began_ns: u64,
-    ) -> Result<Over, RunError> {
+    ) -> Result<(Over, Vec<ExitLine>), RunError> {
         let measuring = programs.measure();
         tokio::pin!(measuring);
         let over = tokio::select! {
@@ -286,20 +306,18 @@ impl Run<'_> {
                 programs.close();
                 programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
                 tokio::select! {
-                    _ = &mut measuring => return Ok(Over::Signal(signal)),
+                    exits = &mut measuring => return Ok((Over::Signal(signal), exits?)),
                     () = sleep(AFTER_SIGNAL) => {}
                     _ = signals.any() => {}
                 }
                 Over::Signal(signal)
             }
-            exits = &mut measuring => return exits.map(Over::Complete),
+            exits = &mut measuring => return Ok((Over::Complete, exits?)),
             () = after(self.plan.measure_for) => Over::Time,
             () = self.contention(began_ns) => Over::Contention,
         };
-        // Their exits go to the log; they are no failure.
         programs.end_under_test().await;
-        let _ = measuring.await;
-        Ok(over)
+        Ok((over, measuring.await?))
     }
 
     /// Counts alarms on the terminal; ready at the first one that touches the measured phase, if
@@ -335,7 +353,7 @@ impl Run<'_> {
                 "{}: the service `{}` ended with {} before the programs did",
                 exit.node,
                 exit.command.join(" "),
-                status(exit)
+                exit.status()
             )
         }));
     }
@@ -345,18 +363,22 @@ impl Run<'_> {
         self.phase(PhaseName::CleanUp);
         programs.end().await;
         let mut failed = vec![];
-        tokio::select! {
-            biased;
-            signal = signals.any() => {
-                self.signal.get_or_insert(signal);
-                self.notes.push(format!("signal {signal} cut the clean-up short"));
-            }
-            () = programs.clean_up(&mut failed) => {}
-        }
+        let commands = async {
+            programs.clean_up(&mut failed).await;
+            programs.end().await;
+        };
+        self.unless_cut_short(commands, signals).await;
         programs.end().await;
         self.notes.extend(failed);
         self.notes.extend(programs.unprinted());
-        for line in artefacts::keep(&self.plan, self.settings, network) {
+        let mut kept = vec![];
+        let keeping = async {
+            for node in &programs.common.plan.nodes {
+                kept.extend(artefacts::keep(&programs.common, node).await);
+            }
+        };
+        self.unless_cut_short(keeping, signals).await;
+        for line in kept {
             if let Some(error) = &line.error {
                 let note = format!("{}: {}: {error}", line.node, line.path);
                 self.notes.push(note);
@@ -365,6 +387,17 @@ impl Run<'_> {
         }
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Detached);
+        }
+    }
+
+    async fn unless_cut_short(&mut self, work: impl Future<Output = ()>, signals: &mut Signals) {
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal.get_or_insert(signal);
+                self.notes.push(format!("signal {signal} cut the clean-up short"));
+            }
+            () = work => {}
         }
     }
 

@@ -8,9 +8,10 @@ use emud_monitor::log::{Run, RunNode, mono_ns};
 
 use crate::scenario::{Node, Plan, Program};
 
-use super::Settings;
+use super::artefacts::Folders;
 use super::network::Network;
 use super::process::argv;
+use super::{Settings, User};
 
 /// The line about the run.
 pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
@@ -28,9 +29,12 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
         repeat,
         repeats,
         in_place: settings.in_place.clone(),
+        user: settings.user.as_ref().map(|user| user.name.clone()),
         sample_ns: (settings.sample)
             .map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
-        nodes: plan.nodes.iter().map(|one| node(plan, one)).collect(),
+        nodes: (plan.nodes.iter())
+            .map(|one| node(plan, one, settings.user.as_ref()))
+            .collect(),
         links: (network.links.iter())
             .map(|(_, link)| link.clone())
             .collect(),
@@ -48,6 +52,7 @@ pub fn say(run: &Run) {
         }
     }
     lines.push(format!("{}: seed {}", run.name, run.seed));
+    lines.extend((run.user.iter()).map(|user| format!("{}: programs run as {user}", run.name)));
     let notes = (run.links.iter())
         .flat_map(|link| &link.notes)
         .chain(&run.notes);
@@ -59,15 +64,27 @@ pub fn say(run: &Run) {
     }
 }
 
-fn node(plan: &Plan, node: &Node) -> RunNode {
+fn node(plan: &Plan, node: &Node, user: Option<&User>) -> RunNode {
     RunNode {
         name: node.name.clone(),
         addresses: (plan.addresses(&node.name).iter())
             .map(|network| network.addr().to_string())
             .collect(),
-        command: node.command.as_ref().map(argv),
+        command: (node.command.as_ref()).map(|program| argv(program, user)),
         service: node.service,
     }
+}
+
+/// What the programs of a node find in their environment beside that.
+pub fn of_node(node: &Node, folders: &Folders) -> Vec<(String, String)> {
+    let mut env = vec![("EMUD_NODE".to_owned(), node.name.clone())];
+    if let Some(folder) = folders.of(node) {
+        let folder = folder.to_string_lossy().into_owned();
+        env.push(("EMUD_ARTEFACTS".to_owned(), folder));
+    }
+    let start = folders.start.to_string_lossy().into_owned();
+    env.push(("EMUD_START".to_owned(), start));
+    env
 }
 
 /// What every program finds in its environment.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::io;
+use std::path::PathBuf;
 
 use crate::lab::LabError;
 use crate::link::LinkError;
@@ -20,11 +21,13 @@ pub enum RunError {
     },
     #[error(transparent)]
     Observe(#[from] StartError),
-    #[error("{node}: `{command}` of the preparation ended with {status}")]
+    #[error("{node}: `{command}` of the preparation ended with {status}{hint}")]
     Preparation {
         node: String,
         command: String,
         status: String,
+        /// With a space before it, or empty.
+        hint: String,
     },
     #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready_within`")]
     TooSlow {
@@ -44,6 +47,8 @@ pub enum RunError {
         command: String,
         error: io::Error,
     },
+    #[error("the folder {} cannot be created: {error}", path.display())]
+    Folder { path: PathBuf, error: io::Error },
     #[error("--in-place: {0}")]
     InPlace(String),
     #[error("{what}: {error}")]
@@ -63,6 +68,7 @@ impl RunError {
             Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Command { .. } => 126,
             Self::Preparation { .. } | Self::TooSlow { .. } | Self::Service { .. } => 69,
+            Self::Folder { .. } => 73,
             Self::InPlace(_) | Self::System { .. } => 71,
         }
     }

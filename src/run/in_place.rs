@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run on an interface that exists: nothing of the network is emud's but the link.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group, setsid};
+use rustix::process::setsid;
 
+use super::RunError;
+use super::group::Group;
 use crate::engine::hold::spawn::this_program;
 use crate::link::{LinkError, detach};
-use crate::netlink::NetlinkError;
+use crate::netlink::{Netlink, NetlinkError};
 use crate::profile::Profile;
 use crate::scenario::{Link, Node, Plan, Program};
 
 /// The one node.
 const HERE: &str = "here";
-/// What a guard is told when there is nothing left to guard. Before that, on a line each, the
-/// process groups of programs.
-const DISMISSED: &str = "dismissed";
+/// What a guard is told when there is nothing left to guard.
+const DISMISSED: &[u8] = b"dismissed";
 
 /// The program in the caller's namespace, the profile on the caller's interface.
 pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) -> Plan {
@@ -39,54 +40,45 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
             reversed: false,
         }],
         ready_within: std::time::Duration::ZERO,
+        clean_up_within: std::time::Duration::ZERO,
         measure_for: None,
     }
 }
 
-/// A process that takes the link away should emud be killed: the interface is not emud's, so it
-/// does not go with anything.
+/// A process that ends the programs and takes the link away should emud be killed: the interface
+/// is not emud's, so neither goes with anything.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    pipe: Mutex<Option<ChildStdin>>,
+    pipe: ChildStdin,
 }
 
 impl Guard {
-    /// For an interface of this network namespace.
+    /// For an interface of this network namespace, and a group of programs.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(interface: &str) -> io::Result<Self> {
+    pub fn start(ifindex: u32, programs: &Group) -> io::Result<Self> {
         let mut command = this_program();
-        command.args(["guard", interface]);
+        command
+            .args(["guard", &ifindex.to_string()])
+            .arg(&programs.path);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         apart(&mut command);
         let mut child = command.spawn()?;
-        let pipe = Mutex::new(child.stdin.take());
+        let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, pipe })
     }
 
-    /// A program that must not go on without the link.
-    pub fn watch(&self, group: Pid) {
-        self.tell(&group.as_raw_nonzero().to_string());
-    }
-
-    /// The link has been taken away.
+    /// The link has been taken away, and the programs have ended.
     pub fn dismiss(mut self) {
-        self.tell(DISMISSED);
-        self.pipe = Mutex::new(None);
+        // It reads until the end, so it is there.
+        let _ = self.pipe.write_all(DISMISSED);
+        drop(self.pipe);
         let _ = self.child.wait();
-    }
-
-    fn tell(&self, line: &str) {
-        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = pipe.as_mut() {
-            // It reads until the end, so it is there.
-            let _ = writeln!(pipe, "{line}");
-        }
     }
 }
 
@@ -101,28 +93,37 @@ fn apart(command: &mut Command) {
 /// dismissed.
 ///
 /// # Errors
-/// As [`detach::detach`]; that the link or the interface has gone, too, is none.
-pub fn guard(interface: &str) -> Result<(), LinkError> {
-    let mut groups = vec![];
-    for line in io::stdin().lines().map_while(Result::ok) {
-        if line == DISMISSED {
-            return Ok(());
-        }
-        groups.extend(line.parse().ok().and_then(Pid::from_raw));
+/// As [`detach()`], or the programs do not end; then the link is taken away all the same.
+pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
+    let opened = Group::open(programs);
+    let mut said = vec![];
+    // What cannot be read is the end, too.
+    let _ = io::stdin().read_to_end(&mut said);
+    if said == DISMISSED {
+        return Ok(());
     }
-    for group in groups {
-        // It may have ended before.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    taken_away(detach::detach(interface))
+    let ended = opened.and_then(|programs| programs.end());
+    detach(ifindex)?;
+    ended.map_err(|error| RunError::System {
+        what: "ending the programs",
+        error,
+    })
 }
 
-/// That there is nothing to take away is as good.
-pub fn taken_away(detached: Result<detach::Done, LinkError>) -> Result<(), LinkError> {
-    match detached {
+/// Takes the link away from an interface, whatever it is called by now: another one may have its
+/// name. That the link or the interface has gone is none.
+///
+/// # Errors
+/// [`RunError::InPlace`].
+pub fn detach(ifindex: u32) -> Result<(), RunError> {
+    let done = Netlink::open()
+        .and_then(|mut host| host.link_by_index(ifindex))
+        .map_err(LinkError::from)
+        .and_then(|link| detach::detach(&link.name));
+    match done {
         Ok(_)
         | Err(LinkError::NotAttached { .. })
         | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
-        Err(e) => Err(e),
+        Err(e) => Err(RunError::InPlace(e.to_string())),
     }
 }

@@ -8,11 +8,10 @@ use crate::link::attach::{self, EngineChoice, HolderStart, Request};
 use crate::link::report::{Direction, Report};
 use crate::link::report_link::LinkReport;
 use crate::link::report_match::NamedReport;
-use crate::link::{LinkError, attachment, detach};
+use crate::link::{LinkError, attachment};
 use crate::netlink::Netlink;
 use crate::scenario::Link;
 
-use super::in_place::taken_away;
 use super::place::Place;
 use super::{RunError, derived};
 
@@ -78,15 +77,6 @@ pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
         Ok((read(&link.interface)?, saved.profile))
     })?;
     looked.map_err(|error| failed(link, error))
-}
-
-/// Takes a link away, if it is still there.
-///
-/// # Errors
-/// [`RunError::Link`].
-pub fn detach(place: &Place, link: &Link) -> Result<(), RunError> {
-    let done = place.within(&link.node, || detach::detach(&link.interface))?;
-    taken_away(done).map_err(|error| failed(link, error))
 }
 
 fn read(interface: &str) -> Result<Report, LinkError> {

@@ -7,10 +7,12 @@
 //! ([`crate::observe::Experiment`]) as a line; it alone writes the log and judges.
 
 mod artefacts;
+mod collect;
 mod conductor;
 mod counts;
 mod describe;
 mod error;
+mod group;
 pub mod in_place;
 mod links;
 mod network;
@@ -24,11 +26,14 @@ mod sampler;
 mod seeds;
 mod settings;
 mod terminal;
+mod user;
 mod verdict;
 
+pub use collect::collect;
 pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;
 pub use seeds::{derived, drawn};
-pub use settings::Settings;
-pub use verdict::text;
+pub use settings::{ExitCode, Settings};
+pub use user::User;
+pub use verdict::{exits, text};

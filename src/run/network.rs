@@ -14,10 +14,11 @@ use crate::profile::Offload;
 use crate::scenario::{End, Link, Plan};
 
 use super::RunError;
-use super::in_place::Guard;
+use super::artefacts::Folders;
+use super::group::Group;
+use super::in_place::{self, Guard};
 use super::links::{self, How};
 use super::place::Place;
-use super::process::Process;
 
 /// How long a holder is waited for.
 const HOLDER_END: Duration = Duration::from_secs(2);
@@ -32,7 +33,8 @@ pub struct Network {
     pub notes: Vec<String>,
     /// Engine hold's processes; they end with their namespace.
     holders: Vec<Pid>,
-    guard: Option<Guard>,
+    /// Of an interface that existed before: its index.
+    guard: Option<(u32, Guard)>,
 }
 
 impl Network {
@@ -40,7 +42,7 @@ impl Network {
     ///
     /// # Errors
     /// [`RunError::Lab`]; nothing is left.
-    pub fn build(plan: &Plan) -> Result<Self, RunError> {
+    pub fn build(plan: &Plan, folders: &Folders) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
             false => (None, vec![]),
@@ -48,6 +50,7 @@ impl Network {
         let files = Files {
             resolv_conf,
             hosts: plan.hosts(),
+            scratch: folders.scratch().map(str::to_owned),
         };
         let mut lab = Lab::new()?;
         for node in &plan.nodes {
@@ -83,17 +86,25 @@ impl Network {
     /// # Errors
     /// There is nobody to take the link away should emud be killed.
     pub fn here(interface: &str) -> Result<Self, RunError> {
-        let guard = Guard::start(interface).map_err(|error| RunError::System {
-            what: "starting the guard of the interface",
-            error,
-        })?;
+        let system = |what| move |error| RunError::System { what, error };
+        let found = Netlink::open().and_then(|mut host| host.link(interface));
+        let ifindex = found.map_err(LabError::from)?.index;
+        let programs = Group::create().map_err(system("creating a control group"))?;
+        let guard = match Guard::start(ifindex, &programs) {
+            Ok(guard) => guard,
+            Err(error) => {
+                // The failure before it counts.
+                let _ = programs.end();
+                return Err(system("starting the guard of the interface")(error));
+            }
+        };
         Ok(Self {
-            place: Place::Here,
+            place: Place::Here(programs),
             links: vec![],
             host: None,
             notes: vec![],
             holders: vec![],
-            guard: Some(guard),
+            guard: Some((ifindex, guard)),
         })
     }
 
@@ -112,13 +123,6 @@ impl Network {
         self.links.push((link.clone(), attached.run));
         self.holders.extend(attached.holder);
         Ok(())
-    }
-
-    /// Without namespaces of its own a program would outlive emud.
-    pub fn guard_program(&self, process: &Process) {
-        if let (Some(guard), Some(group)) = (&self.guard, process.group()) {
-            guard.watch(group);
-        }
     }
 
     /// A link loses, delays and queues packets as the wire has them: whatever arrives at it
@@ -168,16 +172,25 @@ impl Network {
                 self.holders.iter().for_each(|holder| reap(*holder));
                 Ok(())
             }
-            Place::Here => {
-                let mut gone = Ok(());
-                for (link, _) in &self.links {
-                    gone = gone.and(links::detach(&Place::Here, link));
-                }
+            Place::Here(programs) => {
+                let ended = programs.end().map_err(|error| RunError::System {
+                    what: "ending the programs",
+                    error,
+                });
+                let Some((ifindex, guard)) = self.guard else {
+                    return ended;
+                };
+                // Where attaching was refused, the link on the interface is another emud's.
+                let detached = match self.links.is_empty() {
+                    true => Ok(()),
+                    false => in_place::detach(ifindex),
+                };
+                let done = detached.and(ended);
                 // After a failure it tries once more.
-                if let (Ok(()), Some(guard)) = (&gone, self.guard) {
+                if done.is_ok() {
                     guard.dismiss();
                 }
-                gone
+                done
             }
         }
     }

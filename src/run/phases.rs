@@ -9,12 +9,12 @@ use std::time::Duration;
 use emud_monitor::log::{ExitLine, PhaseName};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::scenario::{Node, Program};
 
-use super::RunError;
-use super::programs::{Programs, status};
+use super::programs::Programs;
+use super::{RunError, User};
 
 /// Between two looks whether a service is ready.
 const READY_EVERY: Duration = Duration::from_millis(50);
@@ -74,16 +74,29 @@ impl Programs {
         }
     }
 
-    /// Runs the commands of the clean-up; tells `failed` of those that fail.
+    /// Runs the commands of the clean-up, each for its time at most; tells `failed` of those that
+    /// fail.
     pub async fn clean_up(&self, failed: &mut Vec<String>) {
         for node in &self.common.plan.nodes {
             for text in &node.clean_up {
-                match self.shell(node, PhaseName::CleanUp, text).await {
+                let limit = self.common.plan.clean_up_within;
+                let ran = timeout(limit, self.shell(node, PhaseName::CleanUp, text)).await;
+                let Ok(ran) = ran else {
+                    failed.push(format!(
+                        "{}: `{text}` of the clean-up went on for {} s and was ended \
+                         (see `clean_up_within`)",
+                        node.name,
+                        limit.as_secs_f64()
+                    ));
+                    self.end_cleaning().await;
+                    continue;
+                };
+                match ran {
                     Ok(exit) if exit.code == Some(0) => {}
                     Ok(exit) => failed.push(format!(
                         "{}: `{text}` of the clean-up ended with {}",
                         node.name,
-                        status(&exit)
+                        exit.status()
                     )),
                     Err(e) => failed.push(e.to_string()),
                 }
@@ -107,7 +120,8 @@ impl Programs {
             Ok(Ok(exit)) => Err(RunError::Preparation {
                 node: node.name.clone(),
                 command: text.to_owned(),
-                status: status(&exit),
+                status: exit.status(),
+                hint: self.common.preparing().map_or_else(String::new, hint),
             }),
             Ok(Err(e)) => Err(e),
             Err(_) => Err(self.too_slow(node, &format!("`{text}` went on"))),
@@ -123,7 +137,8 @@ impl Programs {
             let others = node.waits_for.join(", ");
             return Err(self.too_slow(node, &format!("it waited for {others}")));
         }
-        let mut ended = self.start(node, PhaseName::Preparation, program)?;
+        let user = self.common.user.as_ref();
+        let mut ended = self.start(node, PhaseName::Preparation, program, user)?;
         if let Some(ready) = &node.ready {
             self.ready(node, ready, until, &mut ended).await?;
         }
@@ -141,7 +156,8 @@ impl Programs {
     ) -> Result<(), RunError> {
         let program = Program::Shell(format!("exec >/dev/null 2>&1; {ready}"));
         loop {
-            let asked = self.process(node, PhaseName::Preparation, &program)?;
+            let user = self.common.user.as_ref();
+            let asked = self.process(node, PhaseName::Preparation, &program, user)?;
             let answer = timeout_at(until, asked.wait()).await;
             if answer.is_ok_and(|exit| exit.code == Some(0)) {
                 return Ok(());
@@ -150,7 +166,7 @@ impl Programs {
                 return Err(RunError::Service {
                     node: exit.node.clone(),
                     command: exit.command.join(" "),
-                    status: status(&exit),
+                    status: exit.status(),
                 });
             }
             if Instant::now() >= until {
@@ -177,7 +193,8 @@ impl Programs {
             () = self.turn(node) => {}
         }
         let program = node.command.as_ref().unwrap_or(&Program::Interactive);
-        let exit = told(self.start(node, PhaseName::Measurement, program)?).await;
+        let user = self.common.user.as_ref();
+        let exit = told(self.start(node, PhaseName::Measurement, program, user)?).await;
         self.let_go(node);
         Ok(Some(exit))
     }
@@ -199,8 +216,17 @@ impl Programs {
     }
 
     async fn shell(&self, node: &Node, phase: PhaseName, text: &str) -> Result<ExitLine, RunError> {
-        Ok(told(self.start(node, phase, &Program::Shell(text.to_owned()))?).await)
+        let program = Program::Shell(text.to_owned());
+        let exit = self.start(node, phase, &program, self.common.preparing())?;
+        Ok(told(exit).await)
     }
+}
+
+fn hint(user: &User) -> String {
+    format!(
+        " (it ran as {}; with --root=prepare it runs as root)",
+        user.name
+    )
 }
 
 /// How a program ended. The task that tells it only goes with the whole run.

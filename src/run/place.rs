@@ -5,12 +5,13 @@ use std::io;
 use std::process::{Child, Command};
 use std::thread;
 
+use super::group::Group;
 use crate::lab::{Lab, LabError};
 
 pub enum Place {
     Lab(Box<Lab>),
-    /// The namespace of this process, for `--in-place`.
-    Here,
+    /// The namespaces of this process, for `--in-place`; programs are in a group.
+    Here(Group),
 }
 
 impl Place {
@@ -26,7 +27,7 @@ impl Place {
     ) -> Result<T, LabError> {
         match self {
             Self::Lab(lab) => lab.within(node, work),
-            Self::Here => Ok(thread::scope(|scope| match scope.spawn(work).join() {
+            Self::Here(_) => Ok(thread::scope(|scope| match scope.spawn(work).join() {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
             })),
@@ -46,7 +47,10 @@ impl Place {
                     LabError::System { error, .. } => error,
                     other => io::Error::other(other.to_string()),
                 }),
-            Self::Here => command.spawn(),
+            Self::Here(group) => {
+                group.takes(command);
+                command.spawn()
+            }
         }
     }
 }

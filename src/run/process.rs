@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::scenario::Program;
 
+use super::User;
 use super::output::{Copying, Sink, copy};
 use super::place::Place;
 use super::terminal::Terminal;
@@ -40,6 +42,12 @@ pub struct Start<'a> {
     pub phase: PhaseName,
     pub program: &'a Program,
     pub env: Vec<(String, String)>,
+    /// Its working directory; none: emud's.
+    pub working: Option<PathBuf>,
+    /// A program with a relative path is found from here.
+    pub from: &'a Path,
+    /// As whom it runs; none: root.
+    pub user: Option<&'a User>,
     /// A terminal of its own, connected with emud's.
     pub terminal: bool,
     /// emud's standard input; else none.
@@ -75,12 +83,16 @@ impl Process {
     /// # Errors
     /// It cannot be started; of kind NotFound, there is no such program.
     pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
-        let argv = argv(start.program);
+        let argv = argv(start.program, start.user);
         let mut command = command(&argv, &start);
         let terminal = match start.terminal {
             true => Some(Terminal::open(&mut command)?),
             false => None,
         };
+        // After the terminal: it becomes the user's.
+        if let Some(user) = start.user {
+            user.runs(&mut command);
+        }
         let started_mono_ns = mono_ns();
         let mut child = place.spawn(start.node, &mut command)?;
         // The program's side of a terminal is closed with it.
@@ -110,11 +122,6 @@ impl Process {
             copying,
             terminal: terminal.map(Rc::new),
         })
-    }
-
-    /// The leader of its process group, where it has one of its own.
-    pub fn group(&self) -> Option<Pid> {
-        self.handle.group.then_some(self.handle.pid)
     }
 
     pub fn handle(&self) -> Handle {
@@ -192,12 +199,14 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
 }
 
 /// As an argument vector, for the log.
-pub fn argv(program: &Program) -> Vec<String> {
+pub fn argv(program: &Program, user: Option<&User>) -> Vec<String> {
     match program {
         Program::Argv(argv) => argv.clone(),
         Program::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
         Program::Interactive => {
-            vec![std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())]
+            let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+            let of = |user: &User| user.shell.to_string_lossy().into_owned();
+            vec![user.map_or_else(shell, of)]
         }
     }
 }
@@ -207,7 +216,19 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
         Some((name, arguments)) => (name.as_str(), arguments),
         None => ("/bin/sh", argv),
     };
-    let mut command = Command::new(name);
+    let mut command = match &start.working {
+        Some(working) => {
+            // Without a slash it is looked for in PATH.
+            let path = match name.contains('/') {
+                true => start.from.join(name),
+                false => name.into(),
+            };
+            let mut command = Command::new(path);
+            command.arg0(name).current_dir(working);
+            command
+        }
+        None => Command::new(name),
+    };
     command.args(arguments).envs(start.env.iter().cloned());
     if !start.terminal {
         let input = if start.input {

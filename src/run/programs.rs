@@ -14,10 +14,11 @@ use tokio::task::JoinSet;
 
 use crate::scenario::{Node, Plan, Program};
 
+use super::artefacts::Folders;
 use super::network::Network;
 use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};
-use super::{Progress, RunError, terminal};
+use super::{Progress, RunError, User, describe, terminal};
 
 /// What programs of a run have in common.
 pub struct Common {
@@ -29,6 +30,18 @@ pub struct Common {
     pub progress: Progress,
     /// For every program.
     pub env: Vec<(String, String)>,
+    pub folders: Folders,
+    /// As whom they run; none: root.
+    pub user: Option<User>,
+    /// Commands of the preparation and the clean-up run as root all the same.
+    pub root_prepares: bool,
+}
+
+impl Common {
+    /// As whom commands of the preparation and the clean-up run.
+    pub fn preparing(&self) -> Option<&User> {
+        self.user.as_ref().filter(|_| !self.root_prepares)
+    }
 }
 
 /// All programs of a run.
@@ -79,6 +92,11 @@ impl Programs {
         end(self.of(|phase| phase == PhaseName::Measurement)).await;
     }
 
+    /// Ends the command of the clean-up that runs.
+    pub async fn end_cleaning(&self) {
+        end(self.of(|phase| phase == PhaseName::CleanUp)).await;
+    }
+
     /// Ends all that run, and waits until their exits are in the log.
     pub async fn end(&self) {
         end(self.of(|_| true)).await;
@@ -107,8 +125,9 @@ impl Programs {
         node: &Node,
         phase: PhaseName,
         program: &Program,
+        user: Option<&User>,
     ) -> Result<oneshot::Receiver<ExitLine>, RunError> {
-        let process = self.process(node, phase, program)?;
+        let process = self.process(node, phase, program, user)?;
         let (tell, told) = oneshot::channel();
         let log = self.common.log.clone();
         let mut following = self.following.borrow_mut();
@@ -127,11 +146,12 @@ impl Programs {
         node: &Node,
         phase: PhaseName,
         program: &Program,
+        user: Option<&User>,
     ) -> Result<Process, RunError> {
         let common = &self.common;
         // One program alone may have emud's terminal, or input.
         let alone = common.plan.text.is_none() && phase == PhaseName::Measurement;
-        let own = [("EMUD_NODE".to_owned(), node.name.clone())];
+        let own = describe::of_node(node, &common.folders);
         let failed = super::output::Failed::default();
         let start = Start {
             node: &node.name,
@@ -140,6 +160,9 @@ impl Programs {
             env: (own.into_iter().chain(common.env.clone()))
                 .chain(node.env.clone())
                 .collect(),
+            working: common.folders.working(node),
+            from: &common.folders.start,
+            user,
             terminal: alone && terminal::is_there(),
             input: alone,
             sink: Sink {
@@ -154,10 +177,9 @@ impl Programs {
         let process = Process::start(&common.network.place, start);
         let process = process.map_err(|error| RunError::Command {
             node: node.name.clone(),
-            command: argv(program).join(" "),
+            command: argv(program, user).join(" "),
             error,
         })?;
-        common.network.guard_program(&process);
         let handle = (phase, process.handle());
         self.handles.borrow_mut().push(handle);
         self.unprinted.borrow_mut().push(failed);
@@ -183,13 +205,4 @@ async fn end(handles: Vec<Handle>) {
         ending.spawn_local(async move { handle.end().await });
     }
     ending.join_all().await;
-}
-
-/// How a program ended, in words.
-pub fn status(exit: &ExitLine) -> String {
-    match (exit.code, exit.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "an unknown state".to_owned(),
-    }
 }

@@ -86,6 +86,8 @@ struct Work {
     /// Of the link's name, class and direction.
     before: BTreeMap<(String, Option<String>, &'static str), Counts>,
     state: BTreeMap<String, State>,
+    /// By the link's name: a name is not an interface.
+    ifindex: BTreeMap<String, u32>,
     found: Found,
 }
 
@@ -103,6 +105,7 @@ impl Work {
             parts,
             before: BTreeMap::new(),
             state: BTreeMap::new(),
+            ifindex: BTreeMap::new(),
             found: Found::default(),
         }
     }
@@ -132,6 +135,13 @@ impl Work {
         let mut packets = 0;
         for (link, _) in &network.links {
             match links::look(&network.place, link) {
+                Ok((report, _)) if !self.is_same(link, report.ifindex) => {
+                    let why = "another interface is called so now";
+                    self.gone(
+                        link,
+                        &format!("link {}: {}: {why}", link.name, link.interface),
+                    );
+                }
                 Ok((report, toml)) => {
                     packets += self.link(link, &report);
                     self.changed(link, &report, toml);
@@ -140,6 +150,11 @@ impl Work {
             }
         }
         self.parts.progress.packets(packets);
+    }
+
+    /// Whether the interface is the one that the first look found.
+    fn is_same(&mut self, link: &Link, ifindex: u32) -> bool {
+        *self.ifindex.entry(link.name.clone()).or_insert(ifindex) == ifindex
     }
 
     /// Returns the packets so far.

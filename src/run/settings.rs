@@ -4,7 +4,15 @@ use std::time::Duration;
 
 use emud_monitor::Config;
 
+use super::User;
 use crate::link::attach::EngineChoice;
+
+/// What determines emud's exit code first; the other one if that is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCode {
+    Program,
+    Verdict,
+}
 
 /// How a plan is carried out.
 #[derive(Debug, Clone)]
@@ -24,6 +32,13 @@ pub struct Settings {
     pub artefacts: Option<PathBuf>,
     /// End at the first alarm.
     pub abort_on_contention: bool,
+    pub exit_code: ExitCode,
+    /// Programs run as this user; none: as root.
+    pub user: Option<User>,
+    /// Commands of the preparation and the clean-up run as root all the same.
+    pub root_prepares: bool,
+    /// Who called emud, and owns what it leaves behind; none: root.
+    pub caller: Option<User>,
     /// An interface of the caller's namespace, in place of a network.
     pub in_place: Option<String>,
     /// For the log and the user.

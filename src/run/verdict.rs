@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A verdict for people, and as an exit code.
 
-use emud_monitor::log::{ExitLine, Judgement, RunVerdict, Span};
+use emud_monitor::event::Resource;
+use emud_monitor::log::{ExitLine, PerResource, RunVerdict, Span, Verdict};
+
+use crate::observe::experiment::Finished;
+use crate::observe::resource_word;
+
+use super::ExitCode;
 
 /// The host had too little of a resource, as with `emud monitor`.
 const CONTENDED: u8 = 3;
@@ -10,24 +16,30 @@ const INVALID: u8 = 4;
 /// Shells add this to the number of a signal.
 const SIGNALLED: i32 = 128;
 
-/// Of a clean run that of the first program that failed, in the order of the plan; 0 if none did.
-/// Of a run that was interrupted before anything was measured that of the signal.
+/// That of the first program that failed, in the order of the plan, and that of the verdict: the
+/// one that is to be `first`, or, if that is 0, the other. Of a run that a signal interrupted, that
+/// of the signal stands for the programs'; before anything was measured it is the only one.
 pub fn exit_code(
+    first: ExitCode,
     verdict: RunVerdict,
     exits: &[ExitLine],
     signal: Option<i32>,
     measured: bool,
 ) -> u8 {
     let interrupted = signal.map(|signal| SIGNALLED + signal);
-    match verdict {
-        _ if !measured && interrupted.is_some() => code(interrupted),
+    let of_programs = exits.iter().map(of).find(|code| *code != 0);
+    let of_programs = code(interrupted.or(of_programs));
+    let of_verdict = match verdict {
+        _ if !measured && interrupted.is_some() => 0,
         RunVerdict::Contended => CONTENDED,
         RunVerdict::Invalid => INVALID,
-        RunVerdict::Clean => {
-            let of_programs = exits.iter().map(of).find(|code| *code != 0);
-            code(interrupted.or(of_programs))
-        }
-    }
+        RunVerdict::Clean | RunVerdict::Unwatched => 0,
+    };
+    let in_order = match first {
+        ExitCode::Program => [of_programs, of_verdict],
+        ExitCode::Verdict => [of_verdict, of_programs],
+    };
+    in_order.into_iter().find(|code| *code != 0).unwrap_or(0)
 }
 
 fn code(code: Option<i32>) -> u8 {
@@ -36,18 +48,39 @@ fn code(code: Option<i32>) -> u8 {
 
 fn of(exit: &ExitLine) -> i32 {
     match (exit.code, exit.signal) {
-        // A program whose time was over has done what it was asked to.
-        _ if exit.ended_by_emud => 0,
+        _ if !exit.failed() => 0,
         (Some(code), _) => code,
         (None, signal) => SIGNALLED + signal.unwrap_or(0),
     }
 }
 
+/// How the programs under test ended: a line for each way, with the nodes.
+pub fn exits(exits: &[ExitLine]) -> String {
+    let mut ways: Vec<(String, Vec<&str>)> = vec![];
+    for exit in exits {
+        let status = exit.status();
+        match ways.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, nodes)) => nodes.push(&exit.node),
+            None => ways.push((status, vec![&exit.node])),
+        }
+    }
+    let line =
+        |(status, nodes): (String, Vec<&str>)| format!("emud: {status}: {}\n", nodes.join(", "));
+    ways.into_iter().map(line).collect()
+}
+
 /// One line, and one for each reason.
-pub fn text(judgement: &Judgement) -> String {
+pub fn text(finished: &Finished) -> String {
+    let judgement = &finished.judgement;
     let began = judgement.measured_mono_ns.map_or(0, |[began, _]| began);
     let mut lines = vec![match judgement.verdict {
-        RunVerdict::Clean => "clean: no contention was seen".to_owned(),
+        RunVerdict::Clean => format!(
+            "clean: no contention was seen{}",
+            watched(&finished.verdicts)
+        ),
+        RunVerdict::Unwatched => {
+            "unwatched: every criterion is off, so nothing is known of the host".to_owned()
+        }
         RunVerdict::Contended => format!(
             "contended: {} of the measured seconds are not to be believed",
             judgement.contended_seconds.len()
@@ -62,6 +95,22 @@ pub fn text(judgement: &Judgement) -> String {
             .map(|one| format!("  {}", span(one, began))),
     );
     lines.join("\n") + "\n"
+}
+
+/// "; watched: cpu, disk; not watched: network". Reports of programs are always taken.
+fn watched(verdicts: &PerResource<Verdict>) -> String {
+    let names = |wanted: bool, head: &str| {
+        let of_host = (verdicts.iter()).filter(|(of, _)| **of != Resource::Application);
+        let names: Vec<String> = of_host
+            .filter(|(_, verdict)| (**verdict != Verdict::NotWatched) == wanted)
+            .map(|(of, _)| resource_word(of))
+            .collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("; {head}: {}", names.join(", ")),
+        }
+    };
+    names(true, "watched") + &names(false, "not watched")
 }
 
 /// When is told from the beginning of the measured phase.
@@ -100,26 +149,29 @@ mod tests {
         }
     }
 
+    const ORDERS: [ExitCode; 2] = [ExitCode::Program, ExitCode::Verdict];
+
     #[test]
-    fn the_verdict_comes_before_what_the_program_says() {
+    fn neither_the_programs_failure_nor_the_verdict_is_lost() {
+        let of = |verdict, exits: &[ExitLine], signal, measured| {
+            ORDERS.map(|first| exit_code(first, verdict, exits, signal, measured))
+        };
         let failed = [exit(Some(7), None, false)];
-        assert_eq!(exit_code(RunVerdict::Clean, &failed, None, true), 7);
-        assert_eq!(
-            exit_code(RunVerdict::Contended, &failed, None, true),
-            CONTENDED
-        );
-        assert_eq!(
-            exit_code(RunVerdict::Invalid, &failed, Some(2), true),
-            INVALID
-        );
-        assert_eq!(exit_code(RunVerdict::Clean, &failed, Some(2), true), 130);
-        assert_eq!(exit_code(RunVerdict::Invalid, &[], Some(2), false), 130);
+        let done = [exit(Some(0), None, false)];
+        assert_eq!(of(RunVerdict::Clean, &failed, None, true), [7, 7]);
+        assert_eq!(of(RunVerdict::Contended, &failed, None, true), [7, 3]);
+        assert_eq!(of(RunVerdict::Invalid, &failed, None, true), [7, 4]);
+        assert_eq!(of(RunVerdict::Contended, &done, None, true), [3, 3]);
+        assert_eq!(of(RunVerdict::Clean, &failed, Some(2), true), [130, 130]);
+        assert_eq!(of(RunVerdict::Invalid, &failed, Some(2), true), [130, 4]);
+        assert_eq!(of(RunVerdict::Invalid, &[], Some(2), false), [130, 130]);
     }
 
     #[test]
     fn of_several_failures_the_first_in_the_order_of_the_plan_is_told() {
         let exits = [0, 7, 8].map(|code| exit(Some(code), None, false));
-        assert_eq!(exit_code(RunVerdict::Clean, &exits, None, true), 7);
+        let code = |first| exit_code(first, RunVerdict::Clean, &exits, None, true);
+        assert_eq!(ORDERS.map(code), [7, 7]);
     }
 
     #[test]
@@ -127,7 +179,22 @@ mod tests {
         let ended = exit(None, Some(15), true);
         let killed = exit(None, Some(9), false);
         let first = [exit(Some(0), None, false), ended];
-        assert_eq!(exit_code(RunVerdict::Clean, &first, None, true), 0);
-        assert_eq!(exit_code(RunVerdict::Clean, &[killed], None, true), 137);
+        let code =
+            |exits: &[ExitLine]| exit_code(ExitCode::Program, RunVerdict::Clean, exits, None, true);
+        assert_eq!(code(&first), 0);
+        assert_eq!(code(&[killed]), 137);
+    }
+
+    #[test]
+    fn every_way_to_end_is_a_line() {
+        let all = [
+            exit(Some(0), None, false),
+            exit(None, Some(15), true),
+            exit(Some(0), None, false),
+        ];
+        assert_eq!(
+            exits(&all),
+            "emud: exit code 0: client, client\nemud: signal 15, by emud: client\n"
+        );
     }
 }

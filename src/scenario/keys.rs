@@ -10,6 +10,7 @@ pub(super) const TOP: Section = Section {
         "network",
         "measure",
         "ready_within",
+        "clean_up_within",
         "topology",
         "node",
         "link",

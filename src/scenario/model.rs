@@ -23,6 +23,7 @@ pub struct Scenario {
     pub(super) network: Located<Ipv4Net>,
     pub(super) measure: Option<Duration>,
     pub(super) ready_within: Duration,
+    pub(super) clean_up_within: Duration,
     pub(super) topology: Option<Topology>,
     /// In the order of the file.
     pub(super) nodes: Vec<NodeDraft>,

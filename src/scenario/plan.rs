@@ -21,6 +21,8 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// Until when the preparation must have led to readiness.
     pub ready_within: Duration,
+    /// A command of the clean-up that goes on for longer is ended.
+    pub clean_up_within: Duration,
     /// The measured phase ends after this at the latest; none: when its commands have ended.
     pub measure_for: Option<Duration>,
 }

@@ -101,6 +101,7 @@ impl Plan {
                 "profile": link.profile.to_toml(),
             })).collect::<Vec<_>>(),
             "ready_within_ns": nanoseconds(self.ready_within),
+            "clean_up_within_ns": nanoseconds(self.clean_up_within),
             "measure_ns": self.measure_for.map(nanoseconds),
         })
     }

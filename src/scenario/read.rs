@@ -17,6 +17,7 @@ use crate::text::{document, read_file, utf8};
 /// Where addresses are from unless the scenario says.
 const NETWORK: &str = "10.77.0.0/16";
 const READY_WITHIN: Duration = Duration::from_secs(10);
+const CLEAN_UP_WITHIN: Duration = Duration::from_secs(30);
 /// The file is the first and only source.
 const FILE: usize = 0;
 
@@ -88,6 +89,7 @@ impl Reading<'_> {
         let mut network = None;
         let mut measure = None;
         let mut ready_within = None;
+        let mut clean_up_within = None;
         let mut topology = None;
         let (mut nodes, mut links) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -105,6 +107,9 @@ impl Reading<'_> {
                 "ready_within" => reader.put(&mut ready_within, value, |v| {
                     value::some_time(v, "ready_within")
                 }),
+                "clean_up_within" => reader.put(&mut clean_up_within, value, |v| {
+                    value::some_time(v, "clean_up_within")
+                }),
                 "topology" => topology = topology_read::read(self, entry),
                 "node" => nodes = self.nodes(entry),
                 "link" => links = self.links(entry),
@@ -120,6 +125,7 @@ impl Reading<'_> {
             network: network.unwrap_or_else(default_network),
             measure: measure.map(|time| time.value),
             ready_within: ready_within.map_or(READY_WITHIN, |time| time.value),
+            clean_up_within: clean_up_within.map_or(CLEAN_UP_WITHIN, |time| time.value),
             topology,
             nodes,
             links,

@@ -62,6 +62,7 @@ impl Plan {
                 reversed: false,
             }],
             ready_within: READY_WITHIN,
+            clean_up_within: Duration::ZERO,
             measure_for: None,
         }
     }

@@ -81,6 +81,7 @@ impl Scenario {
             links: self.emulated(&graph, layout)?,
             nodes: graph.nodes.into_iter().map(|spot| spot.node).collect(),
             ready_within: self.ready_within,
+            clean_up_within: self.clean_up_within,
             measure_for: None,
         })
     }

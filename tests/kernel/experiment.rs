@@ -55,7 +55,7 @@ impl Run {
 
     fn finish(self, facts: Facts) -> (Finished, Vec<Value>) {
         let exit = |verdict| match verdict {
-            RunVerdict::Clean => 0,
+            RunVerdict::Clean | RunVerdict::Unwatched => 0,
             RunVerdict::Contended => 3,
             RunVerdict::Invalid => 4,
         };

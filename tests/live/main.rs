@@ -23,6 +23,9 @@ fn main() -> ExitCode {
     if let Some(done) = trial::role().or_else(lab::role) {
         return done;
     }
+    // Under sudo, too, the programs of a run are root's, unless a test is about that.
+    // SAFETY: this process has one thread yet.
+    unsafe { std::env::remove_var("SUDO_UID") };
     let (netem, pairs) = netem::tests();
     let conclusion = trial::run(
         [

@@ -20,6 +20,9 @@ pub struct Run {
     pub repeats: u32,
     /// The interface that existed before; none: a network of emud's own.
     pub in_place: Option<String>,
+    /// As whom programs ran; none: root. Logs of before have no such key.
+    #[serde(default)]
+    pub user: Option<String>,
     /// Between two samples; none: no samples.
     pub sample_ns: Option<u64>,
     pub nodes: Vec<RunNode>,
@@ -200,6 +203,26 @@ pub struct ExitLine {
     pub ended_by_emud: bool,
 }
 
+impl ExitLine {
+    /// It did not do what it was to do. A program that emud ended has not failed.
+    pub fn failed(&self) -> bool {
+        self.code != Some(0) && !self.ended_by_emud
+    }
+
+    /// "exit code 7", "signal 15, by emud".
+    pub fn status(&self) -> String {
+        let how = match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown state".to_owned(),
+        };
+        match self.ended_by_emud {
+            true => format!("{how}, by emud"),
+            false => how,
+        }
+    }
+}
+
 /// A file that was kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArtefactLine {
@@ -226,7 +249,10 @@ pub struct Lost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunVerdict {
+    /// Nothing was seen of what was watched.
     Clean,
+    /// Nothing of the host was watched, so nothing can be said of it.
+    Unwatched,
     /// The host had too little of a resource.
     Contended,
     /// The emulator itself was late or dropped packets, and contention does not explain it; or

@@ -3,13 +3,14 @@
 mod repeat;
 mod what;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use emud::lab::LabError;
 use emud::link::attach::EngineChoice;
-use emud::run::{Settings, drawn};
+use emud::run::{ExitCode, Settings, User, drawn};
 use emud::watch;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
@@ -52,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Repeat only until a run is clean, at most as often as --repeat says, which goes with it
+    /// Repeat only until a run is clean and no program of it failed, up to --repeat times
     #[arg(long, requires = "repeat")]
     require_clean: bool,
 
@@ -93,6 +94,20 @@ pub struct Args {
     #[arg(long)]
     abort_on_contention: bool,
 
+    /// What determines the exit code first; if that is 0, the other one does: the programs (that of
+    /// the first one that failed), or the verdict (3 contended, 4 invalid)
+    #[arg(long, value_name = "program|verdict", value_enum, default_value_t = First::Program, hide_possible_values = true)]
+    exit_code: First,
+
+    /// Run programs as this user [default: who called sudo, else root]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
+    /// Run programs as root, also under sudo; `--root=prepare`: only the `prepare` and `clean_up`
+    /// commands of a scenario
+    #[arg(long, value_name = "all|prepare", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_possible_values = true)]
+    root: Option<AsRoot>,
+
     /// The program and its arguments [default: a shell]; of a scenario in place of its first
     /// node's
     #[arg(last = true, value_name = "COMMAND")]
@@ -108,18 +123,32 @@ Examples:
   emud run --scenario dumbbell --log d.log --repeat 5 --new-seeds
   emud report dsl.log -o dsl.html                  what was asked, what was measured
 
-The program runs in a network namespace of its own, whose only way out is the link. It reaches
+The program runs in a network namespace of its own, whose only way out is the link, under sudo as
+the user who called it. It reaches
 this host at $EMUD_HOST, and the outside by NAT where the host has a way there.
 
-Exit codes: the program's own (of several the first that failed) if the run is clean, 3 the host
-was contended, 4 the emulation itself was late or dropped packets; 127 and 126 the program cannot
-be found or started; 64 and above as for `emud`, when the run could not take place. docs/run.md";
+Exit codes: the program's own (of several that of the first that failed); if that is 0, 3 the host
+was contended, 4 the emulation itself was late or dropped packets (--exit-code verdict: those
+first); 127 and 126 the program cannot be found or started; 64 and above as for `emud`, when the run
+could not take place. docs/run.md";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
     Auto,
     Fq,
     Hold,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AsRoot {
+    All,
+    Prepare,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum First {
+    Program,
+    Verdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -135,6 +164,11 @@ pub fn run(args: Args) -> Result<u8, Failure> {
     }
     let what = what::What::new(&args)?;
     let settings = settings(&args, &what)?;
+    if args.require_clean && !watches(&settings.config) {
+        let message =
+            "--require-clean: every criterion of --monitor is off, so no run can be clean";
+        return Err(Failure::new(super::failure::EX_USAGE, message));
+    }
     repeat::run(&args, &what, settings)
 }
 
@@ -143,7 +177,11 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         "off" => None,
         text => Some(sample_interval(text)?),
     };
+    let caller = User::invoking()?;
     Ok(Settings {
+        user: user(args, caller.as_ref())?,
+        root_prepares: args.root == Some(AsRoot::Prepare),
+        caller,
         argv: std::env::args().collect(),
         seed: match args.seed.or(what.seed()) {
             Some(seed) => seed,
@@ -159,10 +197,47 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         log_output: args.log_output == Switch::On,
         artefacts: args.artefacts.clone(),
         abort_on_contention: args.abort_on_contention,
+        exit_code: match args.exit_code {
+            First::Program => ExitCode::Program,
+            First::Verdict => ExitCode::Verdict,
+        },
         in_place: args.in_place.clone(),
         notes: what.note().into_iter().collect(),
         repeat: (1, args.repeat),
     })
+}
+
+/// As whom programs run; none: root.
+fn user(args: &Args, caller: Option<&User>) -> Result<Option<User>, Failure> {
+    match (&args.user, args.root) {
+        (Some(_), Some(AsRoot::All)) => Err(Failure::new(
+            super::failure::EX_USAGE,
+            "give --user or --root, not both",
+        )),
+        (_, Some(AsRoot::All)) => Ok(None),
+        (Some(name), _) => User::named(name).map_err(|e| {
+            let why = match e.kind() {
+                ErrorKind::NotFound => "there is no such user".to_owned(),
+                _ => e.to_string(),
+            };
+            Failure::new(super::failure::EX_NOUSER, format!("--user {name}: {why}"))
+        }),
+        (None, _) => Ok(caller.cloned()),
+    }
+}
+
+fn watches(config: &Config) -> bool {
+    let Config {
+        cpu,
+        network,
+        memory,
+        disk,
+        emulator,
+        psi,
+        alarms: _,
+    } = config;
+    let network = network.is_some() || disk.is_some();
+    cpu.is_some() || network || memory.is_some() || emulator.is_some() || psi.is_some()
 }
 
 /// Shorter ones cost more than they tell: a look takes some 100 us for each link.

@@ -2,14 +2,14 @@
 //! One run after the other, and what they say together.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use emud::results::{Run, summarise};
-use emud::run::{self, Outcome, Settings, derived};
+use emud::run::{self, Outcome, Settings, User, derived};
 use emud::scenario::Plan;
-use emud_monitor::log::RunVerdict;
+use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Args;
@@ -22,16 +22,17 @@ use crate::cli::{Failure, hold_run};
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
     let mut codes = vec![];
     let mut runs = vec![];
+    untouched(args)?;
     for n in 1..=args.repeat {
         let plan = what.plan()?;
-        let log = Kept::open(args, n)?;
+        let log = Kept::open(args, settings.caller.as_ref(), n)?;
         let settings = Settings {
             repeat: (n, args.repeat),
             seed: match args.new_seeds {
                 true => derived(settings.seed, n as usize - 1),
                 false => settings.seed,
             },
-            artefacts: folder(args, n)?,
+            artefacts: folder(args, log.as_ref(), n)?,
             ..settings.clone()
         };
         let outcome = once(&plan, &settings, log.as_ref())?;
@@ -43,7 +44,8 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
         if outcome.signal.is_some() {
             break;
         }
-        if args.require_clean && judgement.verdict == RunVerdict::Clean {
+        let failed = outcome.exits.iter().any(ExitLine::failed);
+        if args.require_clean && judgement.verdict == RunVerdict::Clean && !failed {
             codes = vec![judgement.exit_code];
             break;
         }
@@ -63,11 +65,11 @@ enum Kept {
 
 impl Kept {
     /// None: nobody wants one.
-    fn open(args: &Args, n: u32) -> Result<Option<Self>, Failure> {
+    fn open(args: &Args, owner: Option<&User>, n: u32) -> Result<Option<Self>, Failure> {
         match &args.log {
             Some(log) => {
                 let path = numbered(log, n, args.repeat);
-                let file = File::create(&path).map_err(|e| {
+                let file = create(&path, owner).map_err(|e| {
                     let message = format!("cannot write {}: {e}", path.display());
                     Failure::new(EX_CANTCREAT, message)
                 })?;
@@ -104,6 +106,16 @@ impl Kept {
     }
 }
 
+fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
+    let file = File::create(path)?;
+    match owner {
+        // Not a terminal, or a device.
+        Some(owner) if file.metadata()?.is_file() => owner.own(&file)?,
+        _ => {}
+    }
+    Ok(file)
+}
+
 /// Carries it out once, and says what became of it.
 fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome, Failure> {
     let file = log.map(Kept::file).transpose()?;
@@ -117,7 +129,8 @@ fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome,
             outcome.finished.lines_lost
         ));
     }
-    say(&format!("emud: {}", run::text(outcome.judgement())));
+    say(&run::exits(&outcome.exits));
+    say(&format!("emud: {}", run::text(&outcome.finished)));
     match (log, &outcome.finished.written) {
         (Some(log), Err(e)) => {
             let message = format!("{} cannot be written: {e}", log.path().display());
@@ -146,23 +159,67 @@ fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
     log.with_file_name(name)
 }
 
-/// Of each run its own; made before anything else is, so that nothing is lost at the end.
-fn folder(args: &Args, n: u32) -> Result<Option<PathBuf>, Failure> {
-    let folder = match (&args.artefacts, &args.log) {
-        (Some(folder), _) if args.repeat > 1 => folder.join(n.to_string()),
-        (Some(folder), _) => folder.clone(),
-        (None, Some(log)) => {
-            let mut name = numbered(log, n, args.repeat).into_os_string();
-            name.push(".artefacts");
-            return Ok(Some(name.into()));
-        }
-        (None, None) => return Ok(None),
+/// Files of two runs must not mix: a folder of the user's is empty before the first one.
+fn untouched(args: &Args) -> Result<(), Failure> {
+    let Some(folder) = &args.artefacts else {
+        return Ok(());
     };
-    std::fs::create_dir_all(&folder).map_err(|e| {
-        let message = format!("cannot make the folder {}: {e}", folder.display());
+    let failed = |why: String| {
+        let message = format!("--artefacts {}: {why}", folder.display());
+        Failure::new(EX_CANTCREAT, message)
+    };
+    match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(failed(
+            "the folder is not empty (each run needs a new one)".to_owned(),
+        )),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(failed(e.to_string())),
+    }
+}
+
+/// Where a run keeps its artefacts: in the user's folder, else beside the log.
+fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Failure> {
+    match (&args.artefacts, log) {
+        (Some(folder), _) if args.repeat > 1 => Ok(Some(folder.join(n.to_string()))),
+        (Some(folder), _) => Ok(Some(folder.clone())),
+        // Nothing can be beside a pipe or a device.
+        (None, Some(Kept::At(log, file))) if file.metadata()?.is_file() => {
+            let folder = with_suffix(&log.canonicalize()?, ".artefacts");
+            move_aside(&folder)?;
+            Ok(Some(folder))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// The log of an earlier run has been overwritten, but its artefacts may be all that is left of it.
+fn move_aside(folder: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir(folder) {
+        Ok(()) => return Ok(()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        // Not empty.
+        Err(_) => {}
+    }
+    let mut aside = (1..).map(|n: u32| with_suffix(folder, &format!(".{n}")));
+    let aside = aside.find(|aside| aside.symlink_metadata().is_err());
+    let aside = aside.unwrap_or_else(|| folder.to_owned());
+    std::fs::rename(folder, &aside).map_err(|e| {
+        let message = format!("cannot rename {}: {e}", folder.display());
         Failure::new(EX_CANTCREAT, message)
     })?;
-    Ok(Some(folder))
+    say(&format!(
+        "emud: note: {} is of an earlier run, and is now {}\n",
+        folder.display(),
+        aside.display()
+    ));
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ struct Case {
     suppressed: PerResource<u64>,
     ring_full: u64,
     blind: Vec<String>,
+    unwatched: bool,
     netns: Option<BTreeSet<u32>>,
     facts: Facts,
 }
@@ -74,12 +75,36 @@ impl Case {
             blind: self.blind.clone(),
             netns: self.netns.as_ref(),
             facts: &self.facts,
+            watched: !self.unwatched,
         })
     }
 
     fn verdict(&self) -> RunVerdict {
         self.judge().verdict
     }
+}
+
+#[test]
+fn what_nobody_watched_is_not_clean() {
+    let case = Case {
+        unwatched: true,
+        ..Case::default()
+    };
+    assert_eq!(case.verdict(), RunVerdict::Unwatched);
+    // A program may report something, and a link may go away, all the same.
+    let case = Case {
+        episodes: vec![cpu(12 * S, 13 * S)],
+        ..case
+    };
+    assert_eq!(case.verdict(), RunVerdict::Contended);
+    let case = Case {
+        facts: Facts {
+            invalid: vec!["the link went away".into()],
+            ..Facts::default()
+        },
+        ..case
+    };
+    assert_eq!(case.verdict(), RunVerdict::Invalid);
 }
 
 fn verdict(episodes: impl IntoIterator<Item = Episode>) -> RunVerdict {

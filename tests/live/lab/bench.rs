@@ -19,6 +19,7 @@ pub fn files() -> Files {
     Files {
         resolv_conf: Some("nameserver 192.0.2.53\n".into()),
         hosts: "127.0.0.1 localhost\n192.0.2.7 peer\n".into(),
+        scratch: None,
     }
 }
 

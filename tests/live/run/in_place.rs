@@ -47,11 +47,15 @@ impl Drop for Far {
 }
 
 fn attached() -> bool {
+    attached_to("near")
+}
+
+fn attached_to(interface: &str) -> bool {
     let list = Command::new(emud_path())
         .args(["list", "--json"])
         .output()
         .unwrap();
-    String::from_utf8_lossy(&list.stdout).contains("near")
+    String::from_utf8_lossy(&list.stdout).contains(&format!("\"{interface}\""))
 }
 
 const PING: [&str; 3] = ["sh", "-c", "ping -n -q -c 20 -i 0.02 10.9.0.2"];
@@ -81,7 +85,7 @@ pub fn guard() {
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let mut emud = folder.command(
         "--profile ./p.toml --in-place near",
-        &["sh", "-c", "echo; exec sleep 77"],
+        &["sh", "-c", "setsid sleep 77 & echo; exec sleep 77"],
     );
     let mut emud = emud.stdout(Stdio::piped()).spawn().unwrap();
     std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
@@ -89,8 +93,86 @@ pub fn guard() {
     emud.kill().unwrap();
     emud.wait().unwrap();
     soon("the link goes", || !attached());
-    let alive = |pid| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words == b"sleep\x0077\0")
-    };
-    soon("the program ends", || support::host::pids(alive).is_empty());
+    soon("the programs end", || sleeping("77") == 0);
+    assert_eq!(groups(), 0);
+}
+
+/// How many processes sleep for so long.
+fn sleeping(seconds: &str) -> usize {
+    let words = format!("sleep\0{seconds}\0").into_bytes();
+    let is = |pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|read| read == words);
+    support::host::pids(is).len()
+}
+
+/// Control groups of runs; those of version 2 are also there where nobody mounted it.
+fn groups() -> usize {
+    let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let at = mounted.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let at = words.next()?;
+        (words.next()? == "cgroup2").then_some(at)
+    });
+    let Some(at) = at else { return 0 };
+    let all = Command::new("find")
+        .args([at, "-type", "d", "-name", "emud-run-*"])
+        .output()
+        .unwrap();
+    all.stdout.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Sessions of their own, a parent that has gone, another user: nothing goes on behind an
+/// interface without its link.
+pub fn no_program_outlives_it() {
+    let _far = Far::new();
+    let folder = Folder::new();
+    folder.file("p.toml", "up.delay = \"20ms\"\n");
+    let script = "setsid sleep 78 & (setsid sh -c 'sleep 78 & sleep 78' &) ; \
+                  until [ $(pgrep -xf 'sleep 78' | wc -l) = 3 ]; do sleep 0.01; done";
+    for user in ["", "--user nobody"] {
+        let words = format!("--profile ./p.toml --in-place near {user}");
+        folder.run(&words, &["sh", "-c", script]).expect(0);
+        assert_eq!((sleeping("78"), groups()), (0, 0));
+        assert!(!attached());
+    }
+}
+
+/// Attaches a link, of another emud's, whose holder is no process of a run.
+fn attach_near(folder: &Folder) {
+    let mut attach = Command::new(emud_path());
+    attach.args(["attach", "near", "--profile", "./p.toml"]);
+    let attached = attach.current_dir(&folder.0).output().unwrap();
+    assert!(attached.status.success(), "{attached:?}");
+    assert!(attached_to("near"));
+}
+
+/// The link is taken from the interface it was attached to, not from one that has its name now.
+pub fn a_renamed_interface_is_still_its_own() {
+    let _far = Far::new();
+    let folder = Folder::new();
+    folder.file("p.toml", "up.delay = \"20ms\"\n");
+    let mut emud = folder.command(
+        "--profile ./p.toml --in-place near --exit-code verdict",
+        &["sh", "-c", "echo; until test -f go; do sleep 0.02; done"],
+    );
+    emud.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut emud = emud.spawn().unwrap();
+    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    ip("link set near down");
+    ip("link set near name moved");
+    ip("link add near type veth peer name near2");
+    attach_near(&folder);
+    folder.file("go", "");
+    // A link that is not there under its name is not what was measured.
+    folder.ran(&emud.wait_with_output().unwrap()).expect(4);
+    assert!(attached_to("near") && !attached_to("moved"));
+    let detach = Command::new(emud_path()).args(["detach", "near"]).status();
+    assert!(detach.unwrap().success());
+    ip("link del near");
+    ip("link set moved name near");
+    // Nor from one to which another emud has attached its own.
+    attach_near(&folder);
+    folder
+        .run("--profile ./p.toml --in-place near", &["true"])
+        .expect(73);
+    assert!(attached_to("near"));
 }

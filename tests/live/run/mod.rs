@@ -2,12 +2,14 @@
 //! `emud run` on a real kernel. Each test has a network namespace of its own for a host, so that
 //! the machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
 
+mod artefacts;
 mod in_place;
 mod log;
 mod program;
 mod repeat;
 mod scenario;
 mod undone;
+mod user;
 mod verdict;
 
 use libtest_mimic::Trial;
@@ -32,16 +34,30 @@ pub fn tests() -> Vec<Trial> {
             scenario::star,
             scenario::failures_are_told,
             scenario::order_and_artefacts,
+            scenario::a_clean_up_has_an_end,
+            artefacts::of_each_node_are_its_own,
+            artefacts::of_an_earlier_run_do_not_stay,
+            artefacts::are_what_the_node_sees,
+            artefacts::with_holes_take_no_room,
+            artefacts::without_a_folder_are_scratch,
+            user::who_called_sudo,
+            user::as_asked,
+            user::who_prepares,
             undone::after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
             undone::when_preparation_fails,
             in_place::link_comes_and_goes,
             in_place::guard,
+            in_place::no_program_outlives_it,
+            in_place::a_renamed_interface_is_still_its_own,
             repeat::same_seed_same_losses,
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,
+            repeat::failed_programs_do_not_count,
             verdict::contention_by_report,
+            verdict::a_failed_program_is_said,
+            verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
             verdict::the_emulators_own_failure,
             verdict::ends_the_run,

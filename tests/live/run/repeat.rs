@@ -87,13 +87,40 @@ pub fn summary() {
     let script = "ping -n -q -c 10 -i 0.02 $EMUD_HOST";
     let words = "--profile ./p.toml --repeat 3 --sample 100ms";
     let ran = folder.run(words, &["sh", "-c", script]).expect(0);
-    assert_eq!(ran.err.matches("clean:").count(), 3, "{}", ran.err);
+    assert_eq!(
+        ran.err.matches("emud: unwatched:").count(),
+        3,
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("delay"), "{}", ran.err);
     assert!(ran.log.is_empty(), "run.1.log to run.3.log in its place");
     let seeds = [1, 2, 3].map(|n| log(&folder.path(&format!("run.{n}.log")))[0]["pid"].clone());
     assert_eq!(seeds[0], seeds[2], "one emud");
     // A clean run is enough.
     let words = "--profile ./p.toml --repeat 3 --require-clean";
-    let ran = folder.run(words, &["true"]).expect(0);
+    let ran = folder.watched(words, &["true"]).expect(0);
     assert_eq!(ran.err.matches("clean:").count(), 1, "{}", ran.err);
+    // One in which a program failed is not.
+    let odd = ["sh", "-c", "exit $((EMUD_REPEAT % 2))"];
+    let ran = folder.watched(words, &odd).expect(0);
+    assert_eq!(ran.err.matches("clean:").count(), 2, "{}", ran.err);
+}
+
+/// A run whose program failed is marked, and in no mean.
+pub fn failed_programs_do_not_count() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    // Without the failed run both have 5 pings, with it the mean is less.
+    let script = "test $EMUD_REPEAT != 2 || exit 9; ping -n -q -c 5 -i 0.02 $EMUD_HOST";
+    let words = "--profile ./p.toml --repeat 3 --sample 100ms";
+    let ran = folder.run(words, &["sh", "-c", script]).expect(9);
+    let summary = ran.err.split_once("3 runs, ").expect("a summary").1;
+    assert!(summary.starts_with("2 counted\n"), "{summary}");
+    let failed = "run.2.log: unwatched, EXCLUDED: the program of client failed with exit code 9";
+    assert!(summary.contains(failed), "{summary}");
+    assert!(
+        !summary.contains("run.1.log: unwatched, EXCLUDED"),
+        "{summary}"
+    );
 }

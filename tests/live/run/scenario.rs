@@ -163,6 +163,30 @@ pub fn failures_are_told() {
     assert_eq!(ran.one("exit")["ended_by_emud"], true);
 }
 
+/// Neither a command that hangs nor one that ignores SIGTERM keeps the others from running.
+pub fn a_clean_up_has_an_end() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "clean_up_within = \"500ms\"\n\
+         [node.a]\ncommand = \"true\"\nclean_up = [\"sleep 1000\", \"trap '' TERM; while :; do sleep 1; done\", \"echo last\"]\n\
+         [node.b]\nclean_up = \"echo other\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
+    let said = "a: `sleep 1000` of the clean-up went on for 0.5 s and was ended";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    let lasted = at_end(&ran) - ran.phase("clean-up");
+    assert!(lasted < 60_000_000_000, "{lasted}");
+    for line in ["a| last", "b| other"] {
+        assert!(ran.out.lines().any(|said| said == line), "{}", ran.out);
+    }
+    let signals: Vec<&serde_json::Value> = (ran.of("exit"))
+        .filter(|line| line["ended_by_emud"] == true)
+        .map(|line| &line["signal"])
+        .collect();
+    assert_eq!(signals, [15, 9]);
+}
+
 fn at_end(ran: &Ran) -> u64 {
     ran.one("end")["mono_ns"].as_u64().unwrap()
 }

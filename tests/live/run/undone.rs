@@ -68,7 +68,7 @@ pub fn by_signals() {
         assert_eq!(interfaces().len(), 2);
         kill_process(Pid::from_child(&emud), signal).unwrap();
         let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(code);
-        assert_eq!(ran.one("end")["verdict"], "clean");
+        assert_eq!(ran.one("end")["verdict"], "unwatched");
         nothing_left(&processes);
     }
 }

@@ -156,6 +156,62 @@ pub fn contention_by_report() {
     assert_eq!(end["contention"][0]["what"], "frames dropped");
 }
 
+/// Contention does not hide that a program failed, nor the other way round.
+pub fn a_failed_program_is_said() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let report = format!("{} alarm 'frames dropped'; exit 7", emud_path().display());
+    for (words, code) in [("", 7), ("--exit-code verdict", 3)] {
+        let words = format!("--profile ./p.toml {words}");
+        let ran = folder.run(&words, &["sh", "-c", &report]).expect(code);
+        assert_eq!(ran.one("end")["verdict"], "contended");
+        assert_eq!(ran.one("end")["exit_code"], code);
+        assert!(ran.err.contains("exit code 7: client"), "{}", ran.err);
+        assert!(ran.err.contains("contended:"), "{}", ran.err);
+    }
+    // That the time of the others was over makes it no success.
+    let scenario = folder.file(
+        "s.toml",
+        "measure = \"500ms\"\n[node.a]\ncommand = \"sleep 99\"\n\
+         [node.b]\ncommand = \"exit 8\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(8);
+    assert!(ran.err.contains("by emud: a"), "{}", ran.err);
+    assert!(ran.err.contains("exit code 8: b"), "{}", ran.err);
+}
+
+/// A verdict says no more than what was watched.
+pub fn names_what_was_watched() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
+    let ran = folder.run("--profile ./p.toml", &["true"]).expect(0);
+    assert_eq!(ran.one("end")["verdict"], "unwatched");
+    assert!(ran.err.contains("emud: unwatched:"), "{}", ran.err);
+    assert!(!ran.err.contains("clean"), "{}", ran.err);
+    let page = folder.path("page.html");
+    let report = |log: &str| {
+        let mut emud = Command::new(emud_path());
+        emud.args(["report", log, "-o", &page]);
+        assert!(emud.status().unwrap().success());
+        std::fs::read_to_string(&page).unwrap()
+    };
+    let said = report(&folder.path("run.log"));
+    assert!(said.contains("verdict unwatched") && !said.contains("kept its times"));
+    let words = "--profile ./p.toml --repeat 2 --require-clean";
+    folder.run(words, &["true"]).expect(64);
+    let ran = folder.watched("--profile ./p.toml", &["true"]).expect(0);
+    let watched =
+        "clean: no contention was seen; watched: cpu, disk; not watched: network, memory, emulator";
+    assert!(ran.err.contains(watched), "{}", ran.err);
+    let said = report(&folder.path("run.log"));
+    assert!(said.contains("Watched: cpu, disk."), "{said}");
+    assert!(
+        said.contains("Not watched: emulator, memory, network."),
+        "{said}"
+    );
+    assert!(!said.contains("kept its times"), "{said}");
+}
+
 /// A program that keeps a CPU for a second, ahead of all others.
 pub fn a_busy_cpu_is_contention() {
     let folder = Folder::new();
@@ -236,7 +292,7 @@ pub fn what_was_before_ends_nothing() {
     let ran = folder.run(&words, &[]).expect(0);
     assert!(ran.out.contains("whole"), "{}", ran.out);
     assert_eq!(ran.one("end")["alarms"]["application"], 1);
-    assert_eq!(ran.one("end")["verdict"], "clean");
+    assert_eq!(ran.one("end")["verdict"], "unwatched");
 }
 
 pub fn ends_the_run() {

@@ -46,6 +46,7 @@ fn run(full: bool) -> Run {
         repeat: 1,
         repeats: 20,
         in_place: full.then(|| "eth0".into()),
+        user: full.then(|| "alice".into()),
         sample_ns: full.then_some(1_000_000_000),
         nodes: vec![RunNode {
             name: "node".into(),

@@ -83,6 +83,7 @@ pub fn about(seed: u64, links: &[&str]) -> Run {
         repeat: 1,
         repeats: 1,
         in_place: None,
+        user: None,
         sample_ns: Some(SECOND),
         nodes: vec![RunNode {
             name: "client".to_owned(),
@@ -268,23 +269,25 @@ impl Log {
         }
     }
 
+    /// The program of a node ends; without `code` by SIGTERM.
+    pub fn exit(&mut self, at: u64, node: &str, code: Option<i32>, ended_by_emud: bool) {
+        let line = ExitLine {
+            mono_ns: at,
+            node: node.to_owned(),
+            phase: PhaseName::Measurement,
+            command: vec!["iperf3".to_owned(), "-c".to_owned(), "10.0.0.2".to_owned()],
+            started_mono_ns: MEASURED,
+            code,
+            signal: code.is_none().then_some(15),
+            ended_by_emud,
+        };
+        self.raw("exit", at, &line);
+    }
+
     /// The program ends, and so does the run; without `judgement` emud was killed before that.
     pub fn end(&mut self, seconds: u64, judgement: Option<&Judgement>) {
         let until = MEASURED + seconds * SECOND;
-        self.raw(
-            "exit",
-            until,
-            &ExitLine {
-                mono_ns: until,
-                node: "client".to_owned(),
-                phase: PhaseName::Measurement,
-                command: vec!["iperf3".to_owned(), "-c".to_owned(), "10.0.0.2".to_owned()],
-                started_mono_ns: MEASURED,
-                code: Some(0),
-                signal: None,
-                ended_by_emud: false,
-            },
-        );
+        self.exit(until, "client", Some(0), false);
         self.phase(until, PhaseName::CleanUp);
         let Some(judgement) = judgement else {
             return;

@@ -85,6 +85,18 @@ fn contention_is_shaded_and_labelled_and_changes_are_marked() {
 }
 
 #[test]
+fn a_failed_program_is_at_the_top() {
+    let mut log = clean(1);
+    log.exit(MEASURED + SECOND, "server", Some(7), false);
+    let page = page(&log);
+    let said = "the program of server failed with exit code 7: the run counts in no mean";
+    assert!(page.contains(said), "{page}");
+    // What was not watched is not called clean.
+    assert!(page.contains("Watched: cpu, network. Not watched: disk."));
+    assert!(!page.contains("kept its times"));
+}
+
+#[test]
 fn hostile_text_stays_text() {
     let hostile =
         "</pre></title><script>alert(1)</script><img src=x onerror='a'>\u{1b}[2J\u{7}\u{202e}&";

@@ -246,7 +246,7 @@ fn repeats_are_summarised_over_the_clean_ones() {
     let half = 4.3027 * throughput.estimate.sd.unwrap() / 3f64.sqrt();
     assert!(((high - low) / 2.0 / half - 1.0).abs() < 1e-4);
     let text = summary.text();
-    assert!(text.starts_with("5 runs, 3 clean\n"), "{text}");
+    assert!(text.starts_with("5 runs, 3 counted\n"), "{text}");
     assert!(
         text.contains("contended, EXCLUDED: cpu 1 contended for 8.25s"),
         "{text}"
@@ -256,6 +256,40 @@ fn repeats_are_summarised_over_the_clean_ones() {
         "{text}"
     );
     assert!(text.contains(" ± "), "{text}");
+}
+
+/// A program that failed at once makes a mean of nothing look like a figure.
+#[test]
+fn a_run_with_a_failed_program_is_in_no_mean() {
+    let mut failed = clean(2);
+    failed.exit(MEASURED, "server", Some(7), false);
+    let mut late = clean(3);
+    late.exit(MEASURED, "server", Some(7), false);
+    late.exit(MEASURED, "client", None, true);
+    let mut ended = clean(4);
+    ended.exit(MEASURED, "client", None, true);
+    let runs = [clean(1), failed, late, ended].map(|log| read(&log));
+    let summary = summarise(&runs);
+    assert_eq!(summary.counted, 2);
+    let text = summary.text();
+    let why = "clean, EXCLUDED: the program of server failed with exit code 7\n";
+    assert_eq!(text.matches(why).count(), 2, "{text}");
+    assert!(runs[1].is_clean() && !runs[1].counts());
+}
+
+/// Whoever switched everything off wants figures all the same.
+#[test]
+fn unwatched_runs_count_and_are_marked() {
+    let of = |verdict| {
+        let mut log = Log::new(1, &["access"]);
+        log.raw_sample(&sample(1, 100, 0));
+        log.end(1, Some(&judgement(verdict, 1)));
+        read(&log)
+    };
+    let summary = summarise(&[of(RunVerdict::Unwatched), of(RunVerdict::Contended)]);
+    assert_eq!(summary.counted, 1);
+    let text = summary.text();
+    assert!(text.contains(": unwatched\n"), "{text}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_single_link_leads_from_the_client_to_the_host() {
 #[test]
 fn everything_that_is_said_of_a_node_is_in_the_plan() {
     let plan = plan(
-        "name = \"all\"\nmeasure = \"30s\"\nready_within = \"5s\"\n\
+        "name = \"all\"\nmeasure = \"30s\"\nready_within = \"5s\"\nclean_up_within = \"7s\"\n\
          [node.a]\ncommand = [\"ping\", \"b\"]\nstart = \"2s\"\nwaits_for = [\"c\"]\n\
          prepare = [\"one\", \"two\"]\nclean_up = \"three\"\nartefacts = [\"*.pcap\"]\n\
          [node.b]\ncommand = \"serve\"\nservice = true\nready = \"look\"\nforwards = false\n\
@@ -68,6 +68,7 @@ fn everything_that_is_said_of_a_node_is_in_the_plan() {
     assert_eq!(plan.name, "all");
     assert_eq!(plan.measure_for, Some(Duration::from_secs(30)));
     assert_eq!(plan.ready_within, Duration::from_secs(5));
+    assert_eq!(plan.clean_up_within, Duration::from_secs(7));
     let a = node(&plan, "a");
     assert_eq!(
         a.command,

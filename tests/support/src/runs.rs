@@ -23,6 +23,15 @@ disk = \"off\"
 emulator = \"off\"
 ";
 
+/// Thresholds that are watched, and that no load of a few seconds reaches.
+const WATCHED: &str = "\
+cpu.theta = \"60min\"
+network = \"off\"
+memory = \"off\"
+disk.theta = \"60min\"
+emulator = \"off\"
+";
+
 /// In the environment of every run: the process that tests.
 pub const TAG: &str = "EMUD_TEST";
 
@@ -61,12 +70,22 @@ impl Folder {
         self.ran(&output)
     }
 
+    /// The same where something is watched.
+    pub fn watched(&self, words: &str, command: &[&str]) -> Ran {
+        let output = self.monitored(WATCHED, words, command).output().unwrap();
+        self.ran(&output)
+    }
+
     pub fn command(&self, words: &str, command: &[&str]) -> Command {
+        self.monitored(DEAF, words, command)
+    }
+
+    fn monitored(&self, monitor: &str, words: &str, command: &[&str]) -> Command {
         let mut emud = Command::new(emud_path());
         // What it starts inherits it: so it is known from what other tests have started meanwhile.
         emud.env(TAG, std::process::id().to_string());
         emud.args(["run", "--log", &self.path("run.log")]);
-        emud.args(["--monitor", &self.file("deaf.toml", DEAF)]);
+        emud.args(["--monitor", &self.file("monitor.toml", monitor)]);
         emud.args(words.split_whitespace());
         if !command.is_empty() {
             emud.arg("--").args(command);

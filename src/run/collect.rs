@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process that copies a node's files into its folder. It runs in the node, with the
+//! rights of the node's programs: paths and `/proc` are those of the node, and no file is kept that
+//! the programs could not read. The folder is an open descriptor, whatever is mounted over it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, fstatvfs, openat, seek, statat, unlinkat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// This part of the disk stays free, one of so many.
+const SPARED: u64 = 20;
+const CHUNK: usize = 256 * 1024;
+
+/// A file that was kept, or not. A line of JSON each on the standard output of the process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Collected {
+    /// Of the file, or the pattern that matches none.
+    pub path: String,
+    /// Relative to the folder; none: it was not kept.
+    pub stored: Option<PathBuf>,
+    /// Its length.
+    pub bytes: u64,
+    pub error: Option<String>,
+}
+
+impl Collected {
+    pub fn failed(path: &str, why: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            stored: None,
+            bytes: 0,
+            error: Some(why.to_owned()),
+        }
+    }
+}
+
+/// Copies what `patterns` match into the folder that is standard input, and whose path outside of
+/// the node is `folder`.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn collect(folder: &Path, patterns: &[String]) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut out = io::stdout().lock();
+    for pattern in patterns {
+        let collected = match matches(pattern) {
+            Ok(paths) if paths.is_empty() => vec![Collected::failed(pattern, "no file matches")],
+            Ok(paths) => (paths.iter())
+                .map(|path| one(stdin.as_fd(), folder, path))
+                .collect(),
+            Err(e) => vec![Collected::failed(pattern, &e.to_string())],
+        };
+        for one in collected {
+            serde_json::to_writer(&mut out, &one)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// A pattern means what the shell of the node's commands says.
+fn matches(pattern: &str) -> io::Result<Vec<PathBuf>> {
+    let mut command = Command::new("sh");
+    // Patterns are expanded, and split into words, by being unquoted.
+    command.args([
+        "-c",
+        "IFS=; for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :",
+        "sh",
+        pattern,
+    ]);
+    let out = command.stdin(Stdio::null()).output()?.stdout;
+    let names = out.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
+}
+
+fn one(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> Collected {
+    let shown = path.display().to_string();
+    match store(to, folder, path) {
+        Ok((stored, bytes)) => Collected {
+            path: shown,
+            stored: Some(stored),
+            bytes,
+            error: None,
+        },
+        Err(e) => Collected::failed(&shown, &e.to_string()),
+    }
+}
+
+fn store(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> io::Result<(PathBuf, u64)> {
+    // Without NONBLOCK a FIFO that has taken the file's name since would be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let from = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let file = from.metadata()?;
+    if !file.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if let Some(within) = within(to, folder, path, &file) {
+        return Ok((within, file.len()));
+    }
+    let mut room = Room::of(to)?;
+    room.take(file.blocks() * 512)?;
+    let (name, copy) = create(to, path)?;
+    let copied = copy_sparse(&from, &copy, file.len(), &mut Room::of(to)?);
+    match copied {
+        Ok(bytes) => Ok((name, bytes)),
+        Err(e) => {
+            unlinkat(to, &name, AtFlags::empty())?;
+            Err(e)
+        }
+    }
+}
+
+/// Its path in the folder, if it is there already.
+fn within(to: BorrowedFd<'_>, folder: &Path, path: &Path, file: &fs::Metadata) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let within = path.strip_prefix(folder).ok()?;
+    let there = statat(to, within, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    (there.st_dev == file.dev() && there.st_ino == file.ino()).then(|| within.to_owned())
+}
+
+/// The file's own name, or with a number behind it where another file has that.
+fn create(to: BorrowedFd<'_>, path: &Path) -> io::Result<(PathBuf, File)> {
+    let own = path.file_name().unwrap_or(path.as_os_str());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    for n in 0_u32.. {
+        let mut name = own.to_os_string();
+        if n > 0 {
+            name.push(format!(".{n}"));
+        }
+        match openat(to, &name, flags, Mode::from_raw_mode(0o666)) {
+            Ok(file) => return Ok((name.into(), file.into())),
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Bytes that the disk of the folder can take.
+struct Room {
+    left: u64,
+    all: u64,
+}
+
+impl Room {
+    fn of(folder: BorrowedFd<'_>) -> io::Result<Self> {
+        let disk = fstatvfs(folder)?;
+        let spared = disk.f_blocks / SPARED;
+        let left = disk.f_bavail.saturating_sub(spared) * disk.f_frsize;
+        Ok(Self { left, all: left })
+    }
+
+    fn take(&mut self, bytes: u64) -> io::Result<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(io::Error::other(format!(
+                "larger than what the disk of the folder can take: {} MB, with {} % of it left free",
+                self.all / 1_000_000,
+                100 / SPARED
+            ))),
+        }
+    }
+}
+
+/// Copies the data, and leaves holes as holes. Returns the length of the copy.
+fn copy_sparse(from: &File, to: &File, len: u64, room: &mut Room) -> io::Result<u64> {
+    let mut at = 0;
+    // Files of /proc have length 0 whatever they contain.
+    while at < len {
+        let (data, hole) = match seek(from, SeekFrom::Data(at)) {
+            Ok(data) => (data, seek(from, SeekFrom::Hole(data))?),
+            // Only a hole is left.
+            Err(Errno::NXIO) => break,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => (at, len),
+            Err(e) => return Err(e.into()),
+        };
+        copy_range(from, to, data, hole.min(len), room)?;
+        at = hole;
+    }
+    if len == 0 {
+        return copy_all(from, to, room);
+    }
+    to.set_len(len)?;
+    Ok(len)
+}
+
+fn copy_range(from: &File, to: &File, since: u64, until: u64, room: &mut Room) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut at = since;
+    while at < until {
+        let most = buffer
+            .len()
+            .min(usize::try_from(until - at).unwrap_or(CHUNK));
+        let read = from.read_at(&mut buffer[..most], at)?;
+        if read == 0 {
+            break;
+        }
+        room.take(read as u64)?;
+        to.write_all_at(&buffer[..read], at)?;
+        at += read as u64;
+    }
+    Ok(())
+}
+
+fn copy_all(mut from: &File, mut to: &File, room: &mut Room) -> io::Result<u64> {
+    let mut buffer = vec![0; CHUNK];
+    let mut bytes = 0;
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(bytes),
+            read => {
+                room.take(read as u64)?;
+                to.write_all(&buffer[..read])?;
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_stays_a_hole() {
+        let folder = std::env::temp_dir().join(format!("emud-collect-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let from = File::options();
+        let from = from
+            .clone()
+            .read(true)
+            .write(true)
+            .create(true)
+            .open(folder.join("from"));
+        let from = from.unwrap();
+        from.write_all_at(b"begin", 0).unwrap();
+        from.write_all_at(b"end", 1 << 34).unwrap();
+        let to = File::create(folder.join("to")).unwrap();
+        let mut room = Room {
+            left: 1 << 20,
+            all: 1 << 20,
+        };
+        let len = from.metadata().unwrap().len();
+        assert_eq!(
+            copy_sparse(&from, &to, len, &mut room).unwrap(),
+            (1 << 34) + 3
+        );
+        let copy = File::open(folder.join("to")).unwrap();
+        let mut read = [0; 3];
+        copy.read_exact_at(&mut read, 1 << 34).unwrap();
+        assert_eq!(&read, b"end");
+        assert!(copy.metadata().unwrap().blocks() * 512 < 1 << 20);
+        // As much as that is not there.
+        let mut room = Room { left: 4, all: 4 };
+        let refused = copy_sparse(&from, &to, len, &mut room).unwrap_err();
+        assert!(refused.to_string().contains("larger than"), "{refused}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! As whom programs run, and whose files they leave.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use support::runs::{Folder, Ran};
+
+/// Everywhere a user without rights, and with no file of its own.
+const NOBODY: u32 = 65534;
+
+/// As sudo starts emud for that user.
+fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
+    let mut emud = folder.command(words, command);
+    emud.env("SUDO_UID", NOBODY.to_string())
+        .env("SUDO_GID", NOBODY.to_string())
+        .env("SUDO_USER", "nobody");
+    folder.ran(&emud.output().unwrap())
+}
+
+/// Without any right of root's, and without a way to get one.
+pub fn who_called_sudo() {
+    let folder = Folder::new();
+    let secret = folder.file("secret", "of root");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let scenario = folder.file(
+        "s.toml",
+        &format!(
+            r#"
+            [node.a]
+            command = """
+            id -u; id -g; id -G; echo user $USER ${{SUDO_UID-gone}}
+            grep -E '^(Cap...|NoNewPrivs):' /proc/self/status
+            echo again > /dev/stderr
+            echo mine > own
+            ln -s {secret} link
+            ping -n -q -c 2 -i 0.2 b && echo answered
+            """
+            artefacts = ["own", "/etc/hosts", "{secret}", "link"]
+            clean_up = "echo cleaned by $(id -u)"
+            [node.b]
+            prepare = "echo prepared by $(id -u)"
+            command = "echo $(id -u) > served; exec sleep 99"
+            service = true
+            ready = "test $(id -u) = {NOBODY} && test -f served"
+            [link.w]
+            between = ["a", "b"]
+            "#
+        ),
+    );
+    let ran = by_sudo(&folder, &format!("--scenario {scenario}"), &[]).expect(0);
+    let said: Vec<&str> = (ran.out.lines())
+        .filter_map(|line| line.strip_prefix("a| "))
+        .collect();
+    assert_eq!(said[..4], ["65534", "65534", "65534", "user nobody gone"]);
+    for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        let none = format!("{name}:\t0000000000000000");
+        assert!(said.contains(&none.as_str()), "{}", ran.out);
+    }
+    assert!(said.contains(&"NoNewPrivs:\t1"), "{}", ran.out);
+    assert!(said.contains(&"answered"), "{}", ran.out);
+    assert!(
+        ran.err.lines().any(|line| line == "a| again"),
+        "{}",
+        ran.err
+    );
+    for line in ["b| prepared by 65534", "a| cleaned by 65534"] {
+        assert!(ran.out.lines().any(|said| said == line), "{}", ran.out);
+    }
+    assert_eq!(ran.one("run")["user"], "nobody");
+    assert!(ran.err.contains("programs run as nobody"), "{}", ran.err);
+    let own = [
+        "",
+        ".artefacts",
+        ".artefacts/a",
+        ".artefacts/a/own",
+        ".artefacts/a/hosts",
+    ];
+    for path in own.map(|path| folder.path(&format!("run.log{path}"))) {
+        let file = fs::metadata(&path).unwrap();
+        assert_eq!((file.uid(), file.gid()), (NOBODY, NOBODY), "{path}");
+    }
+    // emud copies no file for a user that it may not read.
+    let refused = ran.of("artefact").filter(|line| line["stored"].is_null());
+    assert_eq!(refused.count(), 2, "{ran:?}");
+}
+
+pub fn as_asked() {
+    let folder = Folder::new();
+    folder.file("p.toml", "[link]\ndelay = \"1ms\"\n");
+    let id = ["sh", "-c", "id -u; id -G"];
+    let profile = "--profile ./p.toml";
+    let ran = by_sudo(&folder, &format!("{profile} --root"), &id).expect(0);
+    assert!(ran.out.starts_with("0\n"), "{}", ran.out);
+    assert_eq!(ran.one("run")["user"], serde_json::Value::Null);
+    assert_eq!(fs::metadata(folder.path("run.log")).unwrap().uid(), NOBODY);
+    let ran = folder.run(profile, &id).expect(0);
+    assert!(ran.out.starts_with("0\n"), "{}", ran.out);
+    fs::remove_file(folder.path("run.log")).unwrap();
+    let ran = folder
+        .run(&format!("{profile} --user nobody"), &id)
+        .expect(0);
+    assert_eq!(ran.out, "65534\n65534\n");
+    // A log that its program could write would be worth little.
+    assert_eq!(fs::metadata(folder.path("run.log")).unwrap().uid(), 0);
+    let words = format!("{profile} --user nobody -- sh -c 'tty; id -u >/dev/stderr'");
+    let ran = folder.at_a_terminal(&words, "").expect(0);
+    assert!(ran.out.contains("/dev/pts/"), "{}", ran.out);
+    assert!(ran.out.contains("65534"), "{}", ran.out);
+    folder
+        .run(&format!("{profile} --user nobody --root"), &id)
+        .expect(64);
+    let ran = folder
+        .run(&format!("{profile} --user no-such-user"), &id)
+        .expect(67);
+    assert!(ran.err.contains("no such user"), "{}", ran.err);
+}
+
+/// What a node needs of root can be had without programs that are root's.
+pub fn who_prepares() {
+    let folder = Folder::new();
+    let scenario = folder.file(
+        "s.toml",
+        "[node.a]\nprepare = \"echo 1 > /proc/sys/net/ipv4/ip_forward\"\n\
+         command = \"id -u\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+    );
+    let words = format!("--scenario {scenario}");
+    let ran = by_sudo(&folder, &words, &[]).expect(69);
+    assert!(ran.err.contains("it ran as nobody"), "{}", ran.err);
+    assert!(ran.err.contains("--root=prepare"), "{}", ran.err);
+    let ran = by_sudo(&folder, &format!("{words} --root=prepare"), &[]).expect(0);
+    assert!(ran.out.contains("a| 65534\n"), "{}", ran.out);
+    let ran = by_sudo(&folder, &format!("{words} --root"), &[]).expect(0);
+    assert!(ran.out.contains("a| 0\n"), "{}", ran.out);
+}
