@@ -6,6 +6,7 @@
 //! `responder` opens). docs/verify.md says what is judged and how.
 
 mod asked;
+mod binomial;
 mod bottleneck;
 mod error;
 mod icmp;
@@ -31,7 +32,7 @@ pub use outcome::{Curve, Method, Outcome};
 pub use table::table;
 pub use theory::{Asked, Cdf};
 
-pub(crate) use judge::clopper_pearson;
+pub(crate) use binomial::clopper_pearson;
 
 use crate::profile::Profile;
 use asked::Links;
