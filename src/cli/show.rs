@@ -416,13 +416,12 @@ fn write_counters(out: &mut String, c: &Counters) {
             c.flows_forgotten
         );
     }
-    for b in &c.delay_histogram {
+    if let Some(d) = &c.delay_given {
+        let [mean, p50, p99, most] =
+            [d.mean_ns, d.p50_ns, d.p99_ns, d.max_ns].map(|given| ns(given as f64));
         let _ = writeln!(
             out,
-            "    delay {:>10} .. {:<10} {}",
-            ns(b.from_ns as f64),
-            ns(b.to_ns as f64),
-            b.packets
+            "    delay given: mean {mean}, p50 {p50}, p99 {p99}, none above {most}"
         );
     }
 }

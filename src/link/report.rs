@@ -3,6 +3,7 @@
 //! the figures come from the classifier's own numbers, not from the profile.
 
 use crate::abi;
+use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
@@ -72,6 +73,8 @@ pub struct Counters {
     /// Sum of departure - arrival over those packets, ns, modulo 2^64: for differences.
     #[serde(skip)]
     pub delay_ns: u64,
+    /// None: no packet has got one.
+    pub delay_given: Option<DelayGiven>,
     pub delay_histogram: Vec<Bucket>,
     /// Lost because the link was down.
     pub down: u64,
@@ -92,14 +95,6 @@ pub struct Passed {
     pub failed: u64,
     /// By a rule whose link is `none`.
     pub rule: u64,
-}
-
-/// Packets with `from_ns <= delay < to_ns`.
-#[derive(Debug, Serialize)]
-pub struct Bucket {
-    pub from_ns: u64,
-    pub to_ns: u64,
-    pub packets: u64,
 }
 
 /// The hold engine's own account.
@@ -232,6 +227,7 @@ pub(crate) fn moments(delay_ns: &[u64]) -> (f64, f64) {
 
 pub(super) fn counters(c: &abi::emud_counters) -> Counters {
     let passed = |why: abi::emud_pass| c.passed[why as usize];
+    let delays = Delays::counted(histogram::buckets(&c.delay_hist), c.delay_ns);
     Counters {
         packets: c.packets,
         bytes: c.bytes,
@@ -254,18 +250,8 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
         },
         sent_bytes: c.sent_bytes,
         delay_ns: c.delay_ns,
-        delay_histogram: c
-            .delay_hist
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| **n > 0)
-            .map(|(i, n)| Bucket {
-                // Bucket 0 also holds a delay of 0.
-                from_ns: if i == 0 { 0 } else { 1 << i },
-                to_ns: 1u64.checked_shl(i as u32 + 1).unwrap_or(u64::MAX),
-                packets: *n,
-            })
-            .collect(),
+        delay_given: delays.given(),
+        delay_histogram: delays.buckets().to_vec(),
         down: c.down,
         duplicated: c.duplicated,
         corrupted: c.corrupted,

@@ -34,6 +34,6 @@ pub use losses::{Losses, Same, losses};
 pub use run::{Change, Run, Track, resource_name, verdict_word};
 pub use series::Series;
 pub use summary::{Row, RunEntry, Summary, summarise};
-pub use tally::{Delay, Share, Tally};
+pub use tally::{Share, Tally};
 
 pub(crate) use quantity::{count, rate, share, time};
