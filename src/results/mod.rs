@@ -26,7 +26,7 @@ pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
 pub use difference::Difference;
 pub use end::Ending;
 pub use error::ResultsError;
-pub use estimate::{CONFIDENCE, Estimate, Welch, welch};
+pub use estimate::{CONFIDENCE, Estimate, TTest, paired, welch};
 pub use figure::{Figure, Quantity, Unit, figures};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
