@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use emud::profile::{Time, shipped};
 use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
 
+use super::progress::Progress;
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, plot};
 
 /// Measure whether a link does what it is asked to
@@ -63,14 +64,17 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<u8, Failure> {
     let against = args.against.as_deref().map(shipped::find).transpose()?;
-    let outcome = verify(&Request {
+    let progress = Progress::start(Some(&format!("about {}", args.duration)));
+    let request = Request {
         interface: args.interface,
         peer_netns: args.peer_netns,
         peer: args.peer,
         against,
         duration_ns: args.duration.0,
         resolution_ns: args.resolution.0,
-    })?;
+    };
+    let outcome = verify(&request, &|step| progress.show(step))?;
+    drop(progress);
     if let Some(path) = &args.plot {
         plot::write(path, &panels(&outcome))?;
     }

@@ -83,7 +83,9 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         offloads: None,
     };
     segments::plan(nl, link, &request.profile, &mut saved)?;
-    saved.notes.extend(segments::note(link, request, &saved));
+    saved
+        .notes
+        .extend(segments::note(nl, link, request, &saved));
     saved
         .notes
         .extend(loss::note(link, &request.profile, &saved));

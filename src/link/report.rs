@@ -62,7 +62,8 @@ pub struct Counters {
     /// Congestion experienced, set by the queue.
     pub marked: u64,
     pub reordered: u64,
-    pub clamped: u64,
+    /// So as not to overtake.
+    pub held_back: u64,
     pub super_packets: u64,
     pub flows_forgotten: u64,
     /// Sent without delay: not in the delayed share, or reordered on purpose.
@@ -91,7 +92,8 @@ pub struct Passed {
     pub neighbour: u64,
     pub not_ip: u64,
     pub no_holder: u64,
-    pub inactive: u64,
+    /// Attach or detach was under way.
+    pub not_active: u64,
     pub failed: u64,
     /// By a rule whose link is `none`.
     pub rule: u64,
@@ -236,7 +238,7 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
         aqm_dropped: AqmDropped::of(c),
         marked: c.marked,
         reordered: c.reordered,
-        clamped: c.clamped,
+        held_back: c.clamped,
         super_packets: c.super_packets,
         flows_forgotten: c.flows_forgotten,
         undelayed: c.undelayed,
@@ -244,7 +246,7 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
             neighbour: passed(abi::EMUD_PASS_NEIGHBOUR),
             not_ip: passed(abi::EMUD_PASS_NOT_IP),
             no_holder: passed(abi::EMUD_PASS_NO_HOLDER),
-            inactive: passed(abi::EMUD_PASS_INACTIVE),
+            not_active: passed(abi::EMUD_PASS_INACTIVE),
             failed: passed(abi::EMUD_PASS_FAILED),
             rule: passed(abi::EMUD_PASS_RULE),
         },

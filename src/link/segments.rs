@@ -15,21 +15,21 @@ use crate::link::{DIRECTIONS, LinkError};
 use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
-/// Whether the link decides on each packet by itself.
+/// Whether segmentation is to be off. The TAP cuts super-packets up in any case, after the
+/// classifier.
 fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
+    engine == Engine::Hold || decides(link)
+}
+
+/// Whether the link decides on each packet by itself.
+fn decides(link: &profile::Link) -> bool {
     let delay = &link.delay;
     let per_packet = delay.share.is_some()
         || link.reorder.is_some()
         || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
-    // The TAP cuts super-packets up in any case, after the classifier.
     let alters = link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0;
     let by_time = link.trace.is_some() || link.slot.is_some();
-    engine == Engine::Hold
-        || by_time
-        || link.rate.is_some()
-        || !link.loss.is_none()
-        || alters
-        || per_packet
+    by_time || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }
 
 /// Records in `saved` what has to be capped for `profile` and is not yet; true
@@ -87,7 +87,12 @@ pub(super) fn cap(nl: &mut Netlink, link: &Link, saved: &mut Saved) -> Result<()
 }
 
 /// What the user should know about segmentation on this device.
-pub(super) fn note(link: &Link, request: &Request, saved: &Saved) -> Option<String> {
+pub(super) fn note(
+    nl: &mut Netlink,
+    link: &Link,
+    request: &Request,
+    saved: &Saved,
+) -> Option<String> {
     let profile = &request.profile;
     if profile.offload == Offload::Keep {
         return Some(
@@ -98,12 +103,23 @@ pub(super) fn note(link: &Link, request: &Request, saved: &Saved) -> Option<Stri
     }
     let down = abi::EMUD_DOWN;
     let inbound = saved.directions[down as usize]
-        && (profile.matrix.is_some()
-            || (profile.links_of(down)).any(|link| one_by_one(saved.engine, link)));
-    let unknown = inbound && !request.peer_capped && link.kind.as_deref() == Some("veth");
-    unknown.then(|| {
-        "down: the other end of this veth decides on segmentation; if `emud show` counts \
-         super-packets, run there: ip link set dev PEER gso_max_segs 1"
-            .to_owned()
-    })
+        && (profile.matrix.is_some() || profile.links_of(down).any(decides));
+    if !inbound || request.peer_capped || link.kind.as_deref() != Some("veth") {
+        return None;
+    }
+    let peer = link.peer?;
+    let (who, how) = match nl.peer(peer) {
+        Ok(peer) if peer.gso.max_segs == 1 => return None,
+        Ok(Link { name, .. }) => (
+            format!("{name}, the other end of this veth,"),
+            format!("ip link set dev {name} gso_max_segs 1, where it is"),
+        ),
+        Err(_) => (
+            "the other end of this veth".to_owned(),
+            "gso_max_segs 1 over there".to_owned(),
+        ),
+    };
+    Some(format!(
+        "down: {who} may send super-packets, each of which meets one fate; to get single packets: {how}"
+    ))
 }

@@ -154,6 +154,19 @@ impl Netlink {
         self.one_link(&request, &format!("with index {ifindex}"))
     }
 
+    /// The other end of a veth, whatever namespace it is in.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if this namespace does not know that one.
+    pub fn peer(&mut self, peer: Peer) -> Result<Link> {
+        let mut request = rt_link::Request::new().op_getlink_do(&header(peer.ifindex));
+        request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
+        if let Some(id) = peer.netnsid {
+            request.encode().push_target_netnsid(id);
+        }
+        self.one_link(&request, &format!("with index {}", peer.ifindex))
+    }
+
     fn one_link<R>(&mut self, request: &R, wanted: &str) -> Result<Link>
     where
         R: for<'a> NetlinkRequest<ReplyType<'a> = (Ifinfomsg, IterableLinkAttrs<'a>)>,

@@ -71,20 +71,20 @@ pub struct Request {
     pub resolution_ns: u64,
 }
 
-/// Sends the probes, waits for them, judges.
+/// Sends the probes, waits for them, judges; `progress` is called at each step.
 ///
 /// # Errors
 /// Nothing is attached, or no probes can be sent. What cannot be measured is no error, but said in
 /// the outcome.
-pub fn verify(request: &Request) -> Result<Outcome, VerifyError> {
+pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outcome, VerifyError> {
     if request.duration_ns < LEAST_NS {
         let duration = crate::profile::Time(request.duration_ns);
         return Err(VerifyError::TooShort(duration.to_string()));
     }
     let links = Links::read(request)?;
     let mut outcome = match (&request.peer_netns, request.peer) {
-        (Some(netns), peer) => one_way(request, &links, netns, peer)?,
-        (None, Some(peer)) => round_trip(request, &links, peer)?,
+        (Some(netns), peer) => one_way(request, &links, netns, peer, progress)?,
+        (None, Some(peer)) => round_trip(request, &links, peer, progress)?,
         (None, None) => return Err(VerifyError::NoPeer),
     };
     outcome.notes.extend(links.failures(&request.interface)?);
@@ -96,6 +96,7 @@ fn one_way(
     links: &Links,
     netns: &str,
     peer: Option<IpAddr>,
+    progress: &dyn Fn(&'static str),
 ) -> Result<Outcome, VerifyError> {
     let ends = responder::open(&request.interface, netns, peer)?;
     let mut outcome = Outcome::new(request, links, Method::OneWay, ends.peer);
@@ -113,11 +114,22 @@ fn one_way(
     .into_iter()
     .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
     .collect();
-    measure(&ways, links, links.mtu.min(ends.mtu), &mut outcome)?;
+    measure(
+        &ways,
+        links,
+        links.mtu.min(ends.mtu),
+        &mut outcome,
+        progress,
+    )?;
     Ok(outcome)
 }
 
-fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome, VerifyError> {
+fn round_trip(
+    request: &Request,
+    links: &Links,
+    peer: IpAddr,
+    progress: &dyn Fn(&'static str),
+) -> Result<Outcome, VerifyError> {
     let port = responder::open_icmp(&request.interface, peer)?;
     let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
     let icmp = Icmp::new(peer, random()? as u16);
@@ -128,7 +140,7 @@ fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome,
         wire: &icmp,
         ways: links.up.iter().chain(&links.down).collect(),
     };
-    measure(&[way], links, links.mtu, &mut outcome)?;
+    measure(&[way], links, links.mtu, &mut outcome, progress)?;
     let hopeless = |c: &Check| c.what == What::Loss && c.asked < 0.5 && c.measured == Some(1.0);
     if outcome.checks.iter().any(hopeless) {
         return Err(VerifyError::NoAnswer { peer });
@@ -150,6 +162,7 @@ fn measure(
     links: &Links,
     mtu: u32,
     outcome: &mut Outcome,
+    progress: &dyn Fn(&'static str),
 ) -> Result<(), VerifyError> {
     let bytes = |payload| wire_bytes(payload, outcome.peer, links.l3);
     let long_payload = train_payload(ways, mtu, outcome)?;
@@ -164,14 +177,20 @@ fn measure(
         trains.push(way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?);
     }
     // The neighbours get to know each other.
+    progress("finding the other end");
     run(ways, &warm)?;
+    progress("small probes: delay, loss, order");
     let small = run(ways, &paced)?;
     let late: Result<Vec<f64>, VerifyError> = ways
         .iter()
         .map(|way| links.late_share(&outcome.interface, way.direction))
         .collect();
     let late = late?;
+    if trains.iter().any(Option::is_some) {
+        progress("a train faster than the link: rate");
+    }
     let large = run(ways, &trains)?;
+    progress("judging");
     for (i, way) in ways.iter().enumerate() {
         let judge = Judge {
             direction: way.direction,
