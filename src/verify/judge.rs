@@ -44,6 +44,8 @@ pub enum Verdict {
     Agrees,
     Disagrees,
     NotMeasured,
+    /// The link has something in it that this check has no theory for.
+    NotJudged,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,7 +83,7 @@ pub struct Check {
     /// A link whose value is this or further off is found out in 99 of 100 runs.
     pub notices: Option<f64>,
     pub verdict: Verdict,
-    /// Why it was not measured.
+    /// Why it was not measured, or not judged.
     pub why: Option<String>,
 }
 
@@ -115,7 +117,28 @@ impl Judge<'_> {
         checks.push(self.loss(stream));
         checks.push(self.copies(stream));
         checks.push(self.order(stream, chance));
-        checks
+        checks.into_iter().map(|check| self.judged(check)).collect()
+    }
+
+    /// The check; without a verdict, where it has no meaning.
+    fn judged(&self, check: Check) -> Check {
+        let Some(why) = self.ways.iter().find_map(|w| w.unjudged(check.what)) else {
+            return check;
+        };
+        Check {
+            interval: None,
+            notices: None,
+            verdict: Verdict::NotJudged,
+            why: Some(format!("the link has {why}")),
+            ..check
+        }
+    }
+
+    /// The rate of a link whose rate is not judged, which no train is sent for.
+    pub fn rate_unjudged(&self) -> Option<Check> {
+        let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
+        let check = self.check(What::Rate, Unit::BitS, queue.way.rate_bit_s?);
+        Some(self.judged(check)).filter(|check| check.verdict == Verdict::NotJudged)
     }
 
     fn check(&self, what: What, unit: Unit, asked: f64) -> Check {

@@ -30,7 +30,7 @@ pub use error::VerifyError;
 pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub use outcome::{Curve, Method, Outcome};
 pub use table::table;
-pub use theory::{Asked, Cdf};
+pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
 
 pub(crate) use binomial::clopper_pearson;
 
@@ -56,6 +56,8 @@ const TRAIN_MOST: f64 = 200_000.0;
 const LEAST_NS: u64 = 1_000_000_000;
 /// For stragglers, beyond the longest delay.
 const GRACE_NS: f64 = 0.5e9;
+/// The same where the delay is not known.
+const UNKNOWN_NS: f64 = 3e9;
 
 /// What to verify.
 #[derive(Debug, Clone)]
@@ -112,7 +114,10 @@ fn one_way(
         (&links.down, "down", &ends.there, &ends.here),
     ]
     .into_iter()
-    .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
+    .filter_map(|(asked, name, from, to)| {
+        let judged = asked.as_ref().filter(|asked| !asked.nothing_judged());
+        Some(way(name, from, to, judged?))
+    })
     .collect();
     measure(
         &ways,
@@ -174,7 +179,9 @@ fn measure(
     for way in ways {
         warm.push(Some(way.warm_up()?));
         paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
-        trains.push(way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?);
+        let judged = way.ways.iter().all(|w| w.unjudged(What::Rate).is_none());
+        let train = way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?;
+        trains.push(train.filter(|_| judged));
     }
     // The neighbours get to know each other.
     progress("finding the other end");
@@ -210,6 +217,8 @@ fn measure(
         }
         if let (Some(plan), Some(stream), Some(paced)) = (trains[i], &large[i], &small[i]) {
             outcome.checks.extend(judge.train(plan, stream, paced));
+        } else {
+            outcome.checks.extend(judge.rate_unjudged());
         }
     }
     outcome.conclude();
@@ -259,7 +268,11 @@ impl Way<'_> {
     fn longest_ns(&self) -> f64 {
         // One in 3.5 million is later.
         let each = self.ways.iter().map(|w| w.delay_ns(5.0));
-        each.sum::<f64>() + GRACE_NS
+        let known = self
+            .ways
+            .iter()
+            .all(|w| w.unjudged(What::DelayMean).is_none());
+        each.sum::<f64>() + if known { GRACE_NS } else { UNKNOWN_NS }
     }
 
     fn warm_up(&self) -> Result<Plan, VerifyError> {

@@ -184,6 +184,84 @@ fn what_cannot_be_measured_is_not_passed() {
     space::assert_valid(&answer);
 }
 
+/// A trace up, bursts of losses down: what they leave to be judged is.
+#[test]
+fn what_has_no_theory_is_named_and_the_rest_is_judged() {
+    let space = Space::new();
+    let profile = |down: &str| {
+        format!(
+            "[up]\ntrace = {{ rows = \"time_s,delay_ms;0,5;0.5,20\" }}\n\
+             [down]\ndelay = \"{down}\"\n\
+             loss = {{ model = \"gilbert-elliott\", p = \"5%\", r = \"50%\" }}\n"
+        )
+    };
+    space.attach_text(&profile("5ms"));
+    let peer = ["--peer-netns", &space.b];
+    let short = [&peer[..], &["--duration", "1s", "--resolution", "200ms"]].concat();
+    let (code, answer) = space.verify(&short);
+    let delay = |direction: &str| {
+        ["delay_mean", "delay_sd", "delay_distribution"].map(|what| format!("{direction} {what}"))
+    };
+    let judged = [
+        &delay("down")[..],
+        &["down duplicates".into(), "down overtaken".into()],
+    ];
+    let judged = [
+        &["up duplicates".to_owned(), "up overtaken".into()],
+        &judged.concat()[..],
+    ];
+    assert_eq!(
+        with_verdict(&answer, "agrees"),
+        judged.concat(),
+        "{answer:#}"
+    );
+    let not = [&delay("up")[..], &["up loss".into(), "down loss".into()]].concat();
+    assert_eq!(with_verdict(&answer, "not_judged"), not, "{answer:#}");
+    assert_eq!((code, &answer["verdict"]), (2, &Value::from("not_judged")));
+    space::assert_valid(&answer);
+    let checks = answer["checks"].as_array().unwrap();
+    let loss = checks.iter().rfind(|c| c["what"] == "loss").unwrap();
+    assert_eq!(loss["why"], "the link has losses that are not independent");
+    // p / (p + r)
+    assert!(
+        (loss["asked"].as_f64().unwrap() - 1.0 / 11.0).abs() < 1e-6,
+        "{loss}"
+    );
+    // The rest has a verdict: another delay is found.
+    let file = space.file("other.toml");
+    std::fs::write(&file, profile("500ms")).unwrap();
+    let (code, answer) = space.verify(&[&short[..], &["--against", &file]].concat());
+    assert_eq!(code, 1, "{answer:#}");
+    assert!(with_verdict(&answer, "disagrees").contains(&"down delay_mean".to_owned()));
+}
+
+#[test]
+fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
+    let space = Space::new();
+    let phase = "[[phase]]\nfor = \"1s\"\nloss = \"1%\"\n[[phase]]\nfor = \"1s\"\n";
+    space.attach_text(&format!("[link]\ndelay = \"5ms\"\n{phase}"));
+    let peer = ["verify", "va", "--peer-netns", &space.b, "--duration", "1s"];
+    let out = space.try_emud(&peer);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("nothing of this link can be judged"),
+        "{said}"
+    );
+    space.emud(&["detach", "va"]);
+    space.attach_text("[up]\ncorrupt = \"1%\"\n[down]\ndelay = \"5ms\"\n");
+    let more = ["--resolution", "200ms"];
+    let (code, answer) = space.verify(&[&peer[2..], &more].concat());
+    assert_eq!((code, &answer["verdict"]), (2, &Value::from("not_judged")));
+    let note = "up: not judged: it has corruption";
+    assert!(
+        answer["notes"].as_array().unwrap().contains(&note.into()),
+        "{answer:#}"
+    );
+    let directions = answer["checks"].as_array().unwrap().iter();
+    assert!(directions.into_iter().all(|c| c["direction"] == "down"));
+}
+
 #[test]
 fn mistakes_have_their_codes() {
     let space = Space::new();
