@@ -221,6 +221,16 @@ static __always_inline void emud_delay(struct emud_packet *p, const struct emud_
 	}
 }
 
+/* The class a delay is counted in: one for each unit up to 32 of them, and beyond
+ * EMUD_HIST_STEPS for each octave. */
+static __always_inline __u32 emud_delay_class(__u64 ns)
+{
+	__u64 units = ns >> EMUD_HIST_UNIT;
+	__u32 octave = emud_log2(units | EMUD_HIST_STEPS) - EMUD_HIST_STEPS_LOG;
+
+	return emud_bound(octave * EMUD_HIST_STEPS + (units >> octave), EMUD_HIST_LEN);
+}
+
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
@@ -228,7 +238,7 @@ static __always_inline void emud_count_delay(const struct emud_packet *p,
 	__u64 delay =
 		p->departure - (p->earliest > p->arrival ? p->earliest : p->arrival);
 
-	count->delay_hist[emud_log2(delay) & (EMUD_HIST_LEN - 1)] += p->segments;
+	count->delay_hist[emud_delay_class(delay)] += p->segments;
 	count->delay_ns += delay * p->segments;
 	count->sent_bytes += p->wire_len;
 }

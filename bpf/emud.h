@@ -88,7 +88,11 @@ struct emud_ring {
 #define EMUD_FLOW_SETS 8192
 #define EMUD_FLOW_WAYS 4
 
-#define EMUD_HIST_LEN 64
+/* Delays are counted in classes, each a 16th of an octave wide or 2^10 ns. */
+#define EMUD_HIST_UNIT 10
+#define EMUD_HIST_STEPS_LOG 4
+#define EMUD_HIST_STEPS (1 << EMUD_HIST_STEPS_LOG)
+#define EMUD_HIST_LEN 512
 
 enum emud_release {
 	EMUD_RELEASE_NONE, /* not active: every packet passes */
@@ -538,8 +542,7 @@ struct emud_counters {
 	__u64 flows_forgotten; /* a flow's number of packets was given up */
 	__u64 undelayed; /* not in the delayed share, or reordered on purpose */
 	__u64 passed[EMUD_PASS_REASONS];
-	__u64 delay_hist
-		[EMUD_HIST_LEN]; /* [i]: 2^i <= departure - arrival in ns < 2^(i+1) */
+	__u64 delay_hist[EMUD_HIST_LEN]; /* departure - arrival, emud_delay_class() */
 	__u64 down; /* lost because the link was down */
 	__u64 duplicated; /* copies made */
 	__u64 corrupted;

@@ -5,6 +5,7 @@ pub mod abi;
 pub mod doctor;
 pub mod engine;
 pub mod export;
+pub mod histogram;
 pub mod import;
 pub mod lab;
 pub mod link;

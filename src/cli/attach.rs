@@ -105,7 +105,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
             Engine::Hold => EngineChoice::Hold,
         },
         replace: args.replace,
-        peer_capped: false,
     };
     if args.foreground {
         // Whatever becomes of the output, the link is there and is taken away.

@@ -21,6 +21,7 @@ mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
+mod progress;
 mod report;
 mod run;
 mod scenario;

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use emud::link::{DIRECTIONS, direction_name, loss_runs, over_time, timeline};
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Loss, Profile, Rate};
-use emud::verify::{Asked, Cdf};
+use emud::verify::{Asked, Cdf, DEPENDENT_LOSS};
 
 use super::plot_runs::RunsPanel;
 use super::plot_time::TimePanel;
@@ -152,7 +152,7 @@ fn not_drawn(profile: &Profile, all: Vec<&'static str>, timed: bool) -> Vec<&'st
     let drawn = |what: &str| match timed {
         true => what == "a trace or phases" || what == "`state = \"down\"`",
         // In the panel of its runs.
-        false => what == "a loss that depends on the packets before",
+        false => what == DEPENDENT_LOSS,
     };
     let jitters = |d: u32| profile.links_of(d).any(|link| link.delay.jitter.is_some());
     let jitter = timed && DIRECTIONS.into_iter().any(jitters);

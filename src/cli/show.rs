@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        let shown = json!({ "schema": "emud-show/1", "interfaces": reports });
+        let shown = json!({ "schema": "emud-show/2", "interfaces": reports });
         return super::out(&format!("{shown:#}\n"));
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
@@ -364,11 +364,16 @@ fn ns(ns: f64) -> String {
 fn write_counters(out: &mut String, c: &Counters) {
     let _ = writeln!(
         out,
-        "    {} packets, {} bytes; lost {}, dropped by the queue {}, reordered {}, clamped {}",
-        c.packets, c.bytes, c.lost, c.queue_dropped, c.reordered, c.clamped
+        "    {} packets arrived ({} bytes): lost {}, dropped by the queue {}",
+        c.packets, c.bytes, c.lost, c.queue_dropped
     );
-    if c.undelayed > 0 {
-        let _ = writeln!(out, "    {} packets sent without delay", c.undelayed);
+    let happened = [
+        (c.undelayed, "sent without delay (`share`, `reorder`)"),
+        (c.reordered, "overtook an earlier packet"),
+        (c.held_back, "held back, so as not to overtake"),
+    ];
+    for (packets, what) in happened.into_iter().filter(|(n, _)| *n > 0) {
+        let _ = writeln!(out, "    {packets} packets {what}");
     }
     if c.down + c.duplicated + c.corrupted + c.unaltered > 0 {
         let _ = writeln!(
@@ -387,20 +392,15 @@ fn write_counters(out: &mut String, c: &Counters) {
     }
     let p = &c.passed;
     let others = [
-        ("neighbour discovery", p.neighbour),
-        ("not IP", p.not_ip),
-        ("no holder", p.no_holder),
-        ("inactive", p.inactive),
-        ("failed", p.failed),
-        ("by a rule", p.rule),
+        (p.neighbour, "ARP or neighbour discovery"),
+        (p.not_ip, "not IP, which this engine cannot delay here"),
+        (p.no_holder, "the holder did not answer"),
+        (p.not_active, "while attach or detach was under way"),
+        (p.failed, "the kernel refused to redirect them"),
+        (p.rule, "by a rule whose link is `none`"),
     ];
-    let passed: Vec<String> = others
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(why, n)| format!("{why} {n}"))
-        .collect();
-    if !passed.is_empty() {
-        let _ = writeln!(out, "    passed untouched: {}", passed.join(", "));
+    for (packets, why) in others.into_iter().filter(|(n, _)| *n > 0) {
+        let _ = writeln!(out, "    {packets} packets not emulated: {why}");
     }
     if c.super_packets > 0 {
         let _ = writeln!(
@@ -416,13 +416,12 @@ fn write_counters(out: &mut String, c: &Counters) {
             c.flows_forgotten
         );
     }
-    for b in &c.delay_histogram {
+    if let Some(d) = &c.delay_given {
+        let [mean, p50, p99, most] =
+            [d.mean_ns, d.p50_ns, d.p99_ns, d.max_ns].map(|given| ns(given as f64));
         let _ = writeln!(
             out,
-            "    delay {:>10} .. {:<10} {}",
-            ns(b.from_ns as f64),
-            ns(b.to_ns as f64),
-            b.packets
+            "    delay given: mean {mean}, p50 {p50}, p99 {p99}, none above {most}"
         );
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use emud::profile::{Time, shipped};
 use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
 
+use super::progress::Progress;
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, plot};
 
 /// Measure whether a link does what it is asked to
@@ -23,9 +24,9 @@ The default of 30s finds a rate halved, a jitter doubled and 1 % of loss added o
 profile; the smallest deviation it notices is printed with each check. A link that is as asked is
 found to be another in 1 of 1000 runs at most. docs/verify.md says how.
 
-Exit codes: 0 the link is as asked, 1 it is not, 2 something could not be measured and the rest is as
-asked; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or the link has what is
-not judged (docs/verify.md lists it), 71 the kernel refused, 73 the plot cannot be made, 77 no
+Exit codes: 0 the link is as asked, 1 it is not, 2 something could not be measured or judged and the
+rest is as asked; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or nothing of
+the link can be judged (docs/verify.md lists what cannot), 71 the kernel refused, 73 the plot cannot be made, 77 no
 permission.")]
 pub struct Args {
     /// The interface
@@ -63,14 +64,17 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<u8, Failure> {
     let against = args.against.as_deref().map(shipped::find).transpose()?;
-    let outcome = verify(&Request {
+    let progress = Progress::start(Some(&format!("about {}", args.duration)));
+    let request = Request {
         interface: args.interface,
         peer_netns: args.peer_netns,
         peer: args.peer,
         against,
         duration_ns: args.duration.0,
         resolution_ns: args.resolution.0,
-    })?;
+    };
+    let outcome = verify(&request, &|step| progress.show(step))?;
+    drop(progress);
     if let Some(path) = &args.plot {
         plot::write(path, &panels(&outcome))?;
     }
@@ -82,7 +86,7 @@ pub fn run(args: Args) -> Result<u8, Failure> {
     Ok(match outcome.verdict {
         Verdict::Agrees => DONE,
         Verdict::Disagrees => OTHERWISE,
-        Verdict::NotMeasured => INCOMPLETE,
+        Verdict::NotMeasured | Verdict::NotJudged => INCOMPLETE,
     })
 }
 
@@ -112,7 +116,7 @@ fn of_direction(outcome: &Outcome, direction: &str) -> &'static str {
     };
     if any(Verdict::Disagrees) {
         "NOT as asked"
-    } else if any(Verdict::NotMeasured) {
+    } else if any(Verdict::NotMeasured) || any(Verdict::NotJudged) {
         "not all measured"
     } else {
         "as asked"

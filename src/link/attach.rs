@@ -52,8 +52,6 @@ pub struct Request {
     pub engine: EngineChoice,
     /// Take away a root qdisc that was configured by hand.
     pub replace: bool,
-    /// Whoever asks has seen to it that the other end of the wire sends no super-packets.
-    pub peer_capped: bool,
 }
 
 /// What was attached.

@@ -89,7 +89,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     segments::plan(nl, link, &request.profile, &mut saved)?;
     let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
     free(nl, segmenter)?;
-    saved.notes.extend(segments::note(link, request, &saved));
+    saved.notes.extend(segments::note(&request.profile, &saved));
     saved
         .notes
         .extend(loss::note(link, &request.profile, &saved));

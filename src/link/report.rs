@@ -3,6 +3,7 @@
 //! the figures come from the classifier's own numbers, not from the profile.
 
 use crate::abi;
+use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::direction_name;
 use crate::link::quantile::{density, table_x};
@@ -61,7 +62,8 @@ pub struct Counters {
     /// Congestion experienced, set by the queue.
     pub marked: u64,
     pub reordered: u64,
-    pub clamped: u64,
+    /// So as not to overtake.
+    pub held_back: u64,
     pub super_packets: u64,
     pub flows_forgotten: u64,
     /// Sent without delay: not in the delayed share, or reordered on purpose.
@@ -72,6 +74,8 @@ pub struct Counters {
     /// Sum of departure - arrival over those packets, ns, modulo 2^64: for differences.
     #[serde(skip)]
     pub delay_ns: u64,
+    /// None: no packet has got one.
+    pub delay_given: Option<DelayGiven>,
     pub delay_histogram: Vec<Bucket>,
     /// Lost because the link was down.
     pub down: u64,
@@ -88,18 +92,11 @@ pub struct Passed {
     pub neighbour: u64,
     pub not_ip: u64,
     pub no_holder: u64,
-    pub inactive: u64,
+    /// Attach or detach was under way.
+    pub not_active: u64,
     pub failed: u64,
     /// By a rule whose link is `none`.
     pub rule: u64,
-}
-
-/// Packets with `from_ns <= delay < to_ns`.
-#[derive(Debug, Serialize)]
-pub struct Bucket {
-    pub from_ns: u64,
-    pub to_ns: u64,
-    pub packets: u64,
 }
 
 /// The hold engine's own account.
@@ -232,6 +229,7 @@ pub(crate) fn moments(delay_ns: &[u64]) -> (f64, f64) {
 
 pub(super) fn counters(c: &abi::emud_counters) -> Counters {
     let passed = |why: abi::emud_pass| c.passed[why as usize];
+    let delays = Delays::counted(histogram::buckets(&c.delay_hist), c.delay_ns);
     Counters {
         packets: c.packets,
         bytes: c.bytes,
@@ -240,7 +238,7 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
         aqm_dropped: AqmDropped::of(c),
         marked: c.marked,
         reordered: c.reordered,
-        clamped: c.clamped,
+        held_back: c.clamped,
         super_packets: c.super_packets,
         flows_forgotten: c.flows_forgotten,
         undelayed: c.undelayed,
@@ -248,24 +246,14 @@ pub(super) fn counters(c: &abi::emud_counters) -> Counters {
             neighbour: passed(abi::EMUD_PASS_NEIGHBOUR),
             not_ip: passed(abi::EMUD_PASS_NOT_IP),
             no_holder: passed(abi::EMUD_PASS_NO_HOLDER),
-            inactive: passed(abi::EMUD_PASS_INACTIVE),
+            not_active: passed(abi::EMUD_PASS_INACTIVE),
             failed: passed(abi::EMUD_PASS_FAILED),
             rule: passed(abi::EMUD_PASS_RULE),
         },
         sent_bytes: c.sent_bytes,
         delay_ns: c.delay_ns,
-        delay_histogram: c
-            .delay_hist
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| **n > 0)
-            .map(|(i, n)| Bucket {
-                // Bucket 0 also holds a delay of 0.
-                from_ns: if i == 0 { 0 } else { 1 << i },
-                to_ns: 1u64.checked_shl(i as u32 + 1).unwrap_or(u64::MAX),
-                packets: *n,
-            })
-            .collect(),
+        delay_given: delays.given(),
+        delay_histogram: delays.buckets().to_vec(),
         down: c.down,
         duplicated: c.duplicated,
         corrupted: c.corrupted,

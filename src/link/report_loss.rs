@@ -62,7 +62,7 @@ pub(super) fn state(link: &abi::emud_link) -> &'static str {
 
 /// The share lost in the long run, where the packets' length does not matter. A
 /// recorded pattern's is in the profile only.
-pub(super) fn expected(link: &abi::emud_link, wanted: Option<&Link>) -> Option<f64> {
+pub(crate) fn expected(link: &abi::emud_link, wanted: Option<&Link>) -> Option<f64> {
     let param = link.loss_param.map(share);
     let [a, b, c, d, e] = param;
     let model = match link.loss_model {

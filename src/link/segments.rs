@@ -9,28 +9,27 @@
 //! costs much less.
 
 use crate::abi;
-use crate::link::attach::Request;
 use crate::link::datapath::Maps;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{DIRECTIONS, LinkError, segmenter};
 use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
-/// Whether the link decides on each packet by itself.
+/// Whether segmentation is to be off. The TAP cuts super-packets up in any case, after the
+/// classifier.
 fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
+    engine == Engine::Hold || decides(link)
+}
+
+/// Whether the link decides on each packet by itself.
+fn decides(link: &profile::Link) -> bool {
     let delay = &link.delay;
     let per_packet = delay.share.is_some()
         || link.reorder.is_some()
         || (delay.jitter.as_ref()).is_some_and(|j| j.reorder == Reorder::Jitter);
-    // The TAP cuts super-packets up in any case, after the classifier.
     let alters = link.duplicate.probability > 0.0 || link.corrupt.probability > 0.0;
     let by_time = link.trace.is_some() || link.slot.is_some();
-    engine == Engine::Hold
-        || by_time
-        || link.rate.is_some()
-        || !link.loss.is_none()
-        || alters
-        || per_packet
+    by_time || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }
 
 /// Records in `saved` what has to be capped for `profile` and is not yet; true
@@ -94,8 +93,7 @@ pub(super) fn cap(
 }
 
 /// What the user should know about segmentation on this device.
-pub(super) fn note(link: &Link, request: &Request, saved: &Saved) -> Option<String> {
-    let profile = &request.profile;
+pub(super) fn note(profile: &Profile, saved: &Saved) -> Option<String> {
     if profile.offload == Offload::Keep {
         return Some(
             "offload keep: a super-packet of up to 64 KiB is lost, delayed and queued as one; \
@@ -103,14 +101,11 @@ pub(super) fn note(link: &Link, request: &Request, saved: &Saved) -> Option<Stri
                 .to_owned(),
         );
     }
-    let down = abi::EMUD_DOWN;
-    let inbound = saved.directions[down as usize]
-        && (profile.matrix.is_some()
-            || (profile.links_of(down)).any(|link| one_by_one(saved.engine, link)));
-    let unknown = inbound && !request.peer_capped && link.kind.as_deref() == Some("veth");
-    unknown.then(|| {
-        "down: the other end of this veth decides on segmentation; if `emud show` counts \
-         super-packets, run there: ip link set dev PEER gso_max_segs 1"
+    let inbound = saved.directions[abi::EMUD_DOWN as usize]
+        && (profile.matrix.is_some() || profile.links_of(abi::EMUD_DOWN).any(decides));
+    (saved.l3 && inbound).then(|| {
+        "down: a device without an Ethernet header: each super-packet that it receives meets one \
+         fate (`emud show` counts them)"
             .to_owned()
     })
 }

@@ -14,11 +14,11 @@ const OPEN: usize = 4;
 
 const HEAD: &str = "\
 <tr><th rowspan=\"2\">link</th><th rowspan=\"2\">direction</th>\
-<th class=\"group\" colspan=\"3\">rate</th><th class=\"group\" colspan=\"4\">delay</th>\
-<th class=\"group\" colspan=\"2\">jitter</th><th class=\"group\" colspan=\"3\">loss</th>\
+<th class=\"group\" colspan=\"3\">rate</th><th class=\"group\" colspan=\"5\">delay</th>\
+<th class=\"group\" colspan=\"3\">loss</th>\
 <th class=\"group\" colspan=\"2\">packets</th></tr>
-<tr><th>asked</th><th>mean</th><th>peak</th><th>asked</th><th>mean</th><th>p50</th><th>p99</th>\
-<th>asked</th><th>p99 - p50</th><th>asked</th><th>measured</th><th>95 % interval</th><th>came</th>\
+<tr><th>asked</th><th>mean</th><th>peak</th><th>asked</th><th>asked sd</th><th>mean</th><th>p50</th>\
+<th>p99</th><th>asked</th><th>measured</th><th>95 % interval</th><th>came</th>\
 <th>dropped</th></tr>
 ";
 
@@ -50,7 +50,7 @@ pub fn table(out: &mut String, run: &Run) {
     out.push_str(
         "<p class=\"soft\">Measured phase. Rate: what the link let through, which is what programs sent \
          if that is less than it could have. Delay: what the link gave to packets, its queue included; \
-         p50 and p99 are coarse. Loss: on the wire, of packets that the queue took; dropped: by the queue. * changes with time: \
+         p50 and p99 are right to 1/16. Loss: on the wire, of packets that the queue took; dropped: by the queue. * changes with time: \
          asked is that of the start.</p>\n",
     );
 }
@@ -66,8 +66,7 @@ fn row(out: &mut String, track: &Track) {
     let of_asked = |text: fn(&AskedFor) -> String| {
         asked.map_or_else(String::new, |a| format!("{}{varies}", text(a)))
     };
-    let delay = tally.delay.as_ref();
-    let of_delay = |ns: fn(&crate::results::Delay) -> f64| delay.map(|d| time(ns(d)));
+    let delays = &tally.delays;
     let loss = tally.loss();
     let percent = |[low, high]: [f64; 2]| format!("{} to {}", share(low), share(high));
     let measured = tally.throughput_bit_s();
@@ -81,11 +80,10 @@ fn row(out: &mut String, track: &Track) {
         (false, measured.map(rate)),
         (false, measured.map(|_| rate(tally.peak_bit_s))),
         (true, Some(of_asked(|a| time(a.delay_ns as f64)))),
-        (false, of_delay(|d| d.mean_ns)),
-        (false, of_delay(|d| d.p50_ns)),
-        (false, of_delay(|d| d.p99_ns)),
-        (true, Some(of_asked(|a| time(a.jitter_ns as f64)))),
-        (false, of_delay(|d| (d.p99_ns - d.p50_ns).max(0.0))),
+        (false, Some(of_asked(|a| time(a.jitter_ns as f64)))),
+        (false, delays.mean_ns().map(time)),
+        (false, delays.quantile_ns(0.5).map(time)),
+        (false, delays.quantile_ns(0.99).map(time)),
         (true, Some(of_asked(|a| share(a.loss)))),
         (false, loss.map(|l| share(l.share))),
         (false, loss.map(|l| percent(l.interval))),

@@ -7,7 +7,8 @@ use emud_monitor::log::{LinkEvent, Span};
 
 use super::chart::{self, Axis, BLUE, BROWN, Curve, Failed, Panel, VIOLET};
 use super::escape::plain;
-use crate::results::{Delay, Run, Tally, Track, resource_name};
+use crate::histogram::Delays;
+use crate::results::{Run, Tally, Track, resource_name};
 
 /// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
 const NEAR: f64 = 1.0 / 500.0;
@@ -101,15 +102,13 @@ impl<'a> Plots<'a> {
 
     fn delay(&self, track: &Track) -> Panel {
         let points = track.series.points();
-        let delays = || points.iter().filter_map(|p| p.delay.as_ref());
-        let most = delays()
-            .map(|d| d.p99_ns.max(d.mean_ns))
-            .fold(0.0, f64::max);
+        let highest = |p: &Tally| Some(p.delays.quantile_ns(0.99)?.max(p.delays.mean_ns()?));
+        let most = points.iter().filter_map(highest).fold(0.0, f64::max);
         let units = [(1e9, "s"), (1e6, "ms")];
         let fits = units.into_iter().find(|(factor, _)| most >= 2.0 * *factor);
         let (factor, unit) = fits.unwrap_or((1e3, "us"));
-        let curve = |name, colour, figure: fn(&Delay) -> f64| {
-            let value = |p: &Tally| p.delay.as_ref().map(|d| figure(d) / factor);
+        let curve = |name, colour, figure: fn(&Delays) -> Option<f64>| {
+            let value = |p: &Tally| figure(&p.delays).map(|ns| ns / factor);
             self.curve(name, colour, points, value)
         };
         let asked = track.asked.filter(|a| !a.varies);
@@ -117,9 +116,9 @@ impl<'a> Plots<'a> {
             title: "delay given".to_owned(),
             unit,
             curves: vec![
-                curve("p99", BROWN, |d| d.p99_ns),
-                curve("p50", VIOLET, |d| d.p50_ns),
-                curve("mean", BLUE, |d| d.mean_ns),
+                curve("p99", BROWN, |d| d.quantile_ns(0.99)),
+                curve("p50", VIOLET, |d| d.quantile_ns(0.5)),
+                curve("mean", BLUE, Delays::mean_ns),
             ],
             asked: asked.map(|a| a.delay_ns as f64 / factor),
             least: 1.0,

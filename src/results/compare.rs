@@ -5,8 +5,10 @@ use serde::Serialize;
 
 use super::difference::differences;
 use super::summary::{Row, rows};
-use super::{CONFIDENCE, Difference, Estimate, Losses, Quantity, Run, RunEntry, Unit, Welch};
-use super::{losses, welch};
+use super::{
+    CONFIDENCE, Difference, Estimate, Figure, Losses, Quantity, Run, RunEntry, TTest, Unit,
+};
+use super::{figures, losses, paired, welch};
 
 /// The number goes up when a key goes away or changes its meaning.
 pub const COMPARE_SCHEMA: &str = "emud-compare/1";
@@ -50,7 +52,9 @@ pub struct Compared {
     /// As a share of a; none where a is 0.
     pub relative: Option<f64>,
     /// None: a side is a single run.
-    pub welch: Option<Welch>,
+    pub welch: Option<TTest>,
+    /// Of the runs that have one seed on both sides; none: fewer than two do.
+    pub paired: Option<TTest>,
 }
 
 /// Runs `a` against runs `b`; neither is empty.
@@ -64,13 +68,21 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
             ));
         }
     }
+    let pairs = pairs(&of_a, &of_b);
+    let without = of_a.len() + of_b.len() - 2 * pairs.len();
+    if !pairs.is_empty() && without > 0 {
+        notes.push(format!(
+            "p is of the {} pairs of runs with the same seed; runs without a partner: {without}",
+            pairs.len()
+        ));
+    }
     let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
     let pair = a.first().zip(b.first());
     Comparison {
         schema: COMPARE_SCHEMA,
         differences: pair.map(|(a, b)| differences(a, b)).unwrap_or_default(),
         confidence: CONFIDENCE,
-        figures: compared(&of_a, &of_b),
+        figures: compared(&of_a, &of_b, &pairs),
         losses: losses(&both),
         clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
         a: side(a, of_a.len()),
@@ -94,7 +106,23 @@ fn counted(runs: &[Run]) -> Vec<&Run> {
     }
 }
 
-fn compared(a: &[&Run], b: &[&Run]) -> Vec<Compared> {
+/// Runs that met the same network: of the same seed, which is no other run's of its side.
+fn pairs<'a>(a: &[&'a Run], b: &[&'a Run]) -> Vec<(&'a Run, &'a Run)> {
+    let of = |runs: &[&'a Run], seed: u64| {
+        let mut same = runs.iter().filter(|run| run.about.seed == seed);
+        same.next().filter(|_| same.next().is_none()).copied()
+    };
+    let seeds = a.iter().map(|run| run.about.seed);
+    let pairs: Vec<_> = seeds
+        .filter_map(|seed| of(a, seed).zip(of(b, seed)))
+        .collect();
+    match pairs.len() {
+        0 | 1 => Vec::new(),
+        _ => pairs,
+    }
+}
+
+fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
     let mut found: Vec<Compared> = rows(a).into_iter().map(Compared::of).collect();
     for row in &mut found {
         (row.a, row.b) = (row.b, None);
@@ -105,7 +133,18 @@ fn compared(a: &[&Run], b: &[&Run]) -> Vec<Compared> {
             None => found.push(row),
         }
     }
-    found.iter_mut().for_each(Compared::relate);
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(a, b)| (figures(a), figures(b)))
+        .collect();
+    for row in &mut found {
+        row.relate();
+        let value = |of: &[Figure]| Some(of.iter().find(|f| row.is(f))?.value);
+        let differences = pairs
+            .iter()
+            .filter_map(|(a, b)| Some(value(b)? - value(a)?));
+        row.paired = paired(&differences.collect::<Vec<_>>());
+    }
     found
 }
 
@@ -123,7 +162,18 @@ impl Compared {
             difference: None,
             relative: None,
             welch: None,
+            paired: None,
         }
+    }
+
+    fn is(&self, figure: &Figure) -> bool {
+        (&self.link, &self.direction, &self.class, self.quantity)
+            == (
+                &figure.link,
+                &figure.direction,
+                &figure.class,
+                figure.quantity,
+            )
     }
 
     fn is_same(&self, other: &Self) -> bool {

@@ -60,9 +60,14 @@ impl Comparison {
         }
         if self.figures.iter().any(|f| f.welch.is_some()) {
             let percent = self.confidence * 100.0;
+            let paired = self.figures.iter().any(|f| f.paired.is_some());
+            let test = match paired {
+                true => "paired t of runs with the same seed",
+                false => "Welch's t",
+            };
             let _ = writeln!(
                 out,
-                "±: {percent} % confidence interval of a mean (Student's t); p: Welch's t, each row alone"
+                "±: {percent} % confidence interval of a mean (Student's t); p: {test}, each row alone"
             );
         }
     }
@@ -99,7 +104,7 @@ fn row(c: &Compared) -> [String; 6] {
         false => c.quantity.text(d),
     });
     let relative = c.relative.map(|r| format!("{:+.1} %", r * 100.0));
-    let p = c.welch.map(|w| match w.p {
+    let p = c.paired.or(c.welch).map(|test| match test.p {
         p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
         p if p < NOTABLE => format!("p = {p:.4}, differs"),
         p => format!("p = {p:.2}"),

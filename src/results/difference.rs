@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was asked differently of two experiments.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use emud_monitor::log::{AskedFor, Run as About, RunLink};
 use serde::Serialize;
 
+use super::kept::shorten;
 use super::{Run, rate, share, time};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,7 +37,7 @@ pub fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     for name in names([a, b], |about| &about.links, |link| &link.name) {
         found.link(&name);
     }
-    found.compare_texts("text of the scenario", |run| {
+    found.compare_tables("scenario", |run| {
         run.about.scenario.clone().unwrap_or_default()
     });
     found.1
@@ -52,14 +55,27 @@ impl Found<'_> {
         }
     }
 
-    /// By the first line that differs.
-    fn compare_texts(&mut self, what: &str, of: impl Fn(&Run) -> String) {
-        let [a, b] = self.0.map(of);
-        if a != b {
-            let what = what.to_owned();
-            let [a, b] = first_line(&a, &b);
-            self.1.push(Difference { what, a, b });
-        }
+    /// Key by key, whatever the order and the names of the two; by the first line that differs
+    /// where a text is none.
+    fn compare_tables(&mut self, what: &str, of: impl Fn(&Run) -> String) {
+        let texts = self.0.map(of);
+        let [Some(a), Some(b)] = [&texts[0], &texts[1]].map(|text| keys(text)) else {
+            let [a, b] = first_line(&texts[0], &texts[1]);
+            self.1.push(Difference {
+                what: format!("{what}: text"),
+                a,
+                b,
+            });
+            return;
+        };
+        let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        let value = |of: &BTreeMap<String, String>, key| or_none(of.get(key).cloned());
+        let differ = names.into_iter().filter(|key| a.get(*key) != b.get(*key));
+        self.1.extend(differ.map(|key| Difference {
+            what: format!("{what}: {key}"),
+            a: value(&a, key),
+            b: value(&b, key),
+        }));
     }
 
     fn link(&mut self, name: &str) {
@@ -78,11 +94,9 @@ impl Found<'_> {
         self.compare(&format!("{name}: down"), |run| {
             of(run, |l| asked(l.down.as_ref()))
         });
-        let [a, b] = self.0.map(|run| of(run, |l| l.profile.clone()));
-        if a == b {
-            let what = format!("{name}: text of the profile");
-            self.compare_texts(&what, |run| of(run, |l| l.toml.clone()));
-        }
+        self.compare_tables(&format!("{name}: profile"), |run| {
+            of(run, |l| l.toml.clone())
+        });
     }
 }
 
@@ -122,6 +136,34 @@ fn asked(asked: Option<&AskedFor>) -> String {
         share(a.loss),
         if a.varies { ", by time" } else { "" }
     )
+}
+
+/// Each value of a TOML text by its path; none: it is not TOML.
+fn keys(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    let table: toml::Table = text.parse().ok()?;
+    for (key, value) in table {
+        // They say what a profile is called, not what it does.
+        if !["name", "description", "source"].contains(&key.as_str()) {
+            put(&mut found, key, value);
+        }
+    }
+    Some(found)
+}
+
+fn put(found: &mut BTreeMap<String, String>, path: String, value: toml::Value) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                put(found, format!("{path}.{key}"), value);
+            }
+        }
+        value => {
+            let mut text = value.to_string();
+            shorten(&mut text);
+            found.insert(path, text);
+        }
+    }
 }
 
 /// The first lines in which two texts differ.

@@ -18,9 +18,9 @@ pub struct Estimate {
     pub interval: Option<[f64; 2]>,
 }
 
-/// Two means against each other, variances not assumed equal.
+/// Two means against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Welch {
+pub struct TTest {
     /// Where the difference of the means lies.
     pub interval: [f64; 2],
     /// How often runs that do not differ would come out as far apart, or farther.
@@ -54,27 +54,40 @@ impl Estimate {
     }
 }
 
-/// Whether b differs from a; none: one of them is a single run.
-pub fn welch(a: &Estimate, b: &Estimate) -> Option<Welch> {
+/// Whether b differs from a, variances not assumed equal; none: one of them is a single run.
+pub fn welch(a: &Estimate, b: &Estimate) -> Option<TTest> {
     let (of_a, of_b) = (a.variance_of_mean()?, b.variance_of_mean()?);
     let difference = b.mean - a.mean;
     let variance = of_a + of_b;
     if variance == 0.0 {
-        // All runs of a side gave the same.
-        let p = if difference == 0.0 { 1.0 } else { 0.0 };
-        return Some(Welch {
-            interval: [difference; 2],
-            p,
-        });
+        return TTest::of(difference, 0.0, 1.0);
     }
     let part = |of: f64, n: usize| of * of / (n - 1) as f64;
     let freedom = variance * variance / (part(of_a, a.n) + part(of_b, b.n));
-    let half = t_quantile(freedom)? * variance.sqrt();
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    Some(Welch {
-        interval: [difference - half, difference + half],
-        p: (2.0 * t.cdf(-difference.abs() / variance.sqrt())).min(1.0),
-    })
+    TTest::of(difference, variance.sqrt(), freedom)
+}
+
+/// Whether differences of pairs are none; none: fewer than two.
+pub fn paired(differences: &[f64]) -> Option<TTest> {
+    let e = Estimate::of(differences)?;
+    TTest::of(e.mean, e.variance_of_mean()?.sqrt(), (e.n - 1) as f64)
+}
+
+impl TTest {
+    fn of(difference: f64, error: f64, freedom: f64) -> Option<Self> {
+        if error == 0.0 {
+            // There is no chance in runs that gave the same.
+            let p = if difference == 0.0 { 1.0 } else { 0.0 };
+            let interval = [difference; 2];
+            return Some(Self { interval, p });
+        }
+        let half = t_quantile(freedom)? * error;
+        let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+        Some(Self {
+            interval: [difference - half, difference + half],
+            p: (2.0 * t.cdf(-difference.abs() / error)).min(1.0),
+        })
+    }
 }
 
 /// Two-sided, for [`CONFIDENCE`].
@@ -115,6 +128,17 @@ mod tests {
         close(w.interval[1], 0.86 + 2.3179 * 0.16);
         close(w.p, 7.3358e-4);
         assert_eq!(welch(&a, &Estimate::of(&[1.0]).unwrap()), None);
+    }
+
+    /// Differences 1, 2, 3: t = 2 / (1 / sqrt(3)) with 2 degrees of freedom, for which
+    /// p = 1 - t / sqrt(t^2 + 2) and t(0.975) = 4.3027.
+    #[test]
+    fn pairs_are_tested_by_their_differences() {
+        let t = paired(&[1.0, 2.0, 3.0]).unwrap();
+        close(t.p, 1.0 - (12.0f64 / 14.0).sqrt());
+        close(t.interval[0], 2.0 - 4.3027 / 3f64.sqrt());
+        assert_eq!(paired(&[1.0]), None);
+        assert_eq!(paired(&[2.0, 2.0]).unwrap().p, 0.0);
     }
 
     #[test]

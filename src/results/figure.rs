@@ -48,8 +48,8 @@ impl Quantity {
         match self {
             Self::Throughput => "throughput",
             Self::DelayMean => "delay mean",
-            Self::DelayP50 => "delay p50 below",
-            Self::DelayP99 => "delay p99 below",
+            Self::DelayP50 => "delay p50",
+            Self::DelayP99 => "delay p99",
             Self::Loss => "loss",
             Self::Drops => "queue drops",
         }
@@ -81,12 +81,12 @@ pub fn figures(run: &Run) -> Vec<Figure> {
 
 fn of(track: &Track) -> Vec<Figure> {
     let tally = &track.measured;
-    let delay = |figure: fn(&super::Delay) -> f64| tally.delay.as_ref().map(figure);
+    let delays = &tally.delays;
     let all = [
         (Quantity::Throughput, tally.throughput_bit_s()),
-        (Quantity::DelayMean, delay(|d| d.mean_ns)),
-        (Quantity::DelayP50, delay(|d| d.p50_ns)),
-        (Quantity::DelayP99, delay(|d| d.p99_ns)),
+        (Quantity::DelayMean, delays.mean_ns()),
+        (Quantity::DelayP50, delays.quantile_ns(0.5)),
+        (Quantity::DelayP99, delays.quantile_ns(0.99)),
         (Quantity::Loss, tally.loss_share()),
         (Quantity::Drops, tally.drop_share()),
     ];

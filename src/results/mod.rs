@@ -26,7 +26,7 @@ pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
 pub use difference::Difference;
 pub use end::Ending;
 pub use error::ResultsError;
-pub use estimate::{CONFIDENCE, Estimate, Welch, welch};
+pub use estimate::{CONFIDENCE, Estimate, TTest, paired, welch};
 pub use figure::{Figure, Quantity, Unit, figures};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
@@ -34,6 +34,6 @@ pub use losses::{Losses, Same, losses};
 pub use run::{Change, Run, Track, resource_name, verdict_word};
 pub use series::Series;
 pub use summary::{Row, RunEntry, Summary, summarise};
-pub use tally::{Delay, Share, Tally};
+pub use tally::{Share, Tally};
 
 pub(crate) use quantity::{count, rate, share, time};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a direction of a link did in one interval or in many.
 
-use emud_monitor::log::Sample;
+use emud_monitor::log::{DelaySample, Sample};
 use serde::Serialize;
 
 use super::estimate::CONFIDENCE;
+use crate::histogram::{Bucket, Delays};
 use crate::verify::clopper_pearson;
 
 /// Samples added up. Times are ns of CLOCK_MONOTONIC.
@@ -30,18 +31,8 @@ pub struct Tally {
     pub backlog_bytes: Option<u64>,
     /// The fastest interval.
     pub peak_bit_s: f64,
-    pub delay: Option<Delay>,
-}
-
-/// Of delays given to packets, ns. Of several intervals: means of theirs, weighted by packets, since
-/// quantiles cannot be added up.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Delay {
-    pub mean_ns: f64,
-    pub p50_ns: f64,
-    pub p99_ns: f64,
-    pub max_ns: u64,
-    packets: f64,
+    /// Given to packets.
+    pub delays: Delays,
 }
 
 /// A share of packets, with the interval in which that of the link lies (Clopper-Pearson).
@@ -83,13 +74,7 @@ impl From<&Sample> for Tally {
             engine_dropped: s.engine_dropped,
             backlog_bytes: s.backlog_bytes,
             peak_bit_s: bit_s,
-            delay: s.delay.map(|d| Delay {
-                mean_ns: d.mean_ns as f64,
-                p50_ns: d.p50_ns as f64,
-                p99_ns: d.p99_ns as f64,
-                max_ns: d.max_ns,
-                packets: s.passed_packets.max(1) as f64,
-            }),
+            delays: s.delay.as_ref().map(delays).unwrap_or_default(),
         }
     }
 }
@@ -104,10 +89,7 @@ impl Tally {
         self.until_ns = other.until_ns;
         self.backlog_bytes = self.backlog_bytes.max(other.backlog_bytes);
         self.peak_bit_s = self.peak_bit_s.max(other.peak_bit_s);
-        self.delay = match (self.delay, other.delay) {
-            (Some(a), Some(b)) => Some(a.with(&b)),
-            (a, b) => a.or(b),
-        };
+        self.delays.add(&other.delays);
         let counts = [
             (&mut self.interval_ns, other.interval_ns),
             (&mut self.packets, other.packets),
@@ -138,7 +120,7 @@ impl Tally {
         Share::of(self.lost, self.packets.saturating_sub(self.dropped))
     }
 
-    /// The same without its interval, which takes a thousand times as long.
+    /// The same without its interval.
     pub fn loss_share(&self) -> Option<f64> {
         let met = self.packets.saturating_sub(self.dropped);
         (met > 0).then(|| (self.lost as f64 / met as f64).min(1.0))
@@ -150,16 +132,11 @@ impl Tally {
     }
 }
 
-impl Delay {
-    fn with(&self, other: &Self) -> Self {
-        let packets = self.packets + other.packets;
-        let mean = |a: f64, b: f64| (a * self.packets + b * other.packets) / packets;
-        Self {
-            mean_ns: mean(self.mean_ns, other.mean_ns),
-            p50_ns: mean(self.p50_ns, other.p50_ns),
-            p99_ns: mean(self.p99_ns, other.p99_ns),
-            max_ns: self.max_ns.max(other.max_ns),
-            packets,
-        }
-    }
+fn delays(sample: &DelaySample) -> Delays {
+    let bucket = |&[from_ns, to_ns, packets]: &[u64; 3]| Bucket {
+        from_ns,
+        to_ns,
+        packets,
+    };
+    Delays::with_mean(sample.histogram.iter().map(bucket), sample.mean_ns as f64)
 }

@@ -3,7 +3,8 @@
 
 use emud_monitor::log::{DelaySample, Sample, mono_ns};
 
-use crate::link::report::{Bucket, Direction};
+use crate::histogram::{Bucket, Delays};
+use crate::link::report::Direction;
 use crate::link::report_link::LinkReport;
 
 /// All that only grows, and the backlog.
@@ -24,15 +25,7 @@ pub struct Counts {
     pub engine_dropped: u64,
     late: u64,
     backlog_bytes: Option<u64>,
-    delays: Vec<Delays>,
-}
-
-/// A class of the histogram of delays.
-#[derive(Debug, Clone, Copy)]
-struct Delays {
-    from_ns: u64,
-    to_ns: u64,
-    packets: u64,
+    delays: Vec<Bucket>,
 }
 
 impl Counts {
@@ -57,23 +50,13 @@ impl Counts {
                 + holder.map_or(0, |holder| holder.dropped),
             late: holder.map_or(0, |holder| holder.late),
             backlog_bytes: link.rate_bit_s.map(bytes),
-            delays: c.delay_histogram.iter().map(Delays::from).collect(),
+            delays: c.delay_histogram.clone(),
         }
     }
 
     fn before(&self, from_ns: u64) -> u64 {
         let same = self.delays.iter().find(|class| class.from_ns == from_ns);
         same.map_or(0, |class| class.packets)
-    }
-}
-
-impl From<&Bucket> for Delays {
-    fn from(bucket: &Bucket) -> Self {
-        Self {
-            from_ns: bucket.from_ns,
-            to_ns: bucket.to_ns,
-            packets: bucket.packets,
-        }
     }
 }
 
@@ -85,8 +68,8 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         .checked_sub(before.mono_ns)
         .filter(|ns| *ns > 0)?;
     let grown = |of: fn(&Counts) -> u64| of(now).saturating_sub(of(before));
-    let delays: Vec<Delays> = (now.delays.iter())
-        .map(|class| Delays {
+    let delays: Vec<Bucket> = (now.delays.iter())
+        .map(|class| Bucket {
             packets: class.packets.saturating_sub(before.before(class.from_ns)),
             ..*class
         })
@@ -110,28 +93,22 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
         corrupted: grown(|c| c.corrupted),
         untouched: grown(|c| c.untouched),
         backlog_bytes: now.backlog_bytes,
-        delay: delay(&delays, now.delay_ns.wrapping_sub(before.delay_ns)),
+        delay: delay(delays, now.delay_ns.wrapping_sub(before.delay_ns)),
         late: grown(|c| c.late),
         engine_dropped: grown(|c| c.engine_dropped),
     })
 }
 
-fn delay(classes: &[Delays], sum_ns: u64) -> Option<DelaySample> {
-    let packets: u64 = classes.iter().map(|class| class.packets).sum();
-    let quantile = |share: f64| {
-        let rank = (packets as f64 * share).ceil() as u64;
-        let mut below = 0;
-        let class = classes.iter().find(|class| {
-            below += class.packets;
-            below >= rank
-        });
-        class.map_or(0, |class| class.to_ns)
-    };
-    (packets > 0).then(|| DelaySample {
-        mean_ns: sum_ns / packets,
-        p50_ns: quantile(0.5),
-        p99_ns: quantile(0.99),
-        max_ns: quantile(1.0),
+fn delay(grown: Vec<Bucket>, sum_ns: u64) -> Option<DelaySample> {
+    let delays = Delays::counted(grown, sum_ns);
+    let given = delays.given()?;
+    let bucket = |b: &Bucket| [b.from_ns, b.to_ns, b.packets];
+    Some(DelaySample {
+        mean_ns: given.mean_ns,
+        p50_ns: given.p50_ns,
+        p99_ns: given.p99_ns,
+        max_ns: given.max_ns,
+        histogram: delays.buckets().iter().map(bucket).collect(),
     })
 }
 
@@ -140,7 +117,7 @@ mod tests {
     use super::*;
 
     fn counts(mono_ns: u64, delay_ns: u64, classes: &[(u64, u64)]) -> Counts {
-        let class = |(from_ns, packets): &(u64, u64)| Delays {
+        let class = |(from_ns, packets): &(u64, u64)| Bucket {
             from_ns: *from_ns,
             to_ns: 2 * from_ns,
             packets: *packets,
@@ -158,12 +135,14 @@ mod tests {
     fn an_interval_is_the_difference() {
         let before = counts(1000, u64::MAX - 99, &[(1024, 5)]);
         // The sum of delays has gone over its end.
-        let now = counts(3000, 400, &[(1024, 6), (4096, 99)]);
+        let now = counts(3000, 499_900, &[(1024, 6), (4096, 99)]);
         let sample = sample(&before, &now).unwrap();
         assert_eq!((sample.interval_ns, sample.packets), (2000, 100));
         assert_eq!(sample.passed_packets, 100);
         let delay = sample.delay.unwrap();
-        assert_eq!((delay.mean_ns, delay.p50_ns, delay.max_ns), (5, 8192, 8192));
+        assert_eq!((delay.mean_ns, delay.max_ns), (5000, 8192));
+        assert!((4900..5100).contains(&delay.p50_ns), "{}", delay.p50_ns);
+        assert_eq!(delay.histogram, [[1024, 2048, 1], [4096, 8192, 99]]);
     }
 
     #[test]

@@ -50,7 +50,6 @@ pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached
         reversed: link.reversed,
         engine: how.engine,
         replace: false,
-        peer_capped: how.peer_capped,
     };
     let attached = place.within(&link.node, || {
         attach::background(&request, how.holder)?;

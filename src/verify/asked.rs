@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The link that is asked for: what the kernel runs on the interface, or another profile.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
-use super::theory::Asked;
+use super::theory::{ALL, Asked, Unjudged};
 use super::{Request, VerifyError};
 use crate::abi;
 use crate::link::attach::matching;
@@ -38,6 +39,7 @@ impl Links {
         let any = IpAddr::from([0, 0, 0, 0]);
         let payload = long_payload(link.mtu, any).unwrap_or(SHORT_PAYLOAD);
         let longest = wire_bytes(payload, any, there.saved.l3);
+        let in_force = Profile::parse(&there.saved.profile, "the kernel").ok();
         let asked = |direction: u32| -> Result<Option<Asked>, VerifyError> {
             if !there.saved.directions[direction as usize] {
                 return Ok(None);
@@ -46,20 +48,32 @@ impl Links {
                 Some(profile) => compiled(profile, direction, longest)?,
                 None => {
                     let link = there.maps.link(direction)?;
-                    judged(&link, direction)?;
-                    Asked::of(&link, &*there.maps.table(direction)?, longest)
+                    let asked = Asked::of(&link, &*there.maps.table(direction)?, longest);
+                    asked.with_phases(in_force.as_ref())
                 }
             }))
         };
-        let in_force = before.first().map(|r| r.profile.clone());
+        let name = before.first().map(|r| r.profile.clone());
+        let (up, down) = (asked(abi::EMUD_UP)?, asked(abi::EMUD_DOWN)?);
+        let ways = || up.iter().chain(&down);
+        if ways().count() > 0 && ways().all(Asked::nothing_judged) {
+            return Err(VerifyError::NotJudged {
+                what: ways()
+                    .flat_map(Asked::reasons)
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
+        }
         Ok(Self {
-            up: asked(abi::EMUD_UP)?,
-            down: asked(abi::EMUD_DOWN)?,
+            up,
+            down,
             l3: there.saved.l3,
             mtu: link.mtu,
             profile: match &against {
                 Some(profile) => profile.name.clone(),
-                None => in_force.unwrap_or_default(),
+                None => name.unwrap_or_default(),
             },
             before,
         })
@@ -121,7 +135,28 @@ impl Asked {
     ) -> Result<(Self, Vec<&'static str>), VerifyError> {
         let compiled = of_profile(profile, direction)?;
         let asked = Self::of(&compiled.link, &compiled.table, longest);
-        Ok((asked, Self::left_out(&compiled.link)))
+        let left_out = asked.reasons().collect();
+        Ok((asked, left_out))
+    }
+
+    fn reasons(&self) -> impl Iterator<Item = &'static str> {
+        self.unjudged.iter().map(|u| u.why)
+    }
+
+    /// Phases are other links, which may do anything.
+    fn with_phases(mut self, profile: Option<&Profile>) -> Self {
+        if profile.is_some_and(|profile| !profile.phases.list.is_empty()) {
+            self.unjudged.push(Unjudged {
+                why: "phases",
+                what: &ALL,
+            });
+        }
+        self
+    }
+
+    /// Whether no check of it has a meaning.
+    pub fn nothing_judged(&self) -> bool {
+        ALL.iter().all(|what| self.unjudged(*what).is_some())
     }
 }
 
@@ -131,8 +166,8 @@ impl Asked {
 /// Its delay cannot be had.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
-    judged(&compiled.link, direction)?;
-    Ok(Asked::of(&compiled.link, &compiled.table, longest))
+    let asked = Asked::of(&compiled.link, &compiled.table, longest);
+    Ok(asked.with_phases(Some(profile)))
 }
 
 fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError> {
@@ -150,18 +185,6 @@ fn of_profile(profile: &Profile, direction: u32) -> Result<Compiled, VerifyError
         })?;
     matching(profile, direction, std::slice::from_mut(&mut compiled));
     Ok(compiled)
-}
-
-/// A verdict that leaves a part of the link out would be none.
-fn judged(link: &abi::emud_link, direction: u32) -> Result<(), VerifyError> {
-    let what = Asked::left_out(link);
-    if what.is_empty() {
-        return Ok(());
-    }
-    Err(VerifyError::NotJudged {
-        direction: direction_name(direction),
-        what: what.join(", "),
-    })
 }
 
 fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {

@@ -43,14 +43,8 @@ pub enum VerifyError {
          right, and does the peer answer?"
     )]
     NoAnswer { peer: IpAddr },
-    #[error(
-        "{direction} has {what}, whose effect on probes has no theory here yet: verify judges rate, queue limit, \
-         delay and independent loss"
-    )]
-    NotJudged {
-        direction: &'static str,
-        what: String,
-    },
+    #[error("nothing of this link can be judged: it has {what} (docs/verify.md)")]
+    NotJudged { what: String },
     #[error(
         "the MTU of {interface} or of its peer is {mtu}: too small for the train of packets that \
          measures the rate; verify needs 248 bytes at least (IPv4: 228)"

@@ -6,8 +6,8 @@
 //! stated resolution.
 
 use serde::Serialize;
-use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF};
 
+use super::binomial::{clopper_pearson, most};
 use super::bottleneck::{Bottleneck, SATURATES};
 use super::probe::{Plan, Stream};
 use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
@@ -44,6 +44,8 @@ pub enum Verdict {
     Agrees,
     Disagrees,
     NotMeasured,
+    /// The link has something in it that this check has no theory for.
+    NotJudged,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,7 +83,7 @@ pub struct Check {
     /// A link whose value is this or further off is found out in 99 of 100 runs.
     pub notices: Option<f64>,
     pub verdict: Verdict,
-    /// Why it was not measured.
+    /// Why it was not measured, or not judged.
     pub why: Option<String>,
 }
 
@@ -115,7 +117,28 @@ impl Judge<'_> {
         checks.push(self.loss(stream));
         checks.push(self.copies(stream));
         checks.push(self.order(stream, chance));
-        checks
+        checks.into_iter().map(|check| self.judged(check)).collect()
+    }
+
+    /// The check; without a verdict, where it has no meaning.
+    fn judged(&self, check: Check) -> Check {
+        let Some(why) = self.ways.iter().find_map(|w| w.unjudged(check.what)) else {
+            return check;
+        };
+        Check {
+            interval: None,
+            notices: None,
+            verdict: Verdict::NotJudged,
+            why: Some(format!("the link has {why}")),
+            ..check
+        }
+    }
+
+    /// The rate of a link whose rate is not judged, which no train is sent for.
+    pub fn rate_unjudged(&self) -> Option<Check> {
+        let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
+        let check = self.check(What::Rate, Unit::BitS, queue.way.rate_bit_s?);
+        Some(self.judged(check)).filter(|check| check.verdict == Verdict::NotJudged)
     }
 
     fn check(&self, what: What, unit: Unit, asked: f64) -> Check {
@@ -432,20 +455,6 @@ impl Check {
     }
 }
 
-/// The interval of a binomial share with confidence 1 - alpha, exact.
-pub fn clopper_pearson(x: u64, n: u64, alpha: f64) -> (f64, f64) {
-    let quantile = |a: u64, b: u64, p: f64| Beta::new(a as f64, b as f64).map(|d| d.inverse_cdf(p));
-    let low = match x {
-        0 => 0.0,
-        _ => quantile(x, n - x + 1, alpha / 2.0).unwrap_or(0.0),
-    };
-    let high = match x {
-        _ if x == n => 1.0,
-        _ => quantile(x + 1, n - x, 1.0 - alpha / 2.0).unwrap_or(1.0),
-    };
-    (low, high)
-}
-
 /// The smallest loss above the asked one that is noticed.
 fn noticed_loss(asked: f64, n: u64) -> Option<f64> {
     // The first count that disagrees.
@@ -461,17 +470,7 @@ fn noticed_loss(asked: f64, n: u64) -> Option<f64> {
     if high > n {
         return None;
     }
-    let seen = |p: f64| Binomial::new(p, n).map_or(0.0, |b| 1.0 - b.cdf(high - 1));
-    let (mut low, mut most) = (asked, 1.0);
-    for _ in 0..40 {
-        let middle = f64::midpoint(low, most);
-        if seen(middle) < POWER {
-            low = middle;
-        } else {
-            most = middle;
-        }
-    }
-    Some(most)
+    Some(most(high - 1, n, 1.0 - POWER))
 }
 
 #[cfg(test)]

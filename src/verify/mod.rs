@@ -6,6 +6,7 @@
 //! `responder` opens). docs/verify.md says what is judged and how.
 
 mod asked;
+mod binomial;
 mod bottleneck;
 mod error;
 mod icmp;
@@ -29,9 +30,9 @@ pub use error::VerifyError;
 pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub use outcome::{Curve, Method, Outcome};
 pub use table::table;
-pub use theory::{Asked, Cdf};
+pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
 
-pub(crate) use judge::clopper_pearson;
+pub(crate) use binomial::clopper_pearson;
 
 use crate::profile::Profile;
 use asked::Links;
@@ -55,6 +56,8 @@ const TRAIN_MOST: f64 = 200_000.0;
 const LEAST_NS: u64 = 1_000_000_000;
 /// For stragglers, beyond the longest delay.
 const GRACE_NS: f64 = 0.5e9;
+/// The same where the delay is not known.
+const UNKNOWN_NS: f64 = 3e9;
 
 /// What to verify.
 #[derive(Debug, Clone)]
@@ -70,20 +73,20 @@ pub struct Request {
     pub resolution_ns: u64,
 }
 
-/// Sends the probes, waits for them, judges.
+/// Sends the probes, waits for them, judges; `progress` is called at each step.
 ///
 /// # Errors
 /// Nothing is attached, or no probes can be sent. What cannot be measured is no error, but said in
 /// the outcome.
-pub fn verify(request: &Request) -> Result<Outcome, VerifyError> {
+pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outcome, VerifyError> {
     if request.duration_ns < LEAST_NS {
         let duration = crate::profile::Time(request.duration_ns);
         return Err(VerifyError::TooShort(duration.to_string()));
     }
     let links = Links::read(request)?;
     let mut outcome = match (&request.peer_netns, request.peer) {
-        (Some(netns), peer) => one_way(request, &links, netns, peer)?,
-        (None, Some(peer)) => round_trip(request, &links, peer)?,
+        (Some(netns), peer) => one_way(request, &links, netns, peer, progress)?,
+        (None, Some(peer)) => round_trip(request, &links, peer, progress)?,
         (None, None) => return Err(VerifyError::NoPeer),
     };
     outcome.notes.extend(links.failures(&request.interface)?);
@@ -95,6 +98,7 @@ fn one_way(
     links: &Links,
     netns: &str,
     peer: Option<IpAddr>,
+    progress: &dyn Fn(&'static str),
 ) -> Result<Outcome, VerifyError> {
     let ends = responder::open(&request.interface, netns, peer)?;
     let mut outcome = Outcome::new(request, links, Method::OneWay, ends.peer);
@@ -110,13 +114,27 @@ fn one_way(
         (&links.down, "down", &ends.there, &ends.here),
     ]
     .into_iter()
-    .filter_map(|(asked, name, from, to)| Some(way(name, from, to, asked.as_ref()?)))
+    .filter_map(|(asked, name, from, to)| {
+        let judged = asked.as_ref().filter(|asked| !asked.nothing_judged());
+        Some(way(name, from, to, judged?))
+    })
     .collect();
-    measure(&ways, links, links.mtu.min(ends.mtu), &mut outcome)?;
+    measure(
+        &ways,
+        links,
+        links.mtu.min(ends.mtu),
+        &mut outcome,
+        progress,
+    )?;
     Ok(outcome)
 }
 
-fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome, VerifyError> {
+fn round_trip(
+    request: &Request,
+    links: &Links,
+    peer: IpAddr,
+    progress: &dyn Fn(&'static str),
+) -> Result<Outcome, VerifyError> {
     let port = responder::open_icmp(&request.interface, peer)?;
     let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
     let icmp = Icmp::new(peer, random()? as u16);
@@ -127,7 +145,7 @@ fn round_trip(request: &Request, links: &Links, peer: IpAddr) -> Result<Outcome,
         wire: &icmp,
         ways: links.up.iter().chain(&links.down).collect(),
     };
-    measure(&[way], links, links.mtu, &mut outcome)?;
+    measure(&[way], links, links.mtu, &mut outcome, progress)?;
     let hopeless = |c: &Check| c.what == What::Loss && c.asked < 0.5 && c.measured == Some(1.0);
     if outcome.checks.iter().any(hopeless) {
         return Err(VerifyError::NoAnswer { peer });
@@ -149,6 +167,7 @@ fn measure(
     links: &Links,
     mtu: u32,
     outcome: &mut Outcome,
+    progress: &dyn Fn(&'static str),
 ) -> Result<(), VerifyError> {
     let bytes = |payload| wire_bytes(payload, outcome.peer, links.l3);
     let long_payload = train_payload(ways, mtu, outcome)?;
@@ -160,17 +179,25 @@ fn measure(
     for way in ways {
         warm.push(Some(way.warm_up()?));
         paced.push(Some(way.pace(short, duration_ns * (1.0 - TRAIN_SHARE))?));
-        trains.push(way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?);
+        let judged = way.ways.iter().all(|w| w.unjudged(What::Rate).is_none());
+        let train = way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?;
+        trains.push(train.filter(|_| judged));
     }
     // The neighbours get to know each other.
+    progress("finding the other end");
     run(ways, &warm)?;
+    progress("small probes: delay, loss, order");
     let small = run(ways, &paced)?;
     let late: Result<Vec<f64>, VerifyError> = ways
         .iter()
         .map(|way| links.late_share(&outcome.interface, way.direction))
         .collect();
     let late = late?;
+    if trains.iter().any(Option::is_some) {
+        progress("a train faster than the link: rate");
+    }
     let large = run(ways, &trains)?;
+    progress("judging");
     for (i, way) in ways.iter().enumerate() {
         let judge = Judge {
             direction: way.direction,
@@ -190,6 +217,8 @@ fn measure(
         }
         if let (Some(plan), Some(stream), Some(paced)) = (trains[i], &large[i], &small[i]) {
             outcome.checks.extend(judge.train(plan, stream, paced));
+        } else {
+            outcome.checks.extend(judge.rate_unjudged());
         }
     }
     outcome.conclude();
@@ -239,7 +268,11 @@ impl Way<'_> {
     fn longest_ns(&self) -> f64 {
         // One in 3.5 million is later.
         let each = self.ways.iter().map(|w| w.delay_ns(5.0));
-        each.sum::<f64>() + GRACE_NS
+        let known = self
+            .ways
+            .iter()
+            .all(|w| w.unjudged(What::DelayMean).is_none());
+        each.sum::<f64>() + if known { GRACE_NS } else { UNKNOWN_NS }
     }
 
     fn warm_up(&self) -> Result<Plan, VerifyError> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Request;
 use super::asked::Links;
-use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict};
+use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict, What};
 use super::probe::{Plan, Stream};
 use super::theory::Cdf;
 
@@ -43,6 +43,9 @@ pub struct Outcome {
     pub notes: Vec<String>,
     #[serde(skip)]
     pub curves: Vec<Curve>,
+    /// A direction was left out.
+    #[serde(skip)]
+    unjudged: bool,
 }
 
 /// Delays to plot, ns.
@@ -57,10 +60,16 @@ pub struct Curve {
 
 impl Outcome {
     pub(super) fn new(request: &Request, links: &Links, method: Method, peer: IpAddr) -> Self {
-        let mut notes = Vec::new();
+        let (mut notes, mut unjudged) = (Vec::new(), false);
         for (name, asked) in [("up", &links.up), ("down", &links.down)] {
-            if asked.is_none() {
+            let Some(asked) = asked else {
                 notes.push(format!("{name}: not emulated, so not judged"));
+                continue;
+            };
+            if asked.nothing_judged() {
+                let why: Vec<_> = asked.unjudged.iter().map(|u| u.why).collect();
+                notes.push(format!("{name}: not judged: it has {}", why.join(", ")));
+                unjudged = true;
             }
         }
         Self {
@@ -78,16 +87,19 @@ impl Outcome {
             checks: Vec::new(),
             notes,
             curves: Vec::new(),
+            unjudged,
         }
     }
 
-    /// One check that disagrees decides; else one that was not measured.
+    /// One check that disagrees decides; else one that was not measured, or not judged.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
         self.verdict = if any(Verdict::Disagrees) {
             Verdict::Disagrees
         } else if any(Verdict::NotMeasured) || self.checks.is_empty() {
             Verdict::NotMeasured
+        } else if any(Verdict::NotJudged) || self.unjudged {
+            Verdict::NotJudged
         } else {
             Verdict::Agrees
         };
@@ -127,8 +139,12 @@ impl Judge<'_> {
         }
         let mut delays = stream.delays_ns();
         delays.sort_by(f64::total_cmp);
+        let judged = self
+            .ways
+            .iter()
+            .all(|w| w.unjudged(What::DelayMean).is_none());
         let beyond = self.beyond(&delays, &Cdf::of(&self.ways));
-        if beyond > 0 {
+        if judged && beyond > 0 {
             notes.push(format!(
                 "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",
                 self.direction

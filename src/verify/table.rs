@@ -53,6 +53,7 @@ pub fn table(o: &Outcome) -> String {
         Verdict::Agrees => "the link is as asked",
         Verdict::Disagrees => "the link is NOT as asked",
         Verdict::NotMeasured => "not all could be measured; the rest is as asked",
+        Verdict::NotJudged => "not all can be judged; the rest is as asked",
     };
     let _ = writeln!(out, "{verdict}");
     out
@@ -82,6 +83,7 @@ fn row(c: &Check) -> [String; 6] {
         Verdict::NotMeasured => {
             format!("not measured: {}", c.why.as_deref().unwrap_or("unknown"))
         }
+        Verdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
     let value = |v: f64| match c.unit {
         Unit::Ns => time(v),

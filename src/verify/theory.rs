@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a direction is asked to do to a probe, from the numbers that the classifier runs.
 
+use super::judge::What::{
+    self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
+};
 use crate::abi;
 use crate::link::quantile::{normal_cdf, normal_quantile, table_x};
 use crate::link::report::moments;
+use crate::link::report_loss::expected;
 
 /// Points of a distribution function: fine against any sample's Kolmogorov distance.
 const GRID: usize = 8192;
@@ -33,7 +37,7 @@ pub struct Asked {
     pub overhead: i32,
     /// Packets that may wait, of the longest that probes use.
     pub queue_packets: f64,
-    /// Probability.
+    /// Probability; in the long run, where losses are not independent.
     pub loss: f64,
     /// It strikes ahead of the queue, so that a packet lost has taken no time of the link.
     pub loss_before: bool,
@@ -41,7 +45,30 @@ pub struct Asked {
     pub mean_ns: f64,
     pub sd_ns: f64,
     pub source: Source,
+    /// What is not known by the above.
+    pub unjudged: Vec<Unjudged>,
 }
+
+/// A part of a link that has no theory here, and the checks that it makes meaningless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unjudged {
+    pub why: &'static str,
+    pub what: &'static [What],
+}
+
+/// Why the losses of a link are not judged.
+pub const DEPENDENT_LOSS: &str = "losses that are not independent";
+
+/// Every check.
+pub const ALL: [What; 7] = [
+    DelayMean,
+    DelaySd,
+    DelayDistribution,
+    Loss,
+    Duplicates,
+    Overtaken,
+    Rate,
+];
 
 impl Asked {
     /// A direction that is not emulated: it does nothing.
@@ -55,6 +82,7 @@ impl Asked {
             mean_ns: 0.0,
             sd_ns: 0.0,
             source: Source::Constant,
+            unjudged: Vec::new(),
         }
     }
 
@@ -71,51 +99,74 @@ impl Asked {
             rate_bit_s,
             overhead: link.overhead,
             queue_packets: f64::INFINITY,
-            loss: link.loss.probability as f64 / 2f64.powi(64),
+            loss: expected(link, None).unwrap_or_default(),
             loss_before: link.flags & abi::EMUD_F_LOSS_BEFORE != 0,
             mean_ns,
             sd_ns,
             source: source(link, table, sd_ns),
+            unjudged: Self::left_out(link),
         };
         asked.queue_packets = asked.room(link, longest);
         asked
     }
 
     /// What of a direction [`Asked`] leaves out, so that judging it would be wrong.
-    pub fn left_out(link: &abi::emud_link) -> Vec<&'static str> {
+    pub fn left_out(link: &abi::emud_link) -> Vec<Unjudged> {
         let queueing = &link.queueing;
         let flag = |flag| link.flags & flag != 0;
         let known = [abi::EMUD_LOSS_NONE, abi::EMUD_LOSS_BERNOULLI].contains(&link.loss_model);
+        let per_packet = flag(abi::EMUD_F_PER_PACKET);
+        let by_time: &[What] = match per_packet {
+            true => &[DelayMean, DelaySd, DelayDistribution, Loss, Overtaken, Rate],
+            false => &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
+        };
+        let delay_and_order: &[What] = &[DelayMean, DelaySd, DelayDistribution, Overtaken];
+        let delay_and_rate: &[What] = &[DelayMean, DelaySd, DelayDistribution, Rate];
         [
             (
-                "a loss that depends on the packets before",
+                DEPENDENT_LOSS,
+                &[Loss, Rate][..],
                 !known || link.loss.correlation != 0,
             ),
-            ("duplicates", link.duplicate.probability != 0),
-            ("corruption", link.corrupt.probability != 0),
-            ("`state = \"down\"`", flag(abi::EMUD_F_DOWN)),
+            (
+                "duplicates",
+                &[Duplicates, Rate],
+                link.duplicate.probability != 0,
+            ),
+            ("corruption", &ALL, link.corrupt.probability != 0),
+            ("`state = \"down\"`", &ALL, flag(abi::EMUD_F_DOWN)),
             (
                 "a share of packets that is delayed in order",
-                flag(abi::EMUD_F_SHARE)
-                    && flag(abi::EMUD_F_JITTER)
-                    && !flag(abi::EMUD_F_PER_PACKET),
+                delay_and_order,
+                flag(abi::EMUD_F_SHARE) && flag(abi::EMUD_F_JITTER) && !per_packet,
             ),
-            ("`reorder`", flag(abi::EMUD_F_REORDER)),
-            ("correlated delays", flag(abi::EMUD_F_CORRELATED)),
-            ("a burst", queueing.burst_ns != 0),
+            ("`reorder`", delay_and_order, flag(abi::EMUD_F_REORDER)),
+            (
+                "correlated delays",
+                delay_and_order,
+                flag(abi::EMUD_F_CORRELATED),
+            ),
+            ("a burst", delay_and_rate, queueing.burst_ns != 0),
             (
                 "framing (`mpu`, `cell`)",
+                delay_and_rate,
                 queueing.mpu != 0 || queueing.cell_size != 0,
             ),
-            ("an AQM", queueing.aqm != 0),
-            ("a trace or phases", link.timeline.count != 0),
-            ("`slot`", link.tdma.span_ns != 0),
-            ("rules", flag(abi::EMUD_F_RULES)),
-            ("a matrix", flag(abi::EMUD_F_MATRIX)),
+            ("an AQM", &[Rate], queueing.aqm != 0),
+            ("a trace or phases", by_time, link.timeline.count != 0),
+            ("`slot`", delay_and_rate, link.tdma.span_ns != 0),
+            ("rules", &ALL, flag(abi::EMUD_F_RULES)),
+            ("a matrix", &ALL, flag(abi::EMUD_F_MATRIX)),
         ]
         .into_iter()
-        .filter_map(|(what, there)| there.then_some(what))
+        .filter_map(|(why, what, there)| there.then_some(Unjudged { why, what }))
         .collect()
+    }
+
+    /// Why that is not judged; none: it is.
+    pub fn unjudged(&self, what: What) -> Option<&'static str> {
+        let mut reasons = self.unjudged.iter();
+        Some(reasons.find(|u| u.what.contains(&what))?.why)
     }
 
     fn room(&self, link: &abi::emud_link, longest: usize) -> f64 {

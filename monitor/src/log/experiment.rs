@@ -179,13 +179,17 @@ pub struct Sample {
     pub engine_dropped: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DelaySample {
+    /// Exact.
     pub mean_ns: u64,
-    /// Bounds of the classes of a histogram: coarse.
+    /// Of the histogram: off by 1/16 at most.
     pub p50_ns: u64,
     pub p99_ns: u64,
+    /// No delay was longer.
     pub max_ns: u64,
+    /// From, until, packets: what has to be added up for a quantile of several samples.
+    pub histogram: Vec<[u64; 3]>,
 }
 
 /// A command has ended.

@@ -16,6 +16,7 @@ use super::quantity;
 use super::run::duration;
 use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
+use crate::cli::progress::Progress;
 
 /// Write down what the criteria judge, for `emud monitor calibrate`
 #[derive(Debug, clap::Args)]
@@ -70,7 +71,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Failure::new(e.exit_code(), e.to_string())
     })?;
     eprint!("{}", notes(recorder.header()));
-    let reason = wait(&recorder, stop.as_fd(), args.duration)?;
+    let reason = wait(&recorder, stop.as_fd(), args)?;
     let summary = recorder
         .finish(reason)
         .map_err(|e| Failure::new(e.exit_code(), e.to_string()))?;
@@ -91,13 +92,14 @@ fn remove_empty(file: &Path) {
 /// How long a file that cannot be written stays unnoticed.
 const LOOK: Duration = Duration::from_millis(200);
 
-fn wait(
-    recorder: &Recorder,
-    stop: impl AsFd,
-    duration: Option<Duration>,
-) -> Result<StopReason, Failure> {
+fn wait(recorder: &Recorder, stop: impl AsFd, args: &Args) -> Result<StopReason, Failure> {
+    let duration = args.duration;
+    let of = duration.map(|d| quantity::duration(d.as_nanos() as u64));
+    let progress = Progress::start(of.as_deref());
     let begin = Instant::now();
     loop {
+        let bytes = std::fs::metadata(&args.output).map_or(0, |file| file.len());
+        progress.show(format!("recording: {} bytes", quantity::count(bytes)));
         let left = duration.map(|d| d.saturating_sub(begin.elapsed()));
         if left.is_some_and(|l| l.is_zero()) || !recorder.is_writing() {
             return Ok(StopReason::Duration);

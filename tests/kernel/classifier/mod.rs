@@ -23,6 +23,7 @@ mod timeline;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
+use emud::histogram::{Delays, buckets};
 use emud::link::compile::{Compiled, Place, compile};
 use emud::link::datapath::{Loaded, Maps, Program};
 use emud::link::sizes::Sizes;
@@ -239,8 +240,41 @@ fn a_constant_delay_is_added_to_the_arrival() {
     }
     let c = b.counters();
     assert_eq!((c.packets, c.bytes), (4, 400));
-    // 2^25 <= 50,000,000 < 2^26
-    assert_eq!(c.delay_hist[25], 4);
+    assert_eq!(buckets(&c.delay_hist)[0].packets, 4);
+}
+
+#[test]
+fn delays_are_counted_in_sixteenths_of_an_octave() {
+    let delays = [
+        0,
+        1_023,
+        32_767,
+        32_768,
+        10_500_000,
+        700 * MS,
+        3_600_000 * MS,
+    ];
+    for delay in delays {
+        let b = Bench::new(&link(|l| l.delay.mean_ns = delay));
+        for at in 0..100 {
+            b.send(&udp4(100, 1000), at * MS);
+        }
+        let c = b.counters();
+        let counted = Delays::counted(buckets(&c.delay_hist), c.delay_ns);
+        let [bucket] = counted.buckets() else {
+            panic!("{delay}: {counted:?}");
+        };
+        assert!(
+            (bucket.from_ns..bucket.to_ns).contains(&delay),
+            "{bucket:?}"
+        );
+        assert!(
+            bucket.to_ns - bucket.from_ns <= (delay / 16).max(1_024),
+            "{bucket:?}"
+        );
+        let median = counted.quantile_ns(0.5).unwrap();
+        assert!((median - delay as f64).abs() <= 1.0, "{delay}: {median}");
+    }
 }
 
 #[test]

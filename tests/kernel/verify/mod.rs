@@ -8,6 +8,8 @@
 mod shipped;
 mod space;
 
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 use space::Space;
 
@@ -182,6 +184,84 @@ fn what_cannot_be_measured_is_not_passed() {
     space::assert_valid(&answer);
 }
 
+/// A trace up, bursts of losses down: what they leave to be judged is.
+#[test]
+fn what_has_no_theory_is_named_and_the_rest_is_judged() {
+    let space = Space::new();
+    let profile = |down: &str| {
+        format!(
+            "[up]\ntrace = {{ rows = \"time_s,delay_ms;0,5;0.5,20\" }}\n\
+             [down]\ndelay = \"{down}\"\n\
+             loss = {{ model = \"gilbert-elliott\", p = \"5%\", r = \"50%\" }}\n"
+        )
+    };
+    space.attach_text(&profile("5ms"));
+    let peer = ["--peer-netns", &space.b];
+    let short = [&peer[..], &["--duration", "1s", "--resolution", "200ms"]].concat();
+    let (code, answer) = space.verify(&short);
+    let delay = |direction: &str| {
+        ["delay_mean", "delay_sd", "delay_distribution"].map(|what| format!("{direction} {what}"))
+    };
+    let judged = [
+        &delay("down")[..],
+        &["down duplicates".into(), "down overtaken".into()],
+    ];
+    let judged = [
+        &["up duplicates".to_owned(), "up overtaken".into()],
+        &judged.concat()[..],
+    ];
+    assert_eq!(
+        with_verdict(&answer, "agrees"),
+        judged.concat(),
+        "{answer:#}"
+    );
+    let not = [&delay("up")[..], &["up loss".into(), "down loss".into()]].concat();
+    assert_eq!(with_verdict(&answer, "not_judged"), not, "{answer:#}");
+    assert_eq!((code, &answer["verdict"]), (2, &Value::from("not_judged")));
+    space::assert_valid(&answer);
+    let checks = answer["checks"].as_array().unwrap();
+    let loss = checks.iter().rfind(|c| c["what"] == "loss").unwrap();
+    assert_eq!(loss["why"], "the link has losses that are not independent");
+    // p / (p + r)
+    assert!(
+        (loss["asked"].as_f64().unwrap() - 1.0 / 11.0).abs() < 1e-6,
+        "{loss}"
+    );
+    // The rest has a verdict: another delay is found.
+    let file = space.file("other.toml");
+    std::fs::write(&file, profile("500ms")).unwrap();
+    let (code, answer) = space.verify(&[&short[..], &["--against", &file]].concat());
+    assert_eq!(code, 1, "{answer:#}");
+    assert!(with_verdict(&answer, "disagrees").contains(&"down delay_mean".to_owned()));
+}
+
+#[test]
+fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
+    let space = Space::new();
+    let phase = "[[phase]]\nfor = \"1s\"\nloss = \"1%\"\n[[phase]]\nfor = \"1s\"\n";
+    space.attach_text(&format!("[link]\ndelay = \"5ms\"\n{phase}"));
+    let peer = ["verify", "va", "--peer-netns", &space.b, "--duration", "1s"];
+    let out = space.try_emud(&peer);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("nothing of this link can be judged"),
+        "{said}"
+    );
+    space.emud(&["detach", "va"]);
+    space.attach_text("[up]\ncorrupt = \"1%\"\n[down]\ndelay = \"5ms\"\n");
+    let more = ["--resolution", "200ms"];
+    let (code, answer) = space.verify(&[&peer[2..], &more].concat());
+    assert_eq!((code, &answer["verdict"]), (2, &Value::from("not_judged")));
+    let note = "up: not judged: it has corruption";
+    assert!(
+        answer["notes"].as_array().unwrap().contains(&note.into()),
+        "{answer:#}"
+    );
+    let directions = answer["checks"].as_array().unwrap().iter();
+    assert!(directions.into_iter().all(|c| c["direction"] == "down"));
+}
+
 #[test]
 fn mistakes_have_their_codes() {
     let space = Space::new();
@@ -269,4 +349,83 @@ fn plots_are_drawn() {
     let (code, svg) = plot(&[&["verify", "va", "--plot", &file], &netns[..]].concat());
     assert_eq!(code, Some(0), "{svg}");
     assert!(svg.contains("measured") && svg.contains("asked"));
+}
+
+/// A note for each attach is none: it is there where the other end makes a difference.
+#[test]
+fn the_other_end_of_a_veth_is_named_where_it_matters() {
+    let space = Space::new();
+    let note = |profile: &str, max_segs: u32| {
+        let set = format!("ip -n {} link set vb gso_max_segs {max_segs}", space.b);
+        space::sh(&set);
+        space.attach_text(profile);
+        let shown = space.try_emud(&["show", "va"]);
+        space.emud(&["detach", "va"]);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let notes = shown.lines().filter(|l| l.contains("super-packets"));
+        notes.collect::<Vec<_>>().concat()
+    };
+    let (lossy, constant) = ("[link]\nloss = \"1%\"\n", "[link]\ndelay = \"20ms\"\n");
+    let said = note(lossy, 65_535);
+    assert!(said.contains("down: vb, the other end"), "{said:?}");
+    assert!(
+        said.contains("ip link set dev vb gso_max_segs 1"),
+        "{said:?}"
+    );
+    assert_eq!(note(lossy, 1), "");
+    assert_eq!(note(constant, 65_535), "");
+    assert_eq!(note("[up]\nloss = \"1%\"\n", 65_535), "");
+}
+
+/// stderr of emud at a terminal, and in a pipe.
+fn at_a_terminal_and_not(space: &Space, arguments: &str) -> [String; 2] {
+    let emud = support::emud_path();
+    let line = format!("{} --netns {} {arguments}", emud.display(), space.a);
+    let run = |command: &mut Command| {
+        let out = command.stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
+    };
+    [
+        run(Command::new("script").args(["-qec", &line, "/dev/null"])),
+        run(Command::new("sh").args(["-c", &line])),
+    ]
+}
+
+#[test]
+fn a_terminal_shows_how_far_it_is() {
+    let space = Space::new();
+    space.attach_text("[link]\ndelay = \"1ms\"\n");
+    let verify = format!(
+        "verify va --peer-netns {} --duration 1s --resolution 1s",
+        space.b
+    );
+    let [shown, piped] = at_a_terminal_and_not(&space, &verify);
+    assert!(shown.contains(" of about 1s] small probes"), "{shown}");
+    assert!(!piped.contains("small probes"), "{piped}");
+    let record = "monitor record -o /dev/null --duration 1s";
+    let [shown, piped] = at_a_terminal_and_not(&space, record);
+    assert!(shown.contains(" of 1s] recording: "), "{shown}");
+    assert!(!piped.contains("recording: "), "{piped}");
+}
+
+#[test]
+fn what_show_counts_it_explains() {
+    let space = Space::new();
+    space.attach_text("[link]\ndelay = \"10.5ms\"\n");
+    let ping = format!(
+        "ip netns exec {} ping -q -c 5 -i 0.05 {}",
+        space.a,
+        Space::B4
+    );
+    space::sh(&ping);
+    let shown = space.try_emud(&["show", "va"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        !shown.contains("clamped") && !shown.contains("inactive"),
+        "{shown}"
+    );
+    let not_emulated = "packets not emulated: ARP or neighbour discovery";
+    assert!(shown.contains(not_emulated), "{shown}");
+    let given = "delay given: mean 10.5ms, p50 10.5ms, p99 10.514ms, none above 11.01ms";
+    assert!(shown.contains(given), "{shown}");
 }

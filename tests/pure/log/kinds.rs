@@ -65,6 +65,7 @@ fn sample(full: bool) -> Sample {
         p50_ns: 16_777_216,
         p99_ns: 33_554_432,
         max_ns: 21_000_000,
+        histogram: vec![[19_922_944, 20_971_520, 99]],
     };
     Sample {
         mono_ns: 7,

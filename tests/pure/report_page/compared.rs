@@ -61,11 +61,76 @@ fn what_was_asked_differently_is_named() {
             "seed",
             "command of client",
             "access: up",
-            "access: text of the profile"
+            "access: profile: link.rate"
         ]
     );
-    assert_eq!(differences[3]["b"], "rate = \"4Mbit\"");
+    assert_eq!(differences[3]["a"], "\"8Mbit\"");
+    assert_eq!(differences[3]["b"], "\"4Mbit\"");
     assert_eq!(found["losses"]["same"], "not_comparable");
+}
+
+/// Two profiles are two files, and have two names.
+#[test]
+fn profiles_with_other_names_are_compared_by_what_they_say() {
+    let mut other = about(1, &["access"]);
+    let link = &mut other.links[0];
+    link.profile = "other".to_owned();
+    link.toml = "name = \"other\"\n[link]\nrate = \"8Mbit\"\nqueue = \"20p\"\n".to_owned();
+    let mut other = Log::of(other);
+    other.seconds(&["access"], 10);
+    other.end(10, Some(&judgement(RunVerdict::Clean, 10)));
+    let (a, b) = (clean(1).write(), other.write());
+    let (_, found) = compare(&[a.text(), b.text()]);
+    assert_eq!(
+        found["differences"],
+        json!([
+            {"what": "access: profile", "a": "made-up", "b": "other"},
+            {"what": "access: profile: link.queue", "a": "none", "b": "\"20p\""},
+        ])
+    );
+}
+
+/// Each network is 2 % slower on side b, and networks differ by much more than that.
+#[test]
+fn repeats_with_the_same_seeds_are_paired() {
+    let run = |seed: u64, load: f64| {
+        let mut log = Log::new(seed, &["access"]);
+        let base = 0.2 + 0.1 * seed as f64;
+        for second in 0..20 {
+            log.sample(second, "access", "down", base * load);
+        }
+        log.end(20, Some(&judgement(RunVerdict::Clean, 20)));
+        log.write()
+    };
+    let sides = [1.0, 0.98].map(|load| [1, 2, 3, 4, 5].map(|seed| run(seed, load)));
+    let names = |side: usize, runs: usize| {
+        let files = &sides[side][..runs];
+        files.iter().map(|file| file.text()).collect::<Vec<_>>()
+    };
+    let found = |in_b: usize| {
+        let arguments = [&names(0, 5)[..], &["--against"], &names(1, in_b)].concat();
+        (compare(&arguments).1, arguments)
+    };
+    let p = |found: &Value, test: &str| {
+        let figures = found["figures"].as_array().unwrap();
+        let figure = figures.iter().find(|f| f["quantity"] == "throughput");
+        figure.unwrap()[test]["p"].as_f64()
+    };
+    let (all, arguments) = found(5);
+    assert!(p(&all, "paired").unwrap() < 0.01, "{:?}", p(&all, "paired"));
+    assert!(p(&all, "welch").unwrap() > 0.5, "{:?}", p(&all, "welch"));
+    assert_eq!(all["notes"], json!([]));
+    let out = emud(&[&["compare"], &arguments[..]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        text.contains("p: paired t of runs with the same seed"),
+        "{text}"
+    );
+    // Of a seed that one side does not have nothing can be paired.
+    let (some, _) = found(4);
+    assert!(p(&some, "paired").unwrap() < 0.01);
+    let note = "p is of the 4 pairs of runs with the same seed; runs without a partner: 1";
+    assert_eq!(some["notes"], json!([note]));
 }
 
 #[test]
@@ -81,6 +146,7 @@ fn repeats_have_a_significance() {
     );
     for figure in found["figures"].as_array().unwrap() {
         assert_eq!(figure["a"]["n"], 3);
+        assert_eq!(figure["paired"], Value::Null, "other seeds");
         let p = figure["welch"]["p"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&p), "{figure}");
     }

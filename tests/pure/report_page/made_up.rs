@@ -214,6 +214,18 @@ impl Log {
                 p50_ns: mean as u64 - 500_000,
                 p99_ns: mean as u64 + 6_000_000,
                 max_ns: mean as u64 + 9_000_000,
+                histogram: vec![
+                    [
+                        mean as u64 - 500_000,
+                        mean as u64 + 500_000,
+                        passed * 9 / 10,
+                    ],
+                    [
+                        mean as u64 + 6_000_000,
+                        mean as u64 + 9_000_000,
+                        passed - passed * 9 / 10,
+                    ],
+                ],
             }),
             late: 0,
             engine_dropped: 0,

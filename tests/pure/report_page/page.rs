@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use emud::page::{html, plots};
 use emud::results::Run;
 use emud_monitor::log::{ArtefactLine, Judgement, RunVerdict};
+use serde_json::Value;
 
 use super::made_up::{
     Log, MEASURED, SECOND, about, clean, contended, invalid, judgement, star, unfinished,
@@ -203,4 +204,32 @@ fn the_verb_says_what_it_cannot_do() {
             .code(),
         Some(66)
     );
+}
+
+/// The limit is of processor time: it holds on a busy machine too.
+#[test]
+fn a_page_of_ten_to_the_nine_packets_takes_less_than_two_seconds() {
+    for lost in [0, 1, 3, 500_000_000] {
+        let mut log = Log::new(1, &["access"]);
+        log.sample(0, "access", "up", 0.5);
+        let last = log.lines.last_mut().unwrap();
+        let mut sample: Value = serde_json::from_str(last).unwrap();
+        for (key, n) in [
+            ("packets", 1_000_000_000),
+            ("lost", lost),
+            ("passed_packets", 1_000_000_000 - lost),
+        ] {
+            sample[key] = n.into();
+        }
+        *last = sample.to_string();
+        log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+        let log = log.write();
+        let made = Command::new("sh")
+            .args(["-c", "ulimit -t 2; exec \"$@\"", "sh"])
+            .args([support::emud_path().as_os_str(), "report".as_ref()])
+            .args([log.path().as_os_str(), "-o".as_ref(), "-".as_ref()])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{lost} lost: {made:?}");
+    }
 }

@@ -36,8 +36,9 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
         delay: (packets > lost).then_some(DelaySample {
             mean_ns: second * 1_000_000,
             p50_ns: second * 1_000_000,
-            p99_ns: second * 2_000_000,
-            max_ns: second * 3_000_000,
+            p99_ns: second * 1_000_000,
+            max_ns: second * 1_000_000,
+            histogram: vec![[second * 1_000_000, second * 1_000_000 + 1, packets - lost]],
         }),
         late: 0,
         engine_dropped: 0,
@@ -64,10 +65,15 @@ fn figures_are_those_of_the_measured_phase() {
     // scipy.stats.binomtest(100, 1300).proportion_ci(0.95, "exact")
     assert!((loss.interval[0] - 0.0630).abs() < 5e-4, "{loss:?}");
     assert!((loss.interval[1] - 0.0928).abs() < 5e-4, "{loss:?}");
-    let delay = track.measured.delay.unwrap();
-    // 1000 packets of 1 ms, 200 of 2 ms.
-    assert!((delay.mean_ns - 1.4e6 / 1.2).abs() < 1.0, "{delay:?}");
-    assert_eq!(delay.max_ns, 6_000_000);
+    let delays = &track.measured.delays;
+    // 1000 packets of 1 ms, 200 of 2 ms. A mean of the samples' p99 would be 1.17 ms.
+    assert!(
+        (delays.mean_ns().unwrap() - 1.4e6 / 1.2).abs() < 1.0,
+        "{delays:?}"
+    );
+    assert_eq!(delays.quantile_ns(0.5).map(f64::round), Some(1e6));
+    assert_eq!(delays.quantile_ns(0.99).map(f64::round), Some(2e6));
+    assert_eq!(delays.max_ns(), Some(2_000_001));
     assert_eq!(track.series.points().len(), 4);
     let throughput = figures(&run)
         .into_iter()

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Delays that a link gave to packets, in the classes that the classifier counts them in: 16 an
+//! octave (`emud_delay_class` in bpf/delay.h).
+
+use serde::Serialize;
+
+use crate::abi::{EMUD_HIST_STEPS, EMUD_HIST_UNIT};
+
+/// Packets with `from_ns <= delay < to_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Bucket {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub packets: u64,
+}
+
+/// Packets by delay, and the exact sum of their delays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Delays {
+    /// Ascending, none empty.
+    buckets: Vec<Bucket>,
+    sum_ns: f64,
+}
+
+/// What `emud show` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DelayGiven {
+    /// Exact.
+    pub mean_ns: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    /// No delay was longer: the end of the last bucket.
+    pub max_ns: u64,
+}
+
+/// The bucket that the classifier counts under this number.
+fn bucket(number: usize, packets: u64) -> Bucket {
+    let (number, steps) = (number as u64, u64::from(EMUD_HIST_STEPS));
+    // The first octave and all below it are in steps of the unit.
+    let octave = (number / steps).saturating_sub(1);
+    let step = number - octave * steps;
+    let ns = |step: u64| step << (octave + u64::from(EMUD_HIST_UNIT));
+    Bucket {
+        from_ns: ns(step),
+        to_ns: ns(step + 1),
+        packets,
+    }
+}
+
+/// The classifier's histogram without what is empty.
+pub fn buckets(counted: &[u64]) -> Vec<Bucket> {
+    let counted = counted.iter().enumerate();
+    let counted = counted.filter(|(_, packets)| **packets > 0);
+    counted.map(|(i, packets)| bucket(i, *packets)).collect()
+}
+
+impl Delays {
+    /// `sum_ns` is modulo 2^64, as the classifier counts it.
+    pub fn counted(buckets: Vec<Bucket>, sum_ns: u64) -> Self {
+        let middle = |b: &Bucket| f64::midpoint(b.from_ns as f64, b.to_ns as f64);
+        let about: f64 = (buckets.iter()).map(|b| b.packets as f64 * middle(b)).sum();
+        let round = 2f64.powi(64);
+        let rounds = ((about - sum_ns as f64) / round).round().max(0.0);
+        Self {
+            buckets,
+            sum_ns: sum_ns as f64 + rounds * round,
+        }
+    }
+
+    /// Of buckets in any order, and the mean of the delays in them.
+    pub fn with_mean(buckets: impl IntoIterator<Item = Bucket>, mean_ns: f64) -> Self {
+        let mut delays = Self::default();
+        buckets.into_iter().for_each(|b| delays.put(b));
+        delays.sum_ns = mean_ns * delays.packets() as f64;
+        delays
+    }
+
+    fn put(&mut self, more: Bucket) {
+        match (self.buckets).binary_search_by_key(&more.from_ns, |b| b.from_ns) {
+            _ if more.packets == 0 => {}
+            Ok(i) => self.buckets[i].packets = self.buckets[i].packets.saturating_add(more.packets),
+            Err(i) => self.buckets.insert(i, more),
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        other.buckets.iter().for_each(|b| self.put(*b));
+        self.sum_ns += other.sum_ns;
+    }
+
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    pub fn packets(&self) -> u64 {
+        let packets = self.buckets.iter().map(|b| b.packets);
+        packets.fold(0, u64::saturating_add)
+    }
+
+    /// Of no packet there is none.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (!self.buckets.is_empty()).then(|| self.sum_ns / self.packets() as f64)
+    }
+
+    /// The delay that this share of the packets does not exceed; none: no packets. It is in the
+    /// right bucket always, so it is off by 1/16 at most.
+    ///
+    /// Within a bucket delays are taken to lie evenly around the place that gives all of them
+    /// together their exact mean: a constant delay comes out as it is, and a smooth distribution
+    /// fills its buckets.
+    pub fn quantile_ns(&self, share: f64) -> Option<f64> {
+        let sum = |of: fn(&Bucket) -> u64| -> f64 {
+            (self.buckets.iter())
+                .map(|b| b.packets as f64 * of(b) as f64)
+                .sum()
+        };
+        let low = sum(|b| b.from_ns);
+        let room = sum(|b| b.to_ns) - low;
+        let middle = ((self.sum_ns - low) / room).clamp(0.0, 1.0);
+        let reach = middle.min(1.0 - middle);
+        let rank = share * self.packets() as f64;
+        let mut below = 0.0;
+        for b in &self.buckets {
+            let packets = b.packets as f64;
+            if below + packets >= rank {
+                let within = middle + reach * (2.0 * (rank - below) / packets - 1.0);
+                return Some(b.from_ns as f64 + within * (b.to_ns as f64 - b.from_ns as f64));
+            }
+            below += packets;
+        }
+        self.max_ns().map(|ns| ns as f64)
+    }
+
+    /// No delay was longer.
+    pub fn max_ns(&self) -> Option<u64> {
+        self.buckets.last().map(|b| b.to_ns)
+    }
+
+    pub fn given(&self) -> Option<DelayGiven> {
+        Some(DelayGiven {
+            mean_ns: self.mean_ns()? as u64,
+            p50_ns: self.quantile_ns(0.5)? as u64,
+            p99_ns: self.quantile_ns(0.99)? as u64,
+            max_ns: self.max_ns()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::EMUD_HIST_LEN;
+
+    /// As the classifier does it.
+    fn of(delays: impl IntoIterator<Item = u64>) -> Delays {
+        let (mut counted, mut sum) = (vec![0; EMUD_HIST_LEN as usize], 0u64);
+        let all: Vec<_> = (0..EMUD_HIST_LEN as usize).map(|i| bucket(i, 0)).collect();
+        for ns in delays {
+            counted[all.partition_point(|b| b.to_ns <= ns)] += 1;
+            sum = sum.wrapping_add(ns);
+        }
+        Delays::counted(buckets(&counted), sum)
+    }
+
+    #[test]
+    fn buckets_have_no_gap_and_a_sixteenth_of_their_delay() {
+        let all: Vec<_> = (0..EMUD_HIST_LEN as usize).map(|i| bucket(i, 1)).collect();
+        assert_eq!((all[0].from_ns, all[0].to_ns), (0, 1024));
+        assert!(all.windows(2).all(|b| b[0].to_ns == b[1].from_ns));
+        let fine = |b: &Bucket| b.to_ns - b.from_ns <= (b.from_ns / 16).max(1024);
+        assert!(all.iter().all(fine));
+        // Nine hours.
+        assert_eq!(all[all.len() - 1].to_ns, 1 << 45);
+    }
+
+    #[test]
+    fn a_constant_delay_is_its_quantiles() {
+        for ns in [10_500_000, 20_000_000, 3, 700_000_000] {
+            let given = of(vec![ns; 1000]).given().unwrap();
+            assert_eq!(given.mean_ns, ns);
+            assert!(given.p50_ns.abs_diff(ns) <= 1, "{ns}: {}", given.p50_ns);
+            assert!(given.p99_ns >= ns - 1 && given.p99_ns - ns <= (ns / 32).max(1024));
+        }
+        // The case that was 16.78 ms.
+        let p99 = of(vec![10_500_000; 1000]).quantile_ns(0.99).unwrap();
+        assert!((p99 - 10.5e6).abs() < 0.02e6, "{p99}");
+    }
+
+    #[test]
+    fn quantiles_of_a_spread_are_near() {
+        let uniform = of((0..100_000).map(|i| 20_000_000 + i * 100));
+        for share in [0.01f64, 0.25, 0.5, 0.75, 0.99] {
+            let (is, should) = (uniform.quantile_ns(share).unwrap(), 20e6 + 10e6 * share);
+            assert!((is / should - 1.0).abs() < 0.02, "{share}: {is}");
+        }
+        assert_eq!(uniform.mean_ns().unwrap().round(), 24_999_950.0);
+        // Two values far apart.
+        let two = of([vec![1_000_000; 900], vec![80_000_000; 100]].concat());
+        assert!((two.quantile_ns(0.5).unwrap() / 1e6 - 1.0).abs() < 1.0 / 16.0);
+        assert!((two.quantile_ns(0.99).unwrap() / 80e6 - 1.0).abs() < 1.0 / 16.0);
+    }
+
+    #[test]
+    fn sums_are_those_of_all() {
+        let mut half = of((0..50_000).map(|i| 20_000_000 + i * 100));
+        half.add(&of((50_000..100_000).map(|i| 20_000_000 + i * 100)));
+        assert_eq!(half, of((0..100_000).map(|i| 20_000_000 + i * 100)));
+        let nothing = Delays::default();
+        assert_eq!((nothing.given(), nothing.quantile_ns(0.5)), (None, None));
+    }
+
+    #[test]
+    fn a_sum_that_passed_its_end_is_mended() {
+        let packets = 1_000_000_000_000;
+        let exact = u128::from(packets) * 50_000_000;
+        let held = vec![bucket(199, packets)];
+        let delays = Delays::counted(held, exact as u64);
+        assert!((delays.mean_ns().unwrap() / 50e6 - 1.0).abs() < 1e-9);
+    }
+}
