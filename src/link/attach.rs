@@ -24,7 +24,7 @@ use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name,
     filter_classid, filter_name, hook, segments, timeline,
 };
-use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink, NetlinkError};
+use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink};
 use crate::profile::Profile;
 
 /// How long the holder may take to start.
@@ -110,13 +110,8 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let done = session.end(result)?;
     ready(&done);
     let held = hold::serve(ifindex, maps, taps, stop.as_fd(), || Ok(()));
-    match detach::detach(&request.interface) {
-        // Somebody else has taken it, or the interface, away.
-        Ok(_)
-        | Err(LinkError::NotAttached { .. })
-        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => held.map_err(LinkError::from),
-        Err(e) => Err(e),
-    }
+    detach::at_end(&request.interface)?;
+    Ok(held?)
 }
 
 struct Session {
@@ -140,7 +135,7 @@ impl Session {
         }
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
-        let lock = netlink::lock(link.index)?;
+        let lock = netlink::lock(link.index, netlink::PATIENCE)?;
         if let Some(there) = attachment::find(&mut nl, link.index)? {
             let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
             return Err(LinkError::AlreadyAttached {

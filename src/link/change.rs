@@ -25,7 +25,7 @@ const RESTART: &str = "trace.restart";
 pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
-    let _lock = netlink::lock(link.index)?;
+    let _lock = netlink::lock(link.index, netlink::PATIENCE)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     let (restarts, assignments): (Vec<_>, Vec<_>) =

@@ -98,6 +98,11 @@ pub enum LinkError {
     Phased(String),
     #[error("signals: {0}")]
     Signal(std::io::Error),
+    #[error("{cause}\nthe link is still on {interface}: run `emud detach {interface}`")]
+    StillAttached {
+        cause: Box<LinkError>,
+        interface: String,
+    },
     #[error(
         "{cause}\nand undoing what had been done failed too: {undo}\nrun `emud detach {interface}`"
     )]
@@ -121,7 +126,7 @@ impl LinkError {
             Self::NoFq(_) | Self::HeldLoopback { .. } | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
             Self::Signal(_) => 71,
-            Self::NotUndone { cause, .. } => cause.exit_code(),
+            Self::NotUndone { cause, .. } | Self::StillAttached { cause, .. } => cause.exit_code(),
             Self::AlreadyAttached { .. }
             | Self::ByHand { .. }
             | Self::NoPlace { .. }

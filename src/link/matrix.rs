@@ -52,7 +52,7 @@ pub fn apply(
         Some(name) => nl.link(name)?,
         None => attachment::only(&mut nl)?,
     };
-    let _lock = netlink::lock(link.index)?;
+    let _lock = netlink::lock(link.index, netlink::PATIENCE)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     if profile.matrix.is_none() {

@@ -160,11 +160,8 @@ impl Run<'_> {
         self.clean_up(&network, &programs, signals).await;
         drop(programs);
         // A program that could not be ended has it; then it goes with this process.
-        let down = Arc::into_inner(network).map(Network::take_down);
-        if let Some(Err(e)) = down {
-            self.notes.push(e.to_string());
-        }
-        done
+        let down = Arc::into_inner(network).map_or(Ok(()), Network::take_down);
+        done.and(down)
     }
 
     /// Attaches the links, until a signal comes: many of them take seconds.

@@ -9,7 +9,6 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
 use crate::engine::hold::spawn::this_program;
 use crate::link::{LinkError, detach};
-use crate::netlink::NetlinkError;
 use crate::profile::Profile;
 use crate::scenario::{Link, Node, Plan, Program};
 
@@ -101,7 +100,7 @@ fn apart(command: &mut Command) {
 /// dismissed.
 ///
 /// # Errors
-/// As [`detach::detach`]; that the link or the interface has gone, too, is none.
+/// As [`detach::at_end`].
 pub fn guard(interface: &str) -> Result<(), LinkError> {
     let mut groups = vec![];
     for line in io::stdin().lines().map_while(Result::ok) {
@@ -114,15 +113,5 @@ pub fn guard(interface: &str) -> Result<(), LinkError> {
         // It may have ended before.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    taken_away(detach::detach(interface))
-}
-
-/// That there is nothing to take away is as good.
-pub fn taken_away(detached: Result<detach::Done, LinkError>) -> Result<(), LinkError> {
-    match detached {
-        Ok(_)
-        | Err(LinkError::NotAttached { .. })
-        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
-        Err(e) => Err(e),
-    }
+    detach::at_end(interface)
 }

@@ -12,7 +12,6 @@ use crate::link::{LinkError, attachment, detach};
 use crate::netlink::Netlink;
 use crate::scenario::Link;
 
-use super::in_place::taken_away;
 use super::place::Place;
 use super::{RunError, derived};
 
@@ -85,8 +84,8 @@ pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
 /// # Errors
 /// [`RunError::Link`].
 pub fn detach(place: &Place, link: &Link) -> Result<(), RunError> {
-    let done = place.within(&link.node, || detach::detach(&link.interface))?;
-    taken_away(done).map_err(|error| failed(link, error))
+    let done = place.within(&link.node, || detach::at_end(&link.interface))?;
+    done.map_err(|error| failed(link, error))
 }
 
 fn read(interface: &str) -> Result<Report, LinkError> {

@@ -38,6 +38,8 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::root_by_hand,
             restore::step_fails,
             restore::foreground,
+            restore::foreground_waits,
+            restore::hostile_user,
             change::set_is_atomic,
             frames::queues,
             malformed::attach,

@@ -38,6 +38,7 @@ pub fn tests() -> Vec<Trial> {
             undone::when_preparation_fails,
             in_place::link_comes_and_goes,
             in_place::guard,
+            in_place::link_that_stays_is_said,
             repeat::same_seed_same_losses,
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,
