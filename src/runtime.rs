@@ -10,7 +10,15 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::process::geteuid;
 
+/// Where programs report, if they are not told another place.
 pub const FOLDER: &str = "/run/emud";
+/// Where only root can report: holders of emulated links do.
+pub const ROOT_FOLDER: &str = "/run/emud/root";
+
+/// The user who called sudo, if one did.
+pub fn invoking_user() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
+}
 
 /// Bits of a mode that let others than the owner change a file or folder.
 const OTHERS_WRITE: u32 = 0o022;

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::link::attach::HolderStart;
 use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
+use crate::runtime::invoking_user;
 use crate::scenario::Plan;
 use crate::signals::Signals;
 
@@ -80,6 +81,7 @@ pub fn conduct(
     let mut signals = Signals::new().map_err(system("taking signals"))?;
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
+        user: invoking_user(),
         log,
     })?;
     let mut run = Run {
