@@ -108,9 +108,9 @@ fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
             .link(name)
             .and_then(|device| nl.delete_link(device.index))
         {
-            Ok(()) | Err(NetlinkError::NoInterface(_)) => {}
-            // The holder ended between the two calls.
-            Err(e) if e.errno() == libc::ENODEV => {}
+            Ok(()) => {}
+            // Without its holder a TAP has gone before.
+            Err(e) if e.is_no_device() => {}
             Err(e) => return Err(e),
         }
     }

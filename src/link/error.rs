@@ -38,6 +38,8 @@ pub enum LinkError {
     },
     #[error("there is an interface {name} that emud did not make: rename it or delete it")]
     NameTaken { name: String },
+    #[error("{interface} is emud's own: packets of the link on interface {of} wait there")]
+    OwnDevice { interface: String, of: u32 },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
@@ -132,7 +134,7 @@ impl LinkError {
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
-            Self::NotEmulated { .. } | Self::WhichInterface(_) => 64,
+            Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::OwnDevice { .. } => 64,
             Self::NoTime(_) | Self::Phased(_) => 64,
             Self::NotRoot => 77,
         }

@@ -212,7 +212,7 @@ impl Maps {
             let map = self.pairs.numbers.fd().as_fd();
             batch::delete_all(map, &keys).map_err(at("emud_pair_index"))?;
             // No packet still has one of those numbers.
-            grace_period();
+            grace_period()?;
             for number in again {
                 self.clear_state_of_pair(number as u32)?;
             }

@@ -9,6 +9,7 @@ pub mod change;
 pub mod compile;
 pub mod datapath;
 pub mod detach;
+mod devices;
 pub mod emulated;
 mod error;
 mod loss;

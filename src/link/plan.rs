@@ -7,7 +7,7 @@ use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
 use crate::link::{
-    DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep, timeline,
+    DIRECTIONS, LinkError, devices, direction_name, hook, loss, now_ns, segments, sweep, timeline,
 };
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 
@@ -23,6 +23,12 @@ pub(super) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
 
 /// What will be changed, and what it is now. Changes nothing.
 pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+    if let Some(of) = devices::waits_for(link) {
+        return Err(LinkError::OwnDevice {
+            interface: link.name.clone(),
+            of,
+        });
+    }
     let l3 = layer3(link)?;
     let Chosen {
         engine,
@@ -36,7 +42,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     }
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
-    let devices = devices(engine, request.directions, link.index);
+    let devices = devices::names(engine, request.directions, link.index);
     for name in devices.iter().flatten() {
         // Undo deletes by name: it must not be somebody else's.
         match nl.link(name) {
@@ -104,16 +110,6 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
             interface: link.name.clone(),
             hook: Hook::Ingress.name(),
         })
-}
-
-fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
-    match engine {
-        Engine::Fq => [None, directions[1].then(|| sweep::ifb_name(ifindex))],
-        Engine::Hold => [
-            directions[0].then(|| format!("emud-up-{ifindex}")),
-            directions[1].then(|| format!("emud-down-{ifindex}")),
-        ],
-    }
 }
 
 /// The root qdisc to put back, if somebody configured one.

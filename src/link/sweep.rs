@@ -4,15 +4,8 @@
 //! attach or detach in the namespace does.
 
 use crate::engine::fq;
-use crate::link::{LinkError, attachment};
+use crate::link::{LinkError, attachment, devices};
 use crate::netlink::{Link, Netlink};
-
-/// The name of the ifb for a device.
-pub(super) fn ifb_name(ifindex: u32) -> String {
-    format!("{IFB}{ifindex}")
-}
-
-const IFB: &str = "emud-ifb-";
 
 /// Deletes every ifb of emud's whose device is gone; their names. An attach
 /// under way is not mistaken for one: its filters come before its ifb.
@@ -22,20 +15,25 @@ const IFB: &str = "emud-ifb-";
 pub(super) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     for link in nl.links()? {
-        if orphan(nl, &link)? {
-            nl.delete_link(link.index)?;
-            swept.push(link.name);
+        let deleted = orphan(nl, &link).and_then(|orphan| {
+            if orphan {
+                nl.delete_link(link.index)?;
+            }
+            Ok(orphan)
+        });
+        match deleted {
+            Ok(true) => swept.push(link.name),
+            Ok(false) => {}
+            // Another emud has swept it meanwhile.
+            Err(LinkError::Netlink(e)) if e.is_no_device() => {}
+            Err(e) => return Err(e),
         }
     }
     Ok(swept)
 }
 
 fn orphan(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
-    let device = link
-        .name
-        .strip_prefix(IFB)
-        .and_then(|n| n.parse::<u32>().ok());
-    let (Some(device), Some("ifb")) = (device, link.kind.as_deref()) else {
+    let Some(device) = devices::ifb_of(link) else {
         return Ok(false);
     };
     // By its qdisc it is emud's, not somebody's who likes the name.

@@ -303,6 +303,19 @@ fn offloads_go_off_and_come_back() {
 }
 
 #[test]
+fn an_interface_that_has_gone_is_none() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v1 = index(&mut nl, "v1");
+    shell("ip link del v1");
+    for failed in [nl.set_up(v1, true), nl.delete_link(v1)] {
+        let err = failed.unwrap_err();
+        assert!(err.is_no_device(), "{err:?}");
+        assert_eq!(err.exit_code(), 66, "{err}");
+    }
+}
+
+#[test]
 fn a_lock_belongs_to_one_namespace_and_one_holder() {
     let space = Space::new();
     let held = netlink::lock(7, PATIENCE).unwrap();
