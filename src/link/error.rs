@@ -42,6 +42,17 @@ pub enum LinkError {
     OwnDevice { interface: String, of: u32 },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
+    #[error(
+        "{interface}: at its rate and delay engine hold has to keep {needed} MiB of packets, and has room \
+         for {room}: take a lower rate, a shorter delay or queue, or engine fq; after `set`, attach again"
+    )]
+    NoMemory {
+        interface: String,
+        needed: u64,
+        room: u64,
+    },
+    #[error("cannot read how much memory is free (/proc/meminfo): {0}")]
+    Memory(std::io::Error),
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot,
     #[error(
@@ -126,8 +137,9 @@ impl LinkError {
             Self::Spread { .. } | Self::Rules(_) => 65,
             Self::NotAttached { .. } | Self::NoMatrix { .. } | Self::NoInterface => 66,
             Self::NoFq(_) | Self::HeldLoopback { .. } | Self::UnknownLayer { .. } => 69,
+            Self::NoMemory { .. } => 69,
             Self::Saved(_) => 70,
-            Self::Signal(_) => 71,
+            Self::Signal(_) | Self::Memory(_) => 71,
             Self::NotUndone { cause, .. } | Self::StillAttached { cause, .. } => cause.exit_code(),
             Self::AlreadyAttached { .. }
             | Self::ByHand { .. }

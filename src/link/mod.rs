@@ -12,6 +12,7 @@ pub mod detach;
 mod devices;
 pub mod emulated;
 mod error;
+mod held;
 mod loss;
 pub mod loss_runs;
 pub mod matrix;

@@ -83,6 +83,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
             _ => None,
         },
+        hold_limit: 0,
         root_taken,
         root,
         gso: None,

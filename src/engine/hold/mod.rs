@@ -27,7 +27,7 @@ use crate::abi::{EMUD_DOWN, EMUD_UP};
 pub use holder::{End, Holder};
 pub use serve::serve;
 pub use tap::Tap;
-pub use tune::{Schedule, Tuning};
+pub use tune::{Schedule, Tuning, spare};
 
 /// A direction of the link, as the classifier counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -18,6 +18,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open}
 
 /// Names come and go unseen. That a process ends is seen at once.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After a process has ended, another may close the last descriptor a moment later.
+const LOOK_SOON: Duration = Duration::from_millis(20);
 
 /// Ends this process by SIGTERM once its network namespace has neither a name
 /// nor another process, and no process a descriptor of it. Where it has neither from the start (somebody holds it
@@ -31,10 +33,18 @@ pub fn watch() {
         return;
     }
     thread::spawn(move || {
+        let mut pause = LOOK_SOON;
         loop {
             match inhabitant(home) {
-                Some(process) => wait_for(process),
-                None if named(home) || held_open(home) => thread::sleep(LOOK_EVERY),
+                Some(process) => {
+                    wait_for(process);
+                    pause = LOOK_SOON;
+                }
+                None if named(home) => thread::sleep(LOOK_EVERY),
+                None if held_open(home) => {
+                    thread::sleep(pause);
+                    pause = (2 * pause).min(LOOK_EVERY);
+                }
                 None => break,
             }
         }

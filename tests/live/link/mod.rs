@@ -107,6 +107,8 @@ pub fn tests() -> Vec<Trial> {
     if engines.contains(&Engine::Hold) {
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);
+        let name = "link::hold::odd::memory";
+        add(When::Here, name, odd::memory);
         let name = "link::hold::odd::namespace_held_open";
         add(When::Here, name, odd::namespace_held_open);
     }

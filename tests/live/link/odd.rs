@@ -185,3 +185,51 @@ pub fn namespace_held_open() {
     drop(open);
     wait_until("the holder ends", SOON, || !pids.iter().any(alive));
 }
+
+/// The holder is given what rate and delay need, refuses what cannot be, and goes last where memory
+/// runs out.
+pub fn memory() {
+    let lab = Lab::new();
+    let limit = || {
+        let pid = holders(&lab).pop().expect("a holder");
+        let score = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("a score");
+        let notes = lab.show()["notes"].to_string();
+        // A container may not be allowed to; that is said.
+        match notes.contains("CAP_SYS_RESOURCE") {
+            true => assert!(fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000").is_err()),
+            false => assert_eq!(score.trim(), "-1000"),
+        }
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("its words");
+        let mut words = words
+            .split('\0')
+            .skip_while(|word| *word != "--limit-bytes");
+        let limit = words.nth(1).expect("a limit");
+        limit.parse::<u64>().expect("a number")
+    };
+    let attach = |profile: &str| lab.attach(Engine::Hold, profile, &[]).out;
+    attach("up.rate = \"1Gbit\"\nup.delay = \"200ms\"\n");
+    assert_eq!(limit(), 256 << 20);
+    // Twice 125 MB/s for 1.5 s: buffers are up to twice as long as frames.
+    let said = lab.emud(&["set", "va", "up.delay=1500ms"]).expect(69);
+    assert!(said.err.contains("has room for 256"), "{}", said.err);
+    lab.emud(&["set", "va", "up.delay=300ms"]).expect(0);
+    lab.detach();
+
+    let said = attach("up.rate = \"1Gbit\"\nup.delay = \"1500ms\"\n");
+    assert!(!said.contains("are dropped"), "{said}");
+    let least = 2 * 125_000_000 * 3 / 2;
+    assert!((least..3 * least).contains(&limit()), "{}", limit());
+    lab.emud(&["set", "va", "up.delay=1400ms"]).expect(0);
+    lab.detach();
+
+    let before = lab.snapshot();
+    let never = "up.rate = \"1Tbit\"\nup.delay = \"1h\"\n";
+    let said = lab.try_attach(Engine::Hold, never, &[]).expect(69);
+    assert!(said.err.contains("has to keep"), "{}", said.err);
+    assert_same("refused", &before, &lab.snapshot());
+
+    let said = attach("up.delay = \"10s\"\n");
+    assert!(said.contains("up: engine hold keeps 256 MiB"), "{said}");
+    assert!(said.contains("Mbit/s are dropped"), "{said}");
+    lab.detach();
+}
