@@ -52,7 +52,7 @@ pub fn examine() -> Examination {
         "administrator",
         "make a network namespace",
         in_namespace(|| Ok(())),
-        "run as root (CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF)",
+        "build the kernel with CONFIG_NET_NS",
     );
     let bpf = check(
         "classifier",
@@ -139,6 +139,11 @@ fn check(
         Verdict::No
     };
     let answer = result.err();
+    let denied = answer.as_deref().is_some_and(is_denied);
+    let remedy = match denied {
+        true => "run as root of the host (CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF)",
+        false => remedy,
+    };
     let remedy = answer.is_some().then_some(remedy);
     Check {
         feature,
@@ -147,6 +152,12 @@ fn check(
         answer,
         remedy,
     }
+}
+
+/// Whatever the feature needs, this process may not find out.
+fn is_denied(answer: &str) -> bool {
+    let denied = [libc::EPERM, libc::EACCES].map(|errno| format!("(os error {errno})"));
+    denied.iter().any(|errno| answer.contains(errno))
 }
 
 fn text<T>(result: Result<T, NetlinkError>) -> Result<T, String> {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Failure};
+use emud::text::printable;
 
 /// EX_USAGE of sysexits.h, in place of clap's 2.
 const EX_USAGE: u8 = 64;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code.into(),
         Err(Failure { code, message }) => {
-            eprintln!("emud: {message}");
+            eprintln!("emud: {}", printable(&message));
             code.into()
         }
     }

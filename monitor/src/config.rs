@@ -106,6 +106,7 @@ pub struct Alarms {
     /// Alarms of one resource before the rest is only counted.
     pub limit: u32,
     pub group_by: GroupBy,
+    pub reporters: Reporters,
 }
 
 /// Whose shares an alarm carries.
@@ -115,6 +116,16 @@ pub enum GroupBy {
     Netns,
     Cgroup,
     Command,
+}
+
+/// Which users may report contention of their programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reporters {
+    Root,
+    /// Root and the user of the programs under test.
+    Own,
+    All,
 }
 
 impl Default for Config {
@@ -187,6 +198,7 @@ impl Default for Alarms {
         Self {
             limit: 3,
             group_by: GroupBy::Netns,
+            reporters: Reporters::Own,
         }
     }
 }

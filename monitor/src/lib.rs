@@ -11,6 +11,7 @@ mod abi;
 pub mod calibrate;
 pub mod config;
 mod decode;
+pub mod denied;
 pub mod empty;
 pub mod event;
 mod hooks;

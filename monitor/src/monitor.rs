@@ -16,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 use crate::abi::{self, emud_counters, emud_emulated};
 use crate::config::Config;
 use crate::decode::Decoder;
+use crate::denied::{is_denied, with_causes};
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use crate::hooks::Hooks;
 use crate::host;
@@ -31,9 +32,9 @@ pub enum MonitorError {
     Config(String),
     #[error("this kernel tells no types of its own (/sys/kernel/btf/vmlinux): {0}")]
     Btf(#[from] aya::BtfError),
-    #[error("cannot load the monitor into the kernel: {0}")]
+    #[error("cannot load the monitor into the kernel: {}", with_causes(.0))]
     Load(#[from] aya::EbpfError),
-    #[error("no permission to load BPF programs; run as root ({0})")]
+    #[error("no permission to load BPF programs; run as root of the host ({})", with_causes(.0))]
     Permission(aya::EbpfError),
     #[error("map {name}: {source}")]
     Map {
@@ -305,9 +306,9 @@ fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
         .map_max_entries("emud_cpu_tables", cpus)
         .map_max_entries("emud_window_tables", cpus * settings.windows())
         .load(abi::MONITOR_OBJECT)
-        .map_err(|e| match rustix::process::geteuid().is_root() {
-            true => MonitorError::Load(e),
-            false => MonitorError::Permission(e),
+        .map_err(|e| match is_denied(&e) {
+            true => MonitorError::Permission(e),
+            false => MonitorError::Load(e),
         })
 }
 

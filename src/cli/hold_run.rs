@@ -24,6 +24,8 @@ pub struct Args {
     #[arg(long)]
     down: Option<RawFd>,
     #[arg(long)]
+    limit_bytes: u64,
+    #[arg(long)]
     ready: RawFd,
 }
 
@@ -34,6 +36,7 @@ pub fn command(start: HolderStart) -> Command {
     command.args(["--ifindex", &start.ifindex.to_string()]);
     command.args(["--program", &start.program_id.to_string()]);
     command.args(["--ready", &start.ready.to_string()]);
+    command.args(["--limit-bytes", &start.limit_bytes.to_string()]);
     for (name, fd) in ["--up", "--down"].into_iter().zip(start.taps) {
         if let Some(fd) = fd {
             command.args([name, &fd.to_string()]);
@@ -50,7 +53,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match prepare(&args) {
         Ok((taps, stop, maps)) => {
             hold::orphan::watch();
-            hold::serve(args.ifindex, maps, taps, stop.as_fd(), || ready.ready())?;
+            hold::serve(
+                args.ifindex,
+                maps,
+                (taps, args.limit_bytes),
+                stop.as_fd(),
+                || ready.ready(),
+            )?;
             // The device may be what ended it.
             sweep::sweep(&mut Netlink::open()?)?;
             Ok(())

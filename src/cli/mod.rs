@@ -32,6 +32,7 @@ mod verify;
 use std::io::{self, Write};
 
 use clap::{Parser, Subcommand};
+use emud::text::printable;
 
 pub use failure::Failure;
 
@@ -78,7 +79,7 @@ or a qdisc configured by hand is in the way, 74 output could not be written, 75 
 fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(printable(text).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(

@@ -8,16 +8,15 @@ use super::Failure;
 /// Hold the namespaces of a node (started by `emud run`)
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Put the host's forwarding back once emud has gone, instead
-    #[arg(long)]
-    keep_forwarding: bool,
+    /// Put forwarding on an interface of the host back once emud has gone, instead
+    #[arg(long, value_name = "IFINDEX")]
+    keep_forwarding: Option<u32>,
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if args.keep_forwarding {
-        lab::keep_forwarding()?;
-    } else {
-        lab::run_node()?;
+    match args.keep_forwarding {
+        Some(ifindex) => lab::keep_forwarding(ifindex)?,
+        None => lab::run_node()?,
     }
     Ok(())
 }

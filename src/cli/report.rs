@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use emud::page;
 use emud::results::Run;
 
 use super::Failure;
-use super::failure::EX_CANTCREAT;
+use super::failure::{EX_CANTCREAT, EX_USAGE};
 
 /// Make a page of an experiment's log that a browser shows by itself
 #[derive(Debug, clap::Args)]
@@ -18,7 +20,7 @@ Examples:
 The page needs neither scripts nor a network. It has the verdict, what was asked for and what was
 measured, plots with contention shaded, alarms, and what programs said (docs/report.md).
 
-Exit codes: 0 written, whatever the verdict is, 65 not an experiment's log or damaged, 66 no such file,
+Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite the log, 65 not an experiment's log or damaged, 66 no such file,
 73 the page or a plot cannot be written.")]
 pub struct Args {
     /// What `emud run --log` wrote
@@ -34,6 +36,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(output) = &args.output
+        && is_same(&args.log, output)
+    {
+        let message = format!("the page would overwrite its log, {}", output.display());
+        return Err(Failure::new(EX_USAGE, message));
+    }
     let run = Run::read(&args.log)?;
     if let Some(output) = &args.output {
         let page = page::html(&run)?;
@@ -58,8 +66,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Also by another name: a link, a path that goes another way.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    id(a).is_some() && id(a) == id(b)
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|e| cannot(path, &e))
+    fs::write(path, text).map_err(|e| cannot(path, &e))
 }
 
 fn cannot(path: &Path, e: &std::io::Error) -> Failure {
@@ -67,4 +81,36 @@ fn cannot(path: &Path, e: &std::io::Error) -> Failure {
         EX_CANTCREAT,
         format!("cannot write {}: {e}", path.display()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_does_not_overwrite_the_log() {
+        let folder = std::env::temp_dir().join(format!("emud-report-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let [log, link, other] = ["a.log", "b.log", "c.html"].map(|name| folder.join(name));
+        fs::write(&log, "the only copy").unwrap();
+        fs::hard_link(&log, &link).unwrap();
+        for output in [
+            &log,
+            &link,
+            &folder
+                .join("../")
+                .join(folder.file_name().unwrap())
+                .join("a.log"),
+        ] {
+            let args = Args {
+                log: log.clone(),
+                output: Some(output.clone()),
+                svg: None,
+            };
+            assert_eq!(run(&args).unwrap_err().code, EX_USAGE);
+        }
+        assert_eq!(fs::read_to_string(&log).unwrap(), "the only copy");
+        assert!(!is_same(&log, &other));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -81,6 +81,36 @@ fn holds(link: &Compiled) -> (f64, f64) {
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
 }
 
+/// Bytes on the wire that links with a rate may have in their queues and under way, and the longest
+/// delay of one without.
+pub fn promised(links: &[Compiled]) -> (f64, f64) {
+    let one = |link: &Compiled| {
+        let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
+        let traced = link.timeline.as_ref().map(|rows| rows.max_rate);
+        let bytes_per_s = match traced.filter(|rate| *rate > 0) {
+            Some(rate) => Some(rate as f64 / 8.0),
+            None => byte_s(&link.link).map(f64::recip),
+        };
+        match bytes_per_s {
+            Some(rate) => (delay_s * rate + queue_bytes(&link.link, rate), 0.0),
+            None => (0.0, delay_s),
+        }
+    };
+    (links.iter().map(one)).fold((0.0, 0.0), |all, one| {
+        (all.0 + one.0, f64::max(all.1, one.1))
+    })
+}
+
+/// The longest queue at this rate; 0 without a limit, which promises nothing.
+fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
+    let limits = [
+        (link.queue_packets > 0).then(|| f64::from(link.queue_packets) * FRAME_MAX),
+        (link.queue_bytes > 0).then(|| f64::from(link.queue_bytes)),
+        (link.queue_wait_ns < u64::MAX).then(|| link.queue_wait_ns as f64 / 1e9 * bytes_per_s),
+    ];
+    limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+}
+
 /// The longest wait for a slot: for one with room, and that one's beginning.
 fn slots_s(link: &abi::emud_link) -> f64 {
     if link.tdma.span_ns == 0 {

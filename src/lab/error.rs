@@ -33,6 +33,9 @@ pub enum LabError {
         attempted: String,
         interface: String,
     },
+    /// Another emud is putting forwarding back, and does not come to an end.
+    #[error("forwarding on {0}: another emud is at work on it")]
+    Busy(String),
     #[error(
         "no network with /{0} is free of the host's routes, neither in 100.64.0.0/10 nor in \
          198.18.0.0/15: `ip route show table all` lists them"
@@ -58,7 +61,7 @@ impl LabError {
             Self::Netlink(error) => error.exit_code(),
             Self::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => 77,
             Self::Node { .. } | Self::System { .. } => 71,
-            Self::NoFreeNetwork(_) => 75,
+            Self::NoFreeNetwork(_) | Self::Busy(_) => 75,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Forwarding on a device of the host: switched on while somebody needs it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -11,11 +11,13 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::LabError;
 use crate::engine::hold::spawn::this_program;
+use crate::lock::{About, Lock, Range, Sharing};
+use crate::netlink::{Link, Netlink, NetlinkError};
 
+/// Another emud that puts the setting back needs milliseconds.
+const OTHERS: Duration = Duration::from_secs(5);
 /// A keeper whom no other emud keeps waiting needs milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -32,40 +34,33 @@ pub(super) fn switch_on_own(device: &str) -> Result<(), LabError> {
     fs::write(&file, "1").map_err(|e| LabError::system(format!("write {}", file.display()), e))
 }
 
-/// Every emud that needs forwarding on a device shares a lock on its setting.
-/// The one that found it off has a process that switches it off again when
+/// Every emud that needs forwarding on a device shares a lock on it. The one that found it off has a process that switches it off again when
 /// emud has gone, in whatever way, and nobody shares the lock any more.
 #[derive(Debug)]
 pub(super) struct Forwarding {
-    shared: File,
+    shared: Lock,
     keeper: Option<(Child, UnixStream)>,
 }
 
 impl Forwarding {
-    pub(super) fn switch_on(device: &str) -> Result<Self, LabError> {
-        let path = setting(device);
+    pub(super) fn switch_on(device: &Link) -> Result<Self, LabError> {
+        let path = setting(&device.name);
         let failed = |e| LabError::system(format!("switch on {}", path.display()), e);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(failed)?;
-        flock(&file, FlockOperation::LockShared).map_err(|e| failed(e.into()))?;
-        let mut was = String::new();
-        file.read_to_string(&mut was).map_err(failed)?;
-        if was.trim() != "0" {
+        let shared = Lock::open(About::Forwarding).map_err(failed)?;
+        let range = Range::here(device.index, 1).map_err(failed)?;
+        if !(shared.take(range, Sharing::Shared, OTHERS)).map_err(failed)? {
+            return Err(LabError::Busy(device.name.clone()));
+        }
+        if fs::read_to_string(&path).map_err(failed)?.trim() != "0" {
             return Ok(Self {
-                shared: file,
+                shared,
                 keeper: None,
             });
         }
-        let keeper = Some(start_keeper(&file).map_err(failed)?);
+        let keeper = Some(start_keeper(device, &shared).map_err(failed)?);
         // From here on it is put back.
-        let made = Self {
-            shared: file,
-            keeper,
-        };
-        write(&made.shared, "1").map_err(failed)?;
+        let made = Self { shared, keeper };
+        fs::write(&path, "1").map_err(failed)?;
         Ok(made)
     }
 
@@ -91,12 +86,12 @@ impl Forwarding {
     }
 }
 
-fn start_keeper(setting: &File) -> io::Result<(Child, UnixStream)> {
+fn start_keeper(device: &Link, lock: &Lock) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     let process = this_program()
-        .args(["node-run", "--keep-forwarding"])
+        .args(["node-run", "--keep-forwarding", &device.index.to_string()])
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::from(setting.try_clone()?))
+        .stdout(Stdio::from(lock.for_another()?))
         .stderr(Stdio::null())
         .current_dir("/")
         .process_group(0)
@@ -104,17 +99,12 @@ fn start_keeper(setting: &File) -> io::Result<(Child, UnixStream)> {
     Ok((process, ours))
 }
 
-fn write(mut setting: &File, value: &str) -> io::Result<()> {
-    setting.rewind()?;
-    setting.write_all(value.as_bytes())
-}
-
-/// The keeper: waits for the end of standard input, then for all others that
-/// share the lock on standard output, the setting, and switches it off.
+/// The keeper of a device: waits for the end of standard input, then for all others that
+/// share the lock in standard output, and switches forwarding off.
 ///
 /// # Errors
 /// [`LabError::System`], if the setting could not be written.
-pub fn keep() -> Result<(), LabError> {
+pub fn keep(ifindex: u32) -> Result<(), LabError> {
     let failed = |e: io::Error| LabError::system("put forwarding back", e);
     rustix::thread::set_name(c"emud-host").map_err(|e| failed(e.into()))?;
     // Whoever ends emud and its children politely must not leave forwarding on.
@@ -123,18 +113,25 @@ pub fn keep() -> Result<(), LabError> {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let before = for_all().map_err(failed)?;
+    let range = Range::here(ifindex, 1).map_err(failed)?;
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(failed)?;
-    let setting = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
-    flock(&setting, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+    let lock = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    let lock = Lock::of(File::from(lock));
+    // As long as others need it, however long that is: only root can have a share.
+    while !lock
+        .take(range, Sharing::Exclusive, OTHERS)
+        .map_err(failed)?
+    {}
     // Meanwhile somebody may have made the host a router: then it is theirs.
     if before != for_all().map_err(failed)? {
         return Ok(());
     }
-    match write(&setting, "0") {
-        // The device has gone, and its setting with it.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        written => written.map_err(failed),
-    }
+    let device = match Netlink::open()?.link_by_index(ifindex) {
+        // Its setting has gone with it.
+        Err(NetlinkError::NoInterface(_)) => return Ok(()),
+        device => device?,
+    };
+    fs::write(setting(&device.name), "0").map_err(failed)
 }
 
 fn for_all() -> io::Result<String> {

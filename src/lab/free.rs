@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names and networks that nobody on the host uses.
 
-use std::io;
 use std::net::Ipv4Addr;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 
 use ipnet::Ipv4Net;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::LabError;
+use crate::lock::{About, Lock, Range, Sharing};
 use crate::netlink::{Netlink, NetlinkError};
 
 /// Shared address space (RFC 6598), which hardly anybody routes inside of a
@@ -28,9 +26,8 @@ pub struct Reserved {
     /// The one that every run gets while nothing is in the way. Random decisions depend on the
     /// addresses of a flow, so a run in another network loses other packets.
     pub usual: bool,
-    /// A name that the kernel takes back with this process. Such names are a network
-    /// namespace's own, as addresses are.
-    _name: UnixListener,
+    /// The kernel takes it back with this process.
+    _held: Lock,
 }
 
 /// A network for a wire to the host: the first one that overlaps with no address or route of
@@ -51,11 +48,11 @@ pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
         if taken.iter().any(|other| overlap(*other, network)) {
             continue;
         }
-        if let Some(name) = reserve(network)? {
+        if let Some(held) = reserve(network)? {
             return Ok(Reserved {
                 network,
                 usual: n == 0,
-                _name: name,
+                _held: held,
             });
         }
     }
@@ -63,14 +60,16 @@ pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
 }
 
 /// None: another emud has it.
-fn reserve(network: Ipv4Net) -> Result<Option<UnixListener>, LabError> {
-    let name = SocketAddr::from_abstract_name(format!("emud-network-{network}"))
-        .map_err(|e| LabError::system("name a socket", e))?;
-    match UnixListener::bind_addr(&name) {
-        Ok(listener) => Ok(Some(listener)),
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse => Ok(None),
-        Err(e) => Err(LabError::system(format!("reserve {network}"), e)),
-    }
+fn reserve(network: Ipv4Net) -> Result<Option<Lock>, LabError> {
+    let taken = || {
+        let lock = Lock::open(About::Network)?;
+        let addresses = 1 << (32 - network.prefix_len());
+        // No two networks of RANGES differ only in the first bit, which a range leaves out.
+        let range = Range::here(network.network().to_bits(), addresses)?;
+        let taken = lock.try_take(range, Sharing::Exclusive)?;
+        Ok(taken.then_some(lock))
+    };
+    taken().map_err(|e: std::io::Error| LabError::system(format!("reserve {network}"), e))
 }
 
 /// A name for the host's end of a wire: `emud-` and four digits.

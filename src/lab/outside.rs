@@ -5,7 +5,7 @@ use ipnet::Ipv4Net;
 
 use super::LabError;
 use super::forwarding::{self, Forwarding};
-use crate::netlink::{Masquerade, Netlink, NetlinkError, Translated};
+use crate::netlink::{Link, Masquerade, Netlink, NetlinkError, Translated};
 
 const RT_TABLE_MAIN: u8 = libc::RT_TABLE_MAIN;
 
@@ -73,7 +73,7 @@ fn unreachable(note: &str) -> Outside {
 }
 
 /// The device by which the host sends what it has no other route for.
-fn default_device(host: &mut Netlink) -> Result<Option<String>, LabError> {
+fn default_device(host: &mut Netlink) -> Result<Option<Link>, LabError> {
     let routes = host.routes()?.into_iter().filter(|route| {
         route.table == RT_TABLE_MAIN
             && route.kind == libc::RTN_UNICAST
@@ -85,7 +85,7 @@ fn default_device(host: &mut Netlink) -> Result<Option<String>, LabError> {
     let Some(interface) = best.interface else {
         return Ok(None);
     };
-    Ok(Some(host.link_by_index(interface)?.name))
+    Ok(Some(host.link_by_index(interface)?))
 }
 
 /// A firewall is the host's own business: it is not changed, only told about.

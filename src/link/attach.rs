@@ -22,9 +22,9 @@ use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name,
-    filter_classid, filter_name, hook, segments, timeline,
+    filter_classid, filter_name, held, hook, segments, timeline,
 };
-use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink, NetlinkError};
+use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink};
 use crate::profile::Profile;
 
 /// How long the holder may take to start.
@@ -74,6 +74,8 @@ pub struct HolderStart {
     pub program_id: u32,
     /// TAP descriptors by direction.
     pub taps: [Option<i32>; 2],
+    /// Bytes to keep of each direction at most.
+    pub limit_bytes: u64,
     /// Descriptor to report on.
     pub ready: i32,
 }
@@ -103,18 +105,17 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     let mut session = Session::begin(request)?;
     let ifindex = session.link.index;
     let maps = Maps::of_program(session.program_id()?)?;
-    let result = session.carry_out(|_| Ok(()));
+    let result = session.carry_out(|session| {
+        session.spare(std::process::id());
+        Ok(())
+    });
     let taps = std::mem::take(&mut session.taps);
+    let limit_bytes = session.saved.hold_limit;
     let done = session.end(result)?;
     ready(&done);
-    let held = hold::serve(ifindex, maps, taps, stop.as_fd(), || Ok(()));
-    match detach::detach(&request.interface) {
-        // Somebody else has taken it, or the interface, away.
-        Ok(_)
-        | Err(LinkError::NotAttached { .. })
-        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => held.map_err(LinkError::from),
-        Err(e) => Err(e),
-    }
+    let held = hold::serve(ifindex, maps, (taps, limit_bytes), stop.as_fd(), || Ok(()));
+    detach::at_end(&request.interface)?;
+    Ok(held?)
 }
 
 struct Session {
@@ -138,7 +139,7 @@ impl Session {
         }
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
-        let lock = netlink::lock(link.index)?;
+        let lock = netlink::lock(link.index, netlink::PATIENCE)?;
         if let Some(there) = attachment::find(&mut nl, link.index)? {
             let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
             return Err(LinkError::AlreadyAttached {
@@ -150,7 +151,7 @@ impl Session {
         let mut loaded = Loaded::load(&saved.sizes)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
-        let session = Self {
+        let mut session = Self {
             nl,
             _lock: lock,
             link,
@@ -162,7 +163,12 @@ impl Session {
             targets: [0; 2],
         };
         // A profile that cannot be compiled must not get as far as a change.
-        session.compile_both()?;
+        let both = session.compile_both()?;
+        if session.saved.engine == Engine::Hold {
+            let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
+            let limit = held::limit(&session.link.name, &both, directions, notes)?;
+            session.saved.hold_limit = limit;
+        }
         Ok(session)
     }
 
@@ -347,18 +353,29 @@ impl Session {
             ifindex: self.link.index,
             program_id,
             taps: [None; 2],
+            limit_bytes: self.saved.hold_limit,
             ready: -1,
         };
         for (fd, direction) in &self.taps {
             start.taps[*direction as usize] = Some(fd.as_raw_fd());
         }
         let inherit: Vec<_> = self.taps.iter().map(|(fd, _)| fd.as_fd()).collect();
-        hold::spawn::spawn(
+        let holder = hold::spawn::spawn(
             |ready| holder(HolderStart { ready, ..start }),
             &inherit,
             HOLDER_START,
         )?;
+        self.spare(holder.id());
         Ok(())
+    }
+
+    fn spare(&mut self, holder: u32) {
+        if let Err(e) = hold::spare(holder) {
+            self.saved.notes.push(format!(
+                "where memory runs out the kernel may end the holder, and the link with it: its \
+                 oom_score_adj cannot be lowered ({e}), which takes CAP_SYS_RESOURCE"
+            ));
+        }
     }
 
     fn program_id(&self) -> Result<u32, LinkError> {

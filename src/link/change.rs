@@ -9,7 +9,7 @@ use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::{Maps, Prepared};
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
-use crate::link::{DIRECTIONS, LinkError, direction_name, now_ns, segments, timeline};
+use crate::link::{DIRECTIONS, LinkError, direction_name, held, now_ns, segments, timeline};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::{self, Pair, Profile};
 
@@ -25,7 +25,7 @@ const RESTART: &str = "trace.restart";
 pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
-    let _lock = netlink::lock(link.index)?;
+    let _lock = netlink::lock(link.index, netlink::PATIENCE)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     let (restarts, assignments): (Vec<_>, Vec<_>) =
@@ -62,6 +62,14 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     }
     only_phases_change(&link, &before, &after)?;
     let both = compile_there(&there.maps, &after, &there.saved)?;
+    if there.saved.engine == Engine::Hold {
+        held::fits(
+            &link.name,
+            &both,
+            there.saved.directions,
+            there.saved.hold_limit,
+        )?;
+    }
     let rules = compile_rules(&after)?;
     let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
     // Whatever may lack room fails before anything is in force.

@@ -2,11 +2,14 @@
 //! The loaded classifier: its programs and its maps, whether just loaded or
 //! found again from the id of a program on a device.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use emud_monitor::denied::{is_denied, with_causes};
+use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::abi;
 use crate::link::compile::Compiled;
@@ -20,9 +23,9 @@ use crate::link::sizes::Sizes;
 /// Why the classifier could not be loaded, found, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum DatapathError {
-    #[error("cannot load the classifier: {0}")]
+    #[error("cannot load the classifier: {}", said(.0))]
     Load(#[from] EbpfError),
-    #[error("the kernel refuses program {name}: {source}")]
+    #[error("the kernel refuses program {name}: {}", said(.source))]
     Program {
         name: &'static str,
         source: ProgramError,
@@ -41,8 +44,10 @@ pub enum DatapathError {
     Abi { found: u32 },
     #[error("no BPF program has the id {0}")]
     NoProgram(u32),
-    #[error("cannot look through the loaded BPF programs: {0}")]
+    #[error("cannot look through the loaded BPF programs: {}", said(.0))]
     Search(ProgramError),
+    #[error("cannot wait until no packet meets the link before the change: {0}")]
+    GracePeriod(io::Error),
     #[error(
         "the profile, with the patterns and samples it names, and what is to be restored take {0} bytes, the kernel keeps {max}: use fewer or shorter ones",
         max = abi::EMUD_RESTORE_LEN - 4
@@ -233,10 +238,15 @@ impl Maps {
     /// # Errors
     /// The program is gone or is not of this version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
+        let mut refused = None;
         let info = loaded_programs()
-            .filter_map(Result::ok)
-            .find(|p| p.id() == id)
-            .ok_or(DatapathError::NoProgram(id))?;
+            .filter_map(|program| program.map_err(|e| refused = Some(e)).ok())
+            .find(|p| p.id() == id);
+        let info = match (info, refused) {
+            (Some(info), _) => info,
+            (None, Some(e)) if is_denied(&e) => return Err(DatapathError::Search(e)),
+            (None, _) => return Err(DatapathError::NoProgram(id)),
+        };
         let mut found = maps_of(&info, |_| true, usize::MAX)?;
         let maps = Self::from_named(|name| {
             let at = found.iter().position(|(n, _)| n == name);
@@ -468,8 +478,7 @@ impl Maps {
         self.control
             .set(0, control, 0)
             .map_err(at("emud_control"))?;
-        grace_period();
-        Ok(())
+        grace_period()
     }
 
     /// Counters of a direction, summed over the CPUs.
@@ -639,21 +648,41 @@ const fn slot(direction: u32, generation: u32) -> u32 {
 }
 
 /// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an
-/// RCU read section.
-pub(super) fn grace_period() {
+/// RCU read section. A kernel with nohz_full refuses it (EINVAL), one without
+/// CONFIG_MEMBARRIER does not have it.
+pub(super) fn grace_period() -> Result<(), DatapathError> {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: takes integers only and touches no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
+        0 => Ok(()),
+        _ => grace_period_of_socket(),
+    }
+}
+
+/// The end of a packet socket waits in packet_release() for synchronize_net().
+fn grace_period_of_socket() -> Result<(), DatapathError> {
+    socket(AddressFamily::PACKET, SocketType::RAW, None)
+        .map(drop)
+        .map_err(|e| DatapathError::GracePeriod(e.into()))
+}
+
+/// An error of the BPF library with its causes and, where rights are missing, which.
+fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    let hint = match is_denied(error) {
+        true => " (needs root of the host: CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_ADMIN)",
+        false => "",
+    };
+    with_causes(error) + hint
 }
 
 impl DatapathError {
     /// The exit code for it, after sysexits.h.
     pub fn exit_code(&self) -> u8 {
-        let root = rustix::process::geteuid().is_root();
         match self {
-            Self::Load(_) | Self::Program { .. } | Self::Search(_) if !root => 77,
+            Self::Load(e) if is_denied(e) => 77,
+            Self::Program { source: e, .. } | Self::Search(e) if is_denied(e) => 77,
             Self::Load(_) | Self::Program { .. } => 69,
-            Self::Search(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Search(_) | Self::GracePeriod(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
             Self::Missing(_) | Self::Abi { .. } => 70,
             Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
@@ -688,5 +717,26 @@ impl abi::emud_counters {
         self.unaltered += other.unaltered;
         self.sent_bytes += other.sent_bytes;
         self.delay_ns = self.delay_ns.wrapping_add(other.delay_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_membarrier_is_refused_a_socket_waits() {
+        let denied = || io::Error::from_raw_os_error(libc::EPERM);
+        match grace_period_of_socket() {
+            Ok(()) => {}
+            // Only without CAP_NET_RAW.
+            Err(DatapathError::GracePeriod(e)) => assert_eq!(e.kind(), denied().kind()),
+            Err(e) => panic!("{e}"),
+        }
+        let search = |error| DatapathError::Search(ProgramError::IOError(error));
+        assert_eq!(
+            search(io::Error::from_raw_os_error(libc::ENOMEM)).exit_code(),
+            71
+        );
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detach: undo what the record says, the filters (by which it is found) last.
 
+use std::time::Duration;
+
 use crate::abi;
 use crate::engine::hold::signal;
 use crate::link::attachment::{self, Ours};
@@ -8,6 +10,9 @@ use crate::link::datapath::{DatapathError, Maps, Program};
 use crate::link::saved::Saved;
 use crate::link::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, hook, sweep};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
+
+/// How long the end of a process waits for another emud; `attach` may take seconds.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What there is to say about it.
 #[derive(Debug, Default)]
@@ -21,12 +26,33 @@ pub struct Done {
 /// Nothing is attached, or the kernel refuses a step; run it again after the
 /// cause is gone, it goes on where it stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
+    detach_within(interface, netlink::PATIENCE)
+}
+
+/// As [`detach`] at the end of a process that has to leave nothing behind: it waits longer for
+/// another emud that is at work.
+///
+/// # Errors
+/// [`LinkError::StillAttached`]. That the link or the interface has gone is none.
+pub fn at_end(interface: &str) -> Result<(), LinkError> {
+    match detach_within(interface, LAST_PATIENCE) {
+        Ok(_)
+        | Err(LinkError::NotAttached { .. })
+        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
+        Err(cause) => Err(LinkError::StillAttached {
+            cause: Box::new(cause),
+            interface: interface.to_owned(),
+        }),
+    }
+}
+
+fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError> {
     // Ctrl-C waits until everything is done.
     let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
     sweep::sweep(&mut nl)?;
     let link = nl.link(interface)?;
-    let _lock = netlink::lock(link.index)?;
+    let _lock = netlink::lock(link.index, patience)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let ours = attachment::filters(&mut nl, link.index)?;
     undo(&mut nl, &link, &mut there.maps, &there.saved, &ours)
@@ -85,9 +111,9 @@ fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
             .link(name)
             .and_then(|device| nl.delete_link(device.index))
         {
-            Ok(()) | Err(NetlinkError::NoInterface(_)) => {}
-            // The holder ended between the two calls.
-            Err(e) if e.errno() == libc::ENODEV => {}
+            Ok(()) => {}
+            // Without its holder a TAP has gone before.
+            Err(e) if e.is_no_device() => {}
             Err(e) => return Err(e),
         }
     }

@@ -38,8 +38,21 @@ pub enum LinkError {
     },
     #[error("there is an interface {name} that emud did not make: rename it or delete it")]
     NameTaken { name: String },
+    #[error("{interface} is emud's own: packets of the link on interface {of} wait there")]
+    OwnDevice { interface: String, of: u32 },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
+    #[error(
+        "{interface}: at its rate and delay engine hold has to keep {needed} MiB of packets, and has room \
+         for {room}: take a lower rate, a shorter delay or queue, or engine fq; after `set`, attach again"
+    )]
+    NoMemory {
+        interface: String,
+        needed: u64,
+        room: u64,
+    },
+    #[error("cannot read how much memory is free (/proc/meminfo): {0}")]
+    Memory(std::io::Error),
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot,
     #[error(
@@ -106,6 +119,11 @@ pub enum LinkError {
     Phased(String),
     #[error("signals: {0}")]
     Signal(std::io::Error),
+    #[error("{cause}\nthe link is still on {interface}: run `emud detach {interface}`")]
+    StillAttached {
+        cause: Box<LinkError>,
+        interface: String,
+    },
     #[error(
         "{cause}\nand undoing what had been done failed too: {undo}\nrun `emud detach {interface}`"
     )]
@@ -129,16 +147,17 @@ impl LinkError {
             Self::NoFq(_)
             | Self::HeldLoopback { .. }
             | Self::NoBtf { .. }
+            | Self::NoMemory { .. }
             | Self::UnknownLayer { .. } => 69,
             Self::Saved(_) => 70,
-            Self::Signal(_) => 71,
-            Self::NotUndone { cause, .. } => cause.exit_code(),
+            Self::Signal(_) | Self::Memory(_) => 71,
+            Self::NotUndone { cause, .. } | Self::StillAttached { cause, .. } => cause.exit_code(),
             Self::AlreadyAttached { .. }
             | Self::ByHand { .. }
             | Self::NoPlace { .. }
             | Self::NameTaken { .. } => 73,
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
-            Self::NotEmulated { .. } | Self::WhichInterface(_) => 64,
+            Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::OwnDevice { .. } => 64,
             Self::NoTime(_) | Self::Phased(_) => 64,
             Self::NotRoot => 77,
         }

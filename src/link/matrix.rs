@@ -52,7 +52,7 @@ pub fn apply(
         Some(name) => nl.link(name)?,
         None => attachment::only(&mut nl)?,
     };
-    let _lock = netlink::lock(link.index)?;
+    let _lock = netlink::lock(link.index, netlink::PATIENCE)?;
     let mut there = attachment::get(&mut nl, &link)?;
     let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     if profile.matrix.is_none() {
@@ -213,7 +213,7 @@ impl Maps {
             let map = self.pairs.numbers.fd().as_fd();
             batch::delete_all(map, &keys).map_err(at("emud_pair_index"))?;
             // No packet still has one of those numbers.
-            grace_period();
+            grace_period()?;
             for number in again {
                 self.clear_state_of_pair(number as u32)?;
             }

@@ -9,7 +9,7 @@ use crate::link::attach::Request;
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
 use crate::link::{
-    DIRECTIONS, LinkError, direction_name, hook, loss, now_ns, segments, sweep, timeline,
+    DIRECTIONS, LinkError, devices, direction_name, hook, loss, now_ns, segments, sweep, timeline,
 };
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::Profile;
@@ -26,6 +26,12 @@ pub(super) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
 
 /// What will be changed, and what it is now. Changes nothing.
 pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+    if let Some(of) = devices::serves(link) {
+        return Err(LinkError::OwnDevice {
+            interface: link.name.clone(),
+            of,
+        });
+    }
     let l3 = layer3(link)?;
     let Chosen {
         engine,
@@ -45,7 +51,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     }
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
-    let devices = devices(engine, request.directions, link.index);
+    let devices = devices::names(engine, request.directions, link.index);
     free(nl, devices.iter().flatten())?;
     let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
     let root = if up {
@@ -79,6 +85,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
             fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
             _ => None,
         },
+        hold_limit: 0,
         root_taken,
         root,
         gso: None,
@@ -138,16 +145,6 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
             interface: link.name.clone(),
             hook: Hook::Ingress.name(),
         })
-}
-
-fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
-    match engine {
-        Engine::Fq => [None, directions[1].then(|| sweep::ifb_name(ifindex))],
-        Engine::Hold => [
-            directions[0].then(|| format!("emud-up-{ifindex}")),
-            directions[1].then(|| format!("emud-down-{ifindex}")),
-        ],
-    }
 }
 
 /// The root qdisc to put back, if somebody configured one.

@@ -57,6 +57,9 @@ pub struct Saved {
     /// Ingress goes to the ifb by a mirred filter at this pref, because this
     /// kernel's ifb drops what a BPF program redirects.
     pub mirred_pref: Option<u16>,
+    /// Bytes that engine hold keeps of each direction at most.
+    #[serde(default)]
+    pub hold_limit: u64,
     /// The root qdisc is emud's while attached.
     pub root_taken: bool,
     /// The root qdisc that somebody had configured by hand.

@@ -13,27 +13,11 @@ use aya::{Ebpf, EbpfLoader};
 use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::{Saved, Segmenter};
-use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError};
+use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, devices};
 use crate::netlink::{BpfFilter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
 
 /// A veth's largest: what comes out of the segmenter is as long as the device allows.
 const MTU: u32 = 65_535;
-
-const PREFIXES: [&str; 2] = ["emud-sa-", "emud-sb-"];
-
-/// The names of the pair for a device.
-pub(super) fn names(ifindex: u32) -> [String; 2] {
-    PREFIXES.map(|end| format!("{end}{ifindex}"))
-}
-
-/// The index of the device whose segmenter this is an end of.
-pub(super) fn device(link: &Link) -> Option<u32> {
-    let index = PREFIXES
-        .iter()
-        .find_map(|prefix| link.name.strip_prefix(prefix))?;
-    let veth = link.kind.as_deref() == Some("veth");
-    index.parse().ok().filter(|_| veth)
-}
 
 /// At the end at which a direction's packets come out.
 const fn program(direction: u32) -> &'static str {
@@ -140,7 +124,7 @@ pub(super) fn plan(link: &Link, wanted: [bool; 2], saved: &mut Saved) -> bool {
         return false;
     }
     saved.segmenter = Some(Segmenter {
-        ends: names(link.index),
+        ends: devices::segmenter(link.index),
         directions,
     });
     true

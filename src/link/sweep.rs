@@ -4,15 +4,8 @@
 //! runs that could, so the next attach or detach in the namespace does.
 
 use crate::engine::fq;
-use crate::link::{LinkError, attachment, segmenter};
+use crate::link::{LinkError, attachment, devices};
 use crate::netlink::{Link, Netlink};
-
-/// The name of the ifb for a device.
-pub(super) fn ifb_name(ifindex: u32) -> String {
-    format!("{IFB}{ifindex}")
-}
-
-const IFB: &str = "emud-ifb-";
 
 /// Deletes every ifb and segmenter of emud's whose device is gone; their names. An
 /// attach under way is not mistaken for one: its filters come first.
@@ -22,25 +15,30 @@ const IFB: &str = "emud-ifb-";
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     for link in nl.links()? {
-        if orphan(nl, &link)? {
-            nl.delete_link(link.index)?;
-            swept.push(link.name);
+        let deleted = orphan(nl, &link).and_then(|orphan| {
+            if orphan {
+                nl.delete_link(link.index)?;
+            }
+            Ok(orphan)
+        });
+        match deleted {
+            Ok(true) => swept.push(link.name),
+            Ok(false) => {}
+            // Another emud has swept it meanwhile.
+            Err(LinkError::Netlink(e)) if e.is_no_device() => {}
+            Err(e) => return Err(e),
         }
     }
     Ok(swept)
 }
 
 fn orphan(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
-    if let Some(device) = segmenter::device(link) {
+    if let Some(device) = devices::segmenter_of(link) {
         // One end goes with the other, so the second is gone when it is its turn.
         let there = nl.link_by_index(link.index).is_ok();
         return Ok(there && attachment::filters(nl, device)?.is_empty());
     }
-    let device = link
-        .name
-        .strip_prefix(IFB)
-        .and_then(|n| n.parse::<u32>().ok());
-    let (Some(device), Some("ifb")) = (device, link.kind.as_deref()) else {
+    let Some(device) = devices::ifb_of(link) else {
         return Ok(false);
     };
     // By its qdisc it is emud's, not somebody's who likes the name.

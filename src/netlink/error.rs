@@ -39,7 +39,7 @@ pub enum NetlinkError {
     /// This kernel, driver or device lacks what was asked for.
     #[error("{0} (not available in this kernel or on this device)")]
     Unavailable(OsFailure),
-    #[error("{0}")]
+    #[error("{0} (needs root: CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     Denied(OsFailure),
     #[error("{0}")]
     Exists(OsFailure),
@@ -65,11 +65,17 @@ impl NetlinkError {
             Self::NoInterface(_) | Self::NoNamespace(_) => 66,
             Self::Unavailable(_) => 69,
             Self::BadSnapshot(_) => 70,
+            Self::Os(f) if f.errno == libc::ENODEV => 66,
             Self::Os(_) | Self::RestoreDiffers { .. } => 71,
             Self::Exists(_) | Self::CannotRestore { .. } => 73,
             Self::Busy(_) => 75,
             Self::Denied(_) => 77,
         }
+    }
+
+    /// There is no such interface, or it has gone meanwhile.
+    pub fn is_no_device(&self) -> bool {
+        matches!(self, Self::NoInterface(_)) || self.errno() == libc::ENODEV
     }
 
     /// The kernel's error number, 0 if there is none.

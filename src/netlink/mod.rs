@@ -31,7 +31,7 @@ use netlink_socket2::NetlinkSocket;
 pub use error::{NetlinkError, OsFailure, Result};
 pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
 pub use link::{Gso, IfbOptions, Link, Peer};
-pub use lock::{InterfaceLock, lock};
+pub use lock::{InterfaceLock, PATIENCE, lock};
 pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity};
 pub use offload::{Offloads, RECEIVE_MERGING};

@@ -6,10 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::geteuid;
 use serde_json::Value;
 
 use super::ObserveError;
-use super::control::{FOLDER, sockets};
+use super::control::sockets;
+use crate::runtime::{FOLDER, ROOT_FOLDER};
 
 /// How long a monitor may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +28,11 @@ pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveErro
             false => Err(ObserveError::NoMonitor(path.display().to_string())),
         };
     }
-    let folder = Path::new(FOLDER);
+    // Nobody else can fill those of root.
+    let folder = match geteuid().is_root() {
+        true => Path::new(ROOT_FOLDER),
+        false => Path::new(FOLDER),
+    };
     let paths = sockets(folder).map_err(|error| ObserveError::Talk {
         path: folder.to_owned(),
         error,
@@ -54,13 +60,13 @@ fn tell_one(path: &Path, message: &Value) -> Result<bool, ObserveError> {
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(talk)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(talk)?;
-    stream
-        .write_all(format!("{message}\n").as_bytes())
-        .map_err(talk)?;
+    let sent = stream.write_all(format!("{message}\n").as_bytes());
     let mut answer = String::new();
-    BufReader::new(stream)
-        .read_line(&mut answer)
-        .map_err(talk)?;
+    let read = BufReader::new(stream).read_line(&mut answer);
+    // It may have refused before it heard the line.
+    if answer.is_empty() {
+        sent.and(read).map_err(talk)?;
+    }
     let answer: Value = serde_json::from_str(&answer).map_err(|e| talk(e.into()))?;
     match answer["error"].as_str() {
         None => Ok(true),

@@ -28,6 +28,8 @@ const LIMIT: u32 = 1000;
 #[derive(Debug)]
 pub struct ExperimentSetup {
     pub config: Config,
+    /// The user of the programs, who may report.
+    pub user: Option<u32>,
     /// None: lines go nowhere; there is a verdict all the same.
     pub log: Option<File>,
 }
@@ -100,6 +102,7 @@ impl Experiment {
         let (agreed, agree) = mpsc::channel();
         let parts = Parts {
             config,
+            user: setup.user,
             clock,
             log,
             tell,

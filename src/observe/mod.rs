@@ -28,12 +28,12 @@ mod source;
 mod tally;
 mod witness;
 
-pub use control::{FOLDER, Place};
+pub use control::{Allowed, Place};
 pub use error::{ObserveError, StartError};
 pub use experiment::Experiment;
 pub use metrics::word as resource_word;
 pub use observation::{Observation, Request, Setup, Stop, Until};
-pub use prepare::{Socket, monitor, pressure, socket};
+pub use prepare::{Socket, monitor, pressure, sockets};
 pub use punctual::punctual;
 pub use report::{Ended, Finished, Measures};
 pub use side::{Ends, Remote, Side, SideParts};

@@ -11,11 +11,11 @@ use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::control::Place;
+use super::control::{Allowed, Place};
 use super::experiment::{AlarmsSoFar, Asked};
 use super::{
     Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
-    Witness, monitor, pressure, punctual, socket,
+    Witness, monitor, pressure, punctual, sockets,
 };
 
 /// How long the end waits for episodes that go on: what is over when the programs have ended is
@@ -27,6 +27,7 @@ const LAST_LINES: Duration = Duration::from_secs(30);
 /// What the thread takes over.
 pub(super) struct Parts {
     pub(super) config: Config,
+    pub(super) user: Option<u32>,
     pub(super) clock: Clock,
     pub(super) log: SortedLog,
     pub(super) tell: watch::Sender<AlarmsSoFar>,
@@ -51,7 +52,7 @@ struct Running {
     observation: Observation<Monitor>,
     side: Side,
     /// Removed when dropped.
-    _place: Option<Place>,
+    _places: [Option<Place>; 2],
 }
 
 /// None: it could not begin, or nobody wants to know how it ended.
@@ -72,7 +73,7 @@ async fn run(parts: Parts) -> Option<Finished> {
     let mut alarms = parts.tell.subscribe();
     let mut ended = parts.ended;
     // Whoever began it waits for this.
-    let mut running = match begin(parts.config, parts.clock, parts.log, parts.tell) {
+    let mut running = match begin(parts.config, parts.user, parts.clock, parts.log, parts.tell) {
         Ok((running, begun)) => {
             let _ = parts.begin.send(Ok(begun));
             running
@@ -106,15 +107,19 @@ async fn run(parts: Parts) -> Option<Finished> {
 
 fn begin(
     config: Config,
+    user: Option<u32>,
     clock: Clock,
     log: SortedLog,
     tell: watch::Sender<AlarmsSoFar>,
 ) -> Result<(Running, Begun), StartError> {
     let mut notes = vec![];
-    let (place, control) = socket(None, &mut notes)?.unzip();
+    let [programs, root] = sockets(None, &mut notes)?;
+    let ((place, control), (root_place, root)) = (programs.unzip(), root.unzip());
     let path = place.as_ref().map(|place| place.path.clone());
     let (side, (requests, commands)) = Side::start(SideParts {
         control,
+        allowed: Allowed::new(config.alarms.reporters, user),
+        root,
         emulated: config.emulator.is_some(),
         ..SideParts::default()
     })?;
@@ -145,7 +150,7 @@ fn begin(
     let running = Running {
         observation,
         side,
-        _place: place,
+        _places: [place, root_place],
     };
     Ok((running, begun))
 }

@@ -9,30 +9,40 @@ use emud_monitor::event::Hook;
 use emud_monitor::psi::Psi;
 use emud_monitor::{Config, Monitor, MonitorError};
 
-use super::control::{FOLDER, Place, place};
+use super::control::{Place, place, root_place};
 use super::{ObserveError, StartError};
 use crate::link::emulated::Search;
+use crate::runtime::{FOLDER, ROOT_FOLDER};
 
 /// A place that is listened to.
 pub type Socket = (Place, UnixListener);
 
-/// Where programs report. Without a place for the default one the kernel can still be watched;
-/// that is said.
+/// Where programs report, and where only root can: holders of emulated links. Without the default
+/// places the kernel can still be watched; that is said.
 ///
 /// # Errors
 /// [`ObserveError::Taken`], [`ObserveError::Listen`] for what was asked for.
-pub fn socket(
+pub fn sockets(
     asked: Option<&Path>,
     notes: &mut Vec<String>,
-) -> Result<Option<Socket>, ObserveError> {
-    match place(asked, Path::new(FOLDER)) {
-        Ok(socket) => Ok(Some(socket)),
-        Err(e) if asked.is_some() => Err(e),
-        Err(e) => {
-            notes.push(format!("programs cannot report: {e}"));
-            Ok(None)
-        }
-    }
+) -> Result<[Option<Socket>; 2], ObserveError> {
+    let programs = match place(asked, Path::new(FOLDER)) {
+        Err(e) if asked.is_some() => return Err(e),
+        programs => said(programs, "programs cannot report", notes),
+    };
+    let root = root_place(Path::new(ROOT_FOLDER));
+    let what = "links of engine hold cannot report late and dropped packets";
+    Ok([programs, said(root, what, notes)])
+}
+
+fn said(
+    socket: Result<Socket, ObserveError>,
+    without: &str,
+    notes: &mut Vec<String>,
+) -> Option<Socket> {
+    socket
+        .map_err(|e| notes.push(format!("{without}: {e}")))
+        .ok()
 }
 
 /// Loads the monitor's programs; those for emulated links too if there are any now, so that

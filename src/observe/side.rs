@@ -13,9 +13,10 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::sleep;
 
+use super::control::{self, Allowed};
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
-use super::{ObserveError, Request, control, emulated, metrics};
+use super::{ObserveError, Request, emulated, metrics};
 
 /// Requests on their way to the observation.
 const REQUESTS: usize = 64;
@@ -26,6 +27,10 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct SideParts {
     pub control: Option<UnixListener>,
+    /// Who may report there.
+    pub allowed: Allowed,
+    /// Where only root can connect.
+    pub root: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
     /// Shell command to run once per alarm.
     pub on_alarm: Option<String>,
@@ -93,7 +98,7 @@ impl Side {
             .map_err(failed)?;
         let serving = {
             let _within = runtime.enter();
-            Serving::new(parts.control, parts.metrics).map_err(failed)?
+            Serving::new([parts.control, parts.root], parts.metrics).map_err(failed)?
         };
         let remote = Remote {
             look: Arc::default(),
@@ -101,7 +106,7 @@ impl Side {
         };
         let Remote { look, requests } = remote.clone();
         let work = async move {
-            serving.begin(&requests);
+            serving.begin(parts.allowed, &requests);
             if parts.emulated {
                 tokio::spawn(emulated::follow(requests, look));
             }
@@ -144,29 +149,35 @@ impl Side {
 }
 
 struct Serving {
-    control: Option<tokio::net::UnixListener>,
+    /// For programs, for root.
+    control: [Option<tokio::net::UnixListener>; 2],
     metrics: Option<tokio::net::TcpListener>,
 }
 
 impl Serving {
-    fn new(control: Option<UnixListener>, metrics: Option<TcpListener>) -> io::Result<Self> {
-        if let Some(listener) = &control {
-            listener.set_nonblocking(true)?;
-        }
+    fn new(control: [Option<UnixListener>; 2], metrics: Option<TcpListener>) -> io::Result<Self> {
+        let served = |listener: Option<UnixListener>| {
+            let served = |listener: UnixListener| {
+                listener.set_nonblocking(true)?;
+                tokio::net::UnixListener::from_std(listener)
+            };
+            listener.map(served).transpose()
+        };
+        let [programs, root] = control;
         if let Some(listener) = &metrics {
             listener.set_nonblocking(true)?;
         }
         Ok(Self {
-            control: control
-                .map(tokio::net::UnixListener::from_std)
-                .transpose()?,
+            control: [served(programs)?, served(root)?],
             metrics: metrics.map(tokio::net::TcpListener::from_std).transpose()?,
         })
     }
 
-    fn begin(self, requests: &mpsc::Sender<Request>) {
-        if let Some(listener) = self.control {
-            tokio::spawn(control::serve(listener, requests.clone()));
+    fn begin(self, allowed: Allowed, requests: &mpsc::Sender<Request>) {
+        for (listener, allowed) in self.control.into_iter().zip([allowed, Allowed::default()]) {
+            if let Some(listener) = listener {
+                tokio::spawn(control::serve(listener, allowed, requests.clone()));
+            }
         }
         if let Some(listener) = self.metrics {
             tokio::spawn(metrics::serve(listener, requests.clone()));

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::link::attach::HolderStart;
 use crate::observe::experiment::{Experiment, ExperimentSetup, Facts, Finished};
+use crate::runtime::invoking_user;
 use crate::scenario::Plan;
 use crate::signals::Signals;
 
@@ -81,6 +82,7 @@ pub fn conduct(
     let mut signals = Signals::new().map_err(system("taking signals"))?;
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
+        user: invoking_user(),
         log,
     })?;
     let mut run = Run {
@@ -176,11 +178,8 @@ impl Run<'_> {
         self.clean_up(&network, &programs, signals).await;
         drop(programs);
         // A program that could not be ended has it; then it goes with this process.
-        let down = Arc::into_inner(network).map(Network::take_down);
-        if let Some(Err(e)) = down {
-            self.notes.push(e.to_string());
-        }
-        done
+        let down = Arc::into_inner(network).map_or(Ok(()), Network::take_down);
+        done.and(down)
     }
 
     /// Attaches the links, until a signal comes: many of them take seconds.

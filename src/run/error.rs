@@ -20,6 +20,8 @@ pub enum RunError {
         error: Box<LinkError>,
     },
     #[error(transparent)]
+    InPlaceLink(#[from] LinkError),
+    #[error(transparent)]
     Observe(#[from] StartError),
     #[error("{node}: `{command}` of the preparation ended with {status}{hint}")]
     Preparation {
@@ -64,6 +66,7 @@ impl RunError {
         match self {
             Self::Lab(e) => e.exit_code(),
             Self::Link { error, .. } => error.exit_code(),
+            Self::InPlaceLink(e) => e.exit_code(),
             Self::Observe(e) => e.exit_code(),
             Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Command { .. } => 126,

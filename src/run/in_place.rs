@@ -114,16 +114,14 @@ pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
 /// name. That the link or the interface has gone is none.
 ///
 /// # Errors
-/// [`RunError::InPlace`].
+/// As [`detach::at_end`].
 pub fn detach(ifindex: u32) -> Result<(), RunError> {
-    let done = Netlink::open()
+    let link = Netlink::open()
         .and_then(|mut host| host.link_by_index(ifindex))
-        .map_err(LinkError::from)
-        .and_then(|link| detach::detach(&link.name));
-    match done {
-        Ok(_)
-        | Err(LinkError::NotAttached { .. })
-        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
-        Err(e) => Err(RunError::InPlace(e.to_string())),
+        .map_err(LinkError::from);
+    match link {
+        Ok(link) => Ok(detach::at_end(&link.name)?),
+        Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }

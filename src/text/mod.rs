@@ -6,6 +6,7 @@ mod count;
 mod error;
 mod keys;
 mod mistake;
+mod printable;
 mod reader;
 mod shipped;
 pub(crate) mod units;
@@ -15,6 +16,7 @@ mod word;
 pub use count::count;
 pub use error::{MAX_BYTES, TextError, read_text};
 pub use mistake::{Mistake, Mistakes};
+pub use printable::printable;
 pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
 pub use word::Word;
 

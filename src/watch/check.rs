@@ -25,6 +25,7 @@ pub(super) fn finish(reader: &mut Reader, mut draft: Draft, only: &[Only]) -> Co
         alarms: Alarms {
             limit: value(&draft.limit).unwrap_or(Alarms::default().limit),
             group_by: value(&draft.group_by).unwrap_or(Alarms::default().group_by),
+            reporters: value(&draft.reporters).unwrap_or(Alarms::default().reporters),
         },
     };
     // After other mistakes a criterion may be missing for another reason.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use emud_monitor::config::{Basis, Class, GroupBy};
+use emud_monitor::config::{Basis, Class, GroupBy, Reporters};
 
 use super::argument::{Argument, Only, Said};
 use super::keys::{self, RESOURCES};
@@ -38,6 +38,7 @@ pub(super) struct Draft {
     pub psi_unread: bool,
     pub limit: Slot<u32>,
     pub group_by: Slot<GroupBy>,
+    pub reporters: Slot<Reporters>,
 }
 
 /// Puts values into slots, later over earlier, unless both are of the command line.
@@ -234,6 +235,7 @@ impl Merge<'_> {
             "limit" => self.put(&mut draft.limit, value, |v| {
                 value::count(v, "limit", "alarms")
             }),
+            "reporters" => self.put(&mut draft.reporters, value, |v| word(v, "reporters")),
             _ => self.put(&mut draft.group_by, value, |v| word(v, "group-by")),
         }
     }

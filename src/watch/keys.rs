@@ -27,7 +27,7 @@ pub(super) const MEMORY: Section = section!("memory": "window", "page-ins", "pag
 pub(super) const DISK: Section = section!("disk": "theta", "device");
 pub(super) const EMULATOR: Section = section!("emulator": "late");
 pub(super) const PSI: Section = section!("psi": "stall", "window");
-pub(super) const ALARMS: Section = section!("alarms": "limit", "group-by");
+pub(super) const ALARMS: Section = section!("alarms": "limit", "group-by", "reporters");
 
 /// What `--only` knows. Reports of programs are always taken.
 pub(super) const RESOURCES: [&str; 7] = [

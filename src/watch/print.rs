@@ -75,6 +75,7 @@ fn alarms(out: &mut String, alarms: Alarms) {
     header(out, "alarms");
     line(out, "limit", alarms.limit);
     text(out, "group-by", alarms.group_by.word());
+    text(out, "reporters", alarms.reporters.word());
 }
 
 /// Writing to a String does not fail.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values that are one word of a few.
 
-use emud_monitor::config::{Basis, Class, GroupBy};
+use emud_monitor::config::{Basis, Class, GroupBy, Reporters};
 
 use crate::text::Word;
 
@@ -23,4 +23,9 @@ impl Word for GroupBy {
         ("cgroup", Self::Cgroup),
         ("command", Self::Command),
     ];
+}
+
+impl Word for Reporters {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("root", Self::Root), ("own", Self::Own), ("all", Self::All)];
 }

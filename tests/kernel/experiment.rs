@@ -36,7 +36,12 @@ impl Run {
         let name = format!("emud-experiment-{}-{name}.log", std::process::id());
         let path = std::env::temp_dir().join(name);
         let log = Some(File::create(&path).unwrap());
-        let experiment = Experiment::start(ExperimentSetup { config, log }).unwrap();
+        let experiment = Experiment::start(ExperimentSetup {
+            config,
+            user: None,
+            log,
+        })
+        .unwrap();
         Self {
             experiment,
             path,

@@ -14,7 +14,7 @@ pub enum RecordError {
     Load(#[from] EbpfError),
     #[error("not one hook can be recorded here: {0}")]
     NoHook(String),
-    #[error("no permission to load BPF programs; run as root")]
+    #[error("no permission to load BPF programs; run as root of the host")]
     Permission,
     #[error("the recording programs have no {0}")]
     Missing(&'static str),

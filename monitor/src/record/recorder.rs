@@ -16,6 +16,7 @@ use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::event::{self, Kind, Record};
 use super::programs::{self, Attached, Circumstances};
 use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::denied::is_denied;
 use crate::host;
 use crate::log::{Clock, Host, mono_ns};
 use crate::swaps::{self, Swap};
@@ -181,12 +182,9 @@ fn load(btf: &Btf, options: &Options) -> Result<Ebpf, RecordError> {
         .map_max_entries("emud_rec_ring", ring)
         .override_global("emud_rec_page_shift", &page_shift, true)
         .load(abi::OBJECT)
-        .map_err(|e| {
-            if rustix::process::geteuid().is_root() {
-                e.into()
-            } else {
-                RecordError::Permission
-            }
+        .map_err(|e| match is_denied(&e) {
+            true => RecordError::Permission,
+            false => e.into(),
         })
 }
 

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use emud::observe::{
-    Finished, Observation, ObserveError, Setup, Side, SideParts, Stop, Until, monitor, pressure,
-    punctual, socket,
+    Allowed, Finished, Observation, ObserveError, Setup, Side, SideParts, Stop, Until, monitor,
+    pressure, punctual, sockets,
 };
+use emud::runtime::invoking_user;
 use emud::signals::Signals;
 use emud::text::Time;
 use emud_monitor::Config;
@@ -93,11 +94,13 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let beside = args.log.as_deref().map(create).transpose()?;
     let metrics = args.metrics.as_deref().map(listen).transpose()?;
     let mut notes = vec![];
-    let socket = socket(args.socket.as_deref(), &mut notes)?;
-    let path = (socket.as_ref()).map(|(place, _)| place.path.display().to_string());
-    let (_place, control) = socket.unzip();
+    let [programs, root] = sockets(args.socket.as_deref(), &mut notes)?;
+    let ((place, control), (_root_place, root)) = (programs.unzip(), root.unzip());
+    let path = (place.as_ref()).map(|place| place.path.display().to_string());
     let (side, (requests, commands)) = Side::start(SideParts {
         control,
+        allowed: Allowed::new(config.alarms.reporters, invoking_user()),
+        root,
         metrics,
         on_alarm: args.on_alarm,
         emulated: config.emulator.is_some(),

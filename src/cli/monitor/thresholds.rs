@@ -86,6 +86,10 @@ pub struct Thresholds {
     #[arg(long, value_name = "GROUP")]
     group_by: Option<String>,
 
+    /// Who may report contention of programs: root, own (root and the user who called sudo), all
+    #[arg(long, value_name = "USERS")]
+    reporters: Option<String>,
+
     /// Alarms of one resource before the rest is only counted
     #[arg(long, value_name = "N")]
     limit: Option<String>,
@@ -126,6 +130,7 @@ impl Thresholds {
             ("--disk-theta", ("disk", "theta"), &self.disk_theta),
             ("--late", ("emulator", "late"), &self.late),
             ("--group-by", ("alarms", "group-by"), &self.group_by),
+            ("--reporters", ("alarms", "reporters"), &self.reporters),
             ("--limit", ("alarms", "limit"), &self.limit),
         ];
         let named = [
@@ -189,6 +194,7 @@ mod tests {
             ("--late 5ms", "emulator.late = \"5ms\""),
             ("--psi 5ms/1s", "psi = { stall = \"5ms\", window = \"1s\" }"),
             ("--group-by command", "alarms.group-by = \"command\""),
+            ("--reporters all", "alarms.reporters = \"all\""),
             ("--limit 5", "alarms.limit = 5"),
             (
                 "--set cpu.theta=5ms --set disk=off",

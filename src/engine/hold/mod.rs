@@ -27,7 +27,7 @@ use crate::abi::{EMUD_DOWN, EMUD_UP};
 pub use holder::{End, Holder};
 pub use serve::serve;
 pub use tap::Tap;
-pub use tune::{Schedule, Tuning};
+pub use tune::{Schedule, Tuning, spare};
 
 /// A direction of the link, as the classifier counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ pub enum HoldError {
     #[error("{what}: {source}")]
     System { what: String, source: io::Error },
     /// The kernel cannot do TAP devices.
-    #[error("no TAP devices here ({path}: {source}): load the module tun")]
+    #[error("no TAP devices here ({path}: {source}): {}", no_tun(.source))]
     NoTun {
         path: &'static str,
         source: io::Error,
@@ -64,6 +64,13 @@ pub enum HoldError {
     /// The holder in the background did not get ready in time; it was ended.
     #[error("the holder was not ready after {0} ms")]
     NotReady(u128),
+}
+
+fn no_tun(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "run as root; a container has to be given this device",
+        _ => "load the module tun",
+    }
 }
 
 impl HoldError {
@@ -85,6 +92,27 @@ impl HoldError {
             Self::Refused { exit_code, .. } => *exit_code,
             Self::Died(_) => 70,
             Self::NotReady(_) => 75,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_no_missing_module() {
+        let of = |errno| HoldError::NoTun {
+            path: "/dev/net/tun",
+            source: io::Error::from_raw_os_error(errno),
+        };
+        for (errno, code, help) in [
+            (libc::EACCES, 77, "run as root"),
+            (libc::EPERM, 77, "run as root"),
+            (libc::ENOENT, 69, "load the module tun"),
+        ] {
+            assert_eq!(of(errno).exit_code(), code);
+            assert!(of(errno).to_string().contains(help));
         }
     }
 }

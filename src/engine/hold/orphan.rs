@@ -2,9 +2,12 @@
 //! Whether anybody but the holder can still see its network namespace.
 //!
 //! A process and an open TAP keep a namespace alive: after `ip netns del` the
-//! interfaces in it would live on, unseen, for as long as the holder does.
+//! interfaces in it would live on, unseen, for as long as the holder does. A
+//! process that has a descriptor of the namespace (a container runtime, a test)
+//! can still enter it.
 
 use std::fs;
+use std::io;
 use std::os::linux::fs::MetadataExt;
 use std::thread;
 use std::time::Duration;
@@ -15,9 +18,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open}
 
 /// Names come and go unseen. That a process ends is seen at once.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After a process has ended, another may close the last descriptor a moment later.
+const LOOK_SOON: Duration = Duration::from_millis(20);
 
 /// Ends this process by SIGTERM once its network namespace has neither a name
-/// nor another process. Where it has neither from the start (somebody holds it
+/// nor another process, and no process a descriptor of it. Where it has neither from the start (somebody holds it
 /// in a way that cannot be seen from here) it is left alone.
 pub fn watch() {
     let Some(home) = inode("/proc/self/ns/net") else {
@@ -28,10 +33,18 @@ pub fn watch() {
         return;
     }
     thread::spawn(move || {
+        let mut pause = LOOK_SOON;
         loop {
             match inhabitant(home) {
-                Some(process) => wait_for(process),
+                Some(process) => {
+                    wait_for(process);
+                    pause = LOOK_SOON;
+                }
                 None if named(home) => thread::sleep(LOOK_EVERY),
+                None if held_open(home) => {
+                    thread::sleep(pause);
+                    pause = (2 * pause).min(LOOK_EVERY);
+                }
                 None => break,
             }
         }
@@ -63,11 +76,30 @@ fn named(home: u64) -> bool {
 
 /// A process that is in it beside this one.
 fn inhabitant(home: u64) -> Option<Pid> {
+    processes().find(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
+}
+
+/// Another process has a descriptor of it. All descriptors of the host are looked at, which takes
+/// a while, so this comes last.
+fn held_open(home: u64) -> bool {
+    let Some(nsfs) = fs::metadata("/proc/self/ns/net").ok().map(|m| m.st_dev()) else {
+        return true;
+    };
+    let is_home = |fd: io::Result<fs::DirEntry>| {
+        // Through the link: the file itself, wherever it was opened.
+        let meta = fd.and_then(|fd| fs::metadata(fd.path()));
+        meta.is_ok_and(|meta| (meta.st_dev(), meta.st_ino()) == (nsfs, home))
+    };
+    processes()
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok())
+        .any(|fds| fds.into_iter().any(is_home))
+}
+
+/// All but this one.
+fn processes() -> impl Iterator<Item = Pid> {
     let own = getpid();
-    let processes = fs::read_dir("/proc").ok()?;
-    processes
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(Pid::from_raw)
-        .filter(|pid| *pid != own)
-        .find(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
+        .filter(move |pid| *pid != own)
 }

@@ -24,8 +24,8 @@ struct Account {
     silent: Vec<Direction>,
 }
 
-/// Holds frames until `stop` is readable, the TAPs are gone or the device is;
-/// without TAPs it only waits for `stop`. Calls `ready` once every direction
+/// Holds frames, up to some bytes of each direction, until `stop` is readable, the TAPs are gone
+/// or the device is; without TAPs it only waits for `stop`. Calls `ready` once every direction
 /// has its first lease.
 ///
 /// # Errors
@@ -33,7 +33,7 @@ struct Account {
 pub fn serve(
     ifindex: u32,
     maps: Maps,
-    taps: Vec<(OwnedFd, Direction)>,
+    (taps, limit_bytes): (Vec<(OwnedFd, Direction)>, u64),
     stop: BorrowedFd<'_>,
     ready: impl FnOnce() -> io::Result<()> + Send,
 ) -> Result<(), HoldError> {
@@ -76,6 +76,7 @@ pub fn serve(
     };
     let (failures, teller) = tell_monitors(ifindex)?;
     let end = Holder::new(taps)
+        .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
         .failures(failures)
         .run(stop, tell_tuned, report);
     // It ends with the last sender, which is gone; its last words are worth a moment.

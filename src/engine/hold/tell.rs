@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tells the running monitors of the holder's failures.
 //!
-//! A monitor listens on a stream socket /run/emud/monitor*.sock; each failure is
-//! one line of JSON. Nobody is waited for: a monitor that does not take the line
+//! A monitor listens on a stream socket /run/emud/root/monitor*.sock, to which only
+//! root can connect; each failure is one line of JSON. Nobody is waited for: a monitor that does not take the line
 //! at once does not get it. Sockets are looked for only when there is something
 //! to tell, so a holder in time costs a monitor, and costs without one, nothing.
 
@@ -19,7 +19,7 @@ use super::failure::{Failure, Kind};
 use crate::abi;
 
 /// Where monitors listen.
-pub const MONITORS: &str = "/run/emud";
+pub const MONITORS: &str = crate::runtime::ROOT_FOLDER;
 
 /// The link of the failing frames, as its user knows it.
 #[derive(Debug, Clone)]

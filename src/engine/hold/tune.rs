@@ -2,6 +2,7 @@
 //! What makes the holder's wake-ups punctual. All of it is optional: a refusal
 //! makes frames later, not wrong, so it is reported instead of being an error.
 
+use std::fs;
 use std::io;
 use std::num::NonZeroU64;
 
@@ -142,6 +143,12 @@ fn set_schedule(attributes: &libc::sched_attr) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Where memory runs out, the kernel ends other processes than this one: a dead holder is a link that
+/// is gone. Lowering a score takes CAP_SYS_RESOURCE.
+pub fn spare(pid: u32) -> io::Result<()> {
+    fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000")
 }
 
 /// Keeps the process in memory: a page fault would be a late frame.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control socket: programs report their own contention, root resets the limits.
+//! The control socket: programs report their own contention, root resets the limits. Holders of
+//! emulated links have one to which only root can connect, so that nobody else can fill it.
 
 mod place;
 mod protocol;
+mod reporters;
 mod server;
 
-pub use place::{FOLDER, Place, place, sockets};
+pub use place::{Place, place, root_place, sockets};
+pub use reporters::Allowed;
 pub use server::serve;

@@ -75,6 +75,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         clsact_created: false,
         devices: [None, None],
         mirred_pref: None,
+        hold_limit: 0,
         root_taken: false,
         root: None,
         gso: None,

@@ -2,7 +2,9 @@
 //! Interfaces, qdiscs, offloads, namespaces, the lock.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use emud::lock::{About, Lock, Range, Sharing};
 use emud::netlink::{self, *};
 
 use super::{Space, index, shell};
@@ -301,17 +303,57 @@ fn offloads_go_off_and_come_back() {
 }
 
 #[test]
+fn an_interface_that_has_gone_is_none() {
+    let _space = Space::new();
+    let mut nl = Netlink::open().unwrap();
+    let v1 = index(&mut nl, "v1");
+    shell("ip link del v1");
+    for failed in [nl.set_up(v1, true), nl.delete_link(v1)] {
+        let err = failed.unwrap_err();
+        assert!(err.is_no_device(), "{err:?}");
+        assert_eq!(err.exit_code(), 66, "{err}");
+    }
+}
+
+#[test]
 fn a_lock_belongs_to_one_namespace_and_one_holder() {
     let space = Space::new();
-    let held = netlink::lock(7).unwrap();
-    let err = netlink::lock(7).unwrap_err();
+    let held = netlink::lock(7, PATIENCE).unwrap();
+    let err = netlink::lock(7, PATIENCE).unwrap_err();
     assert!(matches!(err, NetlinkError::Busy(_)), "{err:?}");
     assert_eq!(err.exit_code(), 75);
-    let _other_interface = netlink::lock(8).unwrap();
+    let _other_interface = netlink::lock(8, PATIENCE).unwrap();
     let second = Space::new();
-    let _other_namespace = netlink::lock(7).unwrap();
+    let _other_namespace = netlink::lock(7, PATIENCE).unwrap();
     drop(second);
     netlink::enter(&space.name).unwrap();
     drop(held);
-    netlink::lock(7).unwrap();
+    netlink::lock(7, PATIENCE).unwrap();
+}
+
+#[test]
+fn a_lock_is_held_once_or_shared() {
+    let _space = Space::new();
+    let open = || Lock::open(About::Interface).unwrap();
+    let (a, b, c) = (open(), open(), open());
+    let range = |first, count| Range::here(first, count).unwrap();
+    let (all, part) = (range(8, 8), range(12, 1));
+    assert!(a.try_take(all, Sharing::Exclusive).unwrap());
+    assert!(!b.try_take(part, Sharing::Shared).unwrap());
+    assert!(b.try_take(range(16, 1), Sharing::Exclusive).unwrap());
+    assert!(a.try_take(all, Sharing::Shared).unwrap());
+    assert!(b.try_take(part, Sharing::Shared).unwrap());
+    assert!(!a.try_take(all, Sharing::Exclusive).unwrap());
+    drop(b);
+    assert!(a.take(all, Sharing::Exclusive, Duration::ZERO).unwrap());
+    let start = Instant::now();
+    let patience = Duration::from_millis(20);
+    assert!(!c.take(part, Sharing::Exclusive, patience).unwrap());
+    assert!(start.elapsed() >= patience);
+    // As the process that puts forwarding back does.
+    let kept = a.for_another().unwrap();
+    drop(a);
+    assert!(!c.try_take(part, Sharing::Exclusive).unwrap());
+    drop(kept);
+    assert!(c.try_take(part, Sharing::Exclusive).unwrap());
 }

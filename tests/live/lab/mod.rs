@@ -25,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
             inside::panics_come_through,
             killed::at_any_time,
             killed::leaves_nothing,
+            outside::hostile_user,
             outside::none,
             outside::one_after_the_other,
             outside::reached,
@@ -49,17 +50,17 @@ pub fn tests() -> Vec<Trial> {
 pub fn role() -> Option<ExitCode> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("node-run") => Some(node_run(arguments.next().is_some())),
+        Some("node-run") => Some(node_run(arguments.nth(1))),
         Some(killed::ARGUMENT) => Some(killed::victim()),
         _ => None,
     }
 }
 
-fn node_run(keep_forwarding: bool) -> ExitCode {
-    let ended = if keep_forwarding {
-        emud::lab::keep_forwarding()
-    } else {
-        emud::lab::run_node()
+/// Of an interface, the process that puts its forwarding back.
+fn node_run(ifindex: Option<String>) -> ExitCode {
+    let ended = match ifindex {
+        Some(ifindex) => emud::lab::keep_forwarding(ifindex.parse().expect("a number")),
+        None => emud::lab::run_node(),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,6 +6,7 @@ use emud::scenario::{End, Wire};
 
 use super::bench::{end, lab, ping, read, route, shell, wire};
 use support::host::{interfaces, ip};
+use support::nobody::Nobody;
 
 fn forwarding(interface: &str) -> String {
     read(&format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"))
@@ -103,6 +104,33 @@ pub fn one_after_the_other() {
     support::host::soon("forwarding is off", || forwarding("uplink") == "0");
     internet.close().unwrap();
     reap_keeper();
+}
+
+/// No other user can hold up a lab, keep networks from it, or leave forwarding on.
+pub fn hostile_user() {
+    let internet = internet();
+    let _nobody = Nobody::does(
+        "\
+import fcntl, socket
+setting = open('/proc/sys/net/ipv4/conf/uplink/forwarding')
+fcntl.flock(setting, fcntl.LOCK_EX)
+taken = []
+for n in range(256):
+    for base in (0x64400000, 0xc6120000):
+        address = base + (n << 2)
+        text = '.'.join(str(address >> shift & 255) for shift in (24, 16, 8, 0))
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.bind(f'\\0emud-network-{text}/30')
+        taken.append(s)
+",
+    );
+    let mut lab = lab(&["a"]);
+    let [ours, theirs] = wire_out(&mut lab, "a");
+    lab.outside("a", &ours, &theirs).unwrap();
+    assert!(ping(&lab, "a", "198.51.100.1"));
+    lab.close().unwrap();
+    as_before(&ours.interface, "uplink");
+    internet.close().unwrap();
 }
 
 /// That of the first lab had to outlive it, and this process goes on.

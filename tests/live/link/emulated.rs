@@ -4,11 +4,13 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use emud::abi::{EMUD_DOWN, EMUD_UP};
 use emud::link::emulated::{Emulated, Found, Search};
 use emud::link::saved;
+use emud::runtime::{self, ROOT_FOLDER};
 use serde_json::{Value, json};
 
 use support::lab::{Engine, Lab, wait_until};
@@ -91,10 +93,9 @@ pub fn found(engine: Engine) {
 
 /// A holder that was stopped releases its frames late, and a monitor hears of it.
 pub fn holder_tells_monitors() {
-    const FOLDER: &str = "/run/emud";
     let lab = Lab::new();
-    std::fs::create_dir_all(FOLDER).unwrap();
-    let path = format!("{FOLDER}/monitor-test-{}.sock", std::process::id());
+    runtime::folder(Path::new(ROOT_FOLDER), 0o700).unwrap();
+    let path = format!("{ROOT_FOLDER}/monitor-test-{}.sock", std::process::id());
     let listener = UnixListener::bind(&path).unwrap();
     let told = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();

@@ -10,6 +10,7 @@ mod loss;
 mod malformed;
 mod matching;
 mod models;
+mod odd;
 mod rate;
 mod restore;
 mod senders;
@@ -41,6 +42,13 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::root_by_hand,
             restore::step_fails,
             restore::foreground,
+            restore::foreground_waits,
+            odd::large_index,
+            odd::odd_name,
+            odd::ordinary_user,
+            odd::own_device,
+            odd::user_namespace,
+            restore::hostile_user,
             change::set_is_atomic,
             frames::queues,
             malformed::attach,
@@ -103,9 +111,14 @@ pub fn tests() -> Vec<Trial> {
     }
     let mut add = |when, name, test: fn()| trials.push(trial::test(when, name, test));
     add(When::Full, "link::malformed::check", malformed::check);
+    add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);
+        let name = "link::hold::odd::memory";
+        add(When::Here, name, odd::memory);
+        let name = "link::hold::odd::namespace_held_open";
+        add(When::Here, name, odd::namespace_held_open);
     }
     if engines.contains(&Engine::Fq) {
         add(When::Full, "link::fq::models::verified", models::verified);

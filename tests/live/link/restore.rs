@@ -6,14 +6,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::lab::{Engine, Lab, Verdict, emud, emud_path, run, scaled, sh, wait_until};
+use emud::netlink::{self, Netlink};
+use support::lab::{Engine, Lab, Verdict, emud, emud_path, inside, run, scaled, sh, wait_until};
+use support::nobody::{self, Nobody};
 use support::probe::{Arrival, Probe, monotonic_ns};
 
 /// For what the kernel does in its own time.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Holders in namespace `a`.
-fn holders(lab: &Lab) -> Vec<String> {
+pub fn holders(lab: &Lab) -> Vec<String> {
     let there = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("the namespace");
     let processes = std::fs::read_dir("/proc").expect("/proc");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -463,6 +465,57 @@ pub fn namespace_deleted(engine: Engine) {
         };
         !pids.iter().any(alive)
     });
+}
+
+/// The names by which emud once locked interfaces belong to whoever takes them first.
+const TAKE_NAMES: &str = "\
+import socket
+taken = []
+for n in range(1, 65):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.bind(f'\\0emud/{n}')
+    taken.append(s)
+";
+
+/// No other user can keep root from attaching, changing and detaching.
+pub fn hostile_user(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let _nobody = inside(&lab.a, || Nobody::does(TAKE_NAMES)).join().unwrap();
+    lab.attach(engine, "adsl24", &[]);
+    lab.emud(&["set", "va", "delay=30ms"]).expect(0);
+    lab.detach();
+    assert_same("detached", &before, &lab.snapshot());
+    for file in ["", "/interface", "/network", "/forwarding"] {
+        let path = format!("/run/emud/locks{file}");
+        let open = format!("open('{path}') if '{file}' else __import__('os').listdir('{path}')");
+        let said = run(nobody::command("python3").args(["-c", &open]));
+        assert!(said.err.contains("Permission"), "{path}: {}", said.err);
+    }
+}
+
+/// What `--foreground` does at its end it does also when another emud takes long.
+pub fn foreground_waits(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let mut emud = Command::new(emud_path())
+        .args(["--netns", &lab.a, "attach", "va", "-p", "adsl24"])
+        .args(["--foreground", "--engine", engine.name()])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("start emud");
+    wait_until("attached", SOON, || lab.emud(&["show", "va"]).code == 0);
+    let other = inside(&lab.a, || {
+        let va = Netlink::open().unwrap().link("va").unwrap().index;
+        netlink::lock(va, Duration::from_secs(10)).unwrap()
+    });
+    let other = other.join().unwrap();
+    sh(&format!("kill -INT {}", emud.id()));
+    thread::sleep(Duration::from_millis(3500));
+    assert!(emud.try_wait().expect("its state").is_none(), "it gave up");
+    drop(other);
+    assert!(emud.wait().expect("its end").success());
+    assert_same("Ctrl-C", &before, &lab.snapshot());
 }
 
 /// `--foreground` ends with SIGTERM, and detaches.

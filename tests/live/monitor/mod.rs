@@ -32,6 +32,7 @@ pub fn tests() -> Vec<Trial> {
             alarms::on_alarm,
             alarms::stop_after,
             alarms::unknown_is_not_clean,
+            robust::hostile_user,
             robust::killed;
         Full:
             episodes::cpu,

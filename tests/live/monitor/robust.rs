@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::bandwidth;
-use support::lab::{Verdict, wait_until};
+use support::lab::{Engine, Lab, Verdict, emud_path, run, wait_until};
 use support::load::Load;
+use support::nobody::{self, Nobody};
 use support::place::{Group, Wires, hierarchies, unique};
-use support::watch::{SEEN, Watch};
+use support::watch::{Line, SEEN, Watch};
 use support::{bpf, full};
 
 /// Longer than a slow kernel takes to verify the programs.
@@ -62,6 +64,66 @@ pub fn killed() {
         );
     }
     verdict.end();
+}
+
+/// Takes all the connections that a user can have, and keeps them.
+const FILL: &str = "\
+import glob, socket
+taken = []
+for path in PATHS + glob.glob('/run/emud/monitor*.sock'):
+    for n in range(300):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+        taken.append(s)
+";
+
+/// A user without rights can neither keep the holder's reports from a monitor nor report.
+pub fn hostile_user() {
+    let lab = Lab::new();
+    lab.attach(Engine::Hold, "[up]\ndelay = \"1s\"\n", &[]);
+    let watch = Watch::start(&["--only", "emulator"]);
+    let fill = FILL.replace("PATHS", &format!("[{:?}]", watch.socket));
+    let _nobody = Nobody::does(&fill);
+    lab.hold_late();
+    let late = |line: &Line| line.is("alarm") && line.resource() == "emulator";
+    assert!(watch.next(0, PATIENCE, late).is_some(), "no alarm came");
+    let ended = watch.end();
+    assert_eq!(ended.code, SEEN, "{ended:?}");
+
+    let report = "\
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+try: s.sendall(b'{\"name\":\"x\"}\\n')
+except BrokenPipeError: pass
+print(s.recv(1000).decode())
+";
+    let uid = nobody::UID.to_string();
+    for (options, sudo, answer) in [
+        (&[][..], None, "\"denied\":true"),
+        (&["--reporters", "root"], Some(&uid), "\"denied\":true"),
+        (&[], Some(&uid), "\"ok\":true"),
+        (&["--reporters", "all"], None, "\"ok\":true"),
+    ] {
+        let mut emud = Command::new(emud_path());
+        emud.env_remove("SUDO_UID");
+        emud.envs(sudo.map(|uid| ("SUDO_UID", uid)));
+        let only = ["--only", "emulator"];
+        let watch = Watch::start_as(emud, &[&only[..], options].concat());
+        let socket = watch.socket.display().to_string();
+        let said = run(nobody::command("python3").args(["-c", report, &socket]));
+        assert!(said.out.contains(answer), "{options:?} {sudo:?}: {said:?}");
+        let root = run(Command::new(emud_path()).args(["alarm", "y", "--socket", &socket]));
+        assert_eq!(root.code, 0, "{root:?}");
+        let names: Vec<String> = (watch.end().of("alarm").iter())
+            .map(|line| line.text("/scope/name").to_owned())
+            .collect();
+        let expected: &[&str] = match answer.contains("ok") {
+            true => &["x", "y"],
+            false => &["y"],
+        };
+        assert_eq!(names, expected, "{options:?} {sudo:?}");
+    }
 }
 
 /// Cgroups that exist or that something in the kernel still holds.

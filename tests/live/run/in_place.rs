@@ -2,7 +2,9 @@
 //! On an interface that exists.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use emud::netlink::{self, Netlink};
 use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
 use support::{emud_path, full};
@@ -76,6 +78,26 @@ pub fn link_comes_and_goes() {
     folder
         .run("--profile ./p.toml --in-place nowhere", &PING)
         .expect(66);
+}
+
+/// A link that could not be taken away is a failure, and the guard sees to it.
+pub fn link_that_stays_is_said() {
+    let _far = Far::new();
+    let folder = Folder::new();
+    folder.file("p.toml", "up.delay = \"20ms\"\n");
+    let words = "--profile ./p.toml --in-place near";
+    let mut emud = folder.command(words, &["sh", "-c", "echo; exec sleep 2"]);
+    let mut emud = (emud.stdout(Stdio::piped()).stderr(Stdio::piped()))
+        .spawn()
+        .unwrap();
+    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let near = Netlink::open().unwrap().link("near").unwrap().index;
+    let other = netlink::lock(near, Duration::from_secs(2)).unwrap();
+    let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(75);
+    assert!(ran.err.contains("emud detach near"), "{}", ran.err);
+    assert!(attached());
+    drop(other);
+    soon("the guard takes it away", || !attached());
 }
 
 /// Neither the link nor the program outlives emud.

@@ -161,7 +161,7 @@ fn what_is_malformed_is_answered_and_does_no_harm() {
 #[test]
 fn many_and_slow_clients_keep_nobody_from_an_alarm() {
     let mut served = Served::new();
-    let slow: Vec<Client> = (0..200)
+    let slow: Vec<Client> = (0..60)
         .map(|_| {
             let mut client = served.client();
             client.send(b"{\"name\":");
@@ -194,11 +194,25 @@ fn many_and_slow_clients_keep_nobody_from_an_alarm() {
 #[test]
 fn too_many_clients_are_told() {
     let served = Served::new();
-    let mut some: Vec<Client> = (0..256).map(|_| served.client()).collect();
+    let mut some: Vec<Client> = (0..64).map(|_| served.client()).collect();
     // All of them are really being served.
     some.iter_mut()
         .for_each(|client| assert!(client.ask("{}")["error"].is_string()));
     assert_eq!(served.client().answer()["error"], "too many connections");
+}
+
+#[test]
+fn who_says_nothing_is_not_listened_to_for_ever() {
+    let served = Served::new();
+    let mut talker = served.client();
+    assert!(talker.ask("{}")["error"].is_string());
+    let silent = UnixStream::connect(&served.path).unwrap();
+    silent
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    assert_eq!((&silent).read(&mut [0]).unwrap(), 0, "closed");
+    // A client that has reported may be silent until it does so again.
+    assert_eq!(talker.ask(r#"{"name":"x"}"#), json!({"ok": true}));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use emud::text::TextError;
 use emud::watch::{self, Argument};
 use emud_monitor::Config;
 use emud_monitor::config::{
-    Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi,
+    Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi, Reporters,
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -129,6 +129,7 @@ fn every_key_of_a_file() {
         alarms: Alarms {
             limit: 9,
             group_by: GroupBy::Cgroup,
+            reporters: Reporters::All,
         },
     };
     assert_eq!(parse(&text), expected);

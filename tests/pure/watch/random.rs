@@ -7,7 +7,7 @@ use std::time::Duration;
 use emud::watch::{self, Argument};
 use emud_monitor::Config;
 use emud_monitor::config::{
-    Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi,
+    Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi, Reporters,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -93,6 +93,7 @@ fn psis() -> impl Strategy<Value = Psi> {
 
 fn configs() -> impl Strategy<Value = Config> {
     let group_by = select(vec![GroupBy::Netns, GroupBy::Cgroup, GroupBy::Command]);
+    let reporters = select(vec![Reporters::Root, Reporters::Own, Reporters::All]);
     (
         prop::option::of(cpus()),
         prop::option::of(networks()),
@@ -100,7 +101,7 @@ fn configs() -> impl Strategy<Value = Config> {
         prop::option::of(disks()),
         prop::option::of(times(US..=HOUR)),
         prop::option::of(psis()),
-        (1..=u32::MAX, group_by),
+        (1..=u32::MAX, group_by, reporters),
     )
         .prop_map(|(cpu, network, memory, disk, late, psi, alarms)| Config {
             cpu,
@@ -112,6 +113,7 @@ fn configs() -> impl Strategy<Value = Config> {
             alarms: Alarms {
                 limit: alarms.0,
                 group_by: alarms.1,
+                reporters: alarms.2,
             },
         })
 }

@@ -9,6 +9,7 @@ pub mod host;
 pub mod lab;
 pub mod load;
 pub mod malformed;
+pub mod nobody;
 pub mod place;
 pub mod probe;
 pub mod refusal;

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Odd environments: users without rights, indices and names that are hardly ever seen, devices of
+//! emud's own.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::restore::{assert_same, holders};
+use support::lab::{Engine, Lab, emud_path, inside, run, sh, wait_until};
+use support::nobody;
+use support::place::Scratch;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A copy of emud that every user can start.
+fn for_everyone(folder: &Scratch) -> String {
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let path = folder.path("emud");
+    fs::copy(emud_path(), &path).expect("a copy of emud");
+    path
+}
+
+/// Whoever may not do something hears that it needs root.
+pub fn ordinary_user(engine: Engine) {
+    let lab = Lab::new();
+    lab.attach(engine, "adsl24", &[]);
+    let before = lab.snapshot();
+    let folder = Scratch::new();
+    let emud = for_everyone(&folder);
+    for words in [
+        "show va",
+        "show va --json",
+        "list",
+        "set va delay=30ms",
+        "detach va",
+        "attach va -p adsl24",
+        "verify va --peer 10.77.0.2",
+    ] {
+        let emud = emud.clone();
+        let said = inside(&lab.a, move || {
+            run(nobody::command(&emud).args(words.split(' ')))
+        });
+        let said = said.join().expect("emud").expect(77);
+        assert!(said.err.contains("root"), "{words}: {}", said.err);
+    }
+    assert_same("by an ordinary user", &before, &lab.snapshot());
+    lab.detach();
+}
+
+/// Root of another user namespace may do everything to its interfaces, but load no BPF.
+pub fn user_namespace(engine: Engine) {
+    let emud = emud_path();
+    let script = format!(
+        "ip link add va type veth peer name vb; {} attach va -p adsl24 --engine {}",
+        emud.display(),
+        engine.name()
+    );
+    let said = run(Command::new("unshare").args(["-Urn", "sh", "-ec", &script])).expect(77);
+    assert!(said.err.contains("root"), "{}", said.err);
+    assert!(!said.err.contains("5.18"), "{}", said.err);
+    let doctor = format!("{} doctor", emud.display());
+    let said = run(Command::new("unshare").args(["-Urn", "sh", "-c", &doctor]));
+    assert!(!said.out.contains("5.18"), "{}", said.out);
+    assert!(
+        said.out.contains("-> run as root of the host"),
+        "{}",
+        said.out
+    );
+}
+
+/// The names of emud's own devices fit for every index.
+pub fn large_index(engine: Engine) {
+    for index in [100_000, 1_000_000, i32::MAX] {
+        let lab = Lab::empty();
+        sh(&format!(
+            "ip link add va index {index} netns {a} type veth peer name vb netns {b}
+             ip -n {a} addr add {}/24 dev va; ip -n {b} addr add {}/24 dev vb
+             ip -n {a} link set va up; ip -n {b} link set vb up",
+            Lab::A4,
+            Lab::B4,
+            a = lab.a,
+            b = lab.b
+        ));
+        let before = lab.snapshot();
+        lab.attach(engine, "up.delay = \"5ms\"\n", &[]);
+        let pinged = lab.ping("-c 3 -i 0.01");
+        assert!(pinged.contains("3 received"), "{index}: {pinged}");
+        assert_eq!(lab.emud(&["show", "va"]).code, 0, "{index}");
+        lab.detach();
+        assert_same(&index.to_string(), &before, &lab.snapshot());
+    }
+}
+
+/// Packets of a link wait there: a link on top would delay them again, and detach would take it away.
+pub fn own_device(engine: Engine) {
+    let lab = Lab::new();
+    lab.attach(engine, "adsl24", &[]);
+    let links = lab.in_a("ip -o link show");
+    let own: Vec<&str> = links
+        .lines()
+        .filter_map(|line| line.split(": ").nth(1))
+        .filter(|name| name.starts_with("emud-"))
+        .collect();
+    assert!(!own.is_empty(), "{links}");
+    for device in own {
+        let said = lab.emud(&["attach", device, "-p", "adsl24"]).expect(64);
+        assert!(said.err.contains("emud's own"), "{}", said.err);
+    }
+    lab.detach();
+}
+
+/// A terminal must not obey the name of an interface.
+pub fn odd_name(engine: Engine) {
+    let lab = Lab::new();
+    let name = "v\x1b[31m";
+    sh(&format!("ip -n {} link set va down name '{name}'", lab.a));
+    let profile = lab.profile("up.delay = \"5ms\"\n");
+    let engine = ["--engine", engine.name()];
+    let attach = ["attach", name, "--profile", &profile];
+    for (words, code) in [
+        (&[&attach[..], &engine].concat()[..], 0),
+        (&[&attach[..], &engine].concat(), 73),
+        (&["list"], 0),
+        (&["show", name], 0),
+        (&["detach", name], 0),
+        (&["detach", name], 66),
+        (&["show", "v\x1b[32m"], 66),
+    ] {
+        let said = lab.emud(words).expect(code);
+        let text = format!("{}{}", said.out, said.err);
+        assert!(!text.contains('\x1b'), "{words:?}: {text}");
+        assert!(text.is_empty() || text.contains("\\x1b[3"), "{text}");
+    }
+}
+
+/// Several emuds that sweep the same ifbs at the same time do not fail each other.
+pub fn swept_together() {
+    let lab = Lab::empty();
+    for round in 0..5 {
+        for ifindex in 500..530 {
+            sh(&format!(
+                "ip -n {a} link add emud-ifb-{ifindex} type ifb
+                 tc -n {a} qdisc add dev emud-ifb-{ifindex} root handle e3d0: pfifo",
+                a = lab.a
+            ));
+        }
+        let emuds: Vec<Child> = (0..6)
+            .map(|_| {
+                Command::new(emud_path())
+                    .args(["--netns", &lab.a, "detach", "nowhere"])
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .expect("emud")
+            })
+            .collect();
+        for emud in emuds {
+            let said = emud.wait_with_output().expect("its end");
+            let err = String::from_utf8_lossy(&said.stderr);
+            assert!(
+                err.contains("there is no interface nowhere"),
+                "{round}: {err}"
+            );
+        }
+        assert!(!lab.in_a("ip link show").contains("emud-ifb"));
+    }
+}
+
+/// A namespace without a name lives on for a process that has it open, and so does the link.
+pub fn namespace_held_open() {
+    let lab = Lab::new();
+    lab.attach(Engine::Hold, "adsl24", &[]);
+    let open = File::open(format!("/run/netns/{}", lab.a)).expect("the namespace");
+    let pids = holders(&lab);
+    assert!(!pids.is_empty());
+    sh(&format!("ip netns del {}", lab.a));
+    let alive = |pid: &String| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| !command.is_empty())
+    };
+    // It looks every 2 s.
+    thread::sleep(Duration::from_secs(5));
+    assert!(pids.iter().all(alive), "the holder has ended");
+    drop(open);
+    wait_until("the holder ends", SOON, || !pids.iter().any(alive));
+}
+
+/// The holder is given what rate and delay need, refuses what cannot be, and goes last where memory
+/// runs out.
+pub fn memory() {
+    let lab = Lab::new();
+    let limit = || {
+        let pid = holders(&lab).pop().expect("a holder");
+        let score = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("a score");
+        let notes = lab.show()["notes"].to_string();
+        // A container may not be allowed to; that is said.
+        match notes.contains("CAP_SYS_RESOURCE") {
+            true => assert!(fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000").is_err()),
+            false => assert_eq!(score.trim(), "-1000"),
+        }
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("its words");
+        let mut words = words
+            .split('\0')
+            .skip_while(|word| *word != "--limit-bytes");
+        let limit = words.nth(1).expect("a limit");
+        limit.parse::<u64>().expect("a number")
+    };
+    let attach = |profile: &str| lab.attach(Engine::Hold, profile, &[]).out;
+    attach("up.rate = \"1Gbit\"\nup.delay = \"200ms\"\n");
+    assert_eq!(limit(), 256 << 20);
+    // Twice 125 MB/s for 1.5 s: buffers are up to twice as long as frames.
+    let said = lab.emud(&["set", "va", "up.delay=1500ms"]).expect(69);
+    assert!(said.err.contains("has room for 256"), "{}", said.err);
+    lab.emud(&["set", "va", "up.delay=300ms"]).expect(0);
+    lab.detach();
+
+    let said = attach("up.rate = \"1Gbit\"\nup.delay = \"1500ms\"\n");
+    assert!(!said.contains("are dropped"), "{said}");
+    let least = 2 * 125_000_000 * 3 / 2;
+    assert!((least..3 * least).contains(&limit()), "{}", limit());
+    lab.emud(&["set", "va", "up.delay=1400ms"]).expect(0);
+    lab.detach();
+
+    let before = lab.snapshot();
+    let never = "up.rate = \"1Tbit\"\nup.delay = \"1h\"\n";
+    let said = lab.try_attach(Engine::Hold, never, &[]).expect(69);
+    assert!(said.err.contains("has to keep"), "{}", said.err);
+    assert_same("refused", &before, &lab.snapshot());
+
+    let said = attach("up.delay = \"10s\"\n");
+    assert!(said.contains("up: engine hold keeps 256 MiB"), "{said}");
+    assert!(said.contains("Mbit/s are dropped"), "{said}");
+    lab.detach();
+}
