@@ -36,7 +36,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     }
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
-    let devices = devices(engine, request.directions, link.index);
+    let devices = sweep::devices(engine, request.directions, link.index);
     for name in devices.iter().flatten() {
         // Undo deletes by name: it must not be somebody else's.
         match nl.link(name) {
@@ -71,6 +71,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         epoch_ns: now_ns(),
         restarted_ns: None,
         l3,
+        mtu: Some(link.mtu),
         clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,
         mirred_pref: match to_ifb {
@@ -104,16 +105,6 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
             interface: link.name.clone(),
             hook: Hook::Ingress.name(),
         })
-}
-
-fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
-    match engine {
-        Engine::Fq => [None, directions[1].then(|| sweep::ifb_name(ifindex))],
-        Engine::Hold => [
-            directions[0].then(|| format!("emud-up-{ifindex}")),
-            directions[1].then(|| format!("emud-down-{ifindex}")),
-        ],
-    }
 }
 
 /// The root qdisc to put back, if somebody configured one.

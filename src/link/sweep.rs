@@ -1,46 +1,67 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vanished device leaves: its filters go with it, engine fq's ifb does
-//! not. Nothing of emud runs that could take it away at that moment, so the next
-//! attach or detach in the namespace does.
+//! emud's own devices, and those whose interface is gone: its filters go with it, engine fq's ifb
+//! and the TAPs of a killed holder do not. Nothing of emud runs that could delete them at that
+//! moment, so the next attach or detach in the namespace does.
 
+use crate::abi;
 use crate::engine::fq;
+use crate::link::saved::Engine;
 use crate::link::{LinkError, attachment};
 use crate::netlink::{Link, Netlink};
 
-/// The name of the ifb for a device.
-pub(super) fn ifb_name(ifindex: u32) -> String {
-    format!("{IFB}{ifindex}")
+const IFB: &str = "emud-ifb-";
+const TAPS: [&str; 2] = ["emud-up-", "emud-down-"];
+
+/// The devices of a link, by direction. The ifb is there for `up` alone, too: it keeps the record.
+pub(super) fn devices(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
+    match engine {
+        Engine::Fq => [None, Some(format!("{IFB}{ifindex}"))],
+        Engine::Hold => [abi::EMUD_UP, abi::EMUD_DOWN].map(|direction| {
+            let direction = direction as usize;
+            directions[direction].then(|| format!("{}{ifindex}", TAPS[direction]))
+        }),
+    }
 }
 
-const IFB: &str = "emud-ifb-";
+/// Every name that a device of emud's for an interface can have.
+pub(super) fn device_names(ifindex: u32) -> [String; 3] {
+    let [up, down] = TAPS;
+    [up, down, IFB].map(|prefix| format!("{prefix}{ifindex}"))
+}
 
-/// Deletes every ifb of emud's whose device is gone; their names. An attach
-/// under way is not mistaken for one: its filters come before its ifb.
+/// Deletes every device of emud's whose interface is gone; their names.
 ///
 /// # Errors
 /// The kernel's.
 pub(super) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
-    for link in nl.links()? {
-        if orphan(nl, &link)? {
+    let links = nl.links()?;
+    for link in &links {
+        let Some(interface) = interface_of(link) else {
+            continue;
+        };
+        if links.iter().all(|other| other.index != interface) && is_ours(nl, link)? {
             nl.delete_link(link.index)?;
-            swept.push(link.name);
+            swept.push(link.name.clone());
         }
     }
     Ok(swept)
 }
 
-fn orphan(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
-    let device = link
-        .name
-        .strip_prefix(IFB)
-        .and_then(|n| n.parse::<u32>().ok());
-    let (Some(device), Some("ifb")) = (device, link.kind.as_deref()) else {
-        return Ok(false);
-    };
-    // By its qdisc it is emud's, not somebody's who likes the name.
-    let ours = nl
-        .root_by_hand(link.index)?
-        .is_some_and(|q| q.handle == fq::ROOT_HANDLE);
-    Ok(ours && attachment::filters(nl, device)?.is_empty())
+/// By its name alone: the ifindex of the interface that the device is for.
+fn interface_of(link: &Link) -> Option<u32> {
+    let number = |prefix: &&str| link.name.strip_prefix(prefix)?.parse().ok();
+    match link.kind.as_deref()? {
+        "ifb" => number(&IFB),
+        "tun" => TAPS.iter().find_map(number),
+        _ => None,
+    }
+}
+
+/// Not somebody's who likes the name.
+pub(super) fn is_ours(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
+    let by_root = |q: crate::netlink::Qdisc| q.handle == fq::ROOT_HANDLE;
+    Ok(interface_of(link).is_some()
+        && (attachment::kept_by(nl, link)?.is_some()
+            || nl.root_by_hand(link.index)?.is_some_and(by_root)))
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::failure::Failure;
 use super::tell::{self, Link};
-use super::{Direction, HoldError, Holder, HolderStats, Tuning};
+use super::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
 use crate::link::datapath::Maps;
 use crate::netlink;
 
@@ -75,11 +75,20 @@ pub fn serve(
         ControlFlow::Continue(())
     };
     let (failures, teller) = tell_monitors(ifindex)?;
+    let own = (taps.iter().map(|(fd, _)| fd.try_clone()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|e| HoldError::system("duplicating a descriptor", e))?;
     let end = Holder::new(taps)
         .failures(failures)
         .run(stop, tell_tuned, report);
     // It ends with the last sender, which is gone; its last words are worth a moment.
     let _ = teller.join();
+    if netdevice::index_to_name(&socket, ifindex).is_err() {
+        // Nobody can detach a device that is gone: its TAPs go with it.
+        for fd in &own {
+            Tap::persist(fd.as_fd(), false)?;
+        }
+    }
     end.map(drop)
 }
 

@@ -13,6 +13,7 @@ mod models;
 mod rate;
 mod restore;
 mod smoke;
+mod tamper;
 mod time;
 mod timing;
 
@@ -44,7 +45,12 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::other_namespace,
             restore::attached_twice,
             restore::device_deleted,
-            restore::namespace_deleted;
+            restore::namespace_deleted,
+            tamper::one_detach,
+            tamper::taken_over,
+            tamper::all_at_once,
+            tamper::record_lost,
+            tamper::moved;
         Guest:
             smoke::lives_and_goes;
         Full:
