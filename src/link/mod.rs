@@ -34,6 +34,7 @@ pub mod shapes;
 pub mod sizes;
 mod sweep;
 pub mod timeline;
+pub mod watch;
 
 pub use error::LinkError;
 

@@ -125,6 +125,9 @@ pub(super) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
     Ok(true)
 }
 
+/// Of a link that an attach or detach is at work on, or was killed on.
+pub(super) const UNFINISHED: &str = "not in force: an attach or detach has not finished";
+
 /// What of a link is missing or changed.
 ///
 /// # Errors
@@ -134,7 +137,6 @@ pub fn tampering(
     link: &Link,
     there: &Attachment,
 ) -> Result<Vec<Tampering>, LinkError> {
-    const UNFINISHED: &str = "not in force: an attach or detach has not finished";
     if !in_force(there)? {
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }

@@ -50,7 +50,9 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::taken_over,
             tamper::all_at_once,
             tamper::record_lost,
-            tamper::moved;
+            tamper::moved,
+            tamper::run_is_invalid,
+            tamper::monitored;
         Guest:
             smoke::lives_and_goes;
         Full:

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Somebody else deletes or changes a part of a link: it is noticed, and one detach repairs all.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::lab::{Engine, Lab, Said, emud, sh, wait_until};
+use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, sh, wait_until};
+use support::place::Scratch;
+use support::probe::monotonic_ns;
+use support::watch::Watch;
 
 use super::restore::assert_same;
 
@@ -16,8 +22,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Somebody else's hand.
 pub struct Kind {
     pub name: &'static str,
-    /// In namespace `a`; `$I`: the index of va, `$H`: the holder's process, `$D`: emud's device
-    /// of the direction down.
+    /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down.
     pub script: &'static str,
     /// What is said of it.
     pub said: &'static str,
@@ -112,20 +117,23 @@ pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
         .filter(move |kind| kind.engine.is_none_or(|of| of == engine))
 }
 
-/// The kind's script as it is for a link that is attached.
-fn script(lab: &Lab, engine: Engine, kind: &Kind) -> String {
-    let index = lab.in_a("cat /proc/net/dev >/dev/null; ip -o link show dev va");
-    let index = index.split(':').next().expect("an index").to_owned();
+/// `$D` and `$H` of a link that is attached.
+fn variables(engine: Engine) -> String {
+    let emud = emud_path();
     let device = match engine {
-        Engine::Fq => format!("emud-ifb-{index}"),
-        Engine::Hold => format!("emud-down-{index}"),
+        Engine::Fq => "ifb",
+        Engine::Hold => "down",
     };
-    let holder = match engine {
-        Engine::Fq => String::new(),
-        Engine::Hold => lab.shown("/up/holder/pid").to_string(),
-    };
-    let script = kind.script.replace("$D", &device).replace("$I", &index);
-    script.replace("$H", &holder)
+    format!(
+        "I=$(ip -o link show dev va); D=emud-{device}-${{I%%:*}}
+         H=$({} show va --json | tr -d \"\\\" ,\" | sed -n s/^pid://p | head -n 1)\n",
+        emud.display()
+    )
+}
+
+/// Does it to a link that is attached.
+fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
+    lab.in_a(&(variables(engine) + kind.script));
 }
 
 const LINK: &str = "[link]\ndelay = \"5ms\"\nrate = \"100Mbit\"\n";
@@ -149,7 +157,7 @@ pub fn one_detach(engine: Engine) {
         let before = lab.snapshot();
         lab.attach(engine, LINK, &[]);
         assert_eq!(tampered(&lab.show()), "[]", "{}", kind.name);
-        lab.in_a(&script(&lab, engine, kind));
+        spoil(&lab, engine, kind);
         wait_until(kind.name, NOTICED, || {
             tampered(&lab.show()).contains(kind.said)
         });
@@ -171,7 +179,7 @@ pub fn taken_over(engine: Engine) {
         let lab = lab();
         let before = lab.snapshot();
         lab.attach(engine, LINK, &[]);
-        lab.in_a(&script(&lab, engine, kind));
+        spoil(&lab, engine, kind);
         wait_until(kind.name, NOTICED, || {
             tampered(&lab.show()).contains(kind.said)
         });
@@ -206,7 +214,7 @@ fn taken(lab: &Lab, kind: &Kind, said: Said) {
 pub fn all_at_once(engine: Engine) {
     let lab = lab();
     let before = lab.snapshot();
-    let spoil = || {
+    let spoil_all = || {
         let shown = lab.show();
         let pid = |of: &str| shown.pointer(of).and_then(Value::as_u64);
         let pid = pid("/up/holder/pid").or_else(|| pid("/down/holder/pid"));
@@ -215,11 +223,11 @@ pub fn all_at_once(engine: Engine) {
     };
     for direction in ["both", "up", "down"] {
         lab.attach(engine, LINK, &["--direction", direction]);
-        spoil();
+        spoil_all();
         lab.detach();
         assert_same(direction, &before, &lab.snapshot());
         lab.attach(engine, LINK, &["--direction", direction]);
-        spoil();
+        spoil_all();
         lab.attach(engine, LINK, &["--replace", "--direction", direction]);
         lab.detach();
         assert_same(direction, &before, &lab.snapshot());
@@ -282,4 +290,134 @@ pub fn moved(engine: Engine) {
     wait_until("nothing is attached", SOON, || {
         emud(&["--netns", &lab.a, "list"]).expect(0).out.is_empty()
     });
+}
+
+/// What a program under test does, and then nothing for as long as it may take to be noticed.
+fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
+    let files = Scratch::new();
+    let log = files.path("run.log");
+    let script = format!(
+        "{}sleep 0.5\necho NOW\n{script}\nsleep 1",
+        variables(engine)
+    );
+    let profile = lab.profile(LINK);
+    let mut args = vec![
+        "run",
+        "--in-place",
+        "va",
+        "--profile",
+        &profile,
+        "--log",
+        &log,
+    ];
+    args.extend(["--engine", engine.name(), "--", "sh", "-c", &script]);
+    let said = lab.emud(&args);
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    let lines = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    (said, lines.collect())
+}
+
+fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expected: &str) {
+    verdict.same(&format!("{name}: exit code"), 4, said.code);
+    let at = |line: &Value| line["mono_ns"].as_u64().expect("a time");
+    let done = lines
+        .iter()
+        .find(|line| line["type"] == "output" && line["text"] == "NOW");
+    let noticed = lines.iter().find(|line| {
+        let of_link = line["type"] == "link" && line["event"] == "tampered";
+        of_link && line["what"].to_string().contains(expected)
+    });
+    verdict.same(&format!("{name}: in the log"), true, noticed.is_some());
+    if let (Some(done), Some(noticed)) = (done, noticed) {
+        let s = (at(noticed) - at(done)) as f64 / 1e9;
+        verdict.at_most(
+            &format!("{name}: s until noticed"),
+            NOTICED.as_secs_f64(),
+            s,
+        );
+    }
+    let end = lines.iter().find(|line| line["type"] == "end");
+    let end = end.cloned().unwrap_or_default();
+    verdict.same(
+        &format!("{name}: verdict"),
+        "invalid",
+        end["verdict"].as_str().unwrap_or(""),
+    );
+    let named = end["invalid"].to_string();
+    let good = named.contains("tampered") && named.contains(expected);
+    verdict.same(&format!("{name}: named in {named}"), true, good);
+}
+
+/// A run is invalid, and names what was missing.
+pub fn run_is_invalid(engine: Engine) {
+    let mut verdict = Verdict::default();
+    for kind in kinds(engine) {
+        let lab = lab();
+        let before = lab.snapshot();
+        let (said, lines) = run_with(&lab, engine, kind.script);
+        judge(&mut verdict, kind.name, &said, &lines, kind.said);
+        lab.in_a(kind.own);
+        assert_same(kind.name, &before, &lab.snapshot());
+    }
+    let lab = lab();
+    let script = format!("ip link set va netns {}", lab.b);
+    let (said, lines) = run_with(&lab, engine, &script);
+    judge(
+        &mut verdict,
+        "moved",
+        &said,
+        &lines,
+        "another network namespace",
+    );
+    verdict.end();
+}
+
+/// `emud monitor` raises an alarm.
+pub fn monitored(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let files = Scratch::new();
+    let socket = PathBuf::from(files.path("monitor.sock"));
+    let options = ["--only", "emulator", "--limit", "1000"];
+    let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
+    assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
+    const MOVED: &Kind = &kind("moved", "", "another network namespace");
+    for kind in kinds(engine).chain([MOVED]) {
+        let lab = lab();
+        lab.attach(engine, LINK, &[]);
+        // The monitor must know the link.
+        std::thread::sleep(NOTICED);
+        let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("a namespace");
+        let netns = netns.ino();
+        let mark = watch.since(0).len();
+        let done_ns = match kind.script {
+            "" => {
+                let done_ns = monotonic_ns();
+                lab.in_a(&format!("ip link set va netns {}", lab.b));
+                done_ns
+            }
+            script => {
+                let script = variables(engine) + "cat /proc/uptime\n" + script;
+                let said = lab.in_a(&script);
+                let s: f64 = said.split(' ').next().unwrap().parse().expect("seconds");
+                (s * 1e9) as u64
+            }
+        };
+        let alarm = watch.next(mark, SOON, |line| {
+            let scope = &line.json["scope"];
+            let of_it = line.is("alarm") && scope["failure"] == "tampered";
+            of_it && scope["netns"] == netns && scope["what"].to_string().contains(kind.said)
+        });
+        verdict.same(&format!("{}: an alarm", kind.name), true, alarm.is_some());
+        if let Some(alarm) = alarm {
+            let s = alarm.mono_ns().saturating_sub(done_ns) as f64 / 1e9;
+            verdict.at_most(
+                &format!("{}: s until noticed", kind.name),
+                NOTICED.as_secs_f64(),
+                s,
+            );
+        }
+    }
+    verdict.end();
 }

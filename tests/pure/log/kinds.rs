@@ -147,6 +147,10 @@ pub fn kinds() -> Vec<Value> {
             mono_ns,
             link: "link".into(),
             event,
+            what: match event {
+                LinkEvent::Tampered => vec!["qdisc clsact was deleted".into()],
+                _ => vec![],
+            },
             toml: (event == LinkEvent::Changed).then(|| "name = \"lte\"".into()),
             phase: (event == LinkEvent::Changed).then(|| "2 outage".into()),
         })

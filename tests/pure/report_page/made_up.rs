@@ -157,6 +157,7 @@ impl Log {
                 mono_ns,
                 link,
                 event,
+                what: vec![],
                 toml,
                 phase: None,
             },
