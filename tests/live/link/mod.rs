@@ -54,7 +54,8 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::run_is_invalid,
             tamper::monitored;
         Guest:
-            smoke::lives_and_goes;
+            smoke::lives_and_goes,
+            tamper::smoke;
         Full:
             alter::corrupt,
             alter::duplicate,

@@ -173,6 +173,34 @@ pub fn one_detach(engine: Engine) {
     }
 }
 
+/// The kinds that are quickest to try, one link after the other.
+pub fn smoke(engine: Engine) {
+    let lab = lab();
+    let before = lab.snapshot();
+    let quick = [
+        "egress filter",
+        "root deleted",
+        "clsact",
+        "device down",
+        "device gone",
+    ];
+    for kind in kinds(engine).filter(|kind| quick.contains(&kind.name)) {
+        lab.attach(engine, LINK, &[]);
+        spoil(&lab, engine, kind);
+        wait_until(kind.name, NOTICED, || {
+            tampered(&lab.show()).contains(kind.said)
+        });
+        lab.detach();
+        assert_same(kind.name, &before, &lab.snapshot());
+    }
+    let kind = (kinds(engine).find(|kind| kind.name == "clsact")).expect("a kind");
+    let (said, lines) = run_with(&lab, engine, kind.script);
+    let mut verdict = Verdict::default();
+    judge(&mut verdict, kind.name, &said, &lines, kind.said);
+    assert_same("a run", &before, &lab.snapshot());
+    verdict.end();
+}
+
 /// A new attach takes over what is left of a link, and its detach leaves the state before.
 pub fn taken_over(engine: Engine) {
     for kind in kinds(engine) {

@@ -119,7 +119,12 @@ pub fn kinds() -> Vec<Value> {
         PhaseName::Measurement,
         PhaseName::CleanUp,
     ];
-    let events = [LinkEvent::Attached, LinkEvent::Changed, LinkEvent::Detached];
+    let events = [
+        LinkEvent::Attached,
+        LinkEvent::Changed,
+        LinkEvent::Tampered,
+        LinkEvent::Detached,
+    ];
     let streams = [
         OutputStream::Stdout,
         OutputStream::Stderr,
