@@ -177,6 +177,6 @@ pub fn kinds() -> Vec<Value> {
 #[test]
 fn every_line_of_an_experiment_is_as_described() {
     let lines = kinds();
-    assert_eq!(lines.len(), 18);
+    assert_eq!(lines.len(), 19);
     assert_valid(&lines);
 }
