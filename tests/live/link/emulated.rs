@@ -96,8 +96,11 @@ pub fn holder_tells_monitors() {
     std::fs::create_dir_all(FOLDER).unwrap();
     let path = format!("{FOLDER}/monitor-test-{}.sock", std::process::id());
     let listener = UnixListener::bind(&path).unwrap();
+    let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).unwrap();
+    let netns = format!("\"netns\":{}", netns.ino());
     let told = std::thread::spawn(move || {
-        // A monitor that starts elsewhere on this machine asks by a connection who is alive.
+        // A monitor that starts elsewhere on this machine asks by a connection who is alive, and
+        // every holder reports to every monitor.
         let mut lines = listener.incoming().map(|stream| {
             let mut line = String::new();
             BufReader::new(stream.unwrap())
@@ -105,7 +108,8 @@ pub fn holder_tells_monitors() {
                 .unwrap();
             line
         });
-        lines.find(|line| !line.is_empty()).unwrap()
+        let own = |line: &String| line.contains(&netns);
+        lines.find(own).unwrap()
     });
     lab.attach(Engine::Hold, "[up]\ndelay = \"1s\"\n", &[]);
     lab.hold_late();
