@@ -206,6 +206,7 @@ fn attach_trial() -> Result<(), String> {
         program,
         name: Program::Classify.name(),
         classid: 0,
+        chain: 0,
     };
     text(nl.attach_bpf_filter(ifindex, &filter)).map(drop)
 }

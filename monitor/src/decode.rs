@@ -106,6 +106,7 @@ impl Decoder {
                 } else {
                     "dropped"
                 },
+                what: None,
                 name: text(&a.name),
                 ifindex: a.a,
                 netns: a.b,

@@ -56,9 +56,11 @@ pub enum Scope {
     Application {
         name: String,
     },
-    /// "late" or "dropped" packets of an emulated link on a device.
+    /// "late" or "dropped" packets of an emulated link on a device, or a link "tampered" with.
     Link {
         failure: &'static str,
+        /// What of a link tampered with is missing or changed.
+        what: Option<String>,
         name: String,
         ifindex: u32,
         netns: u32,
@@ -68,6 +70,9 @@ pub enum Scope {
         of: &'static str,
     },
 }
+
+/// The failure of a link of which somebody else has deleted or changed a part.
+pub const TAMPERED: &str = "tampered";
 
 /// Unit of an alarm's `value` and `threshold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

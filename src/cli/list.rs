@@ -28,6 +28,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                     "engine": r.engine,
                     "up": r.up.is_some(),
                     "down": r.down.is_some(),
+                    "tampered": r.tampered,
                     "notes": r.notes,
                 })
             })
@@ -45,8 +46,12 @@ fn line(r: &Report) -> String {
         (Some(_), None) => "up",
         _ => "down",
     };
+    let tampered = match &r.tampered[..] {
+        [] => String::new(),
+        what => format!("\tTAMPERED: {}", what.join("; ")),
+    };
     format!(
-        "{}\t{}\t{directions}\tengine {}\n",
+        "{}\t{}\t{directions}\tengine {}{tampered}\n",
         r.interface, r.profile, r.engine
     )
 }

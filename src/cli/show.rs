@@ -62,6 +62,16 @@ fn text(r: &Report) -> String {
         r.engine, r.engine_reason, r.seed
     );
     let _ = writeln!(out, "  attached {:.0} s ago", r.attached_s);
+    for what in &r.tampered {
+        let _ = writeln!(out, "  TAMPERED: {what}");
+    }
+    if !r.tampered.is_empty() {
+        let _ = writeln!(
+            out,
+            "  repair: emud detach {}, then attach again",
+            r.interface
+        );
+    }
     for note in &r.notes {
         let _ = writeln!(out, "  note: {note}");
     }

@@ -202,7 +202,7 @@ pub fn install(
     Ok(())
 }
 
-/// Changes the limits of what [`install`] or [`add_ifb`] made.
+/// Changes the limits of what [`install`] or [`start_ifb`] made.
 ///
 /// # Errors
 /// The kernel's.
@@ -225,25 +225,26 @@ fn parents(queues: u32) -> impl Iterator<Item = u32> {
         .map(|n| classid(ROOT_HANDLE, n))
 }
 
-/// emud's own ifb with fq, up; its index.
+/// emud's own ifb, still down; its index.
 ///
 /// # Errors
 /// The kernel's; nothing is left then.
-pub fn add_ifb(
-    nl: &mut Netlink,
-    name: &str,
-    device: &Link,
-    options: &FqOptions,
-) -> Result<u32, NetlinkError> {
+pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, NetlinkError> {
     let ifb = IfbOptions {
         mtu: device.mtu,
         txqlen: IFB_TXQLEN,
         gso: None,
     };
-    let index = nl.add_ifb(name, &ifb)?;
-    nl.add_fq(index, ROOT, ROOT_HANDLE, options)?;
-    nl.set_up(index, true)?;
-    Ok(index)
+    nl.add_ifb(name, &ifb)
+}
+
+/// fq on emud's ifb, and it goes up.
+///
+/// # Errors
+/// The kernel's.
+pub fn start_ifb(nl: &mut Netlink, ifb: u32, options: &FqOptions) -> Result<(), NetlinkError> {
+    nl.add_fq(ifb, ROOT, ROOT_HANDLE, options)?;
+    nl.set_up(ifb, true)
 }
 
 /// How a received packet gets to the ifb.
@@ -333,6 +334,7 @@ fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
         program: loaded.program_fd(program).map_err(text)?,
         name: program.name(),
         classid: abi::EMUD_CLASSID_DOWN,
+        chain: 0,
     };
     nl.attach_bpf_filter(lo, &filter).map_err(text)?;
     let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(text)?;

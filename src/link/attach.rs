@@ -21,8 +21,8 @@ use crate::link::plan::{place_of, plan};
 use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
-    DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, direction_name,
-    filter_classid, filter_name, held, hook, segments, timeline,
+    DIRECTIONS, FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, ORPHAN_HANDLE, attachment,
+    detach, direction_name, filter_classid, filter_name, held, hook, pieces, segments, timeline,
 };
 use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink};
 use crate::profile::Profile;
@@ -118,6 +118,32 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     Ok(held?)
 }
 
+/// Undoes what is left of a link that is not complete any more; what there is to say of it.
+///
+/// # Errors
+/// [`LinkError::AlreadyAttached`] if the link is complete.
+fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
+    let Some(mut there) = attachment::find(nl, link.index)? else {
+        return detach::remains(nl, link);
+    };
+    let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
+    let profile = profile.unwrap_or_default();
+    let found = pieces::tampering(nl, link, &there)?;
+    if !found.iter().any(|one| one.gone) {
+        return Err(LinkError::AlreadyAttached {
+            interface: link.name.clone(),
+            profile,
+        });
+    }
+    let found: Vec<String> = found.into_iter().map(|one| one.what).collect();
+    let mut notes = vec![format!(
+        "took over what was left of the link {profile:?}, and restored the state before it first: {}",
+        found.join("; ")
+    )];
+    notes.extend(detach::undo_attachment(nl, link, &mut there)?.notes);
+    Ok(notes)
+}
+
 struct Session {
     nl: Netlink,
     _lock: netlink::InterfaceLock,
@@ -140,14 +166,11 @@ impl Session {
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
         let lock = netlink::lock(link.index, netlink::PATIENCE)?;
-        if let Some(there) = attachment::find(&mut nl, link.index)? {
-            let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
-            return Err(LinkError::AlreadyAttached {
-                interface: link.name,
-                profile: profile.unwrap_or_default(),
-            });
-        }
-        let saved = plan(&mut nl, &link, request)?;
+        let taken_over = take_over(&mut nl, &link)?;
+        // With the limits that the user had.
+        let link = nl.link_by_index(link.index)?;
+        let mut saved = plan(&mut nl, &link, request)?;
+        saved.notes.splice(0..0, taken_over);
         let mut loaded = Loaded::load(&saved.sizes)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
@@ -240,6 +263,7 @@ impl Session {
             program: self.loaded.program_fd(Program::Classify)?,
             name: filter_name(direction),
             classid: filter_classid(direction),
+            chain: 0,
         };
         self.nl.attach_bpf_filter(self.link.index, &filter)?;
         Ok(())
@@ -255,12 +279,14 @@ impl Session {
 
     fn set_up_fq(&mut self) -> Result<(), LinkError> {
         let compiled = self.compile_both()?;
-        if self.saved.directions[abi::EMUD_DOWN as usize]
-            && let Some(name) = self.saved.devices[abi::EMUD_DOWN as usize].clone()
-        {
-            let options = self.fq_options(abi::EMUD_DOWN, &compiled);
-            self.targets[abi::EMUD_DOWN as usize] =
-                fq::add_ifb(&mut self.nl, &name, &self.link, &options)?;
+        if let Some(name) = self.saved.devices[abi::EMUD_DOWN as usize].clone() {
+            let ifb = fq::add_ifb(&mut self.nl, &name, &self.link)?;
+            self.add_keeper(ifb)?;
+            if self.saved.directions[abi::EMUD_DOWN as usize] {
+                let options = self.fq_options(abi::EMUD_DOWN, &compiled);
+                fq::start_ifb(&mut self.nl, ifb, &options)?;
+                self.targets[abi::EMUD_DOWN as usize] = ifb;
+            }
         }
         if self.saved.root_taken {
             self.nl.delete_root(self.link.index)?;
@@ -297,6 +323,7 @@ impl Session {
             program: self.loaded.program_fd(Program::Orphan)?,
             name: Program::Orphan.name(),
             classid: 0,
+            chain: 0,
         };
         self.nl.attach_bpf_filter(self.link.index, &orphan)?;
         let ifb = self.targets[abi::EMUD_DOWN as usize];
@@ -315,6 +342,9 @@ impl Session {
             };
             let tap = hold::tap::create(&name, self.link.mtu)?;
             self.resume_filter(direction, &tap)?;
+            self.add_keeper(tap.ifindex)?;
+            // With the record in it: a killed holder must not take that along.
+            Tap::persist(tap.fd.as_fd(), true)?;
             self.targets[direction as usize] = tap.ifindex;
             let side = if direction == abi::EMUD_UP {
                 Direction::Up
@@ -327,11 +357,7 @@ impl Session {
     }
 
     fn resume_filter(&mut self, direction: u32, tap: &Tap) -> Result<(), LinkError> {
-        let program = if direction == abi::EMUD_UP {
-            Program::TapUp
-        } else {
-            Program::TapDown
-        };
+        let program = pieces::tap_program(direction);
         self.nl.attach_bpf_filter(
             tap.ifindex,
             &BpfFilter {
@@ -341,8 +367,24 @@ impl Session {
                 program: self.loaded.program_fd(program)?,
                 name: program.name(),
                 classid: 0,
+                chain: 0,
             },
         )?;
+        Ok(())
+    }
+
+    /// Keeps the maps, and so the record, also when clsact of the interface is deleted.
+    fn add_keeper(&mut self, device: u32) -> Result<(), LinkError> {
+        let keeper = BpfFilter {
+            hook: Hook::Ingress,
+            pref: 2,
+            handle: FILTER_HANDLE,
+            program: self.loaded.program_fd(Program::Classify)?,
+            name: KEEPER_NAME,
+            classid: 0,
+            chain: KEEPER_CHAIN,
+        };
+        self.nl.attach_bpf_filter(device, &keeper)?;
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds what is attached, from the device alone: filter -> program -> maps.
+//! Finds what is attached, from the device alone: filter -> program -> maps. Where its filters
+//! are gone, a filter of emud's own devices for it does the same.
 
 use crate::link::datapath::Maps;
 use crate::link::report::{Report, report};
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
-    DIRECTIONS, FILTER_HANDLE, LinkError, direction_name, filter_name, hook, now_ns,
+    DIRECTIONS, FILTER_HANDLE, KEEPER_NAME, LinkError, devices, direction_name, filter_name, hook,
+    now_ns, pieces,
 };
-use crate::netlink::{Link, Netlink, NetlinkError};
+use crate::netlink::{Hook, Link, Netlink, NetlinkError};
 
 /// One of emud's filters on the device.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +21,8 @@ pub(super) struct Ours {
 
 /// An emulated link that is there.
 pub struct Attachment {
+    /// The classifier.
+    pub(super) program_id: u32,
     pub maps: Maps,
     pub saved: Saved,
 }
@@ -44,17 +48,49 @@ pub(super) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkE
     Ok(ours)
 }
 
-/// The link on a device, if there is one.
+/// The classifier of a device's link, by its filters, else by those of emud's own devices.
+fn program_of(nl: &mut Netlink, ifindex: u32) -> Result<Option<u32>, LinkError> {
+    if let Some(ours) = filters(nl, ifindex)?.first() {
+        return Ok(Some(ours.program_id));
+    }
+    for name in devices::all_names(ifindex) {
+        let device = match nl.link(&name) {
+            Ok(device) => device,
+            Err(NetlinkError::NoInterface(_)) => continue,
+            Err(e) => return Err(e.into()),
+        };
+        if let Some(program_id) = kept_by(nl, &device)? {
+            return Ok(Some(program_id));
+        }
+    }
+    Ok(None)
+}
+
+/// The classifier that one of emud's own devices keeps; none: it is not emud's.
+pub(super) fn kept_by(nl: &mut Netlink, device: &Link) -> Result<Option<u32>, NetlinkError> {
+    let filters = nl.filters(device.index, Hook::Ingress)?;
+    let mut ours = (filters.into_iter()).filter(|filter| filter.handle == FILTER_HANDLE);
+    Ok(ours.find_map(|filter| {
+        let bpf = filter.bpf.filter(|bpf| bpf.name == KEEPER_NAME)?;
+        Some(bpf.program_id)
+    }))
+}
+
+/// The link on a device, or what is left of it, if there is one.
 ///
 /// # Errors
 /// It is of another version of emud, or the kernel refuses to show it.
 pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkError> {
-    let Some(ours) = filters(nl, ifindex)?.first().copied() else {
+    let Some(program_id) = program_of(nl, ifindex)? else {
         return Ok(None);
     };
-    let maps = Maps::of_program(ours.program_id)?;
+    let maps = Maps::of_program(program_id)?;
     let saved = serde_json::from_slice(&maps.saved()?)?;
-    Ok(Some(Attachment { maps, saved }))
+    Ok(Some(Attachment {
+        program_id,
+        maps,
+        saved,
+    }))
 }
 
 /// The link on a device.
@@ -71,7 +107,7 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
 pub(super) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
     let mut found = Vec::new();
     for link in nl.links()? {
-        if !filters(nl, link.index)?.is_empty() {
+        if program_of(nl, link.index)?.is_some() {
             found.push(link);
         }
     }
@@ -107,6 +143,8 @@ pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
 
 fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, LinkError> {
     let mut report = report(&link.name, link.index, &there.maps, &there.saved, now_ns())?;
+    let tampering = pieces::tampering(nl, link, there)?;
+    report.tampered = tampering.into_iter().map(|one| one.what).collect();
     for (direction, slot) in DIRECTIONS
         .into_iter()
         .zip([&mut report.up, &mut report.down])

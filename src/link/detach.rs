@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use crate::abi;
+use crate::engine::fq;
 use crate::engine::hold::signal;
-use crate::link::attachment::{self, Ours};
+use crate::link::attachment::{self, Attachment, Ours};
 use crate::link::datapath::{DatapathError, Maps, Program};
 use crate::link::saved::Saved;
-use crate::link::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, hook, sweep};
+use crate::link::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, devices, hook, sweep};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// How long the end of a process waits for another emud; `attach` may take seconds.
@@ -53,9 +54,61 @@ fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError>
     sweep::sweep(&mut nl)?;
     let link = nl.link(interface)?;
     let _lock = netlink::lock(link.index, patience)?;
-    let mut there = attachment::get(&mut nl, &link)?;
-    let ours = attachment::filters(&mut nl, link.index)?;
-    undo(&mut nl, &link, &mut there.maps, &there.saved, &ours)
+    if let Some(mut there) = attachment::find(&mut nl, link.index)? {
+        return undo_attachment(&mut nl, &link, &mut there);
+    }
+    match remains(&mut nl, &link)? {
+        notes if notes.is_empty() => Err(LinkError::NotAttached {
+            interface: link.name,
+        }),
+        notes => Ok(Done { notes }),
+    }
+}
+
+/// [`undo`] of a link that was found, whatever of it is missing.
+pub(super) fn undo_attachment(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+) -> Result<Done, LinkError> {
+    let ours = attachment::filters(nl, link.index)?;
+    undo(nl, link, &mut there.maps, &there.saved, &ours)
+}
+
+/// Takes away what is emud's on an interface whose record is lost: somebody has deleted both
+/// filters and every device that kept it. What that was; the limits of segmentation from before
+/// are not known.
+pub(super) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
+    let mut found = vec![];
+    for name in devices::all_names(link.index) {
+        match nl.link(&name) {
+            Ok(device) if sweep::is_ours(nl, &device)? => {
+                nl.delete_link(device.index)?;
+                found.push(name);
+            }
+            Ok(_) | Err(NetlinkError::NoInterface(_)) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    if is_own_root(nl, link.index)? {
+        nl.delete_root(link.index)?;
+        found.push("the root qdisc".to_owned());
+    }
+    if found.is_empty() {
+        return Ok(vec![]);
+    }
+    Ok(vec![format!(
+        "the record of a link of emud's is lost, and with it the previous root qdisc and limits \
+         of segmentation (gso_max_segs is {}); deleted {}",
+        link.gso.max_segs,
+        found.join(", ")
+    )])
+}
+
+/// Whether the root qdisc is engine fq's.
+fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+    let root = nl.root_by_hand(ifindex)?;
+    Ok(root.is_some_and(|q| q.handle == fq::ROOT_HANDLE && ["fq", "mq"].contains(&&*q.kind)))
 }
 
 /// Every step may already have been done: attach or detach may have been killed
@@ -70,9 +123,10 @@ pub(super) fn undo(
     let mut done = Done::default();
     stop_redirect(nl, link.index, saved)?;
     pass_everything(maps)?;
-    delete_devices(nl, saved)?;
-    restore_root(nl, link.index, saved)?;
+    restore_root(nl, link.index, saved, &mut done)?;
     restore_offloads(nl, link.index, saved, &mut done)?;
+    // These keep the record, and the filters do: both last.
+    delete_devices(nl, saved)?;
     remove_filters(nl, link.index, saved, ours, &mut done)?;
     Ok(done)
 }
@@ -120,22 +174,35 @@ fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
     Ok(())
 }
 
-fn restore_root(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
+fn restore_root(
+    nl: &mut Netlink,
+    ifindex: u32,
+    saved: &Saved,
+    done: &mut Done,
+) -> Result<(), NetlinkError> {
     if !saved.root_taken {
         return Ok(());
     }
-    let now = nl.root_by_hand(ifindex)?;
-    let ours = now
-        .as_ref()
-        .is_some_and(|q| q.handle == crate::engine::fq::ROOT_HANDLE);
-    if ours {
+    if is_own_root(nl, ifindex)? {
         nl.delete_root(ifindex)?;
     }
-    match &saved.root {
-        // Killed before it was taken away, or somebody has configured another since.
-        Some(_) if now.is_some() && !ours => Ok(()),
-        Some(root) => root.restore(nl, ifindex),
-        None => Ok(()),
+    let Some(root) = &saved.root else {
+        return Ok(());
+    };
+    match nl.root_by_hand(ifindex)? {
+        None => root.restore(nl, ifindex),
+        // attach was killed before it took it away, or somebody has put the same there again.
+        Some(now) if now.kind == root.kind() => Ok(()),
+        Some(now) => {
+            done.notes.push(format!(
+                "the root qdisc {} {}, configured while emud was attached, stays: {} of before is \
+                 not restored",
+                now.kind,
+                netlink::show_handle(now.handle),
+                root.kind()
+            ));
+            Ok(())
+        }
     }
 }
 

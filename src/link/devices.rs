@@ -71,11 +71,12 @@ impl Kind {
     }
 }
 
-/// The devices for the directions of a link, by `EMUD_UP`, `EMUD_DOWN`.
+/// The devices for the directions of a link, by `EMUD_UP`, `EMUD_DOWN`. The ifb is there for `up`
+/// alone, too: it keeps the record.
 pub(super) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
     let [up, down] = directions;
     match engine {
-        Engine::Fq => [None, down.then(|| IFB.name(ifindex))],
+        Engine::Fq => [None, Some(IFB.name(ifindex))],
         Engine::Hold => [
             up.then(|| TAPS[0].name(ifindex)),
             down.then(|| TAPS[1].name(ifindex)),
@@ -83,20 +84,14 @@ pub(super) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Opt
     }
 }
 
-/// The index of the interface for which this is the ifb, by its name.
-pub(super) fn ifb_of(device: &Link) -> Option<u32> {
-    IFB.of(device.kind.as_deref(), &device.name)
-}
-
 /// The ends of the segmenter of an interface.
 pub(super) fn segmenter(ifindex: u32) -> [String; 2] {
     SEGMENTER.each_ref().map(|kind| kind.name(ifindex))
 }
 
-/// The index of the interface whose segmenter this is an end of, by its name.
-pub(super) fn segmenter_of(device: &Link) -> Option<u32> {
-    let of = |kind: &Kind| kind.of(device.kind.as_deref(), &device.name);
-    SEGMENTER.iter().find_map(of)
+/// Every name that a device of emud's for an interface can have.
+pub(super) fn all_names(ifindex: u32) -> impl Iterator<Item = String> {
+    all().map(move |kind| kind.name(ifindex))
 }
 
 fn all() -> impl Iterator<Item = &'static Kind> {

@@ -18,6 +18,7 @@ pub mod loss_runs;
 pub mod matrix;
 pub mod over_time;
 pub mod overlap;
+pub mod pieces;
 mod plan;
 pub mod quantile;
 pub mod queueing;
@@ -36,6 +37,7 @@ pub mod shapes;
 pub mod sizes;
 pub mod sweep;
 pub mod timeline;
+pub mod watch;
 
 pub use error::LinkError;
 
@@ -50,6 +52,13 @@ const FILTER_HANDLE: u32 = 0xe3d;
 
 /// Handle of [`datapath::Program::Orphan`], which may share a pref with the classifier.
 const ORPHAN_HANDLE: u32 = 0xe3e;
+
+/// The chain of the filters on emud's own devices that keep the classifier loaded; no packet
+/// meets it.
+const KEEPER_CHAIN: u32 = 1;
+
+/// What those filters are called.
+const KEEPER_NAME: &str = "emud_keeper";
 
 /// Where a direction's packets pass.
 const fn hook(direction: u32) -> Hook {

@@ -79,6 +79,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         epoch_ns: now_ns(),
         restarted_ns: None,
         l3,
+        mtu: Some(link.mtu),
         clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
         devices,
         mirred_pref: match to_ifb {

@@ -32,6 +32,8 @@ pub struct Report {
     pub attached_s: f64,
     /// What attach had to say, and what has gone wrong since.
     pub notes: Vec<String>,
+    /// What of the link is missing or changed; [`super::pieces::tampering`] knows.
+    pub tampered: Vec<String>,
     pub up: Option<Direction>,
     pub down: Option<Direction>,
     /// Which link a packet takes.
@@ -119,7 +121,7 @@ pub struct Holder {
     pub locked: bool,
 }
 
-/// Reads one interface.
+/// Reads one interface. What of it is missing is for the caller to find out.
 ///
 /// # Errors
 /// A map cannot be read.
@@ -160,6 +162,7 @@ pub fn report(
         reversed: saved.reversed,
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
         notes,
+        tampered: vec![],
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
@@ -179,7 +182,7 @@ fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Directio
 }
 
 /// Whether the holder's process is there, stopped or starved.
-fn running(pid: u64) -> bool {
+pub(super) fn running(pid: u64) -> bool {
     let of_it = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     // A zombie has a name, but no arguments any more.
     let alive = of_it("cmdline").is_ok_and(|arguments| !arguments.is_empty());

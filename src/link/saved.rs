@@ -50,9 +50,13 @@ pub struct Saved {
     #[serde(default)]
     pub restarted_ns: Option<u64>,
     pub l3: bool,
+    /// The MTU of the interface at attach.
+    #[serde(default)]
+    pub mtu: Option<u32>,
     /// clsact was not there before.
     pub clsact_created: bool,
-    /// emud's ifb (fq) or its TAPs (hold), by direction.
+    /// emud's ifb (fq, also where only `up` is emulated) or its TAPs (hold), by direction. Each
+    /// has a filter that keeps the maps, and so this record, when clsact is deleted.
     pub devices: [Option<String>; 2],
     /// Ingress goes to the ifb by a mirred filter at this pref, because this
     /// kernel's ifb drops what a BPF program redirects.
@@ -99,7 +103,7 @@ impl FqRoom {
 }
 
 /// emud's veth pair that segments super-packets.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segmenter {
     /// By direction, the end at which they enter it.
     pub ends: [String; 2],

@@ -14,7 +14,7 @@ use crate::abi;
 use crate::link::datapath::{DatapathError, Maps};
 use crate::link::saved::{Saved, Segmenter};
 use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, devices};
-use crate::netlink::{BpfFilter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
+use crate::netlink::{BpfFilter, Filter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
 
 /// A veth's largest: what comes out of the segmenter is as long as the device allows.
 const MTU: u32 = 65_535;
@@ -54,6 +54,54 @@ pub(super) fn set_up(
     Ok(maps.segment_at(enter)?)
 }
 
+/// Whether a veth is an end of a segmenter, by the program at its ingress.
+pub(super) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError> {
+    if end.kind.as_deref() != Some("veth") {
+        return Ok(false);
+    }
+    Ok(program_of(nl, end)?.is_some())
+}
+
+/// The direction whose packets come out at an end.
+fn program_of(nl: &mut Netlink, end: &Link) -> Result<Option<u32>, NetlinkError> {
+    let filters = nl.filters(end.index, Hook::Ingress)?;
+    let has = |name: &str| {
+        let named = |filter: &Filter| filter.bpf.as_ref().is_some_and(|bpf| bpf.name == name);
+        filters.iter().any(named)
+    };
+    Ok(DIRECTIONS
+        .into_iter()
+        .find(|direction| has(program(*direction))))
+}
+
+/// What of the segmenter is missing or down.
+pub(super) fn fault(
+    nl: &mut Netlink,
+    segmenter: &Segmenter,
+) -> Result<Option<String>, NetlinkError> {
+    let ends = match ends(nl, &segmenter.ends) {
+        Err(NetlinkError::NoInterface(_)) => {
+            return Ok(Some(format!("device {} was deleted", segmenter.ends[0])));
+        }
+        found => found?,
+    };
+    for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
+        let name = &end.name;
+        if !end.up {
+            return Ok(Some(format!("device {name} is down")));
+        }
+        if end.gso.max_segs != 1 {
+            return Ok(Some(format!("gso_max_segs of {name} is not 1")));
+        }
+        // What enters here comes out at the other one.
+        if program_of(nl, &ends[1 - direction as usize])? != Some(direction) {
+            let program = program(direction);
+            return Ok(Some(format!("the filter {program} was deleted")));
+        }
+    }
+    Ok(None)
+}
+
 fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
     Ok([nl.link(&names[0])?, nl.link(&names[1])?])
 }
@@ -84,6 +132,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
             program: program.fd().map_err(refused)?.as_fd(),
             name,
             classid: 0,
+            chain: 0,
         };
         nl.attach_bpf_filter(out.index, &filter)?;
     }

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vanished device leaves: its filters go with it, the segmenter and engine fq's
-//! ifb do not. The holder takes them away as it ends. Under engine fq nothing of emud
-//! runs that could, so the next attach or detach in the namespace does.
+//! emud's own devices, and those whose interface is gone: its filters go with it, the segmenter,
+//! engine fq's ifb and the TAPs of a killed holder do not. A holder deletes them as it ends. Under
+//! engine fq nothing of emud runs that could, so the next attach or detach in the namespace does.
 
 use crate::engine::fq;
-use crate::link::{LinkError, attachment, devices};
-use crate::netlink::{Link, Netlink};
+use crate::link::{LinkError, attachment, devices, segmenter};
+use crate::netlink::{Link, Netlink, NetlinkError};
 
-/// Deletes every ifb and segmenter of emud's whose device is gone; their names. An
-/// attach under way is not mistaken for one: its filters come first.
+/// Deletes every device of emud's whose interface is gone; their names.
 ///
 /// # Errors
 /// The kernel's.
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
-    for link in nl.links()? {
-        let deleted = orphan(nl, &link).and_then(|orphan| {
-            if orphan {
+    let links = nl.links()?;
+    for link in &links {
+        let Some(interface) = devices::serves(link) else {
+            continue;
+        };
+        if links.iter().any(|other| other.index == interface) {
+            continue;
+        }
+        let deleted = is_ours(nl, link).and_then(|ours| {
+            if ours {
                 nl.delete_link(link.index)?;
             }
-            Ok(orphan)
+            Ok(ours)
         });
         match deleted {
-            Ok(true) => swept.push(link.name),
+            Ok(true) => swept.push(link.name.clone()),
             Ok(false) => {}
-            // Another emud has swept it meanwhile.
+            // The other end of the segmenter has gone with the first, or another emud was here.
+            Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => {}
             Err(LinkError::Netlink(e)) if e.is_no_device() => {}
             Err(e) => return Err(e),
         }
@@ -32,18 +39,11 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     Ok(swept)
 }
 
-fn orphan(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
-    if let Some(device) = devices::segmenter_of(link) {
-        // One end goes with the other, so the second is gone when it is its turn.
-        let there = nl.link_by_index(link.index).is_ok();
-        return Ok(there && attachment::filters(nl, device)?.is_empty());
-    }
-    let Some(device) = devices::ifb_of(link) else {
-        return Ok(false);
-    };
-    // By its qdisc it is emud's, not somebody's who likes the name.
-    let ours = nl
-        .root_by_hand(link.index)?
-        .is_some_and(|q| q.handle == fq::ROOT_HANDLE);
-    Ok(ours && attachment::filters(nl, device)?.is_empty())
+/// Not somebody's who likes the name.
+pub(super) fn is_ours(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
+    let by_root = |q: crate::netlink::Qdisc| q.handle == fq::ROOT_HANDLE;
+    Ok(devices::serves(link).is_some()
+        && (attachment::kept_by(nl, link)?.is_some()
+            || segmenter::is_end(nl, link)?
+            || nl.root_by_hand(link.index)?.is_some_and(by_root)))
 }

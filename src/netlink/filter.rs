@@ -68,7 +68,7 @@ pub enum Place {
     Last,
 }
 
-/// A direct-action bpf filter for every protocol, in chain 0.
+/// A direct-action bpf filter for every protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct BpfFilter<'a> {
     pub hook: Hook,
@@ -79,6 +79,8 @@ pub struct BpfFilter<'a> {
     pub name: &'a str,
     /// What the program reads as tc_classid; 0: none.
     pub classid: u32,
+    /// Packets meet chain 0 only; a filter elsewhere just keeps its program loaded.
+    pub chain: u32,
 }
 
 fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Filter {
@@ -113,6 +115,10 @@ pub(super) fn filter_msg(ifindex: u32, hook: Hook, pref: u16, handle: u32, proto
 }
 
 fn encode<P: Pusher>(attrs: PushAttrs<P>, filter: &BpfFilter<'_>) {
+    let attrs = match filter.chain {
+        0 => attrs,
+        chain => attrs.push_chain(chain),
+    };
     let options = attrs.nested_options_bpf();
     let options = match filter.classid {
         0 => options,

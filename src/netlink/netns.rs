@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::thread;
 
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -53,6 +54,36 @@ pub fn enter(spec: &str) -> Result<()> {
         Errno::INVAL => NetlinkError::NoNamespace(format!("{spec} ({})", path.display())),
         e => NetlinkError::io(format!("enter network namespace {spec}"), &e.into()),
     })
+}
+
+/// Runs `work` in the network namespace with this inode number, in a thread of its own. None: no
+/// process and no name of this mount namespace leads there.
+pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
+    let file = find(inode)?;
+    let inside = || {
+        let entered = move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network));
+        entered.is_ok().then(work)
+    };
+    thread::scope(|scope| scope.spawn(inside).join().ok().flatten())
+}
+
+/// The file of a network namespace: of this thread, of a name, else of a process.
+fn find(inode: u64) -> Option<File> {
+    let list = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"));
+    let named = list("/run/netns").map(|entry| entry.path());
+    let process = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+    };
+    let of_processes = list("/proc")
+        .filter(process)
+        .map(|entry| entry.path().join("ns/net"));
+    let mut all = own.chain(named).chain(of_processes);
+    let path = all.find(|path| std::fs::metadata(path).is_ok_and(|meta| meta.ino() == inode))?;
+    let file = File::open(path).ok()?;
+    // It may have ended in between.
+    (file.metadata().ok()?.ino() == inode).then_some(file)
 }
 
 /// The network namespace of the calling thread.

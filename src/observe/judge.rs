@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use emud_monitor::event::{Alarm, Resource, Scope};
+use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED};
 use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
 use super::metrics::word;
@@ -209,6 +209,8 @@ fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
 fn failure(alarm: &Alarm, wanted: Option<&BTreeSet<u32>>) -> Option<String> {
     match &alarm.scope {
         Scope::Link { netns, .. } if wanted.is_some_and(|wanted| !wanted.contains(netns)) => None,
+        // Of its own links a run says so itself, and what others attached is not part of it.
+        Scope::Link { failure, .. } if *failure == TAMPERED => None,
         Scope::Link { failure, name, .. } => Some(match *failure {
             "late" => format!("packets left {name} late"),
             failure => format!("packets of {name} were {failure}"),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of a run: events in, lines out.
 
+use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use emud_monitor::config::Config;
-use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, Watched};
+use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, TAMPERED, Watched};
 use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Emulated, MonitorError};
@@ -22,6 +23,8 @@ use super::witness::Witness;
 
 /// How often it is looked whether something was dropped.
 const DROPS_EVERY: Duration = Duration::from_secs(1);
+/// Tampering that is noticed twice within this time, ns, is one.
+const SAME_NS: u64 = 2_000_000_000;
 /// As many events are still taken out of the ring buffer after the end.
 const LAST_EVENTS: usize = 1000;
 
@@ -78,6 +81,8 @@ pub struct Observation<S> {
     pub(super) process_ns_before: u64,
     told: (u64, PerResource<u64>),
     links_unknown: bool,
+    /// What was last said to be missing of a link, and when; by namespace and ifindex.
+    tampered: BTreeMap<(u32, u32), (String, u64)>,
     pub(super) started: bool,
 }
 
@@ -125,6 +130,7 @@ impl<S: Source> Observation<S> {
             overflowed: 0,
             process_ns_before: process_ns(),
             links_unknown: false,
+            tampered: BTreeMap::new(),
             started: false,
         }
     }
@@ -251,7 +257,7 @@ impl<S: Source> Observation<S> {
                     let _ = answer.send(Err("the criterion emulator is switched off".into()));
                     return Ok(());
                 }
-                if self.in_time(&alarm) {
+                if self.in_time(&alarm) || self.told_before(&alarm) {
                     let _ = answer.send(Ok(()));
                     return Ok(());
                 }
@@ -274,6 +280,25 @@ impl<S: Source> Observation<S> {
 
     fn unwanted(&self, alarm: &Alarm) -> bool {
         alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
+    }
+
+    /// A holder and the search for emulated links notice the same tampering.
+    fn told_before(&mut self, alarm: &Alarm) -> bool {
+        let Scope::Link {
+            failure: TAMPERED,
+            what: Some(what),
+            ifindex,
+            netns,
+            ..
+        } = &alarm.scope
+        else {
+            return false;
+        };
+        let said = (what.clone(), alarm.mono_ns);
+        let before = self.tampered.insert((*netns, *ifindex), said);
+        before.is_some_and(|(before, at_ns)| {
+            before == *what && alarm.mono_ns.saturating_sub(at_ns) < SAME_NS
+        })
     }
 
     /// Holders tell of every packet from 1 ms on; what is late here is the threshold's to say.

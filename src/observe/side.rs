@@ -36,6 +36,8 @@ pub struct SideParts {
     pub on_alarm: Option<String>,
     /// Look for emulated links, which come and go.
     pub emulated: bool,
+    /// And whether somebody else changes them: a run does so itself for its own links.
+    pub tampering: bool,
 }
 
 /// The running thread.
@@ -108,7 +110,7 @@ impl Side {
         let work = async move {
             serving.begin(parts.allowed, &requests);
             if parts.emulated {
-                tokio::spawn(emulated::follow(requests, look));
+                tokio::spawn(emulated::follow(requests, look, parts.tampering));
             }
             let counts = run(runner, ended, hurried).await;
             // Nobody waits for it if the observation failed.

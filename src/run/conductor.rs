@@ -416,6 +416,7 @@ impl Run<'_> {
             mono_ns: mono_ns(),
             link: link.to_owned(),
             event,
+            what: vec![],
             toml: None,
             phase: None,
         }));

@@ -85,7 +85,7 @@ fn read(interface: &str) -> Result<Report, LinkError> {
     })
 }
 
-fn failed(link: &Link, error: LinkError) -> RunError {
+pub(super) fn failed(link: &Link, error: LinkError) -> RunError {
     RunError::Link {
         link: link.name.clone(),
         node: link.node.clone(),

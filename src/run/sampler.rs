@@ -11,19 +11,22 @@ use std::time::{Duration, Instant};
 
 use emud_monitor::log::{Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns};
 
+use crate::link::LinkError;
 use crate::link::report::Report;
+use crate::link::watch::Watch;
+use crate::netlink::{Changes, Netlink, Notices};
 use crate::observe::experiment::Failure;
 use crate::scenario::Link;
 
 use super::counts::{Counts, sample};
 use super::network::Network;
-use super::{Progress, links};
+use super::{Progress, RunError, links};
 
 /// What the sampler found beside its lines.
 #[derive(Debug, Default)]
 pub struct Found {
     pub failures: Vec<Failure>,
-    /// Links that went away, a sentence for each.
+    /// Links that went away or were tampered with, a sentence for each.
     pub gone: Vec<String>,
 }
 
@@ -81,8 +84,67 @@ impl Sampler {
     }
 }
 
+/// Between two looks whether the kernel says that something has changed.
+const HEAR_EVERY: Duration = Duration::from_millis(100);
+/// Between two looks at what the kernel does not say: a holder that is stopped, gso_max_segs.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// The same for each link, of which a look takes 1 ms at most: that is 5 % of a CPU.
+const WATCH_EACH: Duration = Duration::from_millis(20);
+
+/// A link, and who says that it has changed.
+struct Watched {
+    link: Link,
+    nl: Netlink,
+    notices: Notices,
+    watch: Watch,
+    /// What was missing at the last look.
+    told: Vec<String>,
+}
+
+impl Watched {
+    fn new(network: &Network, link: &Link) -> Result<Self, RunError> {
+        let failed = |error: LinkError| links::failed(link, error);
+        let opened = network.place.within(&link.node, || {
+            let mut nl = Netlink::open()?;
+            let notices = Notices::open()?;
+            let ifindex = nl.link(&link.interface)?.index;
+            let mut watch = Watch::new(ifindex);
+            // From here on it is known which devices belong to the link.
+            let found = watch.look(&mut nl)?;
+            Ok::<_, LinkError>((nl, notices, watch, found))
+        })?;
+        // What is missing already is noticed by the first look that counts.
+        let (nl, notices, watch, _) = opened.map_err(failed)?;
+        Ok(Self {
+            link: link.clone(),
+            nl,
+            notices,
+            watch,
+            told: vec![],
+        })
+    }
+
+    /// What is missing or changed; none: the same as at the look before. Unless `always`, it is
+    /// only looked where the kernel says that something has changed.
+    fn look(&mut self, always: bool) -> Option<Vec<String>> {
+        let changes = self.notices.take();
+        let concerned = || changes.concern(&self.watch.interfaces());
+        if !always && (changes == Changes::default() || !concerned()) {
+            return None;
+        }
+        // Where the link cannot be read, the look at its counters says so.
+        let found = self.watch.look(&mut self.nl).ok()?;
+        (found != self.told).then(|| {
+            self.told.clone_from(&found);
+            found
+        })
+    }
+}
+
 struct Work {
     parts: Parts,
+    watched: Vec<Watched>,
+    next_watch: Instant,
     /// Of the link's name, class and direction.
     before: BTreeMap<(String, Option<String>, &'static str), Counts>,
     state: BTreeMap<String, State>,
@@ -102,6 +164,8 @@ struct State {
 impl Work {
     fn new(parts: Parts) -> Self {
         Self {
+            watched: vec![],
+            next_watch: Instant::now(),
             parts,
             before: BTreeMap::new(),
             state: BTreeMap::new(),
@@ -111,22 +175,74 @@ impl Work {
     }
 
     fn run(mut self, asked: &Receiver<Sender<()>>) -> Found {
+        self.begin();
         let mut next = Instant::now() + self.parts.every;
         loop {
-            match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            let left = next.saturating_duration_since(Instant::now());
+            match asked.recv_timeout(left.min(HEAR_EVERY)) {
                 Ok(answer) => {
                     self.look();
+                    self.watch(true);
                     next = Instant::now() + self.parts.every;
                     // Whoever asked may have gone.
                     let _ = answer.send(());
                 }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < next => self.watch(false),
                 Err(RecvTimeoutError::Timeout) => {
                     self.look();
+                    self.watch(false);
                     // Late on a busy machine, never in a burst.
                     next = (next + self.parts.every).max(Instant::now());
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.found,
             }
+        }
+    }
+
+    fn begin(&mut self) {
+        let network = self.parts.network.clone();
+        for (link, _) in &network.links {
+            match Watched::new(&network, link) {
+                Ok(watched) => self.watched.push(watched),
+                Err(e) => {
+                    let why = format!("link {} is not watched for tampering: {e}", link.name);
+                    self.found.gone.push(why);
+                }
+            }
+        }
+    }
+
+    /// Whether somebody else has deleted or changed a part of a link.
+    fn watch(&mut self, always: bool) {
+        let now = Instant::now();
+        let due = always || now >= self.next_watch;
+        if due {
+            let each = WATCH_EACH * u32::try_from(self.watched.len()).unwrap_or(u32::MAX);
+            self.next_watch = now + WATCH_EVERY.max(each);
+        }
+        for watched in &mut self.watched {
+            let before = watched.told.clone();
+            let Some(what) = watched.look(due) else {
+                continue;
+            };
+            let Link {
+                name,
+                node,
+                interface,
+                ..
+            } = &watched.link;
+            let new = what.iter().filter(|one| !before.contains(one));
+            self.found.gone.extend(new.map(|one| {
+                format!("link {name} ({interface} of {node}) was tampered with: {one}")
+            }));
+            self.parts.log.line(Line::Link(LinkLine {
+                mono_ns: mono_ns(),
+                link: name.clone(),
+                event: LinkEvent::Tampered,
+                what,
+                toml: None,
+                phase: None,
+            }));
         }
     }
 
@@ -236,6 +352,7 @@ impl Work {
             mono_ns: mono_ns(),
             link: link.name.clone(),
             event: LinkEvent::Changed,
+            what: vec![],
             toml: (before.toml != now.toml).then_some(now.toml),
             phase: now.phase,
         }));

@@ -106,6 +106,8 @@ pub enum LinkEvent {
     Attached,
     /// By `emud set`, `apply`, or a phase of its profile; noticed with the next sample.
     Changed,
+    /// Somebody else has deleted or changed a part of it.
+    Tampered,
     Detached,
 }
 
@@ -115,6 +117,9 @@ pub struct LinkLine {
     pub mono_ns: u64,
     pub link: String,
     pub event: LinkEvent,
+    /// With "tampered": what is missing or changed; none: it is whole again.
+    #[serde(default)]
+    pub what: Vec<String>,
     /// With "changed" by hand: the profile in full; else none.
     pub toml: Option<String>,
     /// With "changed" by its own profile: the phase that has begun, from 1, and its name.

@@ -172,10 +172,15 @@ fn scope(scope: &Scope) -> String {
         Scope::Application { name } => printable(name).into_owned(),
         Scope::Link {
             failure,
+            what,
             name,
             netns,
             ..
-        } => format!("{failure} on {} in netns {netns}", printable(name)),
+        } => {
+            let what = what.as_deref().map(printable);
+            let what = what.map_or(String::new(), |what| format!(": {what}"));
+            format!("{failure} on {} in netns {netns}{what}", printable(name))
+        }
         Scope::Psi { of } => format!("tasks stalled for {of}"),
     }
 }

@@ -104,6 +104,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         metrics,
         on_alarm: args.on_alarm,
         emulated: config.emulator.is_some(),
+        tampering: config.emulator.is_some(),
     })?;
     let monitor = monitor(&config)?;
     let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;

@@ -56,7 +56,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// The descriptors are [`super::Tap::fd`]; the TAPs vanish with the holder.
+    /// The descriptors are [`super::Tap::fd`].
     pub fn new(taps: Vec<(OwnedFd, Direction)>) -> Self {
         Self {
             taps,

@@ -18,6 +18,7 @@ pub mod spawn;
 pub mod tap;
 pub mod tell;
 pub(crate) mod tune;
+mod watch;
 
 use std::io;
 

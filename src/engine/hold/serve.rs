@@ -3,10 +3,11 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,9 +15,10 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::failure::Failure;
 use super::tell::{self, Link};
-use super::{Direction, HoldError, Holder, HolderStats, Tuning};
+use super::watch::Listener;
+use super::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
 use crate::link::datapath::Maps;
-use crate::netlink;
+use crate::netlink::{self, Netlink, NetlinkError};
 
 struct Account {
     maps: Maps,
@@ -75,12 +77,25 @@ pub fn serve(
         ControlFlow::Continue(())
     };
     let (failures, teller) = tell_monitors(ifindex)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let listener = listen(ifindex, ended.clone())?;
+    let own = (taps.iter().map(|(fd, _)| fd.try_clone()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|e| HoldError::system("duplicating a descriptor", e))?;
     let end = Holder::new(taps)
         .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
         .failures(failures)
         .run(stop, tell_tuned, report);
     // It ends with the last sender, which is gone; its last words are worth a moment.
     let _ = teller.join();
+    let gone = netdevice::index_to_name(&socket, ifindex).is_err();
+    ended.store(true, Ordering::Relaxed);
+    if gone && !listener.join().unwrap_or(false) {
+        // Nobody can detach an interface that is gone: its TAPs go with it.
+        for fd in &own {
+            Tap::persist(fd.as_fd(), false)?;
+        }
+    }
     end.map(drop)
 }
 
@@ -105,6 +120,22 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
         .spawn(move || tell::pass_on(&receiver, Path::new(tell::MONITORS), link))
         .map_err(|e| HoldError::system("thread", e))?;
     Ok((sender, thread))
+}
+
+/// Starts the thread that hears of changes to the link.
+fn listen(ifindex: u32, ended: Arc<AtomicBool>) -> Result<JoinHandle<bool>, HoldError> {
+    let failed = |e: NetlinkError| HoldError::system("netlink", io::Error::other(e));
+    let name = Netlink::open().and_then(|mut nl| nl.link_by_index(ifindex));
+    let link = Link {
+        name: name.map_err(failed)?.name,
+        ifindex,
+        netns: netlink::identity().map_err(failed)?.inode,
+    };
+    let listener = Listener::open(link).map_err(failed)?;
+    thread::Builder::new()
+        .name("emud-listen".into())
+        .spawn(move || listener.run(&ended))
+        .map_err(|e| HoldError::system("thread", e))
 }
 
 fn device_socket() -> Result<OwnedFd, HoldError> {

@@ -22,13 +22,31 @@ const MAX_MTU: u32 = 65521;
 const MTU_ROOM: u32 = 64;
 const _: () = assert!(MTU_ROOM as usize >= HOLD_LEN + 2 * 4);
 
-/// A TAP that lives as long as its descriptor.
+/// A TAP; it lives as long as its descriptor, unless it was made persistent.
 #[derive(Debug)]
 pub struct Tap {
     /// Reads and writes frames as [`super::frame`] describes them, non-blocking.
     pub fd: OwnedFd,
     pub ifindex: u32,
     pub name: String,
+}
+
+impl Tap {
+    /// Whether the device outlives its descriptor.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn persist(fd: BorrowedFd<'_>, persistent: bool) -> Result<(), HoldError> {
+        let argument = usize::from(persistent);
+        // SAFETY: TUNSETPERSIST takes its flag as the argument itself.
+        unsafe {
+            ioctl(
+                fd,
+                IntegerSetter::<{ libc::TUNSETPERSIST as Opcode }>::new_usize(argument),
+            )
+        }
+        .map_err(|error| HoldError::system("TUNSETPERSIST", error))
+    }
 }
 
 /// Makes a TAP in the network namespace of the calling thread and sets it up.

@@ -51,6 +51,31 @@ pub fn line(link: &Link, failure: &Failure) -> String {
     format!("{line}\n")
 }
 
+/// The line for a link that somebody else has changed or taken apart; `what` has a sentence each.
+pub fn tampered_line(link: &Link, what: &[String], now_ns: u64) -> String {
+    let line = json!({
+        "type": "emulator",
+        "failure": "tampered",
+        "what": what.join("; "),
+        "name": link.name,
+        "ifindex": link.ifindex,
+        "netns": link.netns,
+        "value": what.len(),
+        "threshold": 1,
+        "since_mono_ns": now_ns,
+        "mono_ns": now_ns,
+    });
+    format!("{line}\n")
+}
+
+/// Sends a line to the monitors whose sockets are in `folder`.
+pub fn send_all(folder: &Path, line: &str) {
+    for monitor in monitors(folder) {
+        // One that has died leaves its socket behind, which refuses.
+        let _ = send(&monitor, line);
+    }
+}
+
 /// Passes failures on to the monitors whose sockets are in `folder`, until
 /// nobody can send any more.
 pub fn pass_on(failures: &Receiver<Failure>, folder: &Path, link: impl Fn() -> Option<Link>) {
@@ -59,10 +84,7 @@ pub fn pass_on(failures: &Receiver<Failure>, folder: &Path, link: impl Fn() -> O
         let Some(link) = link() else { continue };
         let batch = std::iter::once(first).chain(failures.try_iter());
         let lines: String = batch.map(|failure| line(&link, &failure)).collect();
-        for monitor in monitors(folder) {
-            // One that has died leaves its socket behind, which refuses.
-            let _ = send(&monitor, &lines);
-        }
+        send_all(folder, &lines);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of JSON each way (docs/log-format.md).
 
-use emud_monitor::event::{Alarm, Resource, Scope, Unit};
+use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED, Unit};
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
@@ -44,6 +44,8 @@ struct Emulator {
     #[expect(dead_code, reason = "it was looked at before")]
     r#type: String,
     failure: Failure,
+    /// Of a link that was tampered with: what is missing or changed.
+    what: Option<String>,
     name: String,
     ifindex: u32,
     netns: u32,
@@ -67,6 +69,7 @@ struct Reset {
 enum Failure {
     Late,
     Dropped,
+    Tampered,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +146,15 @@ fn emulator(report: Emulator, now_mono_ns: u64) -> Result<Message, Refusal> {
     let (failure, unit) = match report.failure {
         Failure::Late => ("late", Unit::Ns),
         Failure::Dropped => ("dropped", Unit::Packets),
+        Failure::Tampered => (TAMPERED, Unit::None),
     };
+    if report
+        .what
+        .as_deref()
+        .is_some_and(|what| what.chars().any(char::is_control))
+    {
+        return Err(bad("`what` has control characters"));
+    }
     let mono_ns = past(report.mono_ns, now_mono_ns)?;
     Ok(Message::Alarm(Box::new(Alarm {
         episode: 0,
@@ -151,6 +162,7 @@ fn emulator(report: Emulator, now_mono_ns: u64) -> Result<Message, Refusal> {
         resource: Resource::Emulator,
         scope: Scope::Link {
             failure,
+            what: report.what,
             name: name(report.name)?,
             ifindex: report.ifindex,
             netns: report.netns,
@@ -272,6 +284,7 @@ mod tests {
         assert_eq!((late.since_mono_ns, late.mono_ns), (500, 1000));
         let link = Scope::Link {
             failure: "late",
+            what: None,
             name: "eth0".into(),
             ifindex: 2,
             netns: 7,

@@ -38,6 +38,7 @@ fn cpu(since: u64, until: u64) -> Episode {
 fn late(netns: u32, since: u64) -> Episode {
     let scope = Scope::Link {
         failure: "late",
+        what: None,
         name: "eth0".into(),
         ifindex: 2,
         netns,

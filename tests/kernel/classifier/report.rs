@@ -72,6 +72,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         epoch_ns,
         restarted_ns: None,
         l3: false,
+        mtu: None,
         clsact_created: false,
         devices: [None, None],
         mirred_pref: None,

@@ -56,6 +56,7 @@ fn filter<'a>(program: &'a OwnedFd, pref: u16, handle: u32, name: &'a str) -> Bp
         program: program.as_fd(),
         name,
         classid: 0,
+        chain: 0,
     }
 }
 
@@ -67,6 +68,7 @@ fn a_filter_has_its_classid() {
     let pass = program(TC_ACT_UNSPEC);
     let filter = BpfFilter {
         classid: 2,
+        chain: 0,
         ..filter(&pass, 7, 1, "emud_two")
     };
     nl.attach_bpf_filter(v0, &filter).unwrap();

@@ -15,6 +15,7 @@ mod rate;
 mod restore;
 mod senders;
 mod smoke;
+mod tamper;
 mod time;
 mod timing;
 
@@ -58,9 +59,17 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             restore::namespace_deleted,
             senders::a_queue_limits_trains,
             senders::a_stamp_stops_nobody,
-            senders::trains_are_packets;
+            senders::trains_are_packets,
+            tamper::one_detach,
+            tamper::taken_over,
+            tamper::all_at_once,
+            tamper::record_lost,
+            tamper::moved,
+            tamper::run_is_invalid,
+            tamper::monitored;
         Guest:
-            smoke::lives_and_goes;
+            smoke::lives_and_goes,
+            tamper::smoke;
         Full:
             alter::corrupt,
             alter::duplicate,

@@ -121,7 +121,12 @@ pub fn kinds() -> Vec<Value> {
         PhaseName::Measurement,
         PhaseName::CleanUp,
     ];
-    let events = [LinkEvent::Attached, LinkEvent::Changed, LinkEvent::Detached];
+    let events = [
+        LinkEvent::Attached,
+        LinkEvent::Changed,
+        LinkEvent::Tampered,
+        LinkEvent::Detached,
+    ];
     let streams = [
         OutputStream::Stdout,
         OutputStream::Stderr,
@@ -149,6 +154,10 @@ pub fn kinds() -> Vec<Value> {
             mono_ns,
             link: "link".into(),
             event,
+            what: match event {
+                LinkEvent::Tampered => vec!["qdisc clsact was deleted".into()],
+                _ => vec![],
+            },
             toml: (event == LinkEvent::Changed).then(|| "name = \"lte\"".into()),
             phase: (event == LinkEvent::Changed).then(|| "2 outage".into()),
         })
@@ -170,6 +179,6 @@ pub fn kinds() -> Vec<Value> {
 #[test]
 fn every_line_of_an_experiment_is_as_described() {
     let lines = kinds();
-    assert_eq!(lines.len(), 18);
+    assert_eq!(lines.len(), 19);
     assert_valid(&lines);
 }

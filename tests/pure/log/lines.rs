@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use emud::observe::{Stop, Until};
 use emud_monitor::config::{Class, Config, Psi};
-use emud_monitor::event::{Dropped, Resource, Scope, Unit};
+use emud_monitor::event::{Dropped, Resource, Scope, TAMPERED, Unit};
 use emud_monitor::log::{EndReason, Verdict};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use support::validator::{assert_valid_log as assert_valid, log_mistakes as mista
 fn scopes() -> Vec<(Resource, Scope, Unit)> {
     let link = |failure| Scope::Link {
         failure,
+        what: (failure == TAMPERED).then(|| "qdisc clsact was deleted".to_owned()),
         name: "eth0".into(),
         ifindex: 2,
         netns: 4_026_531_840,
@@ -44,6 +45,7 @@ fn scopes() -> Vec<(Resource, Scope, Unit)> {
         (Resource::Disk, disk, Unit::Ns),
         (Resource::Emulator, link("late"), Unit::Ns),
         (Resource::Emulator, link("dropped"), Unit::Packets),
+        (Resource::Emulator, link(TAMPERED), Unit::None),
         (Resource::Cpu, Scope::Psi { of: "cpu" }, Unit::Ns),
     ]
 }

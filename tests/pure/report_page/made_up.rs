@@ -158,6 +158,7 @@ impl Log {
                 mono_ns,
                 link,
                 event,
+                what: vec![],
                 toml,
                 phase: None,
             },

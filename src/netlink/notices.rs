@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's notifications: which interfaces, qdiscs and filters have just changed.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use netlink_bindings::utils::find_attr;
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+
+use super::{NetlinkError, Result};
+
+/// A notification has at most a page, and some large ones more.
+const BUFFER_LEN: usize = 32 << 10;
+/// struct nlmsghdr.
+const HEADER_LEN: usize = 16;
+/// struct ifinfomsg; struct tcmsg has its index at the same place.
+const IFINFO_LEN: usize = 16;
+const INDEX_OFFSET: usize = HEADER_LEN + 4;
+
+/// Notifications of one network namespace, from now on.
+#[derive(Debug)]
+pub struct Notices {
+    socket: OwnedFd,
+}
+
+/// What has changed since the last call, by ifindex.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Changes {
+    pub changed: BTreeSet<u32>,
+    pub deleted: BTreeSet<u32>,
+    /// To another network namespace.
+    pub moved: BTreeSet<u32>,
+    /// More came than the socket could take: anything may have changed.
+    pub lost: bool,
+}
+
+impl Notices {
+    /// Of the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open() -> Result<Self> {
+        let failed = |e: Errno| NetlinkError::io("listen for changes of interfaces", &e.into());
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None);
+        let socket = socket.map_err(failed)?;
+        let groups = (libc::RTMGRP_LINK | libc::RTMGRP_TC).cast_unsigned();
+        bind(&socket, &SocketAddrNetlink::new(0, groups)).map_err(failed)?;
+        Ok(Self { socket })
+    }
+
+    /// All that came, without waiting.
+    pub fn take(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        let mut buffer = vec![0; BUFFER_LEN];
+        loop {
+            match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+                Ok((len, _)) => changes.read(&buffer[..len]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return changes,
+                // ENOBUFS, and nothing else is known to happen.
+                Err(_) => {
+                    changes.lost = true;
+                    return changes;
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Notices {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Changes {
+    /// Whether one of these interfaces may have changed.
+    pub fn concern(&self, indexes: &[u32]) -> bool {
+        self.lost || indexes.iter().any(|index| self.changed.contains(index))
+    }
+
+    fn read(&mut self, mut messages: &[u8]) {
+        while let Some((len, kind)) = header(messages) {
+            let Some(message) = messages.get(..len).filter(|_| len >= HEADER_LEN) else {
+                return;
+            };
+            if let Some(index) = super::attr::u32_at(message, INDEX_OFFSET) {
+                self.changed.insert(index);
+                if kind == libc::RTM_DELLINK {
+                    let attrs = message.get(HEADER_LEN + IFINFO_LEN..).unwrap_or_default();
+                    match find_attr(attrs, libc::IFLA_NEW_IFINDEX) {
+                        Some(_) => self.moved.insert(index),
+                        None => self.deleted.insert(index),
+                    };
+                }
+            }
+            messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
+        }
+    }
+}
+
+/// nlmsg_len and nlmsg_type.
+fn header(messages: &[u8]) -> Option<(usize, u16)> {
+    let len = super::attr::u32_at(messages, 0)?;
+    let kind = messages.get(4..6)?.try_into().ok()?;
+    Some((len as usize, u16::from_ne_bytes(kind)))
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Somebody else deletes or changes a part of a link: it is noticed, and one detach repairs all.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::lab::{Engine, Lab, Said, Verdict, emud, emud_path, sh, wait_until};
+use support::place::Scratch;
+use support::probe::monotonic_ns;
+use support::watch::Watch;
+
+use super::restore::assert_same;
+
+/// An answer to this much later is too late.
+const NOTICED: Duration = Duration::from_secs(1);
+/// For what the kernel does in its own time.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Somebody else's hand.
+pub struct Kind {
+    pub name: &'static str,
+    /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down.
+    pub script: &'static str,
+    /// What is said of it.
+    pub said: &'static str,
+    /// What whoever did it has to undo: it is not emud's.
+    pub own: &'static str,
+    engine: Option<Engine>,
+}
+
+const fn kind(name: &'static str, script: &'static str, said: &'static str) -> Kind {
+    Kind {
+        name,
+        script,
+        said,
+        own: "true",
+        engine: None,
+    }
+}
+
+const fn of(engine: Engine, kind: Kind) -> Kind {
+    Kind {
+        engine: Some(engine),
+        ..kind
+    }
+}
+
+const KINDS: &[Kind] = &[
+    kind(
+        "egress filter",
+        "tc filter del dev va egress",
+        "emud_egress was deleted",
+    ),
+    kind(
+        "ingress filter",
+        "tc filter del dev va ingress",
+        "emud_ingress was deleted",
+    ),
+    of(
+        Engine::Fq,
+        kind(
+            "root deleted",
+            "tc qdisc del dev va root",
+            "root qdisc fq of va was deleted",
+        ),
+    ),
+    Kind {
+        own: "tc qdisc del dev va root",
+        ..kind(
+            "root replaced",
+            "tc qdisc replace dev va root handle 5: pfifo limit 77",
+            "pfifo 5:",
+        )
+    },
+    kind("clsact", "tc qdisc del dev va clsact", "clsact was deleted"),
+    kind("device down", "ip link set $D down", "is down"),
+    kind("device gone", "ip link del $D", "was deleted"),
+    of(
+        Engine::Fq,
+        kind(
+            "root of the ifb",
+            "tc qdisc del dev $D root",
+            "root qdisc fq of emud-ifb",
+        ),
+    ),
+    of(
+        Engine::Hold,
+        kind(
+            "TAP filter",
+            "tc qdisc del dev $D clsact",
+            "the filter emud_tap_down",
+        ),
+    ),
+    of(
+        Engine::Hold,
+        kind("holder stopped", "kill -STOP $H", "is stopped"),
+    ),
+    of(Engine::Hold, kind("holder killed", "kill -9 $H", "is gone")),
+    Kind {
+        own: "ip link set va mtu 1500",
+        ..kind("MTU", "ip link set va mtu 1400", "the MTU is 1400")
+    },
+    kind(
+        "segmentation",
+        "ip link set va gso_max_segs 99",
+        "gso_max_segs is 99",
+    ),
+];
+
+/// Those of an engine.
+pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
+    KINDS
+        .iter()
+        .filter(move |kind| kind.engine.is_none_or(|of| of == engine))
+}
+
+/// `$D` and `$H` of a link that is attached.
+fn variables(engine: Engine) -> String {
+    let emud = emud_path();
+    let device = match engine {
+        Engine::Fq => "ifb",
+        Engine::Hold => "down",
+    };
+    format!(
+        "I=$(ip -o link show dev va); D=emud-{device}-${{I%%:*}}
+         H=$({} show va --json | tr -d \"\\\" ,\" | sed -n s/^pid://p | head -n 1)\n",
+        emud.display()
+    )
+}
+
+/// Does it to a link that is attached.
+fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
+    lab.in_a(&(variables(engine) + kind.script));
+}
+
+const LINK: &str = "[link]\ndelay = \"5ms\"\nrate = \"100Mbit\"\n";
+
+fn tampered(shown: &Value) -> String {
+    shown["tampered"].to_string()
+}
+
+/// Limits of somebody's own, which detach must restore.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    sh(&format!("ip -n {} link set dev va gso_max_segs 17", lab.a));
+    lab
+}
+
+/// Whatever is missing, `show` says so, and one detach leaves the state before.
+pub fn one_detach(engine: Engine) {
+    for kind in kinds(engine) {
+        println!("    {}", kind.name);
+        let lab = lab();
+        let before = lab.snapshot();
+        lab.attach(engine, LINK, &[]);
+        assert_eq!(tampered(&lab.show()), "[]", "{}", kind.name);
+        spoil(&lab, engine, kind);
+        wait_until(kind.name, NOTICED, || {
+            tampered(&lab.show()).contains(kind.said)
+        });
+        let shown = lab.emud(&["show", "va"]).expect(0).out;
+        assert!(shown.contains("TAMPERED: "), "{shown}");
+        assert!(shown.contains("emud detach va"), "{shown}");
+        let listed = lab.emud(&["list"]).expect(0).out;
+        assert!(listed.contains(kind.said), "{listed}");
+        lab.detach();
+        lab.in_a(kind.own);
+        assert_same(kind.name, &before, &lab.snapshot());
+        lab.emud(&["detach", "va"]).expect(66);
+    }
+}
+
+/// The kinds that are quickest to try, one link after the other.
+pub fn smoke(engine: Engine) {
+    let lab = lab();
+    let before = lab.snapshot();
+    let quick = [
+        "egress filter",
+        "root deleted",
+        "clsact",
+        "device down",
+        "device gone",
+    ];
+    for kind in kinds(engine).filter(|kind| quick.contains(&kind.name)) {
+        lab.attach(engine, LINK, &[]);
+        spoil(&lab, engine, kind);
+        wait_until(kind.name, NOTICED, || {
+            tampered(&lab.show()).contains(kind.said)
+        });
+        lab.detach();
+        assert_same(kind.name, &before, &lab.snapshot());
+    }
+    let kind = (kinds(engine).find(|kind| kind.name == "clsact")).expect("a kind");
+    let (said, lines) = run_with(&lab, engine, kind.script);
+    let mut verdict = Verdict::default();
+    judge(&mut verdict, kind.name, &said, &lines, kind.said);
+    assert_same("a run", &before, &lab.snapshot());
+    verdict.end();
+}
+
+/// A new attach takes over what is left of a link, and its detach leaves the state before.
+pub fn taken_over(engine: Engine) {
+    for kind in kinds(engine) {
+        let lab = lab();
+        let before = lab.snapshot();
+        lab.attach(engine, LINK, &[]);
+        spoil(&lab, engine, kind);
+        wait_until(kind.name, NOTICED, || {
+            tampered(&lab.show()).contains(kind.said)
+        });
+        let said = lab.try_attach(engine, LINK, &["--replace"]);
+        println!("    {}: {} {}{}", kind.name, said.code, said.out, said.err);
+        match said.code {
+            // Changed, but nothing of it is gone.
+            73 => assert!(said.err.contains("already"), "{}", said.err),
+            _ => taken(&lab, kind, said),
+        }
+        lab.detach();
+        if kind.name != "root replaced" || engine == Engine::Hold {
+            lab.in_a(kind.own);
+            assert_same(kind.name, &before, &lab.snapshot());
+        }
+    }
+}
+
+fn taken(lab: &Lab, kind: &Kind, said: Said) {
+    let said = said.expect(0).out;
+    assert!(
+        said.contains("took over") && said.contains(kind.said),
+        "{said}"
+    );
+    // Where the new link makes it anew, it is as it should be.
+    let left = tampered(&lab.show());
+    assert_eq!(left, "[]", "{}", kind.name);
+    lab.ping("-q -c 3 -i 0.01");
+}
+
+/// clsact, holder and filters gone: the limits of segmentation come back all the same.
+pub fn all_at_once(engine: Engine) {
+    let lab = lab();
+    let before = lab.snapshot();
+    let spoil_all = || {
+        let shown = lab.show();
+        let pid = |of: &str| shown.pointer(of).and_then(Value::as_u64);
+        let pid = pid("/up/holder/pid").or_else(|| pid("/down/holder/pid"));
+        let holder = pid.map_or("true".to_owned(), |pid| format!("kill -9 {pid}"));
+        lab.in_a(&format!("tc qdisc del dev va clsact; {holder}"));
+    };
+    for direction in ["both", "up", "down"] {
+        lab.attach(engine, LINK, &["--direction", direction]);
+        spoil_all();
+        lab.detach();
+        assert_same(direction, &before, &lab.snapshot());
+        lab.attach(engine, LINK, &["--direction", direction]);
+        spoil_all();
+        lab.attach(engine, LINK, &["--replace", "--direction", direction]);
+        lab.detach();
+        assert_same(direction, &before, &lab.snapshot());
+    }
+}
+
+/// Even without a record nothing of emud's stays, and its root qdisc is nobody's own.
+pub fn record_lost(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    for again in [false, true] {
+        lab.attach(engine, LINK, &["--offload", "keep"]);
+        lab.in_a(
+            "tc qdisc del dev va clsact
+             for device in $(ls /proc/sys/net/ipv4/conf); do
+                 case $device in emud-*) ip link del $device ;; esac
+             done",
+        );
+        let lost = engine == Engine::Fq;
+        let word = "the record of a link of emud";
+        if again {
+            let said = lab.attach(engine, LINK, &["--replace", "--offload", "keep"]);
+            assert_eq!(said.out.contains(word), lost, "{}", said.out);
+            lab.detach();
+        } else {
+            let said = lab
+                .emud(&["detach", "va"])
+                .expect(if lost { 0 } else { 66 });
+            assert_eq!(said.out.contains(word), lost, "{}", said.out);
+        }
+        assert_same("a lost record", &before, &lab.snapshot());
+    }
+}
+
+/// To another namespace and back: one detach leaves the state before.
+pub fn moved(engine: Engine) {
+    let lab = lab();
+    let mut before = None;
+    for attached in [false, true] {
+        if attached {
+            lab.attach(engine, LINK, &[]);
+        }
+        lab.in_a(&format!("ip link set va netns {}", lab.b));
+        if attached {
+            assert_eq!(lab.emud(&["show", "va"]).code, 66);
+        }
+        lab.in_b(&format!("ip link set va netns {}", lab.a));
+        if attached {
+            wait_until("noticed", NOTICED, || {
+                tampered(&lab.show()).contains("clsact was deleted")
+            });
+            lab.detach();
+        }
+        let now = lab.snapshot();
+        match &before {
+            None => before = Some(now),
+            Some(before) => assert_same("moved", before, &now),
+        }
+    }
+    wait_until("nothing is attached", SOON, || {
+        emud(&["--netns", &lab.a, "list"]).expect(0).out.is_empty()
+    });
+}
+
+/// What a program under test does, and then nothing for as long as it may take to be noticed.
+fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
+    let files = Scratch::new();
+    let log = files.path("run.log");
+    let script = format!(
+        "{}sleep 0.5\necho NOW\n{script}\nsleep 1",
+        variables(engine)
+    );
+    let profile = lab.profile(LINK);
+    let mut args = vec![
+        "run",
+        "--in-place",
+        "va",
+        "--profile",
+        &profile,
+        "--log",
+        &log,
+    ];
+    args.extend(["--engine", engine.name(), "--", "sh", "-c", &script]);
+    let said = lab.emud(&args);
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    let lines = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    (said, lines.collect())
+}
+
+fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expected: &str) {
+    verdict.same(&format!("{name}: exit code"), 4, said.code);
+    let at = |line: &Value| line["mono_ns"].as_u64().expect("a time");
+    let done = lines
+        .iter()
+        .find(|line| line["type"] == "output" && line["text"] == "NOW");
+    let noticed = lines.iter().find(|line| {
+        let of_link = line["type"] == "link" && line["event"] == "tampered";
+        of_link && line["what"].to_string().contains(expected)
+    });
+    verdict.same(&format!("{name}: in the log"), true, noticed.is_some());
+    if let (Some(done), Some(noticed)) = (done, noticed) {
+        let s = (at(noticed) - at(done)) as f64 / 1e9;
+        verdict.at_most(
+            &format!("{name}: s until noticed"),
+            NOTICED.as_secs_f64(),
+            s,
+        );
+    }
+    let end = lines.iter().find(|line| line["type"] == "end");
+    let end = end.cloned().unwrap_or_default();
+    verdict.same(
+        &format!("{name}: verdict"),
+        "invalid",
+        end["verdict"].as_str().unwrap_or(""),
+    );
+    let named = end["invalid"].to_string();
+    let good = named.contains("tampered") && named.contains(expected);
+    verdict.same(&format!("{name}: named in {named}"), true, good);
+}
+
+/// A run is invalid, and names what was missing.
+pub fn run_is_invalid(engine: Engine) {
+    let mut verdict = Verdict::default();
+    for kind in kinds(engine) {
+        let lab = lab();
+        let before = lab.snapshot();
+        let (said, lines) = run_with(&lab, engine, kind.script);
+        judge(&mut verdict, kind.name, &said, &lines, kind.said);
+        lab.in_a(kind.own);
+        assert_same(kind.name, &before, &lab.snapshot());
+    }
+    let lab = lab();
+    let script = format!("ip link set va netns {}", lab.b);
+    let (said, lines) = run_with(&lab, engine, &script);
+    judge(
+        &mut verdict,
+        "moved",
+        &said,
+        &lines,
+        "another network namespace",
+    );
+    verdict.end();
+}
+
+/// `emud monitor` raises an alarm.
+pub fn monitored(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let files = Scratch::new();
+    let socket = PathBuf::from(files.path("monitor.sock"));
+    let options = ["--only", "emulator", "--limit", "1000"];
+    let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
+    assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
+    const MOVED: &Kind = &kind("moved", "", "another network namespace");
+    for kind in kinds(engine).chain([MOVED]) {
+        let lab = lab();
+        lab.attach(engine, LINK, &[]);
+        // The monitor must know the link.
+        std::thread::sleep(NOTICED);
+        let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("a namespace");
+        let netns = netns.ino();
+        let mark = watch.since(0).len();
+        let done_ns = match kind.script {
+            "" => {
+                let done_ns = monotonic_ns();
+                lab.in_a(&format!("ip link set va netns {}", lab.b));
+                done_ns
+            }
+            script => {
+                let script = variables(engine) + "cat /proc/uptime\n" + script;
+                let said = lab.in_a(&script);
+                let s: f64 = said.split(' ').next().unwrap().parse().expect("seconds");
+                (s * 1e9) as u64
+            }
+        };
+        let alarm = watch.next(mark, SOON, |line| {
+            let scope = &line.json["scope"];
+            let of_it = line.is("alarm") && scope["failure"] == "tampered";
+            of_it && scope["netns"] == netns && scope["what"].to_string().contains(kind.said)
+        });
+        verdict.same(&format!("{}: an alarm", kind.name), true, alarm.is_some());
+        if let Some(alarm) = alarm {
+            let s = alarm.mono_ns().saturating_sub(done_ns) as f64 / 1e9;
+            verdict.at_most(
+                &format!("{}: s until noticed", kind.name),
+                NOTICED.as_secs_f64(),
+                s,
+            );
+        }
+    }
+    verdict.end();
+}
