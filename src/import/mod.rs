@@ -25,6 +25,7 @@ pub use mahimahi::mahimahi;
 use ping::PingLog;
 pub use rate_log::is_rate_unit;
 
+use crate::profile::{Profile, ProfileError};
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
 /// A profile that was made from something else.
@@ -116,9 +117,13 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
 /// # Errors
 /// A line that looks like a reply and is none, or a log without replies.
 pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
-    PingLog::parse(log)
+    let imported = PingLog::parse(log)
         .map(|log| ping_toml::profile(&log, origin))
-        .map_err(|mistake| mistakes(origin, log, mistake))
+        .map_err(|mistake| mistakes(origin, log, mistake))?;
+    match Profile::parse(&imported.toml, "the profile") {
+        Err(ProfileError::Text(error)) => Err(error),
+        _ => Ok(imported),
+    }
 }
 
 /// The profile whose rate is that of a log; `origin` is what messages call the log, `beside` what

@@ -44,11 +44,11 @@ impl<'a> Words<'a> {
         match left.find(|word| word.value.contains(['$', '`'])) {
             None => Ok(()),
             Some(word) => {
-                let title = format!("`{}` is known to the shell alone", clipped(word.value));
+                let title = format!("`{}` has a variable of the shell", clipped(word.value));
                 Err(Mistake::new(
                     &word.at,
                     title,
-                    "write its value in its place",
+                    "write its value, or set it in the text: NAME=VALUE",
                 ))
             }
         }

@@ -533,7 +533,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("tc filter add dev eth0 parent 1: matchall flowid 1:3", "filter", "makes no netem", "netem"),
     ("", "", "there is no command", "only netem"),
     (" # nothing", "", "there is no command", "only netem"),
-    ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "known to the shell alone", "write its value"),
+    ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "variable of the shell", "write its value"),
     ("tc qdisc add dev eth0 root netem delay 5ms; tc qdisc add dev eth1 root netem loss 1%", "loss 1%", "netems on eth0, eth1", "one device"),
     ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each alone"),
     ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
