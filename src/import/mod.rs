@@ -14,6 +14,7 @@ mod ping_toml;
 mod rate_log;
 mod table;
 mod tc_command;
+mod tc_filter;
 mod tc_script;
 mod tc_shaper;
 mod tc_units;
@@ -107,8 +108,8 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 /// The mistake in the command that tc would stop at, or the first thing emud has no word for.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
     let text = tc_command::expanded(command);
-    tc_script::netems(&text)
-        .and_then(|netems| netem_toml::profile(&netems, header, tables))
+    tc_script::read(&text)
+        .and_then(|script| netem_toml::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 

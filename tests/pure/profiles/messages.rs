@@ -2,7 +2,7 @@
 //! Whole messages, as they are on a terminal. Whoever changes one reads it here once more.
 
 use emud::import::{self, Header};
-use emud::profile::Profile;
+use emud::profile::{Profile, TextError};
 
 #[rustfmt::skip]
 const PROFILES: &[(&str, &str)] = &[
@@ -201,4 +201,64 @@ fn long_lines_are_clipped() {
     ] {
         assert!(shown.len() < 2000, "{} bytes", shown.len());
     }
+}
+
+fn emud(arguments: &[&str]) -> (Option<i32>, String) {
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_emud"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    (out.status.code(), said)
+}
+
+#[test]
+fn exit_codes_of_import_and_export() {
+    let name = format!("emud-codes-{}.log", std::process::id());
+    let log = std::env::temp_dir().join(name);
+    std::fs::write(&log, "1\n2\n").unwrap();
+    let log = log.to_str().unwrap();
+    let nowhere = "/nonexistent/x";
+    for (arguments, code, part) in [
+        (
+            &["mahimahi", log, log, "-o", nowhere] as &[&str],
+            74,
+            nowhere,
+        ),
+        (
+            &["csv", log, "--every", "1s", "--rate", "1", "-o", nowhere],
+            74,
+            nowhere,
+        ),
+        (
+            &["csv", nowhere, "--every", "1s", "--rate", "1"],
+            66,
+            nowhere,
+        ),
+        (&["csv", log, "--rate", "1"], 64, "--time"),
+        (
+            &["csv", log, "--every", "1s", "--rate", "1", "--unit", "Mbti"],
+            64,
+            "Mbit",
+        ),
+        (&["ping", nowhere], 66, nowhere),
+        (&["ping", log], 65, "no replies"),
+        (&["mahimahi", "/dev/zero", log], 65, "268435456 bytes"),
+        (&["netem", ""], 65, "there is no command"),
+    ] {
+        let arguments = [&["import"], arguments].concat();
+        let (status, said) = emud(&arguments);
+        assert_eq!(status, Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+    std::fs::remove_file(log).unwrap();
+    let (status, said) = emud(&["export", "netem", "hsdpa"]);
+    assert_eq!(status, Some(65), "{said}");
+    assert!(said.contains("--nearest"), "{said}");
+    let (status, said) = emud(&["export", "netem", "hsdpa", "--nearest"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("warning: not exported: jitter"), "{said}");
+    let error = std::io::ErrorKind::PermissionDenied.into();
+    let path = log.into();
+    assert_eq!(TextError::Unreadable { path, error }.exit_code(), 77);
 }
