@@ -173,7 +173,8 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
         let next = chars.peek().map(|(_, c)| *c);
         let boundary =
             c.is_whitespace() || ";|&<>\"'".contains(c) || (c == '\\' && next == Some('\n'));
-        if !boundary && !(c == '#' && start.is_none()) {
+        let begins_comment = c == '#' && start.is_none();
+        if !boundary && !begins_comment {
             start.get_or_insert(i);
             continue;
         }

@@ -52,7 +52,9 @@ pub(super) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
             "dev" => filter.device = Some(value("eth0")?.value),
             "prio" | "pref" | "priority" => filter.priority = whole(&value("1")?, 0..=65535)?,
             "handle" => handle = Some(value("1")?),
-            "parent" | "protocol" | "flowid" | "classid" => drop(value("1:")?),
+            "parent" | "protocol" | "flowid" | "classid" => {
+                value("1:")?;
+            }
             "u32" | "matchall" | "flower" | "root" | "skip_hw" | "skip_sw" => {}
             "fw" => {
                 if let Some(mark) = handle.take() {
