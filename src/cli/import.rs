@@ -170,12 +170,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let imported = match args.verb {
         Verb::Netem { direction, command } => {
             let command = match &command[..] {
-                [one] if one == "-" => read_text("-").map_err(ProfileError::from)?,
+                [one] if one == "-" => read_text(Path::new("-")).map_err(ProfileError::from)?,
                 words => words.join(" "),
             };
             import::netem(&command, direction.into(), &import::tc_table)
         }
-        Verb::Ping { file } => read_text(&file).and_then(|log| import::ping(&log, &file)),
+        Verb::Ping { file } => {
+            read_text(Path::new(&file)).and_then(|log| import::ping(&log, &file))
+        }
         Verb::Csv(args) => return csv(args),
         Verb::Mahimahi { up, down, output } => return mahimahi(&up, &down, output.as_deref()),
     }
@@ -210,7 +212,7 @@ fn csv(args: Csv) -> Result<(), Failure> {
     };
     let rows = args.output.as_ref().map(|file| file.with_extension("csv"));
     let name = rows.as_ref().and_then(|rows| rows.file_name()?.to_str());
-    let log = read_text(&args.file).map_err(ProfileError::from)?;
+    let log = read_text(Path::new(&args.file)).map_err(ProfileError::from)?;
     let header = args.direction.into();
     let imported = import::rate_log(&log, &args.file, &layout, header, name);
     let imported = imported.map_err(ProfileError::from)?;

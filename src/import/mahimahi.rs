@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Imported;
 use super::writer::{Writer, string};
-use crate::profile::{Profile, ProfileError};
-use crate::text::{TextError, read_up_to};
+use super::{Imported, mistakes};
+use crate::profile::{Profile, ProfileError, read_mahimahi};
+use crate::text::read_text;
 
 /// The profile whose up and down are these; `folder` is where it will be, if that is known.
 ///
@@ -14,11 +14,10 @@ use crate::text::{TextError, read_up_to};
 /// A file that cannot be read or is no trace.
 pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Imported, ProfileError> {
     for file in [up, down] {
-        // One that is not there is no mistake in the profile that would name it.
-        read_up_to(file, 0).map_err(|error| TextError::Unreadable {
-            path: file.to_owned(),
-            error,
-        })?;
+        // Its mistakes are in it, not in the profile that would name it.
+        let name = file.display().to_string();
+        let text = read_text(file)?;
+        read_mahimahi(&text).map_err(|wrong| mistakes(&name, &text, wrong.in_text(&text)))?;
     }
     let mut out = Writer::default();
     let source = format!("Mahimahi traces {} and {}", up.display(), down.display());

@@ -14,6 +14,7 @@ mod ping_toml;
 mod rate_log;
 mod table;
 mod tc_command;
+mod tc_filter;
 mod tc_script;
 mod tc_shaper;
 mod tc_units;
@@ -25,6 +26,7 @@ pub use mahimahi::mahimahi;
 use ping::PingLog;
 pub use rate_log::is_rate_unit;
 
+use crate::profile::{Profile, ProfileError};
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
 /// A profile that was made from something else.
@@ -106,8 +108,8 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 /// The mistake in the command that tc would stop at, or the first thing emud has no word for.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
     let text = tc_command::expanded(command);
-    tc_script::netems(&text)
-        .and_then(|netems| netem_toml::profile(&netems, header, tables))
+    tc_script::read(&text)
+        .and_then(|script| netem_toml::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
@@ -116,9 +118,13 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
 /// # Errors
 /// A line that looks like a reply and is none, or a log without replies.
 pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
-    PingLog::parse(log)
+    let imported = PingLog::parse(log)
         .map(|log| ping_toml::profile(&log, origin))
-        .map_err(|mistake| mistakes(origin, log, mistake))
+        .map_err(|mistake| mistakes(origin, log, mistake))?;
+    match Profile::parse(&imported.toml, "the profile") {
+        Err(ProfileError::Text(error)) => Err(error),
+        _ => Ok(imported),
+    }
 }
 
 /// The profile whose rate is that of a log; `origin` is what messages call the log, `beside` what

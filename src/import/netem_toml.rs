@@ -7,6 +7,7 @@
 
 use super::netem::Under;
 use super::netem::{Chance, LossOption, Netem, RateOption, SlotOption};
+use super::tc_script::Script;
 use super::tc_shaper::{Limit, Shaper};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
@@ -25,22 +26,40 @@ const NARROW: &str = "netem's correlation squeezes its random numbers towards on
 
 /// The profile, which emud takes.
 pub(super) fn profile(
-    netems: &[Netem],
+    script: &Script,
     header: Header,
     tables: Tables,
 ) -> Result<Imported, Mistake> {
-    let links = directions(netems, header)?;
+    let links = directions(&script.netems, header)?;
     let mut out = Writer::default();
-    let texts: Vec<_> = netems.iter().map(|netem| netem.text.as_str()).collect();
+    let netems = || {
+        script
+            .netems
+            .iter()
+            .chain(script.classes.iter().map(|(_, netem)| netem))
+    };
+    let texts: Vec<_> = netems().map(|netem| netem.text.as_str()).collect();
     out.key("source", string(&format!("imported: {}", texts.join("; "))));
-    if let Some(seed) = netems.iter().find_map(|netem| netem.seed) {
+    if let Some(seed) = netems().find_map(|netem| netem.seed) {
         out.note("The same seed again gives emud's own decisions again, not those of netem.");
         out.key("seed", seed);
     }
-    for (header, netem) in &links {
-        let lines = out.lines();
+    let both = links.len() > 1;
+    if links.is_empty() {
         out.header(header.word());
-        link(&mut out, netem, links.len() > 1, tables)?;
+        out.note("What no filter sends to a class with a netem passes as it is.");
+    }
+    let own = links
+        .iter()
+        .map(|(header, netem)| (header.word().to_owned(), *netem));
+    let named = script
+        .classes
+        .iter()
+        .map(|(name, netem)| (format!("links.{name}"), netem));
+    for (name, netem) in own.chain(named) {
+        let lines = out.lines();
+        out.header(&name);
+        link(&mut out, netem, both, tables)?;
         let named = netem.distribution.as_ref().map(|name| name.value.as_str());
         let table = named.filter(|name| Distribution::from_word(name).is_none());
         let table = table.and_then(tables);
@@ -48,6 +67,23 @@ pub(super) fn profile(
         if table.is_none_or(|path| path.is_file()) {
             check(netem, out.text(), lines)?;
         }
+    }
+    for (matches, name) in &script.rules {
+        out.header("[rule]");
+        let keys: Vec<_> = matches
+            .iter()
+            .map(|(key, value)| (*key, Some(value.clone())))
+            .collect();
+        if !keys.is_empty() {
+            out.key("match", table(&keys));
+        }
+        out.key("link", quoted(name));
+        if header != Header::Link {
+            out.key("direction", quoted(header.word()));
+        }
+    }
+    if let (false, Some((_, netem))) = (script.rules.is_empty(), script.classes.last()) {
+        check(netem, out.text(), 0)?;
     }
     Ok(out.finish())
 }
@@ -61,6 +97,7 @@ fn directions(netems: &[Netem], header: Header) -> Result<Vec<(Header, &Netem)>,
             .is_some_and(|d| d.starts_with("ifb"))
     };
     match netems {
+        [] => Ok(Vec::new()),
         [one] => Ok(vec![(header, one)]),
         [one, other] if is_ifb(one) != is_ifb(other) => {
             let (up, down) = if is_ifb(one) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ping wrote: iputils' format, with or without `-D`, IPv4 or IPv6.
+//! What ping wrote: iputils' format, with or without `-D` and `-a`, IPv4 or IPv6, or busybox's.
 
 use std::collections::HashSet;
 
@@ -7,6 +7,8 @@ use crate::text::{At, Mistake};
 
 /// Echo sequence numbers have 16 bits.
 const SEQUENCES: i64 = 1 << 16;
+
+const MOST_NS: f64 = 2.0 * 3600e9;
 
 /// The replies of a log and what it says of the rest.
 #[derive(Debug, Default, PartialEq)]
@@ -52,7 +54,8 @@ impl PingLog {
                 span: start..start + line.trim_end().len(),
             };
             start += line.len();
-            let line = line.trim();
+            // ping -a rings before each reply.
+            let line = line.trim().trim_matches('\u{7}').trim();
             if let Some(rest) = line.strip_prefix("PING ") {
                 if log.sent > 0 || !log.destination.is_empty() || !log.rtts_ns.is_empty() {
                     let help = "import one run of ping at a time";
@@ -139,8 +142,7 @@ fn no_replies(foreign: Option<&At>) -> Mistake {
         }
         Some(at) => {
             let help = "run LC_ALL=C ping of iputils, whose replies are like this: 64 bytes from \
-                        192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms; busybox and others write \
-                        something else";
+                        192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms";
             Mistake::new(at, "a reply in another language, or of another ping", help)
         }
     }
@@ -176,6 +178,10 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
                     more to measure the time)";
         return Err(Mistake::new(at, "a reply without its time", help));
     };
+    if rtt_ns > MOST_NS {
+        let help = "each way takes half of it, and a delay is at most an hour";
+        return Err(Mistake::new(at, "a reply of more than two hours", help));
+    }
     Ok(Some(Reply {
         sequence,
         rtt_ns,
@@ -183,11 +189,10 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     }))
 }
 
-/// The number behind `icmp_seq=`, which old ones call `icmp_req=`.
+/// The number behind `icmp_seq=`, which old ones call `icmp_req=` and busybox ` seq=`.
 fn sequence(line: &str) -> Option<i64> {
-    let (_, rest) = line
-        .split_once("icmp_seq=")
-        .or_else(|| line.split_once("icmp_req="))?;
+    let names = ["icmp_seq=", "icmp_req=", " seq="];
+    let (_, rest) = names.iter().find_map(|name| line.split_once(name))?;
     let end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());

@@ -6,6 +6,7 @@ use super::ping::PingLog;
 use super::writer::{Writer, inline_samples, quoted, string, table};
 use crate::link::quantile::{Table, largest_sd_ns, moments_of};
 use crate::profile::{Percent, Shape, Time};
+use crate::text::clipped;
 
 /// A profile must fit into the kernel beside what else is kept there; more samples than that are
 /// given by that many of their quantiles.
@@ -17,13 +18,14 @@ pub(super) fn profile(log: &PingLog, origin: &str) -> Imported {
     let mut out = Writer::default();
     let of = match log.destination.as_str() {
         "" => String::new(),
-        destination => format!(" of {destination}"),
+        destination => format!(" of {}", clipped(destination)),
     };
     out.key(
         "source",
         string(&format!(
-            "measured: ping{of}, {} echoes ({origin})",
-            log.sent
+            "measured: ping{of}, {} echoes ({})",
+            log.sent,
+            clipped(origin)
         )),
     );
     out.header("link");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! tc's commands in what people paste: one command, a script, or what `tc qdisc show` prints.
 
+use super::tc_filter::{Filter, filter};
 use crate::text::{At, Located, Mistake, clipped};
 
 pub(super) type Word<'a> = Located<&'a str>;
 
 /// Words of one command that are not yet read.
+#[derive(Clone)]
 pub(super) struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
@@ -44,11 +46,11 @@ impl<'a> Words<'a> {
         match left.find(|word| word.value.contains(['$', '`'])) {
             None => Ok(()),
             Some(word) => {
-                let title = format!("`{}` is known to the shell alone", clipped(word.value));
+                let title = format!("`{}` has a variable of the shell", clipped(word.value));
                 Err(Mistake::new(
                     &word.at,
                     title,
-                    "write its value in its place",
+                    "write its value, or set it in the text: NAME=VALUE",
                 ))
             }
         }
@@ -103,6 +105,7 @@ fn at(span: std::ops::Range<usize>) -> At {
 }
 
 /// A qdisc or a class that a command makes, or that `tc qdisc show` prints.
+#[derive(Clone)]
 pub(super) struct Made<'a> {
     /// `netem`, `tbf`, `htb`.
     pub kind: Word<'a>,
@@ -170,7 +173,8 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
         let next = chars.peek().map(|(_, c)| *c);
         let boundary =
             c.is_whitespace() || ";|&<>\"'".contains(c) || (c == '\\' && next == Some('\n'));
-        if !boundary && !(c == '#' && start.is_none()) {
+        let begins_comment = c == '#' && start.is_none();
+        if !boundary && !begins_comment {
             start.get_or_insert(i);
             continue;
         }
@@ -203,13 +207,31 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
     all
 }
 
+/// The filters that choose a class, the first to ask first.
+pub(super) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
+    let mut all = Vec::new();
+    for words in found(text) {
+        let mut words = Words::new(words);
+        if words.skip("filter") {
+            all.extend(filter(&mut words)?);
+        }
+    }
+    all.sort_by_key(|filter| filter.priority);
+    Ok(all)
+}
+
+/// tc's commands.
+fn found(text: &str) -> Vec<Vec<Word<'_>>> {
+    match of_tc(commands(text, true)) {
+        // A root's prompt in front of the only command.
+        none if none.is_empty() => of_tc(commands(text, false)),
+        found => found,
+    }
+}
+
 /// What makes a qdisc or a class, in the order of the text; of those in one place the last.
 pub(super) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
-    let mut found = of_tc(commands(text, true));
-    if found.is_empty() {
-        // A root's prompt in front of the only command.
-        found = of_tc(commands(text, false));
-    }
+    let found = found(text);
     if found.is_empty() {
         return Ok(alone(commands(text, true)).into_iter().collect());
     }

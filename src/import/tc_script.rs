@@ -2,43 +2,79 @@
 //! Which netem a text has, what gives it a rate, and which packets it sees.
 
 use super::netem::{Netem, Under};
-use super::tc_command::{Made, made};
+use super::tc_command::{Made, filters, made};
+use super::tc_filter::Filter;
 use super::tc_shaper::Shaper;
 use crate::text::{At, Mistake};
 
-/// The netems of a text, each of another device.
-pub(super) fn netems(text: &str) -> Result<Vec<Netem>, Mistake> {
+/// What a text makes of a link.
+pub(super) struct Script {
+    /// Those that see every packet, each of another device.
+    pub netems: Vec<Netem>,
+    /// Those that see what filters send to their class, by names for it.
+    pub classes: Vec<(String, Netem)>,
+    /// Keys and values of a match, and the name of a class, the first to ask first.
+    pub rules: Vec<(Vec<(&'static str, String)>, String)>,
+}
+
+pub(super) fn read(text: &str) -> Result<Script, Mistake> {
     let mut all = made(text)?;
     if !all.iter().any(is_netem) {
         return Err(none(&all));
     }
-    let mut netems: Vec<Netem> = Vec::new();
+    let filters = filters(text)?;
+    let mut script = Script {
+        netems: Vec::new(),
+        classes: Vec::new(),
+        rules: Vec::new(),
+    };
     for i in 0..all.len() {
         if !is_netem(&all[i]) {
             continue;
         }
         let under = under(&all, &all[i]);
         let shaper = match shaper_of(&all, &all[i]) {
-            Some((at, below)) => Shaper::read(&mut all[at])?.map(|shaper| Shaper {
+            Some((at, below)) => Shaper::read(&mut all[at].clone())?.map(|shaper| Shaper {
                 // A netem below it is its queue.
                 limit: shaper.limit.filter(|_| below),
                 ..shaper
             }),
             None => None,
         };
-        let netem = Netem::parse(text, &mut all[i], under, shaper)?;
-        if let Some(other) = netems.iter().find(|other| other.device == netem.device) {
-            let title = match &other.device {
+        let made = &mut all[i];
+        let chosen =
+            |filter: &&Filter| Some(filter.class) == made.parent && filter.device == made.device;
+        let mut chosen = filters.iter().filter(chosen).peekable();
+        if let (Under::Class(class), true) = (&under, chosen.peek().is_some()) {
+            let name = format!("class-{}", class.replace(':', "-"));
+            let rules = chosen.map(|filter| (filter.matches.clone(), name.clone()));
+            script.rules.extend(rules);
+            let netem = Netem::parse(text, made, Under::Nothing, shaper)?;
+            script.classes.push((name, netem));
+            continue;
+        }
+        let netem = Netem::parse(text, made, under, shaper)?;
+        let same = |other: &Netem| other.device == netem.device;
+        if script.netems.iter().any(same) {
+            let title = match &netem.device {
                 Some(device) => format!("{device} has a second netem"),
                 None => "a second netem".to_owned(),
             };
-            let help = "import each alone: a profile of its own, or a [links.NAME] with a [[rule]] \
-                        (docs/profile.md)";
+            let help = "no filter in the text sends packets to its class: import each alone, and \
+                        write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
             return Err(Mistake::new(&all[i].kind.at, title, help));
         }
-        netems.push(netem);
+        script.netems.push(netem);
     }
-    Ok(netems)
+    // In the order in which tc asks the filters, whatever the order of the classes.
+    let place = |rule: &(Vec<(&str, String)>, String)| {
+        let is = |f: &Filter| {
+            f.matches == rule.0 && rule.1 == format!("class-{}", f.class.replace(':', "-"))
+        };
+        filters.iter().position(is)
+    };
+    script.rules.sort_by_key(place);
+    Ok(script)
 }
 
 fn is_netem(made: &Made) -> bool {

@@ -85,7 +85,9 @@ impl Shaper {
                     shaper.others.push(format!("{other} {peak}"));
                 }
                 // Of them none changes what arrives when.
-                Some(_) => drop(value("1")?),
+                Some(_) => {
+                    value("1")?;
+                }
                 None => skip(words),
             }
         }

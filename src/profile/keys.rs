@@ -214,6 +214,9 @@ pub(super) const QUEUE: Section = Section {
     belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
 };
 
+const PROFILE: &str = "a named link may begin with a profile: [links.x] with profile = \"lte\", to \
+    which link = \"x\" of a [[rule]] or [[phase]] refers; to use a profile as it is: --profile lte";
+
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[
         TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER, RULE, MATCH,
@@ -226,6 +229,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
         ("downlink", "down"),
         ("downstream", "down"),
         ("drop", "loss"),
+        ("duration", "for"),
         ("egress", "up"),
         ("ingress", "down"),
         ("latency", "delay"),
@@ -237,6 +241,16 @@ const VOCABULARY: Vocabulary = Vocabulary {
         ("uplink", "up"),
         ("upstream", "up"),
         ("variation", "jitter"),
+    ],
+    hints: &[
+        (
+            LOSS.place,
+            "burst",
+            "loss in bursts is a model: loss = { model = \"burst\", probability = \"0.1%\", length = 3 }",
+        ),
+        (LINK.place, "profile", PROFILE),
+        (TOP.place, "profile", PROFILE),
+        (PHASE.place, "profile", PROFILE),
     ],
 };
 

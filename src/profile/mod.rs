@@ -54,3 +54,5 @@ pub use rules::{Match, Per, Ports, Rule, Target};
 pub use slot::Slot;
 pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};
+
+pub(crate) use trace_file::mahimahi as read_mahimahi;

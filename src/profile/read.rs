@@ -114,7 +114,21 @@ impl Draft {
             self.top(reader, &mut both, entry);
         }
         let tables = ["link", "up", "down", "phase", "rule", "matrix"];
-        if reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none()) {
+        let nothing =
+            reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none());
+        if let (true, Some(links)) = (nothing, find("links")) {
+            let name = match &links.value.value {
+                Value::Table(links) => links.first().map(|link| link.key.value.as_str()),
+                _ => None,
+            };
+            let name = name.unwrap_or("lte");
+            let help = format!(
+                "a [links.NAME] is used where a [[rule]] or a [[phase]] says link = \"{name}\"; for \
+                 all packets write [link] in place of [links.{name}]"
+            );
+            let title = "the profile uses none of its links";
+            (reader.mistakes).push(Mistake::new(&links.key.at, title, help));
+        } else if nothing {
             // A file cut short, or the wrong one: never a link without any property.
             let start = At {
                 source: 0,

@@ -2,31 +2,52 @@
 //! The rows of a trace from CSV, from JSON, and the opportunities of Mahimahi's format.
 
 use super::trace::{MAX_ROWS, TraceRow};
-use crate::text::{Nanoseconds, Percent, Rate, Span, Time, UnitError};
+use crate::text::{At, Mistake, Nanoseconds, Percent, Rate, Span, Time, UnitError, clipped};
 
 /// What is wrong with a trace and where in it, and what would be right.
 #[derive(Debug)]
-pub(super) struct Wrong {
-    /// "line 3"; empty: all of it.
-    pub place: String,
+pub(crate) struct Wrong {
+    pub place: Place,
     pub problem: String,
     pub help: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    All,
+    /// From 1, as everywhere.
+    Line(usize),
+    Row(usize),
 }
 
 impl Wrong {
     pub fn new(problem: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
-            place: String::new(),
+            place: Place::All,
             problem: problem.into(),
             help: help.into(),
         }
     }
 
-    fn at(self, place: impl Into<String>) -> Self {
-        Self {
-            place: place.into(),
-            ..self
-        }
+    fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    /// As a mistake in the file's own text.
+    pub(crate) fn in_text(self, text: &str) -> Mistake {
+        let line = match self.place {
+            Place::Line(line) => text.lines().nth(line - 1).unwrap_or_default(),
+            Place::All | Place::Row(_) => "",
+        };
+        let start = match line {
+            "" => 0,
+            line => line.as_ptr() as usize - text.as_ptr() as usize,
+        };
+        let at = At {
+            source: 0,
+            span: start..start + line.len(),
+        };
+        Mistake::new(&at, self.problem, self.help)
     }
 }
 
@@ -35,6 +56,9 @@ impl From<UnitError> for Wrong {
         Self::new(error.problem, error.help)
     }
 }
+
+/// So that a time below zero is a number, too; only their differences count.
+const LONG_AGO_NS: u64 = 1 << 62;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -118,7 +142,7 @@ impl Column {
         };
         let (value, usual) = (value * scale, 1_000_000_000_000);
         match self.what {
-            What::Time => row.at_ns = value,
+            What::Time => row.at_ns = LONG_AGO_NS + value,
             _ if value > usual => return false,
             What::Rate => row.rate = Some(value),
             What::Delay => row.delay_ns = Some(value),
@@ -128,8 +152,16 @@ impl Column {
         true
     }
 
+    /// Puts a cell into its row, a time as ns after [`LONG_AGO_NS`].
     fn put(self, row: &mut TraceRow, cell: &str) -> Result<(), Wrong> {
         let cell = cell.trim();
+        if let (What::Time, Some(before)) = (self.what, cell.strip_prefix('-'))
+            && !before.starts_with('-')
+        {
+            self.put(row, before)?;
+            row.at_ns = 2 * LONG_AGO_NS - row.at_ns;
+            return Ok(());
+        }
         if self.put_whole(row, cell) {
             return Ok(());
         }
@@ -144,7 +176,7 @@ impl Column {
         match self.what {
             What::Time => {
                 let Span(ns) = text.parse()?;
-                row.at_ns = ns;
+                row.at_ns = LONG_AGO_NS + ns;
             }
             What::Rate => {
                 let outage = outage(&text)?;
@@ -165,25 +197,33 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
         .comment(Some(b'#'))
         .from_reader(text.as_bytes());
     let broken = |error: csv::Error| {
-        let place = (error.position()).map_or(String::new(), |p| format!("line {}", p.line()));
-        Wrong::new(format!("not CSV: {error}"), COLUMNS).at(place)
+        let line = error.position().map(|p| Place::Line(p.line() as usize));
+        let problem = match error.kind() {
+            csv::ErrorKind::UnequalLengths {
+                expected_len, len, ..
+            } => {
+                format!("{len} cells under {expected_len} columns")
+            }
+            _ => format!("not CSV: {error}"),
+        };
+        Wrong::new(problem, COLUMNS).at(line.unwrap_or(Place::All))
     };
     let columns = reader.headers().map_err(broken)?.iter();
     let columns: Vec<_> = columns
         .map(Column::read)
         .collect::<Result<_, _>>()
-        .map_err(|wrong| wrong.at("line 1"))?;
+        .map_err(|wrong| wrong.at(Place::Line(1)))?;
     distinct(&columns)?;
     let mut rows = Rows::default();
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(broken)? {
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = Place::Line(record.position().map_or(1, |p| p.line() as usize));
         let mut row = TraceRow::default();
         for (column, cell) in columns.iter().zip(&record) {
             let put = column.put(&mut row, cell);
-            put.map_err(|wrong| wrong.at(format!("line {line}")))?;
+            put.map_err(|wrong| wrong.at(line))?;
         }
-        rows.push(row).map_err(|w| w.at(format!("line {line}")))?;
+        rows.push(row).map_err(|wrong| wrong.at(line))?;
     }
     rows.finish()
 }
@@ -191,13 +231,13 @@ pub(super) fn csv(text: &str) -> Result<Vec<TraceRow>, Wrong> {
 fn distinct(columns: &[Column]) -> Result<(), Wrong> {
     for (i, column) in columns.iter().enumerate() {
         if columns[..i].iter().any(|other| other.what == column.what) {
-            return Err(Wrong::new("two columns say the same", COLUMNS).at("line 1"));
+            return Err(Wrong::new("two columns say the same", COLUMNS).at(Place::Line(1)));
         }
     }
     if columns.iter().any(|column| column.what == What::Time) {
         return Ok(());
     }
-    Err(Wrong::new("there is no column `time`", COLUMNS).at("line 1"))
+    Err(Wrong::new("there is no column `time`", COLUMNS).at(Place::Line(1)))
 }
 
 /// An array of objects, whose keys are the columns.
@@ -206,11 +246,11 @@ pub(super) fn json(text: &str) -> Result<Vec<TraceRow>, Wrong> {
         "write [{\"time\": \"0s\", \"rate\": \"1Mbit\"}, ...]; the keys are those of the CSV";
     let objects: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(text)
         .map_err(|e| {
-            Wrong::new(format!("not such JSON: {e}"), HELP).at(format!("line {}", e.line()))
+            Wrong::new(format!("not such JSON: {e}"), HELP).at(Place::Line(e.line().max(1)))
         })?;
     let mut rows = Rows::default();
     for (number, object) in (1..).zip(&objects) {
-        let here = |wrong: Wrong| wrong.at(format!("row {number}"));
+        let here = |wrong: Wrong| wrong.at(Place::Row(number));
         let mut row = TraceRow::default();
         let mut columns = Vec::new();
         for (name, value) in object {
@@ -289,36 +329,49 @@ fn too_many() -> Wrong {
     )
 }
 
-/// One time in ms a line, with `x3` behind it for three of the same: words as well as lines.
-pub(super) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
-    const HELP: &str = "a Mahimahi trace has a line for each delivery opportunity, its time in \
-                        whole milliseconds, none below the one before and the last not 0";
-    let mut all = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let here = |wrong: Wrong| wrong.at(format!("line {number}"));
-        for word in line.split_whitespace() {
-            let (ms, times) = word.split_once('x').unwrap_or((word, "1"));
-            let (Ok(ms), Ok(times)) = (ms.parse::<u32>(), times.parse::<usize>()) else {
-                return Err(here(Wrong::new(
-                    format!("`{}` is not a time", word.escape_default()),
-                    HELP,
-                )));
-            };
-            if all.last().is_some_and(|last| ms < *last) {
-                return Err(here(Wrong::new(
-                    format!("{ms} is before the line above"),
-                    HELP,
-                )));
-            }
-            if times > MAX_ROWS - all.len() {
-                return Err(here(too_many()));
-            }
-            all.extend(std::iter::repeat_n(ms, times));
+const MAHIMAHI: &str = "a Mahimahi trace has a line for each delivery opportunity, its time in whole \
+                        milliseconds, none below the one before and the last not 0";
+
+/// A file of Mahimahi's: one time in ms a line.
+pub(crate) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
+    let lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
+    in_order(lines.map(|(number, line)| (number, line.trim(), 1)))
+}
+
+/// The same as emud writes it: words, with `x3` behind a time for three of it.
+pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
+    in_order(text.split_whitespace().map(|word| {
+        let (ms, times) = word.split_once('x').unwrap_or((word, "1"));
+        match times.parse() {
+            Ok(times) => (1, ms, times),
+            Err(_) => (1, word, 1),
         }
+    }))
+}
+
+/// Of lines, times in ms, and how often each is there.
+fn in_order<'a>(words: impl Iterator<Item = (usize, &'a str, usize)>) -> Result<Vec<u32>, Wrong> {
+    let mut all = Vec::new();
+    for (line, word, times) in words {
+        let here = |wrong: Wrong| wrong.at(Place::Line(line));
+        let Ok(ms) = word.parse::<u32>() else {
+            let problem = format!("`{}` is not a time", clipped(word));
+            return Err(here(Wrong::new(problem, MAHIMAHI)));
+        };
+        if all.last().is_some_and(|last| ms < *last) {
+            let problem = format!("{ms} is before the line above");
+            return Err(here(Wrong::new(problem, MAHIMAHI)));
+        }
+        if times > MAX_ROWS - all.len() {
+            return Err(here(too_many()));
+        }
+        all.extend(std::iter::repeat_n(ms, times));
     }
     match all.last() {
-        None => Err(Wrong::new("there is no delivery opportunity", HELP)),
-        Some(0) => Err(Wrong::new("all opportunities are at 0", HELP)),
+        None => Err(Wrong::new("there is no delivery opportunity", MAHIMAHI)),
+        Some(0) => Err(Wrong::new("all opportunities are at 0", MAHIMAHI)),
         Some(_) => Ok(all),
     }
 }

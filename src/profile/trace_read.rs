@@ -9,7 +9,7 @@ use super::draft::{LinkDraft, is_none};
 use super::file;
 use super::keys;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
-use super::trace_file::{self, Wrong};
+use super::trace_file::{self, Place, Wrong};
 use crate::link::timeline;
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
 
@@ -104,9 +104,10 @@ impl Reader {
         let read = self.trace_text(entry).and_then(|(name, text)| {
             let read = match key {
                 "rows" => trace_file::csv(&text.replace(';', "\n")).map(rows),
-                "opportunities" | "mahimahi" => {
-                    trace_file::mahimahi(&text).map(|ms| Source::Mahimahi(ms.into()))
+                "opportunities" => {
+                    trace_file::opportunities(&text).map(|ms| Source::Mahimahi(ms.into()))
                 }
+                "mahimahi" => trace_file::mahimahi(&text).map(|ms| Source::Mahimahi(ms.into())),
                 "in-force" => match Summary::parse(&text) {
                     Some(summary) => Ok(Source::InForce(summary)),
                     None => Err(Wrong::new(
@@ -260,9 +261,10 @@ fn rows(rows: Vec<TraceRow>) -> Source {
 
 impl Wrong {
     fn mistake(self, name: &Located<String>) -> Mistake {
-        let place = match self.place.as_str() {
-            "" => String::new(),
-            place => format!(", {place}"),
+        let place = match self.place {
+            Place::All => String::new(),
+            Place::Line(line) => format!(", line {line}"),
+            Place::Row(row) => format!(", row {row}"),
         };
         let title = format!("{}{place}: {}", name.value, self.problem);
         Mistake::new(&name.at, title, self.help)

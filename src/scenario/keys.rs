@@ -54,6 +54,7 @@ pub(super) const CLASS: Section = Section {
 
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS],
+    hints: &[],
     aliases: &[
         ("after", "waits_for"),
         ("artifacts", "artefacts"),

@@ -53,10 +53,9 @@ impl TextError {
 ///
 /// # Errors
 /// It cannot be read, or has more than 256 MiB.
-pub fn read_text(file: &str) -> Result<String, TextError> {
-    let path = Path::new(file);
-    let read = match file {
-        "-" => up_to(io::stdin().lock(), MAX_LOG_BYTES),
+pub fn read_text(path: &Path) -> Result<String, TextError> {
+    let read = match path.to_str() {
+        Some("-") => up_to(io::stdin().lock(), MAX_LOG_BYTES),
         _ => read_up_to(path, MAX_LOG_BYTES),
     };
     let bytes = read.map_err(|error| TextError::Unreadable {
@@ -65,7 +64,7 @@ pub fn read_text(file: &str) -> Result<String, TextError> {
     })?;
     if bytes.len() > MAX_LOG_BYTES {
         return Err(TextError::TooLarge {
-            origin: file.to_owned(),
+            origin: path.display().to_string(),
             limit: MAX_LOG_BYTES,
         });
     }

@@ -25,6 +25,8 @@ pub(crate) struct Vocabulary {
     pub sections: &'static [Section],
     /// Other names for the same things.
     pub aliases: &'static [(&'static str, &'static str)],
+    /// Keys that mean another thing than they say: the section's `place`, the key, what to write.
+    pub hints: &'static [(&'static str, &'static str, &'static str)],
 }
 
 impl Vocabulary {
@@ -32,6 +34,12 @@ impl Vocabulary {
     pub fn unknown(&self, key: &Located<String>, section: &Section) -> Mistake {
         let word = key.value.as_str();
         let title = format!("there is no key `{word}` {}", section.place);
+        let mut hints = self.hints.iter();
+        if let Some((.., help)) =
+            hints.find(|(place, key, _)| *place == section.place && *key == word)
+        {
+            return Mistake::new(&key.at, title, *help);
+        }
         let all = format!("the keys are {}", section.keys.join(", "));
         let help = match (self.meant(word, section), self.elsewhere(word, section)) {
             (_, Some(others)) => format!("`{word}` belongs {others}"),

@@ -45,10 +45,38 @@ pub(crate) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mist
     if errors.is_empty() {
         return Ok(Origin { source, offset: 0 }.entries(table.get_ref()));
     }
+    if let Some(mistake) = other_format(source, text) {
+        return Err(vec![mistake]);
+    }
     Err(errors
         .iter()
         .map(|error| syntax(source, text, 0..text.len(), error))
         .collect())
+}
+
+/// YAML or JSON, at the first line that says so.
+fn other_format(source: usize, text: &str) -> Option<Mistake> {
+    let line = text.lines().find(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#') && line != "---"
+    })?;
+    let is_key = |key: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == ' ';
+        !key.trim().is_empty() && key.chars().all(plain)
+    };
+    let format = match line.split_once(':') {
+        _ if line.trim_start().starts_with('{') => "JSON",
+        Some((key, rest)) if is_key(key) && (rest.is_empty() || rest.starts_with(' ')) => "YAML",
+        _ => return None,
+    };
+    let start = line.as_ptr() as usize - text.as_ptr() as usize;
+    let at = At {
+        source,
+        span: start..start + line.len(),
+    };
+    let help =
+        "write TOML: a [header] on a line of its own, below it lines such as delay = \"50ms\"";
+    Some(Mistake::new(&at, format!("this looks like {format}"), help))
 }
 
 /// Reads one TOML value: the part of `text` from `offset` on.

@@ -42,6 +42,7 @@ pub(super) const RESOURCES: [&str; 7] = [
 
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[TOP, CPU, NETWORK, MEMORY, DISK, EMULATOR, PSI, ALARMS],
+    hints: &[],
     aliases: &[
         ("alarm", "alarms"),
         ("block", "disk"),

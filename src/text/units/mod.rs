@@ -16,7 +16,7 @@ pub(crate) use time::Span;
 
 pub(crate) use number::{Kind, Unit, shifted};
 
-use number::Number;
+use number::{Number, comma};
 
 /// What is wrong with a quantity, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

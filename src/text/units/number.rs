@@ -131,6 +131,9 @@ impl Kind {
 
     /// The same, with the unit it was written in.
     pub fn read_with_unit(&self, text: &str) -> Result<(f64, &'static Unit), UnitError> {
+        if let Some(error) = comma(text) {
+            return Err(error);
+        }
         let Some((number, unit)) = Number::split(text) else {
             return Err(UnitError::new(
                 format!("`{text}` is not {}", self.name),
@@ -194,6 +197,22 @@ impl Kind {
             })
             .or_else(|| closest(name, names()))
     }
+}
+
+/// What is said of a comma between digits, which is a point to some and nothing to others.
+pub(super) fn comma(text: &str) -> Option<UnitError> {
+    let text = text.trim();
+    let (whole, rest) = text.split_once(',')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_number = whole.bytes().all(|b| b.is_ascii_digit()) && !whole.is_empty();
+    if !is_number || digits == 0 {
+        return None;
+    }
+    let help = match digits {
+        3 => format!("write \"{whole}.{rest}\", or \"{whole}{rest}\" for thousands"),
+        _ => format!("did you mean \"{whole}.{rest}\"?"),
+    };
+    Some(UnitError::new(format!("`{text}` has a comma"), help))
 }
 
 /// `value / 10^places` in plain decimals, exact, no trailing zeros.

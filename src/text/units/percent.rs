@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{Number, Unit, UnitError};
+use super::{Number, Unit, UnitError, comma};
 
 /// A probability, 0.0..=1.0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +16,9 @@ impl FromStr for Percent {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        if let Some(error) = comma(text) {
+            return Err(error);
+        }
         let Some((number, unit)) = Number::split(text) else {
             return Err(UnitError::new(
                 format!("`{text}` is not a probability"),

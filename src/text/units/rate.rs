@@ -34,10 +34,15 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         refuse_bytes(text)?;
-        let bits = KIND.read(text)?.round();
+        let bits = match Number::split(text) {
+            // No unit could make something of it.
+            Some((number, "")) if number.in_unit(&Unit::decimal("", 0)) == 0.0 => 0.0,
+            _ => KIND.read(text)?.round(),
+        };
         if bits < 1.0 {
             let help = format!(
-                "the slowest rate is \"1bit\"; without the key there is no limit; {}",
+                "for an outage write state = \"down\"; without the key there is no limit; the \
+                 slowest rate is \"1bit\"; {}",
                 KIND.looks()
             );
             return Err(UnitError::new(
@@ -53,6 +58,22 @@ impl FromStr for Rate {
     }
 }
 
+/// Units that others write, and the bits that one of them is.
+const OTHERS: [(&str, f64, &str); 12] = [
+    ("b/s", 1.0, "bit"),
+    ("kb/s", 1.0, "kbit"),
+    ("Mb/s", 1.0, "Mbit"),
+    ("Gb/s", 1.0, "Gbit"),
+    ("B/s", 8.0, "bit"),
+    ("kB/s", 8.0, "kbit"),
+    ("KB/s", 8.0, "kbit"),
+    ("MB/s", 8.0, "Mbit"),
+    ("GB/s", 8.0, "Gbit"),
+    ("KiB/s", 8.0, "Kibit"),
+    ("MiB/s", 8.0, "Mibit"),
+    ("GiB/s", 8.0, "Gibit"),
+];
+
 /// tc reads the bps family as bytes a second, most people as bits: neither is taken.
 fn refuse_bytes(text: &str) -> Result<(), UnitError> {
     const BYTES: [(&str, &str); 7] = [
@@ -67,10 +88,23 @@ fn refuse_bytes(text: &str) -> Result<(), UnitError> {
     let Some((number, name)) = Number::split(text) else {
         return Ok(());
     };
+    let times = |factor| number.in_unit(&Unit::times("", factor));
+    if let Some((_, factor, bit)) = OTHERS.iter().find(|(other, ..)| *other == name) {
+        let bytes = if *factor > 1.0 {
+            ", which is the same rate"
+        } else {
+            ""
+        };
+        let help = format!("write \"{}{bit}\"{bytes}; {}", times(*factor), KIND.looks());
+        return Err(UnitError::new(
+            format!("`{name}` is not a unit of a rate"),
+            help,
+        ));
+    }
     let Some((_, bit)) = BYTES.iter().find(|(bps, _)| bps.eq_ignore_ascii_case(name)) else {
         return Ok(());
     };
-    let eightfold = number.in_unit(&Unit::times("", 8.0));
+    let eightfold = times(8.0);
     let help = format!(
         "write \"{}{bit}\" for bits a second, or \"{eightfold}{bit}\" for that many bytes \
          a second (which is how tc reads `{name}`)",

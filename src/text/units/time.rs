@@ -36,6 +36,7 @@ impl FromStr for Nanoseconds {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        spread(text)?;
         let ns = KIND.read(text)?;
         if ns > MAX_NS {
             return Err(UnitError::new(
@@ -45,6 +46,21 @@ impl FromStr for Nanoseconds {
         }
         Ok(Self(ns))
     }
+}
+
+/// A mean and a jitter in one text.
+fn spread(text: &str) -> Result<(), UnitError> {
+    let signs = ["+-", "+/-", "\u{b1}"];
+    let parts = signs.iter().find_map(|sign| text.split_once(sign));
+    let Some((mean, jitter)) = parts else {
+        return Ok(());
+    };
+    let help = format!(
+        "write them as a table: delay = {{ mean = \"{}\", jitter = \"{}\" }}",
+        mean.trim(),
+        jitter.trim()
+    );
+    Err(UnitError::new(format!("`{text}` is two durations"), help))
 }
 
 impl FromStr for Time {

@@ -418,6 +418,54 @@ fn shapers_beside_netem() {
     }
 }
 
+/// Classes that filters choose are named links, the filters rules.
+#[test]
+fn a_script_with_classes_and_filters() {
+    let prio = "tc qdisc add dev eth0 root handle 1: prio\n\
+        tc qdisc add dev eth0 parent 1:3 handle 30: netem delay 200ms\n\
+        tc filter add dev eth0 protocol ip parent 1:0 prio 3 u32 match ip dst 10.0.0.5/24 match ip dport 80 0xffff flowid 1:3\n";
+    let imported = import(prio);
+    assert_eq!(imported.warnings, [""; 0]);
+    let profile = parse(&imported.toml);
+    let named = |name: &str| profile.links.iter().find(|l| l.name == name).unwrap();
+    assert_eq!(named("class-1-3").up.delay.mean_ns, 200_000_000);
+    assert_eq!(profile.up.delay.mean_ns, 0);
+    let rule = "match = { destination = \"10.0.0.0/24\", destination-port = 80 }\n\
+                link = \"class-1-3\"\ndirection = \"up\"\n";
+    assert!(imported.toml.contains(rule), "{}", imported.toml);
+
+    let htb = "tc qdisc add dev eth0 root handle 1: htb default 30\n\
+        tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit\n\
+        tc class add dev eth0 parent 1:1 classid 1:10 htb rate 5mbit\n\
+        tc class add dev eth0 parent 1:1 classid 1:20 htb rate 1mbit\n\
+        tc class add dev eth0 parent 1:1 classid 1:30 htb rate 9mbit\n\
+        tc qdisc add dev eth0 parent 1:10 handle 10: netem delay 10ms\n\
+        tc qdisc add dev eth0 parent 1:20 handle 20: netem delay 20ms\n\
+        tc qdisc add dev eth0 parent 1:30 handle 30: netem delay 30ms\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip protocol 17 0xff flowid 1:20\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 1 flower dst_ip 192.0.2.1 ip_proto tcp dst_port 443 classid 1:10\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 3 handle 7 fw flowid 1:10\n";
+    let profile = parse(&import(htb).toml);
+    let of = |name: &str| {
+        let link = &profile.links.iter().find(|l| l.name == name).unwrap().up;
+        (link.rate.unwrap(), link.delay.mean_ns)
+    };
+    assert_eq!(of("class-1-10"), (5_000_000, 10_000_000));
+    assert_eq!(of("class-1-20"), (1_000_000, 20_000_000));
+    assert_eq!(
+        (profile.up.rate, profile.up.delay.mean_ns),
+        (Some(9_000_000), 30_000_000)
+    );
+    let rules = import(htb).toml;
+    let (_, rules) = rules.split_once("[[rule]]").unwrap();
+    let want = "\nmatch = { destination = \"192.0.2.1/32\", protocol = \"tcp\", destination-port = \"443\" }\n\
+                link = \"class-1-10\"\ndirection = \"up\"\n\n[[rule]]\n\
+                match = { protocol = 17 }\nlink = \"class-1-20\"\ndirection = \"up\"\n\n[[rule]]\n\
+                match = { mark = \"7\" }\nlink = \"class-1-10\"\ndirection = \"up\"\n";
+    assert_eq!(rules, want);
+    assert_eq!(profile.rules.len(), 3);
+}
+
 /// Of a device and an ifb, what comes in is the ifb's.
 #[test]
 fn a_device_and_its_ifb() {
@@ -533,12 +581,14 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("tc filter add dev eth0 parent 1: matchall flowid 1:3", "filter", "makes no netem", "netem"),
     ("", "", "there is no command", "only netem"),
     (" # nothing", "", "there is no command", "only netem"),
-    ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "known to the shell alone", "write its value"),
+    ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "variable of the shell", "write its value"),
     ("tc qdisc add dev eth0 root netem delay 5ms; tc qdisc add dev eth1 root netem loss 1%", "loss 1%", "netems on eth0, eth1", "one device"),
     ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each alone"),
     ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
     ("tc qdisc add dev eth0 root", "", "no `netem`", "netem ..."),
     ("tc", "", "needs a value", "qdisc"),
+    ("tc qdisc add dev eth0 root handle 1: prio; tc qdisc add dev eth0 parent 1:3 netem delay 5ms; tc filter add dev eth0 parent 1: u32 match u16 5 0xff at 2 flowid 1:3",
+        "5", "a filter's `5` is not imported", "[[rule]] yourself"),
     ("netem delay 5ms \u{fffd}\u{1b}[31m", "\u{fffd}\u{1b}[31m", "no option", "options are"),
 ];
 

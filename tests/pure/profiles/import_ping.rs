@@ -2,7 +2,8 @@
 //! Ping logs as profiles.
 
 use emud::import::ping;
-use emud::profile::TextError;
+use emud::profile::{Profile, TextError};
+use proptest::prelude::*;
 
 use super::parse;
 
@@ -207,8 +208,8 @@ fn logs_that_are_none() {
             "ping.log:2:1", "another language", "LC_ALL=C"),
         ("PING a (b) 56(84) octets.\n64 octets de b : icmp_seq=1 ttl=56 temps=11,6 ms\n",
             "ping.log:2:1", "another language", "LC_ALL=C"),
-        ("PING a (b): 56 data bytes\n64 bytes from b: seq=0 ttl=56 time=11.6 ms\n",
-            "ping.log:2:1", "of another ping", "busybox"),
+        ("PING a (b): 56 data bytes\n64 bytes from b: no=0 ttl=56 time=11.6 ms\n",
+            "ping.log:2:1", "of another ping", "iputils"),
         ("64 bytes from b: icmp_seq=1 ttl=56 time=11,6 ms\n", "ping.log:1:1", "has a comma", "LC_ALL=C"),
         ("PING a (b) 56(84) bytes of data.\n\n10 packets transmitted, 0 received, 100% packet loss, time 1ms\n",
             "ping.log:1:1", "no replies", "without -q"),
@@ -223,6 +224,83 @@ fn logs_that_are_none() {
         let shown = found.to_string();
         for part in [place, title, help] {
             assert!(shown.contains(part), "{log}: {part}\n{shown}");
+        }
+    }
+}
+
+const BUSYBOX: &str = "PING example.org (192.0.2.1): 56 data bytes\n\
+    64 bytes from 192.0.2.1: seq=0 ttl=56 time=10.000 ms\n\
+    64 bytes from 192.0.2.1: seq=1 ttl=56 time=20.000 ms\n\
+    64 bytes from 192.0.2.1: seq=2 ttl=56 time=30.000 ms (DUP!)\n\
+    64 bytes from 192.0.2.1: seq=3 ttl=56 time=20.000 ms\n\
+    \n--- example.org ping statistics ---\n\
+    4 packets transmitted, 3 packets received, 25% packet loss\n\
+    round-trip min/avg/max = 10.000/20.000/30.000 ms\n";
+
+#[test]
+fn busybox_and_bells() {
+    let profile = parse(&import(BUSYBOX));
+    // (10 + 20 + 20) / 3 / 2; 3 of 4 echoes: 1 - sqrt(3/4) each way.
+    assert_eq!(profile.up.delay.mean_ns, 8_333_333);
+    let lost = profile.up.loss.share().unwrap();
+    assert!((lost - (1.0 - 0.75f64.sqrt())).abs() < 1e-6, "{lost}");
+    let bells = |n, ms: &str| format!("\u{7}{}", v4(n, ms));
+    let rung = import(&format!("{V4_HEAD}{}{SUMMARY}", replies(bells)));
+    assert_eq!(rung, import(&format!("{V4_HEAD}{}{SUMMARY}", replies(v4))));
+}
+
+/// What profiles cannot say is a mistake of the log.
+#[test]
+fn logs_at_the_bounds() {
+    for (times, said) in [
+        // Half of it is more than an hour.
+        (["7200001", "7200003"], "more than two hours"),
+        (["9e30", "9e30"], "more than two hours"),
+    ] {
+        let log: String = (1..)
+            .zip(times.iter().cycle().take(20))
+            .map(|(n, ms)| v4(n, ms))
+            .collect();
+        let error = ping(&log, "ping.log").unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    for head in [
+        format!(
+            "PING {} (192.0.2.1) 56(84) bytes of data.\n",
+            "x".repeat(5000)
+        ),
+        "PING a\u{1b}[31m (192.0.2.1) 56(84) bytes of data.\n".to_owned(),
+    ] {
+        parse(&import(&format!("{head}{}{SUMMARY}", replies(v4))));
+    }
+    let name = "x".repeat(5000);
+    let log = format!("{V4_HEAD}{}{SUMMARY}", replies(v4));
+    parse(&ping(&log, &name).unwrap().toml);
+    parse(&ping(&log, "\u{1b}[31m.log").unwrap().toml);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: support::cases(4000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// What is printed is a profile that `emud profile check` takes.
+    #[test]
+    fn whatever_is_imported_is_a_profile(
+        times in prop::collection::vec(prop_oneof![
+            0.0..1e-6f64, 0.0..1e-3f64, 0.0..500.0f64, 0.0..1e7f64, Just(0.0), Just(1.0), Just(100.0), Just(1e12),
+        ], 1..40),
+        scale in prop_oneof![Just(1.0), Just(1e-6), Just(1e-3), Just(0.0)],
+        lost in prop::collection::vec(any::<bool>(), 40),
+        digits in 0..10usize,
+    ) {
+        let shown = (1u32..).zip(&times).filter(|(n, _)| !lost[*n as usize - 1] || *n == 1);
+        let log: String = shown.map(|(n, ms)| v4(n, &format!("{:.*}", digits, ms * scale))).collect();
+        if let Ok(imported) = ping(&format!("{V4_HEAD}{log}"), "ping.log") {
+            let read = Profile::parse(&imported.toml, "x.toml");
+            prop_assert!(read.is_ok(), "{log}\n{}\n{}", imported.toml, read.unwrap_err());
         }
     }
 }

@@ -12,6 +12,7 @@ mod import_rates;
 mod links;
 mod loss;
 mod meaning;
+mod messages;
 mod mistakes;
 mod netem_round_trip;
 mod queue;

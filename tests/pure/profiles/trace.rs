@@ -198,7 +198,16 @@ fn mistakes_in_a_trace_name_the_line() {
         ("time_s,rate\n0,5\n", "line 2", "has no unit"),
         ("time_h,rate\n0,5Mbit\n", "line 1", "`h` is not a unit"),
         ("time_s,loss\n0,120%\n", "line 2", "120%"),
-        ("time_s,rate_bit\n0,1,2\n", "line 2", "not CSV"),
+        (
+            "time_s,rate_bit\n0,1,2\n",
+            "line 2",
+            "3 cells under 2 columns",
+        ),
+        (
+            "time_s,rate_bit\n0,1\n1\n",
+            "line 3",
+            "1 cells under 2 columns",
+        ),
         ("time_s,rate_bit\n", "", "without rows"),
         ("time_s\n0\n1\n", "", "times alone"),
         (
@@ -388,7 +397,27 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
     let error = emud::import::mahimahi(up, down, None)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("line 2: 4 is before"), "{error}");
+    assert!(error.contains("4 is before the line above"), "{error}");
+    assert!(
+        error.contains(&format!("--> {}:2:1", down.display())),
+        "{error}"
+    );
+    // What emud itself writes for three of one time is no line of a file.
+    std::fs::write(down, "1\n2x3\n").unwrap();
+    let error = emud::import::mahimahi(up, down, None)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`2x3` is not a time"), "{error}");
+    let error = Profile::from_text(&near, "x", &folder)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("line 2: `2x3` is not a time"), "{error}");
+    // A file of another kind is not repeated on the screen.
+    std::fs::write(down, format!("[{}]", "1234567,".repeat(100_000))).unwrap();
+    let error = emud::import::mahimahi(up, down, None)
+        .unwrap_err()
+        .to_string();
+    assert!(error.len() < 2000, "{}", error.len());
     for path in [up, down] {
         std::fs::remove_file(path).unwrap();
     }
