@@ -71,7 +71,7 @@ Examples:
 
 Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor,
 run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
-69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
+67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no

@@ -16,8 +16,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, fstatvfs, openat, seek, statat
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// This part of the disk stays free, one of so many.
+/// This part of the disk stays free, one of so many, and no more than so many bytes.
 const SPARED: u64 = 20;
+const MOST_SPARED: u64 = 1 << 30;
 const CHUNK: usize = 256 * 1024;
 
 /// A file that was kept, or not. A line of JSON each on the standard output of the process.
@@ -154,8 +155,8 @@ struct Room {
 impl Room {
     fn of(folder: BorrowedFd<'_>) -> io::Result<Self> {
         let disk = fstatvfs(folder)?;
-        let spared = disk.f_blocks / SPARED;
-        let left = disk.f_bavail.saturating_sub(spared) * disk.f_frsize;
+        let spared = (disk.f_blocks * disk.f_frsize / SPARED).min(MOST_SPARED);
+        let left = (disk.f_bavail * disk.f_frsize).saturating_sub(spared);
         Ok(Self { left, all: left })
     }
 
@@ -166,9 +167,8 @@ impl Room {
                 Ok(())
             }
             None => Err(io::Error::other(format!(
-                "larger than what the disk of the folder can take: {} MB, with {} % of it left free",
-                self.all / 1_000_000,
-                100 / SPARED
+                "larger than the {} MB that the disk of the folder can take (some of it stays free)",
+                self.all / 1_000_000
             ))),
         }
     }

@@ -72,9 +72,11 @@ impl User {
             let problem = || io::Error::other(format!("{name} is {text:?}, not a number"));
             number.ok_or_else(problem).map(Some)
         };
-        let (Some(uid), Some(gid)) = (of("SUDO_UID")?, of("SUDO_GID")?) else {
+        let Some(uid) = of("SUDO_UID")? else {
             return Ok(None);
         };
+        let missing = || io::Error::other("SUDO_UID is set, and SUDO_GID is not");
+        let gid = of("SUDO_GID")?.ok_or_else(missing)?;
         let entry = Entry::find(|entry, buffer, found| {
             // SAFETY: all of them outlive the call.
             unsafe { libc::getpwuid_r(uid, entry, buffer.as_mut_ptr().cast(), buffer.len(), found) }

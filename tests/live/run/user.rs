@@ -3,6 +3,10 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+
+use rustix::process::Gid;
+use rustix::thread::set_thread_groups;
 
 use support::runs::{Folder, Ran};
 
@@ -15,6 +19,10 @@ fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     emud.env("SUDO_UID", NOBODY.to_string())
         .env("SUDO_GID", NOBODY.to_string())
         .env("SUDO_USER", "nobody");
+    // Root is in groups that the user is not in.
+    let groups = || Ok(set_thread_groups(&[Gid::ROOT, Gid::from_raw(4)])?);
+    // SAFETY: one system call.
+    unsafe { emud.pre_exec(groups) };
     folder.ran(&emud.output().unwrap())
 }
 
