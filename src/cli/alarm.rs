@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, requires = "value")]
     threshold: Option<String>,
 
-    /// The monitor's socket [default: all monitors that run]
+    /// The monitor's socket [default: all monitors that run without --socket]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }

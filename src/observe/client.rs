@@ -10,13 +10,14 @@ use rustix::process::geteuid;
 use serde_json::Value;
 
 use super::ObserveError;
-use super::control::sockets;
+use super::control::{is_apart, sockets};
 use crate::runtime::{FOLDER, ROOT_FOLDER};
 
 /// How long a monitor may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends `message` to the monitor at `socket`, or to all that run. Returns how many took it.
+/// Sends `message` to the monitor at `socket`, or to all that run without a
+/// socket of their own. Returns how many took it.
 ///
 /// # Errors
 /// [`ObserveError::NoMonitor`], [`ObserveError::Refused`], [`ObserveError::NotAllowed`],
@@ -33,10 +34,11 @@ pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveErro
         true => Path::new(ROOT_FOLDER),
         false => Path::new(FOLDER),
     };
-    let paths = sockets(folder).map_err(|error| ObserveError::Talk {
+    let mut paths = sockets(folder).map_err(|error| ObserveError::Talk {
         path: folder.to_owned(),
         error,
     })?;
+    paths.retain(|path| !is_apart(path));
     let results: Vec<_> = paths.iter().map(|path| tell_one(path, message)).collect();
     let told: Vec<bool> = results.into_iter().collect::<Result<_, _>>()?;
     match told.into_iter().filter(|told| *told).count() {

@@ -30,7 +30,7 @@ pub fn sockets(
         Err(e) if asked.is_some() => return Err(e),
         programs => said(programs, "programs cannot report", notes),
     };
-    let root = root_place(Path::new(ROOT_FOLDER));
+    let root = root_place(Path::new(ROOT_FOLDER), asked.is_some());
     let what = "links of engine hold cannot report late and dropped packets";
     Ok([programs, said(root, what, notes)])
 }

@@ -14,7 +14,7 @@ use crate::cli::Failure;
 
 Exit codes: 0 done, 64 usage, 66 no monitor runs, 77 only root may.")]
 pub struct Args {
-    /// The monitor's socket [default: all monitors that run]
+    /// The monitor's socket [default: all monitors that run without --socket]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }

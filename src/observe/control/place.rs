@@ -65,15 +65,20 @@ pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener
     listen(&path, MODE)?.ok_or(ObserveError::Taken(path))
 }
 
-/// Listens in a folder that only root can enter.
+/// How the names of root's sockets end where `--socket` sets a monitor apart from others: holders
+/// report to it, `emud alarm` without `--socket` does not.
+const APART: &str = ".apart.sock";
+
+/// Listens in a folder that only root can enter; `apart`: the monitor has a socket of its own.
 ///
 /// # Errors
 /// [`ObserveError::Listen`].
-pub fn root_place(folder: &Path) -> Result<(Place, UnixListener), ObserveError> {
+pub fn root_place(folder: &Path, apart: bool) -> Result<(Place, UnixListener), ObserveError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let _lock = own(folder, 0o700)?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = folder.join(format!("monitor-{}-{number}.sock", process::id()));
+    let end = if apart { APART } else { ".sock" };
+    let path = folder.join(format!("monitor-{}-{number}{end}", process::id()));
     listen(&path, ROOT_MODE)?.ok_or(ObserveError::Taken(path))
 }
 
@@ -196,6 +201,11 @@ fn remove_stale(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the monitor at this socket is only told what is meant for it.
+pub fn is_apart(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(APART)
+}
+
 /// The sockets of monitors in a folder, in the order of their names; none without a folder.
 ///
 /// # Errors
@@ -261,7 +271,11 @@ mod tests {
     fn roots_sockets_are_its_own() {
         let folder = Folder::new("root");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let [first, second] = [(); 2].map(|()| root_place(&folder.0).unwrap());
+        let [first, second] = [false, true].map(|apart| root_place(&folder.0, apart).unwrap());
+        assert_eq!(
+            [&first, &second].map(|one| is_apart(&one.0.path)),
+            [false, true]
+        );
         assert_eq!(names(&folder).len(), 2);
         assert_eq!(mode(&folder.0), 0o700);
         assert_eq!(mode(&first.0.path), 0o600);

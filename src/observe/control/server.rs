@@ -84,11 +84,11 @@ impl Room {
             .filter(|(uid, _)| !trusted(**uid))
             .map(|(_, connections)| connections)
             .sum();
-        let own = users.entry(uid).or_default();
-        if *own >= MAX_OF_USER || !trusted(uid) && of_others >= MAX_OF_OTHERS {
+        let own = users.get(&uid).copied().unwrap_or_default();
+        if own >= MAX_OF_USER || !trusted(uid) && of_others >= MAX_OF_OTHERS {
             return Err(Refusal::Malformed("too many connections".into()));
         }
-        *own += 1;
+        users.insert(uid, own + 1);
         Ok(Seat {
             room: self.clone(),
             uid,

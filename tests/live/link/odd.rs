@@ -223,7 +223,7 @@ pub fn memory() {
     lab.detach();
 
     let before = lab.snapshot();
-    let never = "up.rate = \"1Tbit\"\nup.delay = \"1h\"\n";
+    let never = "up.rate = \"1Tbit\"\nup.delay = \"60min\"\n";
     let said = lab.try_attach(Engine::Hold, never, &[]).expect(69);
     assert!(said.err.contains("has to keep"), "{}", said.err);
     assert_same("refused", &before, &lab.snapshot());

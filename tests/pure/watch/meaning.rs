@@ -86,7 +86,7 @@ fn every_key_of_a_file() {
         memory = { window = "1s", page-ins = 5, page-outs = "7" }
         emulator.late = "50us"
         psi = { stall = "0.5s", window = "10s" }
-        alarms = { limit = 9, group-by = "cgroup" }
+        alarms = { limit = 9, group-by = "cgroup", reporters = "all" }
         [network]
         window = "1ms"
         external = "1Gbit"
