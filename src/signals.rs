@@ -15,15 +15,24 @@ impl Signals {
     /// # Errors
     /// The kernel's.
     pub fn new() -> io::Result<Self> {
+        let mut signals = Self::without_hangup()?;
+        // nohup means it.
+        if !ignored(libc::SIGHUP)? {
+            signals.0[2] = Some(signal(SignalKind::hangup())?);
+        }
+        Ok(signals)
+    }
+
+    /// The same but for SIGHUP.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn without_hangup() -> io::Result<Self> {
         let take = |kind| signal(kind).map(Some);
         Ok(Self([
             take(SignalKind::interrupt())?,
             take(SignalKind::terminate())?,
-            // nohup means it.
-            match ignored(libc::SIGHUP)? {
-                true => None,
-                false => take(SignalKind::hangup())?,
-            },
+            None,
         ]))
     }
 

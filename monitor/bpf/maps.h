@@ -46,6 +46,7 @@ const volatile struct emud_config emud_config = {};
 
 EMUD_ARRAY(emud_cpus, 1, struct emud_cpu); /* by CPU */
 EMUD_ARRAY(emud_txs, 1, struct emud_tx); /* by CPU */
+EMUD_ARRAY(emud_runs, 1, struct emud_runs); /* by CPU */
 EMUD_ARRAY(emud_windows, EMUD_WINDOWS, struct emud_window);
 EMUD_ARRAY(emud_disks, EMUD_DISKS, struct emud_disk);
 EMUD_ARRAY(emud_faults, EMUD_FAILURES, struct emud_fault);
@@ -76,6 +77,15 @@ static __always_inline __u64 emud_scalar(__u64 *scratch, const void *address)
 {
 	*(volatile __u64 *)scratch = (__u64)address;
 	return *(volatile __u64 *)scratch;
+}
+
+static __always_inline void emud_ran(enum emud_ran program)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct emud_runs *runs = bpf_map_lookup_elem(&emud_runs, &cpu);
+
+	if (runs)
+		runs->of[program]++;
 }
 
 static __always_inline struct emud_tx *emud_this_tx(__u32 cpu)

@@ -235,6 +235,38 @@ struct emud_alarm {
 /* Episodes beyond the limit: known here, not told. */
 #define EMUD_SILENT (1ULL << 63)
 
+/* Of what a CPU counts the runs: the kernel does only while it times them, too. */
+enum emud_ran {
+	EMUD_RAN_SWITCH,
+	EMUD_RAN_IDLE,
+	EMUD_RAN_TICK,
+	EMUD_RAN_TICK_STAT,
+	EMUD_RAN_XMIT,
+	EMUD_RAN_START_XMIT,
+	EMUD_RAN_PAGE_OUT,
+	EMUD_RAN_PAGE_IN,
+	EMUD_RAN_PAGE_IN_OLD,
+	EMUD_RAN_PAGE_IN_PROBE,
+	EMUD_RAN_PAGE_IN_PROBE_OLD,
+	EMUD_RAN_PAGE_IN_BIO,
+	EMUD_RAN_PAGE_IN_FAULT,
+	EMUD_RAN_IO_START,
+	EMUD_RAN_IO_DONE,
+	EMUD_RAN_IO_MERGE,
+	EMUD_RAN_RQ_ISSUE,
+	EMUD_RAN_RQ_REQUEUE,
+	EMUD_RAN_RQ_COMPLETE,
+	EMUD_RAN_BIO_QUEUE,
+	EMUD_RAN_BIO_COMPLETE,
+	EMUD_RAN_LATE,
+	EMUD_RAN_DROP,
+	EMUD_PROGRAMS,
+};
+
+struct emud_runs {
+	__u64 of[EMUD_PROGRAMS];
+} __attribute__((aligned(64)));
+
 struct emud_counters {
 	__u64 episodes;
 	__u64 ring_full;

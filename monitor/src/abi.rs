@@ -30,6 +30,7 @@ pod!(
     emud_emulated,
     emud_name,
     emud_netdev_rule,
+    emud_runs,
     emud_table,
     emud_tx
 );

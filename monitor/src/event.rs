@@ -172,11 +172,15 @@ pub struct Dropped {
     pub suppressed: [u64; 6],
 }
 
-/// Cost of one program, from the kernel's BPF run statistics.
+/// Cost of one program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cost {
     pub program: String,
     pub hook: String,
+    /// How often it ran.
     pub events: u64,
+    /// Of those, how many the kernel's BPF run statistics timed.
+    pub timed: u64,
+    /// Of all, if the others took as long as the timed ones.
     pub run_time_ns: u64,
 }

@@ -18,6 +18,7 @@ mod hooks;
 mod host;
 mod ladders;
 pub mod log;
+mod moments;
 mod monitor;
 mod names;
 pub mod psi;

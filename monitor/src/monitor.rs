@@ -4,7 +4,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, RingBuf};
@@ -13,13 +12,14 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::abi::{self, emud_counters, emud_emulated};
+use crate::abi::{self, emud_counters, emud_emulated, emud_runs};
 use crate::config::Config;
 use crate::decode::Decoder;
 use crate::denied::{is_denied, with_causes};
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use crate::hooks::Hooks;
 use crate::host;
+use crate::moments::Moments;
 use crate::names::Names;
 use crate::settings::{self, Settings};
 use crate::swaps::{self, Swaps};
@@ -74,6 +74,33 @@ pub struct Emulated {
     pub ifindex: u32,
 }
 
+/// In the order of `enum emud_ran`.
+const PROGRAMS: [&str; abi::EMUD_PROGRAMS as usize] = [
+    "emud_switch",
+    "emud_idle",
+    "emud_tick",
+    "emud_tick_stat",
+    "emud_xmit",
+    "emud_start_xmit",
+    "emud_page_out",
+    "emud_page_in",
+    "emud_page_in_old",
+    "emud_page_in_probe",
+    "emud_page_in_probe_old",
+    "emud_page_in_bio",
+    "emud_page_in_fault",
+    "emud_io_start",
+    "emud_io_done",
+    "emud_io_merge",
+    "emud_rq_issue",
+    "emud_rq_requeue",
+    "emud_rq_complete",
+    "emud_bio_queue",
+    "emud_bio_complete",
+    "emud_late",
+    "emud_drop",
+];
+
 /// A running monitor; dropping it detaches everything.
 pub struct Monitor {
     ring: AsyncFd<RingBuf<MapData>>,
@@ -82,14 +109,15 @@ pub struct Monitor {
     hooks: Hooks,
     watched: [Watched; Resource::ALL.len()],
     counters: Array<MapData, emud_counters>,
+    /// By CPU.
+    runs: Array<MapData, emud_runs>,
     emulated: HashMap<MapData, emud_emulated, u32>,
     known: HashSet<Emulated>,
     swaps: Option<Swaps>,
     started_mono_ns: u64,
     empty_probe_ns: f64,
     bpf: Ebpf,
-    /// Run statistics are kept while this is open.
-    _stats: Option<OwnedFd>,
+    _moments: Moments,
 }
 
 impl fmt::Debug for Monitor {
@@ -112,11 +140,13 @@ impl Monitor {
         let settings = Settings::of(config, cpus)?;
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&settings, &btf)?;
-        let stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).ok();
+        let statistics = aya::sys::enable_stats(aya::sys::Stats::RunTime);
         let empty_probe_ns = empty::call_ns(&mut bpf).unwrap_or(0.0);
+        drop(statistics);
         tell_rules(&mut bpf, &settings)?;
         let ring = RingBuf::try_from(take(&mut bpf, "emud_ring")?).map_err(at("emud_ring"))?;
         let counters = take(&mut bpf, "emud_counters")?;
+        let runs = take(&mut bpf, "emud_runs")?;
         let emulated = take(&mut bpf, "emud_emulated")?;
         let list = take(&mut bpf, "emud_swaps")?;
         let mut hooks = Hooks::new(btf, online);
@@ -143,13 +173,14 @@ impl Monitor {
             hooks,
             watched,
             counters: Array::try_from(counters).map_err(at("emud_counters"))?,
+            runs: Array::try_from(runs).map_err(at("emud_runs"))?,
             emulated: HashMap::try_from(emulated).map_err(at("emud_emulated"))?,
             known: HashSet::new(),
             swaps,
             started_mono_ns,
             empty_probe_ns,
             bpf,
-            _stats: stats,
+            _moments: Moments::start().map_err(|e| system("a thread", e))?,
         })
     }
 
@@ -230,21 +261,30 @@ impl Monitor {
         (0..raised.len()).try_for_each(|i| raised.set(i, 0, 0).map_err(at("emud_raised")))
     }
 
-    /// What the programs cost so far.
+    /// What the programs cost so far: all runs by the time that those of some moments took.
     ///
     /// # Errors
     /// The kernel does not give the statistics.
     pub fn costs(&self) -> Result<Vec<Cost>, MonitorError> {
+        let of_cpus = (0..self.runs.len()).map(|cpu| self.runs.get(&cpu, 0));
+        let of_cpus = of_cpus.collect::<Result<Vec<_>, _>>();
+        let of_cpus = of_cpus.map_err(at("emud_runs"))?;
         let cost = |(name, hook): &(&'static str, String)| {
             let program = self.bpf.program(name).ok_or(MonitorError::Missing(name))?;
             let info = program
                 .info()
                 .map_err(|e| system("run statistics", io::Error::other(e)))?;
+            let ran = PROGRAMS.iter().position(|program| program == name);
+            let ran = ran.ok_or(MonitorError::Missing(name))?;
+            let (timed, time) = (info.run_count(), info.run_time());
+            let events = of_cpus.iter().map(|cpu| cpu.of[ran]).sum();
             Ok(Cost {
                 program: (*name).into(),
                 hook: hook.clone(),
-                events: info.run_count(),
-                run_time_ns: info.run_time().as_nanos() as u64,
+                events,
+                timed,
+                run_time_ns: (time.as_nanos() * u128::from(events) / u128::from(timed.max(1)))
+                    as u64,
             })
         };
         self.hooks.attached.iter().map(cost).collect()
@@ -303,6 +343,7 @@ fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
         .override_global("emud_config", &settings.config, true)
         .map_max_entries("emud_cpus", cpus)
         .map_max_entries("emud_txs", cpus)
+        .map_max_entries("emud_runs", cpus)
         .map_max_entries("emud_cpu_tables", cpus)
         .map_max_entries("emud_window_tables", cpus * settings.windows())
         .load(abi::MONITOR_OBJECT)

@@ -4,12 +4,20 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 /// Lines that may wait for the disk.
 const QUEUE: usize = 4096;
+/// How long a request to open the file again may go unnoticed.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Set: the file was moved away, and its name is to be opened again.
+pub type Moved = Arc<AtomicBool>;
 
 #[derive(Debug)]
 pub struct FileLog {
@@ -24,13 +32,25 @@ impl FileLog {
     /// # Errors
     /// No thread can be had.
     pub fn new(file: File) -> io::Result<Self> {
+        Self::start(file, PathBuf::new(), Moved::default())
+    }
+
+    /// Goes on at the end of a file, and of the one that has its name when `moved` is set.
+    ///
+    /// # Errors
+    /// It cannot be opened, or no thread can be had.
+    pub fn append(path: &Path, moved: Moved) -> io::Result<Self> {
+        Self::start(at_end(path)?, path.to_owned(), moved)
+    }
+
+    fn start(file: File, path: PathBuf, moved: Moved) -> io::Result<Self> {
         let (lines, queue) = sync_channel(QUEUE);
         let (tell, done) = sync_channel(1);
         thread::Builder::new()
             .name("emud-log".into())
             .spawn(move || {
                 // The receiver waits in finish(), or does not care any more.
-                let _ = tell.send(write_all(file, &queue));
+                let _ = tell.send(write_all(file, &queue, &path, &moved));
             })?;
         Ok(Self {
             lines: Some(lines),
@@ -66,11 +86,29 @@ impl FileLog {
     }
 }
 
-fn write_all(mut file: File, lines: &Receiver<String>) -> io::Result<()> {
-    for line in lines {
-        file.write_all(line.as_bytes())?;
+/// O_APPEND: what others write to it, and a file that was cut, are no gap.
+fn at_end(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
+}
+
+fn write_all(
+    mut file: File,
+    lines: &Receiver<String>,
+    path: &Path,
+    moved: &Moved,
+) -> io::Result<()> {
+    loop {
+        let line = lines.recv_timeout(LOOK);
+        if moved.swap(false, Ordering::Relaxed) {
+            // Where there is no new file, the old one takes the lines.
+            file = at_end(path).unwrap_or(file);
+        }
+        match line {
+            Ok(line) => file.write_all(line.as_bytes())?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -84,6 +122,26 @@ mod tests {
         log.line("{}\n");
         let error = log.finish(Duration::from_secs(5)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_opened_again() {
+        let path = std::env::temp_dir().join(format!("emud-moved-log-{}", std::process::id()));
+        let old = path.with_extension("1");
+        std::fs::write(&path, "before\n").unwrap();
+        let moved = Moved::default();
+        let mut log = FileLog::append(&path, moved.clone()).unwrap();
+        log.line("one\n");
+        while std::fs::read_to_string(&path).unwrap() != "before\none\n" {
+            thread::yield_now();
+        }
+        std::fs::rename(&path, &old).unwrap();
+        moved.store(true, Ordering::Relaxed);
+        log.line("two\n");
+        log.finish(Duration::from_secs(5)).unwrap();
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "before\none\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
+        let _ = [path, old].map(std::fs::remove_file);
     }
 
     #[test]

@@ -172,7 +172,7 @@ pub struct End {
 pub struct CostLine {
     #[serde(flatten)]
     pub cost: Cost,
-    /// Mean; none: it never ran.
+    /// Mean; none: no run was timed.
     pub ns_per_event: Option<f64>,
 }
 
@@ -180,7 +180,7 @@ impl From<Cost> for CostLine {
     fn from(cost: Cost) -> Self {
         let mean = cost.run_time_ns as f64 / cost.events as f64;
         Self {
-            ns_per_event: (cost.events > 0).then_some(mean),
+            ns_per_event: (cost.events > 0 && cost.timed > 0).then_some(mean),
             cost,
         }
     }
@@ -189,7 +189,7 @@ impl From<Cost> for CostLine {
 /// What the whole monitor took from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Overhead {
-    /// All programs in the kernel, from its BPF run statistics.
+    /// All programs in the kernel, by the runs that were timed.
     pub run_time_ns: u64,
     /// `run_time_ns` by the duration.
     pub share_of_one_cpu: f64,

@@ -19,7 +19,7 @@ pub use experiment::{
     OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, RunVerdict,
     Sample, Span, SpanShare,
 };
-pub use file::FileLog;
+pub use file::{FileLog, Moved};
 pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
     PerResource, SCHEMA, Start, Verdict,

@@ -332,8 +332,8 @@ fn cost(end: &End) -> String {
             let (program, hook) = (printable(&cost.program), printable(&cost.hook));
             let _ = writeln!(
                 out,
-                "  {program} [{hook}]: {} events, {mean:.0} ns each",
-                cost.events
+                "  {program} [{hook}]: {} events, {mean:.0} ns each ({} timed)",
+                cost.events, cost.timed
             );
         }
     }

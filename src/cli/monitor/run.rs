@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use emud::observe::{
@@ -15,7 +15,8 @@ use emud::runtime::invoking_user;
 use emud::signals::Signals;
 use emud::text::Time;
 use emud_monitor::Config;
-use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Outlet};
+use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Moved, Outlet};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
 use crate::cli::{CONTENTION_SEEN, DONE, Failure};
@@ -31,7 +32,8 @@ pub struct Args {
     #[arg(long)]
     text: bool,
 
-    /// Write the log, as lines of JSON, to a file beside
+    /// Write the log, as lines of JSON, to the end of a file beside; SIGHUP opens it again, unless
+    /// standard output is a terminal
     #[arg(long, short = 'o', value_name = "FILE")]
     log: Option<PathBuf>,
 
@@ -89,9 +91,22 @@ pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
 }
 
 async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
-    let mut signals = Signals::new()?;
+    // Who hangs up a terminal wants an end; else it is logrotate.
+    let rotates = args.log.is_some() && !io::stdout().is_terminal();
+    let moved = Moved::default();
+    let mut signals = match rotates {
+        true => Signals::without_hangup()?,
+        false => Signals::new()?,
+    };
+    if rotates {
+        tokio::spawn(reopen(signal(SignalKind::hangup())?, moved.clone()));
+    }
     let format = format(&args);
-    let beside = args.log.as_deref().map(create).transpose()?;
+    let beside = args
+        .log
+        .as_deref()
+        .map(|path| append(path, moved))
+        .transpose()?;
     let metrics = args.metrics.as_deref().map(listen).transpose()?;
     let mut notes = vec![];
     let [programs, root] = sockets(args.socket.as_deref(), &mut notes)?;
@@ -151,12 +166,19 @@ fn format(args: &Args) -> Format {
     }
 }
 
-fn create(path: &Path) -> Result<FileLog, Failure> {
+/// At each signal.
+async fn reopen(mut hangup: Signal, moved: Moved) {
+    while hangup.recv().await.is_some() {
+        moved.store(true, Ordering::Relaxed);
+    }
+}
+
+fn append(path: &Path, moved: Moved) -> Result<FileLog, Failure> {
     let failed = |e| {
         let message = format!("cannot write {}: {e}", path.display());
         Failure::new(EX_CANTCREAT, message)
     };
-    File::create(path).and_then(FileLog::new).map_err(failed)
+    FileLog::append(path, moved).map_err(failed)
 }
 
 fn listen(address: &str) -> Result<TcpListener, Failure> {

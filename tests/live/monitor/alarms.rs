@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -391,5 +392,72 @@ pub fn unknown_is_not_clean() {
     }
     verdict.at_least("unknown resources", 1.0, f64::from(seen[1]));
     verdict.at_least("watched resources beside", 1.0, f64::from(seen[0]));
+    verdict.end();
+}
+
+/// What logrotate does: the file is moved, SIGHUP comes, and the next line is in a new one.
+pub fn rotated() {
+    let mut verdict = Verdict::default();
+    let scratch = Scratch::new();
+    let (log, old) = (scratch.join("run.log"), scratch.join("run.log.1"));
+    std::fs::write(&log, "before\n").expect("a log");
+    let (watch, _wires, _load) = burst_watch(&["--log", log.to_str().expect("a path")]);
+    let socket = watch.socket.display().to_string();
+    let alarm = |name: &str| {
+        run(Command::new(emud_path()).args(["alarm", name, "--socket", &socket])).expect(0);
+    };
+    let has = |what: &str, path: &Path, text: &str| {
+        let has = || std::fs::read_to_string(path).is_ok_and(|log| log.contains(text));
+        wait_until(what, PATIENCE, has);
+    };
+    alarm("first");
+    has("first in the log", &log, "\"first\"");
+    std::fs::rename(&log, &old).expect("moved");
+    watch.signal(libc::SIGHUP);
+    wait_until("a new file", PATIENCE, || log.exists());
+    alarm("second");
+    has("second in the new one", &log, "\"second\"");
+    let ended = watch.end();
+    verdict.same("exit code", SEEN, ended.code);
+    let [new, old] = [log, old].map(|path| std::fs::read_to_string(path).expect("a log"));
+    verdict.same("what was there", true, old.starts_with("before\n"));
+    verdict.same("second in the old one", false, old.contains("\"second\""));
+    verdict.same("the end", true, new.contains("\"type\":\"end\""));
+    verdict.end();
+}
+
+/// Every event is counted; the kernel times them for this monitor only while that has the
+/// descriptor for it.
+pub fn timed_for_moments() {
+    let mut verdict = Verdict::default();
+    let watch = Watch::alone(&[]);
+    let descriptors = format!("/proc/{}/fd", watch.pid());
+    let timing = || {
+        let open = std::fs::read_dir(&descriptors).expect("its descriptors");
+        let what = |fd: std::fs::DirEntry| std::fs::read_link(fd.path()).unwrap_or_default();
+        open.flatten()
+            .any(|fd| what(fd).ends_with("anon_inode:bpf-stats"))
+    };
+    wait_until("the end of a moment", PATIENCE, || !timing());
+    let moments = (0..100).map(|_| {
+        sleep(Duration::from_millis(10));
+        usize::from(timing())
+    });
+    verdict.same(
+        "the time of few is taken",
+        true,
+        moments.sum::<usize>() < 50,
+    );
+    let ended = watch.end();
+    let costs = ended.end().json["costs"].as_array().expect("costs");
+    let switch = costs.iter().find(|cost| cost["program"] == "emud_switch");
+    let switch = switch.expect("emud_switch");
+    let of = |key: &str| switch[key].as_u64().expect("a number");
+    verdict.same("some are timed", true, of("timed") > 0);
+    // One that was running has its time counted when it ends.
+    verdict.same("more are counted", true, of("events") + 100 > of("timed"));
+    let all = switch["ns_per_event"].as_f64().expect("a mean") * of("events") as f64;
+    let off = (all as u64).abs_diff(of("run_time_ns"));
+    verdict.same("all by their mean", true, off <= of("events"));
     verdict.end();
 }

@@ -30,7 +30,9 @@ pub fn tests() -> Vec<Trial> {
             alarms::metrics,
             alarms::off,
             alarms::on_alarm,
+            alarms::rotated,
             alarms::stop_after,
+            alarms::timed_for_moments,
             alarms::unknown_is_not_clean,
             robust::hostile_user,
             robust::killed;

@@ -75,6 +75,7 @@ impl Source for Fed {
             program: program.into(),
             hook: "tp_btf/sched_switch".into(),
             events,
+            timed: events,
             run_time_ns: events * 100,
         };
         Ok(vec![cost("emud_switch", 1000), cost("emud_never", 0)])
