@@ -13,7 +13,7 @@ use support::probe::{Arrival, Probe, monotonic_ns};
 const SOON: Duration = Duration::from_secs(20);
 
 /// Holders in namespace `a`.
-fn holders(lab: &Lab) -> Vec<String> {
+pub fn holders(lab: &Lab) -> Vec<String> {
     let there = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("the namespace");
     let processes = std::fs::read_dir("/proc").expect("/proc");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
