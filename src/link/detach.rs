@@ -8,8 +8,10 @@ use crate::engine::fq;
 use crate::engine::hold::signal;
 use crate::link::attachment::{self, Attachment, Ours};
 use crate::link::datapath::{DatapathError, Maps, Program};
-use crate::link::saved::Saved;
-use crate::link::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, devices, hook, sweep};
+use crate::link::saved::{Engine, Saved};
+use crate::link::{
+    DIRECTIONS, FILTER_HANDLE, LinkError, ORPHAN_HANDLE, devices, hook, pieces, sweep,
+};
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
 /// How long the end of a process waits for another emud; `attach` may take seconds.
@@ -127,6 +129,11 @@ pub(super) fn undo(
     restore_offloads(nl, link.index, saved, &mut done)?;
     // These keep the record, and the filters do: both last.
     delete_devices(nl, saved)?;
+    if saved.engine == Engine::Hold {
+        for direction in DIRECTIONS {
+            pieces::wake(&maps.holder(direction)?);
+        }
+    }
     remove_filters(nl, link.index, saved, ours, &mut done)?;
     Ok(done)
 }

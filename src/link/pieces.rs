@@ -5,6 +5,8 @@
 //! run and the monitor compare the kernel's state with it; detach and a new attach take away what
 //! is left.
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::abi;
 use crate::engine::fq;
 use crate::link::attachment::{self, Attachment};
@@ -307,11 +309,25 @@ fn holder(h: &abi::emud_holder) -> Option<Tampering> {
     if !running(h.pid) {
         return Tampering::gone(format!("the holder (pid {}) is gone", h.pid));
     }
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", h.pid)).unwrap_or_default();
-    // Behind the name, which may hold anything.
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
-    match state.starts_with(['T', 't']) {
+    match stopped(h.pid) {
         true => Tampering::changed(format!("the holder (pid {}) is stopped", h.pid)),
         false => None,
+    }
+}
+
+/// By SIGSTOP or a debugger.
+fn stopped(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    state.starts_with(['T', 't'])
+}
+
+/// Lets a holder that was stopped go on, so that it sees that its TAP is gone, and ends.
+pub(super) fn wake(h: &abi::emud_holder) {
+    let pid = i32::try_from(h.pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| running(h.pid) && stopped(h.pid)) {
+        // It may have ended just now.
+        let _ = kill_process(pid, Signal::CONT);
     }
 }

@@ -14,6 +14,8 @@ const CONFIRM: Duration = Duration::from_millis(20);
 /// What an interface's link is compared with.
 pub struct Watch {
     ifindex: u32,
+    /// The interface was there at a look before.
+    seen: bool,
     /// Read once for each generation of the link: it takes most of the time.
     there: Option<(u32, Attachment)>,
 }
@@ -30,6 +32,7 @@ impl Watch {
     pub fn new(ifindex: u32) -> Self {
         Self {
             ifindex,
+            seen: false,
             there: None,
         }
     }
@@ -66,12 +69,15 @@ impl Watch {
     fn once(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
         let link = match nl.link_by_index(self.ifindex) {
             Ok(link) => link,
+            // Gone before the first look: what a device that was deleted left behind.
+            Err(NetlinkError::NoInterface(_)) if !self.seen => return Ok(vec![]),
             Err(NetlinkError::NoInterface(_)) => {
                 let gone = "the interface was deleted or moved to another network namespace";
                 return Ok(vec![gone.to_owned()]);
             }
             Err(e) => return Err(e.into()),
         };
+        self.seen = true;
         if let Some((generation, there)) = &self.there
             && there.maps.control()?.generation != *generation
         {

@@ -12,7 +12,7 @@ use support::place::Scratch;
 use support::probe::monotonic_ns;
 use support::watch::Watch;
 
-use super::restore::assert_same;
+use super::restore::{assert_same, holders};
 
 /// An answer to this much later is too late.
 const NOTICED: Duration = Duration::from_secs(1);
@@ -170,6 +170,7 @@ pub fn one_detach(engine: Engine) {
         lab.in_a(kind.own);
         assert_same(kind.name, &before, &lab.snapshot());
         lab.emud(&["detach", "va"]).expect(66);
+        wait_until("the holder ends", SOON, || holders(&lab).is_empty());
     }
 }
 
@@ -445,6 +446,10 @@ pub fn monitored(engine: Engine) {
                 NOTICED.as_secs_f64(),
                 s,
             );
+        }
+        if !kind.script.is_empty() {
+            // A holder that is stopped would keep the namespace.
+            lab.detach();
         }
     }
     verdict.end();
