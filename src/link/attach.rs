@@ -22,7 +22,8 @@ use crate::link::rules;
 use crate::link::saved::{Engine, Saved};
 use crate::link::{
     DIRECTIONS, FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, ORPHAN_HANDLE, attachment,
-    detach, direction_name, filter_classid, filter_name, held, hook, pieces, segments, timeline,
+    detach, direction_name, filter_classid, filter_name, held, hook, now_ns, pieces, segments,
+    timeline,
 };
 use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink};
 use crate::profile::Profile;
@@ -213,11 +214,25 @@ impl Session {
         if self.saved.engine == Engine::Hold {
             start_holder(self)?;
         }
-        let [up, down] = self.compile_both()?;
-        let rules = compile_rules(&self.profile)?;
         self.maps.start_pairs(&self.profile)?;
-        self.maps.apply_with([&up, &down], &rules)?;
+        self.go_live()?;
         self.redirect_ingress()
+    }
+
+    /// The time of traces and phases begins when the link goes live: to write two million rows
+    /// takes seconds, so they are in the kernel before, of a link that passes everything.
+    fn go_live(&mut self) -> Result<(), LinkError> {
+        let rules = compile_rules(&self.profile)?;
+        if self.profile.is_timed() {
+            let mut both = self.compile_both()?;
+            for link in both.iter_mut().flatten() {
+                link.link.release = abi::EMUD_RELEASE_NONE;
+            }
+            self.maps.apply_with([&both[0], &both[1]], &rules)?;
+            self.saved.epoch_ns = now_ns();
+        }
+        let [up, down] = self.compile_both()?;
+        Ok(self.maps.apply_with([&up, &down], &rules)?)
     }
 
     /// Undoes everything where something failed.

@@ -60,6 +60,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             senders::a_queue_limits_trains,
             senders::a_stamp_stops_nobody,
             senders::trains_are_packets,
+            time::begins_with_the_link,
             tamper::one_detach,
             tamper::taken_over,
             tamper::all_at_once,

@@ -2,7 +2,7 @@
 //! Links that change with time, on a live interface: phases by the clock, delivery opportunities.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use emud::link::now_ns;
 
@@ -223,4 +223,25 @@ pub fn rows(engine: Engine) {
     verdict.same("arrived afterwards", 20, back.0.len());
     verdict.end();
     drop(std::fs::remove_file(csv));
+}
+
+/// A long trace begins when the link is there, not when its rows begin to be written.
+pub fn begins_with_the_link(engine: Engine) {
+    const ROWS: u32 = 200_000;
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let rows: String = (0..ROWS).fold("time_ms,rate_kbit\n".to_owned(), |text, row| {
+        text + &format!("{row},{}\n", 1_000 + row % 7)
+    });
+    let trace = lab.profile(&rows);
+    let profile = format!("[up]\ntrace = {{ file = \"{trace}\" }}\n");
+    let began = Instant::now();
+    lab.attach(engine, &profile, &[]);
+    let attached = Instant::now();
+    let at_s = lab.show()["up"]["timeline"]["at_s"].as_f64();
+    let most = attached.elapsed().as_secs_f64() + 0.3;
+    println!("    attach took {:?}", attached - began);
+    verdict.at_most("s into the trace", most, at_s.expect("a trace"));
+    lab.detach();
+    verdict.end();
 }
