@@ -3,6 +3,7 @@
 
 use emud::link::timeline::kept;
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
+use emud::verify::What;
 use proptest::prelude::*;
 
 use super::{parse, set};
@@ -362,11 +363,14 @@ fn a_long_trace_stays_in_the_kernel() {
 fn what_changes_with_time_is_not_verified() {
     for link in ["trace = { opportunities = \"1\" }", "slot = \"10ms\""] {
         let profile = parse(&format!("[link]\n{link}\n"));
-        let error = emud::verify::compiled(&profile, 0, 1514)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("trace") || error.contains("slot"), "{error}");
+        let asked = emud::verify::compiled(&profile, 0, 1514).unwrap();
+        let why = asked.unjudged(What::Rate).unwrap();
+        assert!(why.contains("trace") || why.contains("slot"), "{why}");
+        assert_eq!(asked.unjudged(What::Duplicates), None);
     }
+    let phases = "[link]\n[[phase]]\nfor = \"1s\"\nloss = \"1%\"\n[[phase]]\nfor = \"1s\"\n";
+    let asked = emud::verify::compiled(&parse(phases), 0, 1514).unwrap();
+    assert!(asked.nothing_judged());
 }
 
 #[test]
