@@ -75,7 +75,7 @@ struct emud_ring {
 #define EMUD_FQ_FLOWS 65536U
 #define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
 /* By so much fq and its timer bring a packet to the receiver later than tc-netem does. */
-#define EMUD_FQ_LEAD_NS 2600ULL
+#define EMUD_FQ_LEAD_NS 3200ULL
 /* Of each CPU: enough for some 16,000 packets that wait, in any order. */
 #define EMUD_LANES_LOG 8
 #define EMUD_LANES (1U << EMUD_LANES_LOG)
