@@ -101,7 +101,7 @@ pub fn own_device(engine: Engine) {
     let links = lab.in_a("ip -o link show");
     let own: Vec<&str> = links
         .lines()
-        .filter_map(|line| line.split(": ").nth(1))
+        .filter_map(|line| line.split(": ").nth(1)?.split('@').next())
         .filter(|name| name.starts_with("emud-"))
         .collect();
     assert!(!own.is_empty(), "{links}");
