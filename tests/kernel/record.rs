@@ -430,7 +430,13 @@ fn killed_it_leaves_nothing_attached_and_a_file_that_reads() {
     let mut recording = Recording::start(&[]);
     let during = support::bpf::of(recording.child.id());
     assert!(during.iter().any(|(kind, _)| *kind == "program"));
-    thread::sleep(Duration::from_millis(500));
+    // On a busy machine the writer gets its turn when it gets it.
+    let length = || fs::metadata(&recording.file).unwrap().len();
+    let (begin, header) = (Instant::now(), length());
+    while length() == header {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no events");
+        thread::sleep(Duration::from_millis(10));
+    }
     recording.signal(Signal::KILL);
     recording.child.wait().unwrap();
     let recorded = recording.read();
