@@ -69,9 +69,9 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             tamper::run_is_invalid,
             tamper::monitored;
         Guest:
-            smoke::lives_and_goes,
-            tamper::smoke;
+            smoke::lives_and_goes;
         Full:
+            tamper::smoke,
             alter::corrupt,
             alter::duplicate,
             change::directions,

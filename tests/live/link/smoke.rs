@@ -151,6 +151,10 @@ pub fn lives_and_goes(engine: Engine) {
     if engine == Engine::Fq {
         late(&lab, &mut verdict);
     }
+    lab.in_a("tc qdisc del dev va clsact");
+    let tampered = lab.show()["tampered"].to_string();
+    let said = tampered.contains("clsact");
+    verdict.same("what somebody else deleted is shown", true, said);
     lab.detach();
     assert_same("detached", &before, &all(&lab));
     killed(&lab, engine, &before);

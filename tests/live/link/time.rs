@@ -239,7 +239,8 @@ pub fn begins_with_the_link(engine: Engine) {
     lab.attach(engine, &profile, &[]);
     let attached = Instant::now();
     let at_s = lab.show()["up"]["timeline"]["at_s"].as_f64();
-    let most = attached.elapsed().as_secs_f64() + 0.3;
+    // Attach reads the rows and loads the classifier before, which takes longer than what is after.
+    let most = (attached - began).as_secs_f64() / 2.0 + attached.elapsed().as_secs_f64();
     println!("    attach took {:?}", attached - began);
     verdict.at_most("s into the trace", most, at_s.expect("a trace"));
     lab.detach();
