@@ -351,32 +351,6 @@ fn plots_are_drawn() {
     assert!(svg.contains("measured") && svg.contains("asked"));
 }
 
-/// A note for each attach is none: it is there where the other end makes a difference.
-#[test]
-fn the_other_end_of_a_veth_is_named_where_it_matters() {
-    let space = Space::new();
-    let note = |profile: &str, max_segs: u32| {
-        let set = format!("ip -n {} link set vb gso_max_segs {max_segs}", space.b);
-        space::sh(&set);
-        space.attach_text(profile);
-        let shown = space.try_emud(&["show", "va"]);
-        space.emud(&["detach", "va"]);
-        let shown = String::from_utf8(shown.stdout).unwrap();
-        let notes = shown.lines().filter(|l| l.contains("super-packets"));
-        notes.collect::<Vec<_>>().concat()
-    };
-    let (lossy, constant) = ("[link]\nloss = \"1%\"\n", "[link]\ndelay = \"20ms\"\n");
-    let said = note(lossy, 65_535);
-    assert!(said.contains("down: vb, the other end"), "{said:?}");
-    assert!(
-        said.contains("ip link set dev vb gso_max_segs 1"),
-        "{said:?}"
-    );
-    assert_eq!(note(lossy, 1), "");
-    assert_eq!(note(constant, 65_535), "");
-    assert_eq!(note("[up]\nloss = \"1%\"\n", 65_535), "");
-}
-
 /// stderr of emud at a terminal, and in a pipe.
 fn at_a_terminal_and_not(space: &Space, arguments: &str) -> [String; 2] {
     let emud = support::emud_path();

@@ -187,8 +187,7 @@ pub fn a_renamed_interface_is_still_its_own() {
     // A link that is not there under its name is not what was measured.
     folder.ran(&emud.wait_with_output().unwrap()).expect(4);
     assert!(attached_to("near") && !attached_to("moved"));
-    let detach = Command::new(emud_path()).args(["detach", "near"]).status();
-    assert!(detach.unwrap().success());
+    detach_near();
     ip("link del near");
     ip("link set moved name near");
     // Nor from one to which another emud has attached its own.
@@ -197,4 +196,10 @@ pub fn a_renamed_interface_is_still_its_own() {
         .run("--profile ./p.toml --in-place near", &["true"])
         .expect(73);
     assert!(attached_to("near"));
+    detach_near();
+}
+
+fn detach_near() {
+    let detach = Command::new(emud_path()).args(["detach", "near"]).status();
+    assert!(detach.unwrap().success());
 }
