@@ -3,8 +3,8 @@
 //!
 //! A process and an open TAP keep a namespace alive: after `ip netns del` the
 //! interfaces in it would live on, unseen, for as long as the holder does. A
-//! process that has a descriptor of the namespace (a container runtime, a test)
-//! can still enter it.
+//! process that has a descriptor of the namespace (a container runtime), or of
+//! which a thread is in it (a test), can still use it.
 
 use std::fs;
 use std::io;
@@ -22,8 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOK_SOON: Duration = Duration::from_millis(20);
 
 /// Ends this process by SIGTERM once its network namespace has neither a name
-/// nor another process, and no process a descriptor of it. Where it has neither from the start (somebody holds it
-/// in a way that cannot be seen from here) it is left alone.
+/// nor another process or thread, and no process a descriptor of it. Where it has
+/// neither from the start (somebody holds it in a way that cannot be seen from here) it
+/// is left alone.
 pub fn watch() {
     let Some(home) = inode("/proc/self/ns/net") else {
         return;
@@ -41,7 +42,7 @@ pub fn watch() {
                     pause = LOOK_SOON;
                 }
                 None if named(home) => thread::sleep(LOOK_EVERY),
-                None if held_open(home) => {
+                None if held_open(home) || of_a_thread(home) => {
                     thread::sleep(pause);
                     pause = (2 * pause).min(LOOK_EVERY);
                 }
@@ -93,6 +94,17 @@ fn held_open(home: u64) -> bool {
     processes()
         .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok())
         .any(|fds| fds.into_iter().any(is_home))
+}
+
+/// A thread of another process is in it, whose first one is not.
+fn of_a_thread(home: u64) -> bool {
+    let is_home = |task: io::Result<fs::DirEntry>| {
+        let task = task.ok()?.path().join("ns/net");
+        Some(inode(task.to_str()?) == Some(home))
+    };
+    processes()
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
+        .any(|mut tasks| tasks.any(|task| is_home(task) == Some(true)))
 }
 
 /// All but this one.

@@ -118,6 +118,12 @@ pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
         .filter(move |kind| kind.engine.is_none_or(|of| of == engine))
 }
 
+/// Three ways of being noticed, unless all is asked for.
+fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
+    const USUAL: [&str; 3] = ["egress filter", "device gone", "holder stopped"];
+    kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name))
+}
+
 /// `$D` and `$H` of a link that is attached.
 fn variables(engine: Engine) -> String {
     let emud = emud_path();
@@ -205,7 +211,7 @@ pub fn smoke(engine: Engine) {
 
 /// A new attach takes over what is left of a link, and its detach leaves the state before.
 pub fn taken_over(engine: Engine) {
-    for kind in kinds(engine) {
+    for kind in usual(engine) {
         let lab = lab();
         let before = lab.snapshot();
         lab.attach(engine, LINK, &[]);
@@ -382,10 +388,8 @@ fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expect
 
 /// A run is invalid, and names what was missing.
 pub fn run_is_invalid(engine: Engine) {
-    /// Each takes a run; these are noticed in three ways.
-    const USUAL: [&str; 3] = ["egress filter", "device gone", "holder stopped"];
     let mut verdict = Verdict::default();
-    for kind in kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name)) {
+    for kind in usual(engine) {
         let lab = lab();
         let before = lab.snapshot();
         let (said, lines) = run_with(&lab, engine, kind.script);
@@ -415,7 +419,7 @@ pub fn monitored(engine: Engine) {
     let watch = Watch::spawn_at(Command::new(emud_path()), socket, &options);
     assert!(watch.next(0, SOON, |line| line.is("start")).is_some());
     const MOVED: &Kind = &kind("moved", "", "another network namespace");
-    for kind in kinds(engine).chain([MOVED]) {
+    for kind in usual(engine).chain([MOVED]) {
         let lab = lab();
         lab.attach(engine, LINK, &[]);
         // The monitor must know the link.

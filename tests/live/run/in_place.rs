@@ -66,9 +66,10 @@ pub fn link_comes_and_goes() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
-    let ran = folder
-        .run("--profile ./p.toml --in-place near", &PING)
-        .expect(0);
+    let ran = folder.run("--profile ./p.toml --in-place near", &PING);
+    // A holder that other load keeps from its CPU makes a run invalid, which is true.
+    let invalid = ran.code == 4 && !full();
+    assert!(ran.code == 0 || invalid, "{}", ran.err);
     let [min, avg, ..] = rtt_ms(&ran.out);
     assert!(min >= 20.0 && (!full() || avg < 22.0), "{}", ran.out);
     assert_eq!(ran.one("run")["in_place"], "near");

@@ -51,7 +51,6 @@ pub fn tests() -> Vec<Trial> {
             in_place::guard,
             in_place::no_program_outlives_it,
             in_place::a_renamed_interface_is_still_its_own,
-            in_place::link_that_stays_is_said,
             repeat::same_seed_same_losses,
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,
@@ -64,6 +63,7 @@ pub fn tests() -> Vec<Trial> {
             verdict::ends_the_run,
             verdict::what_was_before_ends_nothing;
         Full:
+            in_place::link_that_stays_is_said,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]
