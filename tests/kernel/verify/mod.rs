@@ -360,7 +360,10 @@ fn at_a_terminal_and_not(space: &Space, arguments: &str) -> [String; 2] {
         String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
     };
     [
-        run(Command::new("script").args(["-qec", &line, "/dev/null"])),
+        // Without a name the terminal is taken for one that cannot move its cursor.
+        run(Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("TERM", "xterm")),
         run(Command::new("sh").args(["-c", &line])),
     ]
 }
@@ -370,15 +373,15 @@ fn a_terminal_shows_how_far_it_is() {
     let space = Space::new();
     space.attach_text("[link]\ndelay = \"1ms\"\n");
     let verify = format!(
-        "verify va --peer-netns {} --duration 4s --resolution 1s",
+        "verify va --peer-netns {} --duration 1s --resolution 1s",
         space.b
     );
     let [shown, piped] = at_a_terminal_and_not(&space, &verify);
-    assert!(shown.contains(" of about 4s] small probes"), "{shown}");
+    assert!(shown.contains(" of about 1s] small probes"), "{shown}");
     assert!(!piped.contains("small probes"), "{piped}");
-    let record = "monitor record -o /dev/null --duration 3s";
+    let record = "monitor record -o /dev/null --duration 1s";
     let [shown, piped] = at_a_terminal_and_not(&space, record);
-    assert!(shown.contains(" of 3s] recording: "), "{shown}");
+    assert!(shown.contains(" of 1s] recording: "), "{shown}");
     assert!(!piped.contains("recording: "), "{piped}");
 }
 

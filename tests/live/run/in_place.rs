@@ -66,10 +66,9 @@ pub fn link_comes_and_goes() {
     let _far = Far::new();
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
-    let ran = folder.run("--profile ./p.toml --in-place near", &PING);
-    // A holder that other load keeps from its CPU makes a run invalid, which is true.
-    let invalid = ran.code == 4 && !full();
-    assert!(ran.code == 0 || invalid, "{}", ran.err);
+    let ran = folder
+        .run("--profile ./p.toml --in-place near", &PING)
+        .done();
     let [min, avg, ..] = rtt_ms(&ran.out);
     assert!(min >= 20.0 && (!full() || avg < 22.0), "{}", ran.out);
     assert_eq!(ran.one("run")["in_place"], "near");

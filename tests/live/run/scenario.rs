@@ -20,7 +20,7 @@ fn prepared(ran: &Ran) -> f64 {
 pub fn chain() {
     let folder = Folder::new();
     let ping = ["ping", "-n", "-q", "-c", "20", "-i", "0.05", "server"];
-    let ran = folder.run("--scenario chain", &ping).expect(0);
+    let ran = folder.run("--scenario chain", &ping).done();
     println!("    a chain of 11 routers: {:.2} s", prepared(&ran));
     assert!(!timed() || prepared(&ran) < 5.0);
     let [min, avg, ..] = rtt_ms(&ran.out);
@@ -31,7 +31,7 @@ pub fn chain() {
 /// 32 peers in two classes, by address, and others that are not touched.
 pub fn star() {
     let folder = Folder::new();
-    let ran = folder.run("--scenario star --seed 3", &[]).expect(0);
+    let ran = folder.run("--scenario star --seed 3", &[]).done();
     println!("    a star of 32 peers: {:.2} s", prepared(&ran));
     assert!(!timed() || prepared(&ran) < 5.0);
     let run = ran.one("run");
