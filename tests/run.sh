@@ -32,13 +32,11 @@ if [ -z "${EMUD_TEST_FULL-}" ]; then
     start guest-7.2 tests/vm/live.sh 7.2
     # The monitor's arithmetic is the same on both.
     start guest-6.1 tests/vm/live.sh 6.1 --skip shares
-    start kernel "$EMUD_KERNEL" --test-threads=2 --skip verify::
+    start kernel "$EMUD_KERNEL" --test-threads=2
     start readme tests/readme.sh "$EMUD_BIN"
     start pure "$EMUD_PURE" --test-threads=4
     start unit unit
     side_by_side 3
-    # It measures, so it is alone: beside other jobs a holder is late, and that is all it finds.
-    job verify "$EMUD_KERNEL" verify:: --test-threads=1
 else
     # This machine has to be quiet for its own timings.
     job unit unit

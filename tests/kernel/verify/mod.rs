@@ -134,6 +134,7 @@ fn a_round_trip_by_echo_is_judged_as_one() {
 
 /// Judged by losses: the resolution is more than any machine adds to a delay.
 #[test]
+#[ignore = "timing: a machine without other load"]
 fn a_link_as_asked_agrees_and_a_changed_one_does_not() {
     let space = Space::new();
     let profile = "[link]\ndelay = \"20ms\"\nloss = \"2%\"\n";
@@ -186,6 +187,7 @@ fn what_cannot_be_measured_is_not_passed() {
 
 /// A trace up, bursts of losses down: what they leave to be judged is.
 #[test]
+#[ignore = "timing: a machine without other load"]
 fn what_has_no_theory_is_named_and_the_rest_is_judged() {
     let space = Space::new();
     let profile = |down: &str| {
@@ -236,6 +238,7 @@ fn what_has_no_theory_is_named_and_the_rest_is_judged() {
 }
 
 #[test]
+#[ignore = "timing: a machine without other load"]
 fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     let space = Space::new();
     let phase = "[[phase]]\nfor = \"1s\"\nloss = \"1%\"\n[[phase]]\nfor = \"1s\"\n";
@@ -312,6 +315,7 @@ fn mistakes_have_their_codes() {
 }
 
 #[test]
+#[ignore = "timing: a machine without other load"]
 fn plots_are_drawn() {
     let space = Space::new();
     let file = space.file("plot.svg");
