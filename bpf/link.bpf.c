@@ -335,9 +335,7 @@ int emud_ingress(struct __sk_buff *skb)
 SEC("classifier")
 int emud_orphan(struct __sk_buff *skb)
 {
-	if (!skb->sk || skb->tc_index == EMUD_TC_INDEX_CLONE ||
-	    (skb->protocol != bpf_htons(ETH_P_IP) &&
-	     skb->protocol != bpf_htons(ETH_P_IPV6)))
+	if (!skb->sk || skb->tc_index == EMUD_TC_INDEX_CLONE || !emud_stampable(skb))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX_CLONE;
 	if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) < 0) {

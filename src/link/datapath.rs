@@ -151,7 +151,7 @@ impl Loaded {
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
             .load(abi::LINK_OBJECT)?;
         for program in programs {
-            Self::classifier(&mut bpf, *program)?
+            classifier(&mut bpf, program.name())?
                 .load()
                 .map_err(|source| DatapathError::Program {
                     name: program.name(),
@@ -159,12 +159,6 @@ impl Loaded {
                 })?;
         }
         Ok(Self { bpf })
-    }
-
-    fn classifier(bpf: &mut Ebpf, program: Program) -> Result<&mut SchedClassifier, DatapathError> {
-        bpf.program_mut(program.name())
-            .and_then(|p| p.try_into().ok())
-            .ok_or(DatapathError::Missing(program.name()))
     }
 
     /// The classifier itself, to attach it or to run it on a made-up packet.
@@ -212,6 +206,16 @@ impl Loaded {
         let bpf = &mut self.bpf;
         Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))
     }
+}
+
+/// A classifier of an object, to load it.
+pub(super) fn classifier<'a>(
+    bpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, DatapathError> {
+    bpf.program_mut(name)
+        .and_then(|program| program.try_into().ok())
+        .ok_or(DatapathError::Missing(name))
 }
 
 /// The maps, by which everything is read and changed.

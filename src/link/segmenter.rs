@@ -7,11 +7,10 @@
 
 use std::os::fd::AsFd;
 
-use aya::programs::SchedClassifier;
 use aya::{Ebpf, EbpfLoader};
 
 use crate::abi;
-use crate::link::datapath::{DatapathError, Maps};
+use crate::link::datapath::{DatapathError, Maps, classifier};
 use crate::link::saved::{Saved, Segmenter};
 use crate::link::{DIRECTIONS, FILTER_HANDLE, LinkError, devices};
 use crate::netlink::{BpfFilter, Filter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
@@ -147,15 +146,6 @@ fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
         .override_global("emud_ifindex", &ifindex, true)
         .load(abi::SEGMENT_OBJECT)?;
     Ok(object)
-}
-
-fn classifier<'a>(
-    bpf: &'a mut Ebpf,
-    name: &'static str,
-) -> Result<&'a mut SchedClassifier, DatapathError> {
-    bpf.program_mut(name)
-        .and_then(|program| program.try_into().ok())
-        .ok_or(DatapathError::Missing(name))
 }
 
 /// Plans the segmenter for these directions; true if there is something to set up.

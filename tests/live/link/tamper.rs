@@ -149,6 +149,14 @@ fn tampered(shown: &Value) -> String {
     shown["tampered"].to_string()
 }
 
+/// Does it, and `show` says so in time.
+fn spoil_and_see(lab: &Lab, engine: Engine, kind: &Kind) {
+    spoil(lab, engine, kind);
+    wait_until(kind.name, NOTICED, || {
+        tampered(&lab.show()).contains(kind.said)
+    });
+}
+
 /// Limits of somebody's own, which detach must restore.
 fn lab() -> Lab {
     let lab = Lab::new();
@@ -164,10 +172,7 @@ pub fn one_detach(engine: Engine) {
         let before = lab.snapshot();
         lab.attach(engine, LINK, &[]);
         assert_eq!(tampered(&lab.show()), "[]", "{}", kind.name);
-        spoil(&lab, engine, kind);
-        wait_until(kind.name, NOTICED, || {
-            tampered(&lab.show()).contains(kind.said)
-        });
+        spoil_and_see(&lab, engine, kind);
         let shown = lab.emud(&["show", "va"]).expect(0).out;
         assert!(shown.contains("TAMPERED: "), "{shown}");
         assert!(shown.contains("emud detach va"), "{shown}");
@@ -194,10 +199,7 @@ pub fn smoke(engine: Engine) {
     ];
     for kind in kinds(engine).filter(|kind| quick.contains(&kind.name)) {
         lab.attach(engine, LINK, &[]);
-        spoil(&lab, engine, kind);
-        wait_until(kind.name, NOTICED, || {
-            tampered(&lab.show()).contains(kind.said)
-        });
+        spoil_and_see(&lab, engine, kind);
         lab.detach();
         assert_same(kind.name, &before, &lab.snapshot());
     }
@@ -215,10 +217,7 @@ pub fn taken_over(engine: Engine) {
         let lab = lab();
         let before = lab.snapshot();
         lab.attach(engine, LINK, &[]);
-        spoil(&lab, engine, kind);
-        wait_until(kind.name, NOTICED, || {
-            tampered(&lab.show()).contains(kind.said)
-        });
+        spoil_and_see(&lab, engine, kind);
         let said = lab.try_attach(engine, LINK, &["--replace"]);
         println!("    {}: {} {}{}", kind.name, said.code, said.out, said.err);
         match said.code {
