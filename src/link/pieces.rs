@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pieces of an emulated link on an interface, and what of them is missing or changed.
 //!
-//! [`expected`] lists what attach made, from the record alone. Show, the holder, the sampler of a
+//! `expected` lists what attach made, from the record alone. Show, the holder, the sampler of a
 //! run and the monitor compare the kernel's state with it; detach and a new attach take away what
 //! is left.
 
