@@ -37,7 +37,7 @@ count() {
     elif [ "$2" -eq 0 ] && ! grep -q '^test result: ' "$4"; then
         case $1 in
         # A program of tests that printed no result has tested nothing.
-        guest* | live | kernel | pure | unit) bad=1 ;;
+        guest* | live* | kernel | pure | unit) bad=1 ;;
         *) good=1 ;;
         esac
     fi

@@ -86,7 +86,8 @@ pub fn large_index(engine: Engine) {
         ));
         let before = lab.snapshot();
         lab.attach(engine, "up.delay = \"5ms\"\n", &[]);
-        let pinged = lab.ping("-c 3 -i 0.01");
+        // Until three are answered: after its last one ping waits for two round trips only.
+        let pinged = lab.ping("-c 3 -i 0.01 -w 5");
         assert!(pinged.contains("3 received"), "{index}: {pinged}");
         assert_eq!(lab.emud(&["show", "va"]).code, 0, "{index}");
         lab.detach();
