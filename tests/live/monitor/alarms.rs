@@ -36,6 +36,8 @@ fn burst_watch(more: &[&str]) -> (Watch, Wires, Load) {
         "off",
         "--disk-theta",
         "off",
+        "--set",
+        "emulator=off",
     ]);
     options.extend(more);
     let watch = Watch::alone(&options);
