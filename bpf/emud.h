@@ -125,7 +125,7 @@ enum emud_flags {
 
 /* Why a packet passed untouched. */
 enum emud_pass {
-	EMUD_PASS_NEIGHBOUR, /* ARP, ICMPv6 neighbour discovery */
+	EMUD_PASS_NEIGHBOUR, /* ARP, ICMPv6 neighbour discovery, PTP events */
 	EMUD_PASS_NOT_IP, /* this engine cannot delay other protocols here */
 	EMUD_PASS_NO_HOLDER, /* the holder's lease has run out */
 	EMUD_PASS_INACTIVE, /* attach or detach is under way */

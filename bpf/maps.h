@@ -12,6 +12,7 @@
 #include <linux/ipv6.h>
 #include <linux/in.h>
 #include <linux/tcp.h>
+#include <linux/udp.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include "emud.h"

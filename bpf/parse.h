@@ -17,6 +17,7 @@
 #define EMUD_IP6_EXT_DEPTH 4
 #define EMUD_ND_FIRST 133 /* router solicitation */
 #define EMUD_ND_LAST 137 /* redirect */
+#define EMUD_PTP_EVENT 319 /* IEEE 1588: the UDP port of messages with a time stamp */
 
 /* Enough for two tags, an IPv6 header and TCP's first 20 bytes. */
 #define EMUD_PULL_LEN (ETH_HLEN + 4 * EMUD_VLAN_DEPTH + 40 + 20)
@@ -92,6 +93,9 @@ static __always_inline void emud_parse_l4(struct __sk_buff *skb, struct emud_pac
 	    proto == IPPROTO_DCCP || proto == IPPROTO_UDPLITE) {
 		if (l4)
 			ports = *l4;
+		if (proto == IPPROTO_UDP && l4 &&
+		    ((struct udphdr *)l4)->dest == bpf_htons(EMUD_PTP_EVENT))
+			p->is_neighbour = 1;
 	} else if (proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) {
 		if (l4)
 			ports = *(__u8 *)l4;
@@ -227,7 +231,7 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 		emud_parse_ip4(skb, p, &c);
 	else if (c.proto == bpf_htons(ETH_P_IPV6))
 		emud_parse_ip6(skb, p);
-	else if (c.proto == bpf_htons(ETH_P_ARP))
+	else if (c.proto == bpf_htons(ETH_P_ARP) || c.proto == bpf_htons(ETH_P_1588))
 		p->is_neighbour = 1;
 	if (unlikely(!p->is_ip))
 		emud_is_flow(p, c.proto, 0, 0);

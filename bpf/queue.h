@@ -22,8 +22,10 @@
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
-/* Packets that came to one queue on so many CPUs at once. */
-#define EMUD_QUEUE_TRIES 8
+/* Of 64 CPUs that want one queue all but one lose each race: of 8 attempts seven
+ * packets of eight would lose all, of 1,024 one in 10^7. It is dropped, as by a full
+ * queue. A loop, because bpf_loop() is one frame more than the verifier allows. */
+#define EMUD_QUEUE_TRIES 1024
 
 /* The pieces of a ring that a packet needs, looked up before the lock, under
  * which no function may be called: so where the queue is by then may be elsewhere. */
@@ -362,8 +364,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	return verdict;
 }
 
-/* Until no other packet is faster; that each of so many was is as good as never,
- * and then it is dropped as by a full queue. */
+/* Until no other CPU's packet is in between. */
 __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 {
 	const struct emud_link *l;

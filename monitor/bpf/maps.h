@@ -68,7 +68,7 @@ EMUD_HASH(emud_swaps, 64, __u32, __u32);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 20); /* set again at load */
 } emud_ring SEC(".maps");
 
 /* The verifier does not let a kernel address be computed with: what comes back

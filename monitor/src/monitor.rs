@@ -341,6 +341,7 @@ fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
     EbpfLoader::new()
         .btf(Some(btf))
         .override_global("emud_config", &settings.config, true)
+        .map_max_entries("emud_ring", ring_len(cpus))
         .map_max_entries("emud_cpus", cpus)
         .map_max_entries("emud_txs", cpus)
         .map_max_entries("emud_runs", cpus)
@@ -351,6 +352,16 @@ fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
             true => MonitorError::Permission(e),
             false => MonitorError::Load(e),
         })
+}
+
+/// Bytes of the ring: an alarm about the network writes a table for each CPU that has sent, and four
+/// such alarms at once must find room. One of 225 CPUs would fill 1 MiB.
+fn ring_len(cpus: u32) -> u32 {
+    const LEAST: u32 = 1 << 20;
+    const RECORD_HEADER: u32 = 8;
+    let table = size_of::<abi::emud_table>() as u32 + RECORD_HEADER;
+    let wanted = 4 * table.saturating_mul(cpus);
+    wanted.max(LEAST).next_power_of_two()
 }
 
 fn tell_rules(bpf: &mut Ebpf, settings: &Settings) -> Result<(), MonitorError> {
@@ -463,4 +474,22 @@ fn key(device: &Emulated) -> emud_emulated {
 fn mono_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_has_room_for_the_tables_of_all_cpus() {
+        let table = size_of::<abi::emud_table>() + 8;
+        for cpus in 1..=512 {
+            let len = ring_len(cpus);
+            assert!(len.is_power_of_two() && len >= 1 << 20, "{cpus}: {len}");
+            assert!(len as usize >= 4 * table * cpus as usize, "{cpus}: {len}");
+        }
+        assert_eq!(ring_len(2), 1 << 20);
+        assert_eq!(ring_len(225), 1 << 22);
+        assert_eq!(ring_len(226), 1 << 23);
+    }
 }

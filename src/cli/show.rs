@@ -402,7 +402,7 @@ fn write_counters(out: &mut String, c: &Counters) {
     }
     let p = &c.passed;
     let others = [
-        (p.neighbour, "ARP or neighbour discovery"),
+        (p.neighbour, "ARP, neighbour discovery or PTP"),
         (p.not_ip, "not IP, which this engine cannot delay here"),
         (p.no_holder, "the holder did not answer"),
         (p.not_active, "while attach or detach was under way"),

@@ -9,7 +9,7 @@ use crate::link::compile::{Compiled, Place};
 use crate::link::datapath::{Maps, Prepared};
 use crate::link::saved::{Engine, Saved};
 use crate::link::sizes::Sizes;
-use crate::link::{DIRECTIONS, LinkError, direction_name, held, now_ns, segments, timeline};
+use crate::link::{DIRECTIONS, LinkError, direction_name, held, now_ns, plan, segments, timeline};
 use crate::netlink::{self, Link, Netlink};
 use crate::profile::{self, Pair, Profile};
 
@@ -61,6 +61,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
         }
     }
     only_phases_change(&link, &before, &after)?;
+    plan::can_change_packets(&link, &after)?;
     let both = compile_there(&there.maps, &after, &there.saved)?;
     if there.saved.engine == Engine::Hold {
         held::fits(

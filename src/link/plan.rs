@@ -43,12 +43,7 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
             interface: link.name.clone(),
         });
     }
-    if let Some(key) = changes_packets(&request.profile)
-        && !Path::new("/sys/kernel/btf/vmlinux").exists()
-    {
-        let interface = link.name.clone();
-        return Err(LinkError::NoBtf { interface, key });
-    }
+    can_change_packets(link, &request.profile)?;
     let mut notes = swept(nl)?;
     let [up, down] = request.directions;
     let devices = devices::names(engine, request.directions, link.index);
@@ -102,6 +97,17 @@ pub(super) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         .notes
         .extend(loss::note(link, &request.profile, &saved));
     Ok(saved)
+}
+
+/// Refuses what this kernel cannot do, rather than not doing it.
+pub(super) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), LinkError> {
+    match changes_packets(profile) {
+        Some(key) if !Path::new("/sys/kernel/btf/vmlinux").exists() => Err(LinkError::NoBtf {
+            interface: link.name.clone(),
+            key,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The key by which the profile changes or copies packets: which the classifier does only to those

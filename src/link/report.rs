@@ -91,6 +91,7 @@ pub struct Counters {
 /// Packets passed untouched, by reason.
 #[derive(Debug, Serialize)]
 pub struct Passed {
+    /// ARP, neighbour discovery, PTP event messages.
     pub neighbour: u64,
     pub not_ip: u64,
     pub no_holder: u64,

@@ -30,7 +30,7 @@ pub struct LinkReport {
     pub reorder: Option<Reordering>,
     /// Share of the packets in the long run; absent where it depends on their length.
     pub loss: Option<f64>,
-    /// ARP and neighbour discovery: `pass` or `emulate`.
+    /// ARP, neighbour discovery and PTP event messages: `pass` or `emulate`.
     pub neighbours: &'static str,
     pub counters: Counters,
     /// `up`, or `down`: everything is lost.

@@ -185,7 +185,7 @@ pub enum Reorder {
     Jitter,
 }
 
-/// What happens to ARP and ICMPv6 neighbour discovery.
+/// What happens to ARP, ICMPv6 neighbour discovery and PTP event messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Neighbours {
     #[default]

@@ -594,6 +594,41 @@ fn neighbour_discovery_passes_untouched() {
     assert_eq!(all.send(&arp, 0).departure, 50 * MS);
 }
 
+/// A PTP port gives up when it waits for a transmit time stamp in vain, and a clone has no socket to
+/// get it.
+#[test]
+fn ptp_events_pass_untouched() {
+    let slow = |neighbours| {
+        link(|l| {
+            l.delay.mean_ns = 50 * MS;
+            l.neighbours = neighbours;
+        })
+    };
+    let to = |port: u16, mut frame: Vec<u8>, at: usize| {
+        frame[at..at + 2].copy_from_slice(&port.to_be_bytes());
+        frame
+    };
+    let over_ip4 = |port| to(port, udp4(86, 319), 36);
+    let over_ip6 = |port| to(port, ip6(17, 0), 56);
+    let over_ethernet = to(0x88f7, vec![0; 60], 12);
+    let mut tagged = over_ip4(319);
+    tagged.splice(12..12, [0x81, 0x00, 0, 7]);
+    // A port of TCP has nothing to do with it.
+    let mut tcp = over_ip4(319);
+    tcp[23] = 6;
+    let delays = |neighbours, frames: &[&Vec<u8>]| -> Vec<u64> {
+        let b = Bench::new(&slow(neighbours));
+        let departures = frames.iter().map(|frame| b.send(frame, 0).departure / MS);
+        departures.collect()
+    };
+    let events = [&over_ip4(319), &over_ip6(319), &over_ethernet, &tagged];
+    assert_eq!(delays(Neighbours::Pass, &events), [0; 4]);
+    assert_eq!(delays(Neighbours::Emulate, &events), [50; 4]);
+    // Messages without a time stamp, and replies of another port.
+    let others = [&over_ip4(320), &over_ip6(320), &tcp];
+    assert_eq!(delays(Neighbours::Pass, &others), [50; 3]);
+}
+
 #[test]
 fn vlan_tags_and_other_protocols_are_delayed_too() {
     let b = Bench::new(&link(|l| l.delay.mean_ns = 5 * MS));

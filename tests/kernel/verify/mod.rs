@@ -405,7 +405,7 @@ fn what_show_counts_it_explains() {
         !shown.contains("clamped") && !shown.contains("inactive"),
         "{shown}"
     );
-    let not_emulated = "packets not emulated: ARP or neighbour discovery";
+    let not_emulated = "packets not emulated: ARP, neighbour discovery or PTP";
     assert!(shown.contains(not_emulated), "{shown}");
     let given = "delay given: mean 10.5ms, p50 10.5ms, p99 10.514ms, none above 11.01ms";
     assert!(shown.contains(given), "{shown}");
