@@ -31,6 +31,11 @@
 #define EMUD_TC_INDEX_CLONE 0xe3d2
 /* skb->tc_index on the way through the segmenter, and back: the same. */
 #define EMUD_TC_INDEX_SEGMENT 0xe3d3
+/* skb->tc_index of an encrypted packet behind the link, with the device's number in
+ * the lower bits: what was in it is received once more by the same device
+ * (xfrm_input(), gro_cells_receive()), and no wire has carried that by itself. */
+#define EMUD_TC_INDEX_ENCRYPTED 0x8000
+#define EMUD_TC_INDEX_DEVICE 0x1fff
 /* So long after a super-packet all packets go through the segmenter, lest they
  * overtake it: it waits for the softirq that receives from a veth. */
 #define EMUD_SEGMENTING_NS 10000000ULL

@@ -282,7 +282,16 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		 * one it does not name would be gone with the loader. */
 		asm volatile("" : : "r"(&emud_saved));
 		skb->tc_index = 0;
+		if (direction == EMUD_DOWN && emud_encrypted(skb))
+			skb->tc_index = emud_encrypted_mark(skb);
 		return TC_ACT_UNSPEC;
+	}
+	if (direction == EMUD_DOWN &&
+	    unlikely(skb->tc_index == emud_encrypted_mark(skb))) {
+		skb->tc_index = 0;
+		/* Else it was forwarded as it was, and this is another wire. */
+		if (!emud_encrypted(skb))
+			return TC_ACT_UNSPEC;
 	}
 	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
 		skb->tc_index = 0;

@@ -17,6 +17,7 @@
 #define EMUD_IP6_EXT_DEPTH 4
 #define EMUD_ND_FIRST 133 /* router solicitation */
 #define EMUD_ND_LAST 137 /* redirect */
+#define EMUD_ESP_IN_UDP 4500 /* RFC 3948 */
 #define EMUD_PTP_EVENT 319 /* IEEE 1588: the UDP port of messages with a time stamp */
 
 /* Enough for two tags, an IPv6 header and TCP's first 20 bytes. */

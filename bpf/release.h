@@ -195,6 +195,42 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	return emud_by_clone(e, skb->ifindex) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
 }
 
+/* ESP, AH, or ESP in UDP to its port. */
+static __always_inline int emud_encrypted(const struct __sk_buff *skb)
+{
+	__u8 ip[24], proto; /* IPv4's header, and two ports */
+	__be16 to = 0;
+
+	if (bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
+		return 0;
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		proto = ip[9];
+		if (ip[0] == 0x45)
+			to = *(__be16 *)&ip[22];
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		proto = ip[6];
+		if (proto == IPPROTO_UDP)
+			bpf_skb_load_bytes_relative(skb, sizeof(struct ipv6hdr) + 2, &to,
+						    sizeof(to), BPF_HDR_START_NET);
+	} else {
+		return 0;
+	}
+	return proto == IPPROTO_ESP || proto == IPPROTO_AH ||
+	       (proto == IPPROTO_UDP && to == bpf_htons(EMUD_ESP_IN_UDP));
+}
+
+static __always_inline __u32 emud_encrypted_mark(const struct __sk_buff *skb)
+{
+	return EMUD_TC_INDEX_ENCRYPTED | (skb->ifindex & EMUD_TC_INDEX_DEVICE);
+}
+
+/* fq's ifb gives a packet back behind the hook. */
+static __always_inline void emud_mark_encrypted(const struct emud_exit *e)
+{
+	if (e->p->l4_proto != IPPROTO_TCP && emud_encrypted(e->skb))
+		e->skb->tc_index = emud_encrypted_mark(e->skb);
+}
+
 /* ifb wants a MAC header, which a device without one does not give. */
 static __always_inline int emud_push_mac(struct __sk_buff *skb)
 {
@@ -221,6 +257,7 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 	if (why != EMUD_PASS_REASONS)
 		return emud_pass_by(e, why);
 	emud_copy_by_stamp(e, e->link->ifindex, 0);
+	emud_mark_encrypted(e);
 	if (e->skb->sk && emud_by_clone(e, e->link->ifindex))
 		return TC_ACT_STOLEN;
 	return bpf_redirect(e->link->ifindex, 0);
@@ -244,6 +281,7 @@ static __always_inline int emud_release_mirred(const struct emud_exit *e)
 		e->count->unaltered += e->p->copied ? e->p->segments : 0;
 	else
 		emud_copy_by_stamp(e, e->skb->ifindex, BPF_F_INGRESS);
+	emud_mark_encrypted(e);
 	return TC_ACT_UNSPEC;
 }
 

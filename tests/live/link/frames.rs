@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::Command;
 use std::time::Duration;
 
 use support::bulk::Bulk;
@@ -321,6 +322,58 @@ pub fn own_multicast(engine: Engine) {
     });
     let came = came.join().expect("the receiver");
     verdict.same("own copy", Some(b"own".to_vec()), came);
+    verdict.end();
+}
+
+const ESP: &str = "proto esp spi 0x100 mode tunnel auth digest_null '' enc 'ecb(cipher_null)' ''";
+
+fn has_esp(lab: &Lab) -> bool {
+    let mut ip = Command::new("ip");
+    ip.args(["netns", "exec", &lab.a, "sh", "-c"]);
+    ip.arg(format!("ip xfrm state add src 10.9.9.1 dst 10.9.9.2 {ESP}"));
+    ip.output().expect("ip").status.success()
+}
+
+/// What comes out of a tunnel of IPsec is received by the device once more, without having been on
+/// a wire once more.
+pub fn ipsec(engine: Engine) {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    if !guest() && !has_esp(&lab) {
+        println!("    this kernel has no ESP");
+        return;
+    }
+    let (a, b) = (Lab::A4, Lab::B4);
+    for (netns, own, other, device, from, to) in
+        [(&lab.a, 1, 2, "va", a, b), (&lab.b, 2, 1, "vb", b, a)]
+    {
+        let state = "mode tunnel auth digest_null '' enc 'ecb(cipher_null)' ''";
+        sh(&format!(
+            "at() {{ ip netns exec {netns} ip \"$@\"; }}
+             at addr add 10.88.0.{own}/32 dev lo
+             at link set lo up
+             at route add 10.88.0.{other} dev {device} src 10.88.0.{own}
+             at xfrm state add src {from} dst {to} proto esp spi 0x10{own} {state}
+             at xfrm state add src {to} dst {from} proto esp spi 0x10{other} {state}
+             at xfrm policy add src 10.88.0.{own} dst 10.88.0.{other} dir out \
+                tmpl src {from} dst {to} proto esp mode tunnel
+             at xfrm policy add src 10.88.0.{other} dst 10.88.0.{own} dir in \
+                tmpl src {to} dst {from} proto esp mode tunnel"
+        ));
+    }
+    lab.attach(engine, "[down]\ndelay = \"50ms\"", &[]);
+    let pinged = lab.in_a("ping -n -q -c 5 -i 0.2 10.88.0.2");
+    verdict.same("replies", true, pinged.contains(" 5 received"));
+    let least = pinged.rsplit_once("= ").and_then(|(_, times)| {
+        let least = times.split('/').next()?;
+        least.parse::<f64>().ok()
+    });
+    let least = least.unwrap_or(f64::NAN);
+    verdict.at_least("round trip, ms", 50.0, least);
+    verdict.at_most("round trip, ms", 75.0, least);
+    // Requests go up, replies come down; the kernel's own addresses are no part of this.
+    let packets = lab.shown("/down/counters/packets");
+    verdict.same("packets down", 5, packets);
     verdict.end();
 }
 

@@ -77,6 +77,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             change::directions,
             change::queue_lives_on,
             ecn::marks,
+            frames::ipsec,
             frames::ipv6,
             frames::neighbours,
             frames::without_ethernet,
