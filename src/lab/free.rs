@@ -8,7 +8,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::LabError;
 use crate::lock::{About, Lock, Range, Sharing};
-use crate::netlink::{Netlink, NetlinkError};
+use crate::netlink::Netlink;
 
 /// Shared address space (RFC 6598), which hardly anybody routes inside of a
 /// host, and where a VPN has taken all of it, that for benchmarks (RFC 2544).
@@ -80,10 +80,8 @@ pub fn free_interface() -> Result<String, LabError> {
     let mut netlink = Netlink::open()?;
     loop {
         let name = format!("emud-{:04x}", random()? >> 16);
-        match netlink.link(&name) {
-            Ok(_) => {}
-            Err(NetlinkError::NoInterface(_)) => return Ok(name),
-            Err(e) => return Err(e.into()),
+        if netlink.find_link(&name)?.is_none() {
+            return Ok(name);
         }
     }
 }

@@ -54,10 +54,8 @@ fn program_of(nl: &mut Netlink, ifindex: u32) -> Result<Option<u32>, LinkError> 
         return Ok(Some(ours.program_id));
     }
     for name in devices::all_names(ifindex) {
-        let device = match nl.link(&name) {
-            Ok(device) => device,
-            Err(NetlinkError::NoInterface(_)) => continue,
-            Err(e) => return Err(e.into()),
+        let Some(device) = nl.find_link(&name)? else {
+            continue;
         };
         if let Some(program_id) = kept_by(nl, &device)? {
             return Ok(Some(program_id));
@@ -171,11 +169,10 @@ fn engine_dropped(
     direction: u32,
 ) -> Result<u64, LinkError> {
     let ifindex = match (&there.saved.devices[direction as usize], there.saved.engine) {
-        (Some(name), _) => match nl.link(name) {
-            Ok(device) => device.index,
+        (Some(name), _) => match nl.find_link(name)? {
+            Some(device) => device.index,
             // The TAP of a dead holder.
-            Err(NetlinkError::NoInterface(_)) => return Ok(0),
-            Err(e) => return Err(e.into()),
+            None => return Ok(0),
         },
         (None, Engine::Fq) => link.index,
         (None, Engine::Hold) => return Ok(0),

@@ -83,13 +83,11 @@ pub(super) fn undo_attachment(
 pub(super) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     let mut found = vec![];
     for name in devices::all_names(link.index) {
-        match nl.link(&name) {
-            Ok(device) if sweep::is_ours(nl, &device)? => {
-                nl.delete_link(device.index)?;
-                found.push(name);
-            }
-            Ok(_) | Err(NetlinkError::NoInterface(_)) => {}
-            Err(e) => return Err(e.into()),
+        if let Some(device) = nl.find_link(&name)?
+            && sweep::is_ours(nl, &device)?
+        {
+            nl.delete_link(device.index)?;
+            found.push(name);
         }
     }
     if is_own_root(nl, link.index)? {

@@ -177,7 +177,7 @@ fn check(
         Piece::Filter(direction) => filter(nl, link, there, *direction)?,
         Piece::Device { name, direction } => {
             let wanted = there.maps.link(*direction)?.ifindex;
-            match device(nl, name)? {
+            match nl.find_link(name)? {
                 Some(device) if device.index != wanted => {
                     Tampering::gone(format!("device {name} was replaced"))
                 }
@@ -186,12 +186,12 @@ fn check(
                 None => Tampering::gone(format!("device {name} was deleted")),
             }
         }
-        Piece::IfbRoot(name) => match device(nl, name)? {
+        Piece::IfbRoot(name) => match nl.find_link(name)? {
             Some(ifb) => root(nl, &ifb, Engine::Fq)?,
             // Said of the device.
             None => None,
         },
-        Piece::TapFilter { name, program } => match device(nl, name)? {
+        Piece::TapFilter { name, program } => match nl.find_link(name)? {
             Some(tap) => {
                 let program = program.name();
                 let filters = nl.filters(tap.index, Hook::Ingress)?;
@@ -237,14 +237,6 @@ fn filter(
         direction_name(direction)
     );
     Ok(Tampering::gone(what))
-}
-
-fn device(nl: &mut Netlink, name: &str) -> Result<Option<Link>, NetlinkError> {
-    match nl.link(name) {
-        Ok(device) => Ok(Some(device)),
-        Err(NetlinkError::NoInterface(_)) => Ok(None),
-        Err(e) => Err(e),
-    }
 }
 
 /// Of the interface, or of emud's ifb.

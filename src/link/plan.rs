@@ -129,10 +129,8 @@ fn free<'a>(
     names: impl IntoIterator<Item = &'a String>,
 ) -> Result<(), LinkError> {
     for name in names {
-        match nl.link(name) {
-            Err(netlink::NetlinkError::NoInterface(_)) => {}
-            Err(e) => return Err(e.into()),
-            Ok(_) => return Err(LinkError::NameTaken { name: name.clone() }),
+        if nl.find_link(name)?.is_some() {
+            return Err(LinkError::NameTaken { name: name.clone() });
         }
     }
     Ok(())

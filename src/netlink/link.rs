@@ -146,6 +146,18 @@ impl Netlink {
         self.one_link(&request, name)
     }
 
+    /// The same, or none.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn find_link(&mut self, name: &str) -> Result<Option<Link>> {
+        match self.link(name) {
+            Ok(link) => Ok(Some(link)),
+            Err(NetlinkError::NoInterface(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// # Errors
     /// [`NetlinkError::NoInterface`] if there is none.
     pub fn link_by_index(&mut self, ifindex: u32) -> Result<Link> {
