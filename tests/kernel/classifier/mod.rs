@@ -7,6 +7,7 @@
 mod alter;
 mod aqm;
 mod delay;
+mod garbage;
 mod lanes;
 mod loss;
 mod matrix;
