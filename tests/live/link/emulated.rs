@@ -82,10 +82,11 @@ pub fn found(engine: Engine) {
         assert_eq!(of(&lab), expected, "{more}, after set");
         lab.detach();
         assert_eq!(of(&lab), [], "{more}, after detach");
-        // The kernel frees a program some time after the last filter is gone.
+        // The kernel frees a program some time after the last filter is gone; beside other jobs
+        // that took over 5 s.
         let begin = Instant::now();
         while !among(&lab, search(&mut again)).is_empty() {
-            assert!(begin.elapsed() < Duration::from_secs(5), "{more}, known");
+            assert!(begin.elapsed() < Duration::from_secs(60), "{more}, known");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
