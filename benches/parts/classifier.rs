@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the real classifier costs a packet under BPF_PROG_TEST_RUN: by feature, by the number of
-//! rules and of pairs. Needs root: `cargo bench --bench classifier`.
+//! rules and of pairs. Needs root: `cargo bench -p emud-benches-parts --bench classifier`.
 //!
 //! The same packet over and over: what it takes is in the caches.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
