@@ -162,7 +162,7 @@ pub(super) fn moments(points: impl Iterator<Item = f64>) -> (f64, f64) {
 fn moments_from(segment: usize, mut points: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut first, mut second) = (0.0, 0.0);
     let mut here = points.next().unwrap_or_default();
-    for [w0, w1, w2] in &segment_weights()[segment.min(TABLE_STEPS)..] {
+    for [w0, w1, w2] in &segment_weights()[segment..] {
         let Some(next) = points.next() else { break };
         let rise = next - here;
         first += w0 * here + w1 * rise;

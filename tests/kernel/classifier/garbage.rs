@@ -2,47 +2,32 @@
 //! Frames that no stack would send: whatever comes, each packet meets exactly one fate.
 
 use emud::profile::{Delay, Jitter, Profile};
+use support::chance::Random;
 
 use super::*;
 
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
-
 /// One of a kind that the parser knows, to be damaged.
-fn sound(chance: &mut Chance) -> Vec<u8> {
-    let len = 64 + chance.below(1450);
-    let mut frame = match chance.below(4) {
-        0 => ip6([0, 43, 44, 50, 58, 60, 132][chance.below(7)], 0),
-        1 => chance.next().to_ne_bytes().repeat(len / 8),
-        _ => udp4(len, chance.next() as u16),
+fn sound(chance: &mut Random) -> Vec<u8> {
+    let len = 64 + chance.index(1450);
+    let mut frame = match chance.index(4) {
+        0 => ip6([0, 43, 44, 50, 58, 60, 132][chance.index(7)], 0),
+        1 => chance.bits().to_ne_bytes().repeat(len / 8),
+        _ => udp4(len, chance.bits() as u16),
     };
-    for _ in 0..chance.below(4) {
-        let tag = [[0x81, 0x00], [0x88, 0xa8]][chance.below(2)];
-        frame.splice(12..12, [tag[0], tag[1], 0, chance.next() as u8]);
+    for _ in 0..chance.index(4) {
+        let tag = [[0x81, 0x00], [0x88, 0xa8]][chance.index(2)];
+        frame.splice(12..12, [tag[0], tag[1], 0, chance.bits() as u8]);
     }
     frame
 }
 
-fn damaged(chance: &mut Chance) -> Vec<u8> {
+fn damaged(chance: &mut Random) -> Vec<u8> {
     let mut frame = sound(chance);
-    for _ in 0..chance.below(6) {
+    for _ in 0..chance.index(6) {
         // The headers more often than the rest.
-        let reach = [60, frame.len()][chance.below(2)].min(frame.len());
-        let at = chance.below(reach);
-        frame[at] = chance.next() as u8;
+        let reach = [60, frame.len()][chance.index(2)].min(frame.len());
+        let at = chance.index(reach);
+        frame[at] = chance.bits() as u8;
     }
     // BPF_PROG_TEST_RUN takes no less than the headers that it looks at itself. Behind a tag it does
     // not look.
@@ -51,8 +36,8 @@ fn damaged(chance: &mut Chance) -> Vec<u8> {
         [0x86, 0xdd] => 14 + 40,
         _ => 15,
     };
-    if chance.below(4) == 0 && frame.len() > least {
-        frame.truncate(least + chance.below(frame.len() - least));
+    if chance.index(4) == 0 && frame.len() > least {
+        frame.truncate(least + chance.index(frame.len() - least));
     }
     frame
 }
@@ -91,11 +76,11 @@ fn every_frame_meets_one_fate() {
                 ..stamp_place()
             },
         );
-        let mut chance = Chance(nth as u64);
+        let mut chance = Random(nth as u64);
         for n in 0..u64::from(support::cases(400_000)) {
             let frame = damaged(&mut chance);
-            let gso_size = match chance.below(8) {
-                0 => chance.below(2_000) as u32,
+            let gso_size = match chance.index(8) {
+                0 => chance.index(2_000) as u32,
                 _ => 0,
             };
             let fate = b.send_gso(&frame, n * 100_000, gso_size);

@@ -3,7 +3,7 @@
 
 use emud::profile::{Match, Ports, Profile, Rule, Target};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use support::chance::same_cases;
 
 use super::rules::{bench_of, send};
 use super::*;
@@ -145,12 +145,7 @@ fn profile(found: Vec<Match>) -> Profile {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 40,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(40))]
 
     #[test]
     fn the_first_rule_that_matches_has_the_packet(

@@ -10,8 +10,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use support::bulk::Bulk;
-use support::lab::{Engine, Lab, Verdict, inside, sh};
+use support::lab::{Engine, Lab, Verdict, inside, run, sh};
 use support::probe::{Probe, monotonic_ns};
+use support::runs::rtt_ms;
 use support::stats::median;
 use support::{full, guest};
 
@@ -325,13 +326,12 @@ pub fn own_multicast(engine: Engine) {
     verdict.end();
 }
 
-const ESP: &str = "proto esp spi 0x100 mode tunnel auth digest_null '' enc 'ecb(cipher_null)' ''";
+const TUNNEL: &str = "mode tunnel auth digest_null '' enc 'ecb(cipher_null)' ''";
 
 fn has_esp(lab: &Lab) -> bool {
-    let mut ip = Command::new("ip");
-    ip.args(["netns", "exec", &lab.a, "sh", "-c"]);
-    ip.arg(format!("ip xfrm state add src 10.9.9.1 dst 10.9.9.2 {ESP}"));
-    ip.output().expect("ip").status.success()
+    let state = format!("src 10.9.9.1 dst 10.9.9.2 proto esp spi 0x100 {TUNNEL}");
+    let script = format!("ip netns exec {} ip xfrm state add {state}", lab.a);
+    run(Command::new("sh").args(["-c", &script])).code == 0
 }
 
 /// What comes out of a tunnel of IPsec is received by the device once more, without having been on
@@ -347,14 +347,13 @@ pub fn ipsec(engine: Engine) {
     for (netns, own, other, device, from, to) in
         [(&lab.a, 1, 2, "va", a, b), (&lab.b, 2, 1, "vb", b, a)]
     {
-        let state = "mode tunnel auth digest_null '' enc 'ecb(cipher_null)' ''";
         sh(&format!(
             "at() {{ ip netns exec {netns} ip \"$@\"; }}
              at addr add 10.88.0.{own}/32 dev lo
              at link set lo up
              at route add 10.88.0.{other} dev {device} src 10.88.0.{own}
-             at xfrm state add src {from} dst {to} proto esp spi 0x10{own} {state}
-             at xfrm state add src {to} dst {from} proto esp spi 0x10{other} {state}
+             at xfrm state add src {from} dst {to} proto esp spi 0x10{own} {TUNNEL}
+             at xfrm state add src {to} dst {from} proto esp spi 0x10{other} {TUNNEL}
              at xfrm policy add src 10.88.0.{own} dst 10.88.0.{other} dir out \
                 tmpl src {from} dst {to} proto esp mode tunnel
              at xfrm policy add src 10.88.0.{other} dst 10.88.0.{own} dir in \
@@ -364,11 +363,7 @@ pub fn ipsec(engine: Engine) {
     lab.attach(engine, "[down]\ndelay = \"50ms\"", &[]);
     let pinged = lab.in_a("ping -n -q -c 5 -i 0.2 10.88.0.2");
     verdict.same("replies", true, pinged.contains(" 5 received"));
-    let least = pinged.rsplit_once("= ").and_then(|(_, times)| {
-        let least = times.split('/').next()?;
-        least.parse::<f64>().ok()
-    });
-    let least = least.unwrap_or(f64::NAN);
+    let [least, ..] = rtt_ms(&pinged);
     verdict.at_least("round trip, ms", 50.0, least);
     verdict.at_most("round trip, ms", 75.0, least);
     // Requests go up, replies come down; the kernel's own addresses are no part of this.

@@ -9,6 +9,7 @@ use std::f64::consts::PI;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
+use support::chance::Random;
 use support::probe::{Arrival, Arrivals};
 
 /// A link in netem's terms. Shares and correlations are 0 .. 1.
@@ -63,28 +64,6 @@ pub enum Who {
 /// address, which nobody checks, as one of Ethernet header, IP packet and nothing else.
 const NOTICED: f64 = 1.0 - 6.0 / 106.0;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Above 0, below 1.
-    fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, p: f64) -> bool {
-        self.uniform() < p
-    }
-}
-
 /// netem's generator: 32 bits, the last number mixed in.
 #[derive(Default)]
 struct Mixed {
@@ -93,7 +72,7 @@ struct Mixed {
 
 impl Mixed {
     fn next(&mut self, random: &mut Random, correlation: f64) -> u32 {
-        let value = (random.next() >> 32) as u32;
+        let value = (random.bits() >> 32) as u32;
         let rho = (correlation * f64::from(u32::MAX)).round() as u64;
         if rho == 0 {
             return value;

@@ -7,7 +7,7 @@ use emud::profile::{
     Neighbours, Queue, Reorder, Reordering, Stage, Wire,
 };
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use support::chance::same_cases;
 
 use super::import_netem::import;
 use super::parse;
@@ -169,12 +169,7 @@ fn exportable() -> impl Strategy<Value = Link> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(10_000),
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(10_000)))]
 
     #[test]
     fn import_of_export_is_the_link(link in exportable(), seed in prop::option::of(any::<u64>())) {

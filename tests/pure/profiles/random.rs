@@ -10,9 +10,9 @@ use emud::profile::{
 use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
 use emud::profile::{Reordering, Shape};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::queue::{queues, wires};
+use support::chance::same_cases;
 use support::malformed::{Malformed, malformed};
 
 #[test]
@@ -77,12 +77,7 @@ fn accepted_or_explained(bytes: &[u8]) {
 
 proptest! {
     // 100,000 inputs in the full run.
-    #![proptest_config(ProptestConfig {
-        cases: if support::full() { 50_000 } else { 125 },
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(if support::full() { 50_000 } else { 125 }))]
 
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -99,13 +94,7 @@ proptest! {
 }
 
 proptest! {
-    // The same cases every time, so that a failure is a change's doing.
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(1000),
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(1000)))]
 
     #[test]
     fn any_text(text in "(\\PC|[\n\r\t\"'={}\\[\\]#.]){0,100}") {

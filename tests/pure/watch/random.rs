@@ -11,7 +11,7 @@ use emud_monitor::config::{
 };
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::RngSeed;
+use support::chance::same_cases;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
@@ -119,13 +119,7 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    // The same cases every time, so that a failure is a change's doing.
-    #![proptest_config(ProptestConfig {
-        cases: support::cases(1000),
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(same_cases(support::cases(1000)))]
 
     #[test]
     fn printed_and_read_again_is_the_same(config in configs()) {

@@ -4,6 +4,7 @@
 pub mod bpf;
 pub mod bulk;
 pub mod chain;
+pub mod chance;
 pub mod clock;
 pub mod host;
 pub mod lab;

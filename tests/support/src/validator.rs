@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Prints a line for each thing that is wrong.
 const SCHEMA: &str = r#"
@@ -81,6 +81,34 @@ pub fn all_mistakes(verb: &str, documents: &[Value]) -> Vec<String> {
     let text = serde_json::to_string(documents).unwrap();
     let said = python(&["-c", ALL, &schema(verb)], &text);
     serde_json::from_str(&said).unwrap()
+}
+
+/// Returns the document with each key of the object at `place` left out, and with one more, and what
+/// was done to it.
+pub fn spoilt(document: &Value, place: &str) -> Vec<(String, Value)> {
+    let object = document.pointer(place).unwrap().as_object().unwrap();
+    let spoil = |what: String, change: &dyn Fn(&mut Map<String, Value>)| {
+        let mut wrong = document.clone();
+        change(wrong.pointer_mut(place).unwrap().as_object_mut().unwrap());
+        (what, wrong)
+    };
+    let without = |key: &String| {
+        spoil(format!("{place} without {key}"), &|object| {
+            object.remove(key);
+        })
+    };
+    let more = spoil(format!("{place} with more"), &|object| {
+        object.insert("more".to_owned(), 1.into());
+    });
+    object.keys().map(without).chain([more]).collect()
+}
+
+/// docs/VERB.schema.json finds something wrong with each of the documents.
+pub fn assert_refused(verb: &str, wrong: Vec<(String, Value)>) {
+    let (what, documents): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
+    for (what, mistakes) in what.iter().zip(all_mistakes(verb, &documents)) {
+        assert_ne!(mistakes, "", "{verb} {what}");
+    }
 }
 
 /// The document is as docs/VERB.schema.json says.
