@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! On an interface that exists.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -107,16 +108,23 @@ pub fn guard() {
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let mut emud = folder.command(
         "--profile ./p.toml --in-place near",
-        &["sh", "-c", "setsid sleep 77 & echo; exec sleep 77"],
+        &[
+            "sh",
+            "-c",
+            "setsid sleep 77 & cat /proc/self/cgroup; echo; exec sleep 77",
+        ],
     );
     let mut emud = emud.stdout(Stdio::piped()).spawn().unwrap();
-    std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    let said = BufReader::new(emud.stdout.take().unwrap()).lines();
+    let said: Vec<String> = (said.map(Result::unwrap))
+        .take_while(|line| !line.is_empty())
+        .collect();
     assert!(attached());
     emud.kill().unwrap();
     emud.wait().unwrap();
     soon("the link goes", || !attached());
     soon("the programs end", || sleeping("77") == 0);
-    soon("their group goes", || groups() == 0);
+    soon("their group goes", || !is_there(group(&said.join("\n"))));
 }
 
 /// How many processes sleep for so long.
@@ -126,20 +134,26 @@ fn sleeping(seconds: &str) -> usize {
     support::host::pids(is).len()
 }
 
-/// Control groups of runs; those of version 2 are also there where nobody mounted it.
-fn groups() -> usize {
+/// The control group of a run, by what a program in it reads in /proc/self/cgroup.
+fn group(cgroup: &str) -> Option<&str> {
+    let at = cgroup.find("emud-run-")?;
+    cgroup[at..].split(['/', '\n']).next()
+}
+
+/// A run has no group where there is no hierarchy of version 2.
+fn is_there(group: Option<&str>) -> bool {
+    let Some(group) = group else { return false };
     let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let at = mounted.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
         let at = words.next()?;
         (words.next()? == "cgroup2").then_some(at)
     });
-    let Some(at) = at else { return 0 };
     let all = Command::new("find")
-        .args([at, "-type", "d", "-name", "emud-run-*"])
+        .args([at.expect("cgroup2"), "-type", "d", "-name", group])
         .output()
         .unwrap();
-    all.stdout.iter().filter(|byte| **byte == b'\n').count()
+    !all.stdout.is_empty()
 }
 
 /// Sessions of their own, a parent that has gone, another user: nothing goes on behind an
@@ -149,13 +163,13 @@ pub fn no_program_outlives_it() {
     let folder = Folder::new();
     folder.file("p.toml", "up.delay = \"20ms\"\n");
     let script = "setsid sleep 78 & (setsid sh -c 'sleep 78 & sleep 78' &) ; \
-                  until [ $(pgrep -xf 'sleep 78' | wc -l) = 3 ]; do sleep 0.01; done";
+                  until [ $(pgrep -xf 'sleep 78' | wc -l) = 3 ]; do sleep 0.01; done; \
+                  cat /proc/self/cgroup";
     for user in ["", "--user nobody"] {
         let words = format!("--profile ./p.toml --in-place near {user}");
-        folder.run(&words, &["sh", "-c", script]).expect(0);
+        let ran = folder.run(&words, &["sh", "-c", script]).expect(0);
         assert_eq!(sleeping("78"), 0);
-        // Runs of other jobs have groups while they last.
-        soon("their group goes", || groups() == 0);
+        soon("their group goes", || !is_there(group(&ran.out)));
         assert!(!attached());
     }
 }
