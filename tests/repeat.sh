@@ -38,7 +38,7 @@ awk '
     FNR == 1 { job = name = "" }
     /^=== [^:]*$/ { job = $2 }
     /^test [^ ]/ && !/^test result: / { name = $0; sub(/^test /, "", name); sub(/ +\.\.\..*/, "", name) }
-    /(^| )ok$/ && name != "" { passed[job " " name]++; name = "" }
+    /(^| )ok( in [0-9. s]+)?$/ && name != "" { passed[job " " name]++; name = "" }
     /(^| )FAILED$/ && name != "" { failed[job " " name]++; name = "" }
     /^=== .*: [0-9]+ passed, [0-9]+ failed/ { all += $3; bad += $5 }
     END {
