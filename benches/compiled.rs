@@ -2,9 +2,9 @@
 //! Profiles as the classifier runs them.
 
 use emud::abi;
-use emud::link::attach::matching;
-use emud::link::compile::{Compiled, Place, compile, of_number};
-use emud::link::timeline;
+use emud::datapath::attach::matching;
+use emud::datapath::stage::compile::{Compiled, Place, compile, of_number};
+use emud::datapath::stage::timeline;
 use emud::profile::Profile;
 
 /// All links of a direction, for engine fq.

@@ -2,24 +2,13 @@
 //! Makes a real network interface behave like a described link.
 
 pub mod abi;
-pub mod doctor;
-pub mod engine;
-pub mod export;
+pub mod convert;
+pub mod datapath;
+pub mod experiment;
 pub mod histogram;
-pub mod import;
-pub mod lab;
-pub mod link;
-pub mod lock;
-mod netem;
+pub mod host;
+pub mod monitor;
 pub mod netlink;
-pub mod observe;
-pub mod page;
 pub mod profile;
-pub mod results;
-pub mod run;
-pub mod runtime;
-pub mod scenario;
-pub mod signals;
 pub mod text;
 pub mod verify;
-pub mod watch;

@@ -13,9 +13,9 @@ use benches::compiled::compiled;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use emud::abi;
-use emud::link::attach::compile_rules;
-use emud::link::datapath::{Loaded, Maps, Program};
-use emud::link::sizes::Sizes;
+use emud::datapath::attach::compile_rules;
+use emud::datapath::maps::{Loaded, Maps, Program};
+use emud::datapath::stage::sizes::Sizes;
 use emud::profile::{Match, Pair, Profile, Rule, Target};
 
 /// Runs in one system call.

@@ -7,17 +7,16 @@
 //! again before anything is taken away. The clock is the real one and other programs run beside, so
 //! figures are good beside one another only.
 
-use std::fs;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::Suite;
-use crate::pktgen;
 use crate::site::Site;
+use crate::{Suite, pktgen};
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
 /// How many packets may wait for a CPU to receive them; a veth drops the rest.

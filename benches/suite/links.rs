@@ -7,17 +7,15 @@
 //! behind ("sent" tells), so its cost there is that of a lower rate. Flat out, each side is as fast
 //! as it can.
 
-use std::fs;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use crate::Suite;
 use crate::htb::{self, Filter};
-use crate::pktgen;
 use crate::router::{Router, SOURCE, destination};
 use crate::spare::Spare;
 use crate::sums::print_added;
+use crate::{Suite, pktgen};
 use support::lab::Lab;
 use support::probe::monotonic_ns;
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use emud::engine::hold::frame::VNET_LEN;
-use emud::engine::hold::tap::{self, Tap};
+use emud::datapath::engine::hold::frame::VNET_LEN;
+use emud::datapath::engine::hold::tap;
+use emud::datapath::engine::hold::tap::Tap;
 
 use super::pktgen::{LEN, Mix};
 use super::site::Site;

@@ -8,7 +8,8 @@
 //! may not cause.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 

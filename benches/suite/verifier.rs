@@ -2,8 +2,8 @@
 //! What the verifier of this kernel had to look at, and how large the programs are that it let pass: a program
 //! that grows here comes closer to what a kernel refuses.
 
-use emud::link::datapath::{Loaded, Program};
-use emud::link::sizes::Sizes;
+use emud::datapath::maps::{Loaded, Program};
+use emud::datapath::stage::sizes::Sizes;
 
 use crate::Suite;
 

@@ -2,11 +2,10 @@
 //! The hooks of each criterion, best first. What the kernels have was found by
 //! trying 6.1, 6.12, 6.18 and 7.2.
 
-use crate::abi;
 use crate::config::{Basis, GroupBy};
 use crate::hooks::Way::{Fentry, Kprobe, MajorFaults, Timer, Tracepoint};
 use crate::hooks::{Rung, part};
-use crate::host;
+use crate::{abi, host};
 
 /// What has no event of its own: a task that never yields, a stuck device, an end.
 pub fn tick() -> Vec<Rung> {

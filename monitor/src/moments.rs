@@ -2,10 +2,9 @@
 //! Takes the time of the programs in the kernel, for moments only: run statistics cost two reads of
 //! the clock an event, and so more than most of what they time.
 
-use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use aya::sys::{Stats, enable_stats};
 

@@ -2,9 +2,8 @@
 //! The programs in the kernel, attached; what they notice comes out of [`Monitor::next`].
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
@@ -18,12 +17,11 @@ use crate::decode::Decoder;
 use crate::denied::{is_denied, with_causes};
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use crate::hooks::Hooks;
-use crate::host;
 use crate::moments::Moments;
 use crate::names::Names;
 use crate::settings::{self, Settings};
 use crate::swaps::{self, Swaps};
-use crate::{empty, ladders};
+use crate::{empty, host, ladders};
 
 /// Why the monitor could not be started, or went blind.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use emud::link::matrix;
+use emud::datapath::matrix;
 use emud::profile::Pair;
 
 use super::Failure;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use clap::ValueEnum;
-use emud::link::attach::{self, EngineChoice, Request};
+use emud::datapath::attach;
+use emud::datapath::attach::Request;
+use emud::datapath::engine::EngineChoice;
 use emud::profile::{Offload, shipped};
 
 use super::Failure;

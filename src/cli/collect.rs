@@ -16,5 +16,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    Ok(emud::run::collect(&args.folder, &args.patterns)?)
+    Ok(emud::experiment::run::collect(
+        &args.folder,
+        &args.patterns,
+    )?)
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use emud::results::{self, Run};
+use emud::experiment::results;
+use emud::experiment::results::Run;
 
 use super::failure::EX_USAGE;
 use super::{CONTENTION_SEEN, DONE, Failure};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::link::detach;
+use emud::datapath::detach;
 
 use super::Failure;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::doctor::{Check, Examination, Verdict, examine};
+use emud::datapath::doctor::{Check, Examination, Verdict, examine};
 use serde_json::json;
 
 use super::Failure;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use clap::{Subcommand, ValueEnum};
-use emud::export::{self, Direction};
+use emud::convert::export;
+use emud::convert::export::Direction;
 use emud::profile::shipped;
 
 use super::Failure;

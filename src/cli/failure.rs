@@ -4,18 +4,18 @@
 
 use std::io;
 
-use emud::engine::hold::HoldError;
-use emud::export::ExportError;
-use emud::lab::LabError;
-use emud::link::LinkError;
-use emud::link::datapath::DatapathError;
+use emud::convert::export::ExportError;
+use emud::datapath::LinkError;
+use emud::datapath::engine::hold::HoldError;
+use emud::datapath::maps::DatapathError;
+use emud::experiment::lab::LabError;
+use emud::experiment::report::PageError;
+use emud::experiment::results::ResultsError;
+use emud::experiment::run::RunError;
+use emud::experiment::scenario::ScenarioError;
+use emud::monitor::session::{ObserveError, StartError};
 use emud::netlink::NetlinkError;
-use emud::observe::{ObserveError, StartError};
-use emud::page::PageError;
 use emud::profile::ProfileError;
-use emud::results::ResultsError;
-use emud::run::RunError;
-use emud::scenario::ScenarioError;
 use emud::verify::VerifyError;
 use emud_monitor::MonitorError;
 

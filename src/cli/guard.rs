@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use emud::run::in_place;
+use emud::experiment::run::in_place;
 
 use super::Failure;
 

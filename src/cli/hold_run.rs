@@ -4,10 +4,11 @@
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::Command;
 
-use emud::engine::hold::{self, Direction, HoldError, spawn};
-use emud::link::attach::HolderStart;
-use emud::link::datapath::Maps;
-use emud::link::sweep;
+use emud::datapath::attach::HolderStart;
+use emud::datapath::engine::hold;
+use emud::datapath::engine::hold::{Direction, HoldError, spawn};
+use emud::datapath::maps::Maps;
+use emud::datapath::{serve, sweep};
 use emud::netlink::Netlink;
 
 use super::Failure;
@@ -53,7 +54,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match prepare(&args) {
         Ok((taps, stop, maps)) => {
             hold::orphan::watch();
-            hold::serve(
+            serve::serve(
                 args.ifindex,
                 maps,
                 (taps, args.limit_bytes),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use emud::import::{self, Header, Imported, Layout, Moment};
+use emud::convert::import;
+use emud::convert::import::{Header, Imported, Layout, Moment};
 use emud::profile::{ProfileError, Time};
 use emud::text::read_text;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::link::attachment;
-use emud::link::report::Report;
+use emud::datapath::attachment;
+use emud::datapath::show::report::Report;
 use serde_json::json;
 
 use super::Failure;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes behind a network of nodes; started by run, not by people.
 
-use emud::lab;
+use emud::experiment::lab;
 
 use super::Failure;
 

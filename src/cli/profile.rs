@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use emud::link::{DIRECTIONS, direction_name, loss_runs, over_time, timeline};
+use emud::abi::{DIRECTIONS, direction_name};
+use emud::datapath::stage::timeline;
 use emud::profile::shipped::{self, SHIPPED};
-use emud::profile::{Loss, Profile, Rate};
+use emud::profile::{Loss, Profile, Rate, loss_runs, over_time};
 use emud::verify::{Asked, Cdf, DEPENDENT_LOSS};
 
 use super::plot_runs::RunsPanel;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use emud::page;
-use emud::results::Run;
+use emud::experiment::report as page;
+use emud::experiment::results::Run;
 
 use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_USAGE};

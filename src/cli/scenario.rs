@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use clap::Subcommand;
+use emud::experiment::scenario::shipped::SHIPPED;
+use emud::experiment::scenario::{Overrides, Plan, shipped};
 use emud::profile::Time;
-use emud::scenario::shipped::{self, SHIPPED};
-use emud::scenario::{Overrides, Plan};
 
 use super::Failure;
 

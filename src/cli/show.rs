@@ -2,15 +2,13 @@
 
 use std::fmt::Write;
 
-use emud::link::attachment;
-use emud::link::matrix;
-use emud::link::overlap;
-use emud::link::queueing::{Manager, Queue, Wire};
-use emud::link::report::{Counters, Direction, Report};
-use emud::link::report_link::{Delay, LinkReport, Reordering};
-use emud::link::report_loss;
-use emud::link::report_match::{HiddenBy, Matching};
-use emud::link::report_time::{SlotReport, TimelineReport};
+use emud::datapath::show::link::{Delay, LinkReport, Reordering};
+use emud::datapath::show::matching::{HiddenBy, Matching};
+use emud::datapath::show::report::{Counters, Direction, Report};
+use emud::datapath::show::time::{SlotReport, TimelineReport};
+use emud::datapath::show::{loss as report_loss, overlap};
+use emud::datapath::stage::queueing::{Manager, Queue, Wire};
+use emud::datapath::{attachment, matrix};
 use emud::profile::{Pair, Percent, Rate, Time};
 use serde_json::json;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use netlink_socket2::ReplyError;
 
@@ -102,7 +101,7 @@ impl NetlinkError {
         }
     }
 
-    pub(super) fn io(attempted: impl Into<String>, err: &io::Error) -> Self {
+    pub(crate) fn io(attempted: impl Into<String>, err: &io::Error) -> Self {
         let errno = err.raw_os_error().unwrap_or(0);
         let message = if errno == 0 {
             err.to_string()

@@ -3,8 +3,10 @@
 
 use super::check::value;
 use super::draft::is_none;
-use crate::text::{At, Entry, Located, Mistake, Percent, Reader, Time, Value, Word};
-use crate::text::{duration, number, quantity, word};
+use crate::text::{
+    At, Entry, Located, Mistake, Percent, Reader, Time, Value, Word, duration, number, quantity,
+    word,
+};
 
 /// Who drops or marks before the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq)]

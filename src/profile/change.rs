@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
-use super::keys;
-use super::links;
 use super::read::Draft;
-use super::rules_read;
-use super::{Profile, ProfileError};
+use super::{Profile, ProfileError, keys, links, rules_read};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
 /// Which directions an assignment is for.

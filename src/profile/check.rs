@@ -3,7 +3,7 @@
 
 use super::draft::{DelayDraft, LinkDraft, Spread};
 use super::{Delay, Distribution, Jitter, Link, Reorder, Shape};
-use crate::link::quantile::largest_sd_ns;
+use crate::profile::quantile::largest_sd_ns;
 use crate::text::{At, Located, Mistake, Nanoseconds, Reader, Time};
 
 impl Reader {

@@ -6,20 +6,18 @@
 
 use std::sync::Arc;
 
-use super::alter;
 use super::keyed::Keyed;
-use super::keys;
 use super::loss::LinkState;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
-use super::shared;
 use super::slot::SlotDraft;
 use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
 use super::words::ShapeWord;
-use super::{Neighbours, Reorder, Shape, file};
-use crate::text::{At, Entry, Located, Mistake, Nanoseconds, Percent, Reader, Value};
-use crate::text::{duration, quantity, word};
+use super::{Neighbours, Reorder, Shape, alter, file, keys, shared};
+use crate::text::{
+    At, Entry, Located, Mistake, Nanoseconds, Percent, Reader, Value, duration, quantity, word,
+};
 
 /// Takes a value away again.
 const NONE: &str = "none";

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::link::quantile::{Table, TableError, moments_of};
+use crate::profile::quantile::{Table, TableError, moments_of};
 use crate::text::{Entry, Located, Mistake, Reader, Value, Word, read_up_to, word};
 
 /// A day of pings a millisecond apart, as text.

@@ -2,12 +2,10 @@
 //! A property of a link that is a table of keys: what has been written of it so far, each value
 //! read and with its place. A later table overrides an earlier one key by key.
 
-use super::ChecksumAfter;
 use super::draft::is_none;
-use super::keys;
 use super::loss::{Model, Stage};
-use crate::text::{At, Entry, Located, Mistake, Percent, Reader, Section, Value};
-use crate::text::{quantity, word};
+use super::{ChecksumAfter, keys};
+use crate::text::{At, Entry, Located, Mistake, Percent, Reader, Section, Value, quantity, word};
 
 /// How a key's value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Named links: `[links.NAME]`, to which rules and phases refer.
 
-use super::base;
 use super::draft::LinkDraft;
 use super::read::section;
-use super::rules;
-use super::{Link, Profile};
+use super::{Link, Profile, base, rules};
 use crate::abi;
 use crate::text::{Entry, Located, Mistake, Reader, Value, closest};
 

@@ -17,29 +17,35 @@ mod keys;
 mod links;
 mod loss;
 mod loss_read;
+pub mod loss_runs;
 mod matrix;
 mod model;
+pub mod over_time;
 mod pairs;
 mod pattern;
 mod phase;
 mod print;
+pub mod quantile;
 mod queue;
 mod queueing;
 mod read;
 mod reordering;
+pub mod rule_keys;
 mod rules;
 mod rules_read;
 mod shared;
 pub mod shipped;
 mod slot;
 mod trace;
+mod trace_figures;
 mod trace_file;
 mod trace_read;
 mod wire;
 mod words;
 
-pub use crate::text::{MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time};
-pub use crate::text::{UnitError, Word};
+pub use crate::text::{
+    MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time, UnitError, Word,
+};
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use aqm::{Aqm, CoDel, Length, Pie, Red};
 pub use error::ProfileError;
@@ -49,10 +55,13 @@ pub use matrix::{MAX_PAIRS, Matrix, Pair};
 pub use model::*;
 pub use pattern::{MAX_PATTERN, Pattern, PatternError};
 pub use phase::{Phase, Phases};
-pub use queueing::Queue;
+pub use queueing::{DEFAULT_QUEUE_PACKETS, Queue};
 pub use rules::{Match, Per, Ports, Rule, Target};
 pub use slot::Slot;
 pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};
 
+pub(crate) use trace_figures::{
+    delay as delay_with_trace, figures, own_mean, rate as rate_with_trace,
+};
 pub(crate) use trace_file::mahimahi as read_mahimahi;

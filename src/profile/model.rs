@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{Matrix, NamedLink, Queue, Rule, Wire};
-use crate::link::quantile::Table;
+use super::{Matrix, NamedLink, Queue, Rule, Target, Wire};
+use crate::profile::quantile::Table;
 
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,16 @@ impl Profile {
         }
     }
 
+    /// Both directions of the link of a rule.
+    pub fn links_of_rule(&self, rule: &Rule) -> Vec<&Link> {
+        let named = match &rule.target {
+            Target::Own => return vec![&self.up, &self.down],
+            Target::Untouched => return Vec::new(),
+            Target::Named(name) => self.links.iter().find(|link| link.name == *name),
+        };
+        named.map_or(Vec::new(), |named| vec![&named.up, &named.down])
+    }
+
     /// The same link seen from its other end.
     pub fn reversed(self) -> Self {
         Self {
@@ -52,6 +62,16 @@ impl Profile {
             rules: self.rules.into_iter().map(Rule::reversed).collect(),
             phases: self.phases.reversed(),
             ..self
+        }
+    }
+}
+
+impl Link {
+    /// The limit in packets of the queue; 0: none, or there is no rate and so no queue.
+    pub fn queue_packets(&self) -> u32 {
+        match self.rate {
+            None => 0,
+            Some(_) => self.queue.limit_packets(),
         }
     }
 }

@@ -5,12 +5,11 @@ use std::fmt::Write;
 
 use super::check::value;
 use super::draft::LinkDraft;
-use super::keys;
 use super::links::{self, MAX_LINKS, NamedDraft};
 use super::print::{line, section as print_section};
 use super::read::{name, section};
 use super::trace_read::flag;
-use super::{Link, LinkState, LossModel};
+use super::{Link, LinkState, LossModel, keys};
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, Word, quantity};
 
 /// 100 years.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use super::model::DEFAULT_INSTANCES;
 use super::{
-    Delay, Distribution, Jitter, Link, Neighbours, Offload, Profile, Queue, Reordering, Shape,
+    Delay, Distribution, Jitter, Link, LinkState, Loss, Neighbours, Offload, Profile, Queue,
+    Reordering, Shape, alter, loss, shared,
 };
-use super::{LinkState, Loss, alter, loss, shared};
 use crate::abi;
 use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
 

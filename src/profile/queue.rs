@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of a queue: packets, bytes or time, told apart by the unit.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
+use std::str::FromStr;
 
 use super::{Length, Limit};
 use crate::text::units::{Kind, Unit, shifted};

@@ -6,10 +6,13 @@ use std::fmt;
 use super::aqm::AqmDraft;
 use super::check::value;
 use super::draft::{LinkDraft, is_none};
-use super::keys;
 use super::queue::{Bytes, Packets};
-use super::{Aqm, Limit, Wire};
+use super::{Aqm, Limit, Wire, keys};
+use crate::abi;
 use crate::text::{At, Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
+
+/// Packets in front of the link where the profile does not say: tc-netem's limit.
+pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
 
 /// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -53,6 +56,16 @@ impl From<Limit> for Queue {
 }
 
 impl Queue {
+    /// The limit in packets in front of a link with a rate; 0: none.
+    pub fn limit_packets(&self) -> u32 {
+        let usual = if self.is_limited() {
+            0
+        } else {
+            DEFAULT_QUEUE_PACKETS
+        };
+        self.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
+    }
+
     fn limits(&self) -> impl Iterator<Item = (&'static str, Limit)> + use<> {
         [
             ("limit", self.packets.map(Limit::Packets)),

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use super::check::value;
 use super::draft::LinkDraft;
-use super::keys;
 use super::links::{self, NamedDraft};
 use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
 use super::phase::PhasesDraft;
 use super::rules_read::{self, RuleDraft};
-use super::{Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule};
-use crate::text::{At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value};
-use crate::text::{document, read_file, utf8, word};
+use super::{Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule, keys};
+use crate::text::{
+    At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document, read_file,
+    utf8, word,
+};
 
 /// Bounds of the texts, so that a profile fits into the kernel's map beside what to restore.
 const NAME_BYTES: usize = 256;

@@ -132,7 +132,7 @@ impl Rule {
         };
         let _ = writeln!(out, "link = \"{link}\"");
         if let Some(direction) = self.direction {
-            let name = crate::link::direction_name(direction);
+            let name = crate::abi::direction_name(direction);
             let _ = writeln!(out, "direction = \"{name}\"");
         }
         if let Some(per) = self.per {

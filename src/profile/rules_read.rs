@@ -7,11 +7,10 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::draft::is_none;
+use super::rule_keys::{RulesError, compile};
 use super::rules::{DSCP, NONE, OWN, PROTOCOLS};
 use super::{Match, NamedLink, Per, Ports, Profile, Rule, Target, keys, links};
 use crate::abi;
-use crate::link::rules::{RulesError, compile};
-use crate::link::sizes::{of_rule, packets};
 use crate::text::{At, Entry, Located, Mistake, Reader, Value, closest, word};
 
 /// The longest queue of an instance in packets.
@@ -355,7 +354,9 @@ impl Reader {
     pub(super) fn instances_have_room(&mut self, drafts: &[RuleDraft], profile: &Profile) {
         for (draft, rule) in drafts.iter().zip(&profile.rules) {
             let Some(per) = &draft.per else { continue };
-            let longest = of_rule(profile, rule).into_iter().map(packets).max();
+            let longest = (profile.links_of_rule(rule).into_iter())
+                .map(super::Link::queue_packets)
+                .max();
             let Some(packets) = longest.filter(|packets| *packets > INSTANCE_PACKETS) else {
                 continue;
             };

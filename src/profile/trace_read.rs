@@ -3,14 +3,11 @@
 
 use std::sync::Arc;
 
-use super::Link;
 use super::check::{latest, value};
 use super::draft::{LinkDraft, is_none};
-use super::file;
-use super::keys;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, Place, Wrong};
-use crate::link::timeline;
+use super::{Link, file, keys, trace_figures};
 use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
@@ -200,7 +197,7 @@ impl Reader {
         let TraceSource::InForce(summary) = &trace.source else {
             return;
         };
-        if summary.own_mean_ns == timeline::own_mean(link) {
+        if summary.own_mean_ns == trace_figures::own_mean(link) {
             return;
         }
         let delay = &draft.delay;

@@ -8,11 +8,11 @@ use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
 use super::theory::{ALL, Asked, Unjudged};
 use super::{Request, VerifyError};
 use crate::abi;
-use crate::link::attach::matching;
-use crate::link::attachment;
-use crate::link::compile::{Compiled, Place, compile};
-use crate::link::direction_name;
-use crate::link::report::{Direction, Report};
+use crate::abi::direction_name;
+use crate::datapath::attach::matching;
+use crate::datapath::attachment;
+use crate::datapath::show::report::{Direction, Report};
+use crate::datapath::stage::compile::{Compiled, Place, compile};
 use crate::netlink::Netlink;
 use crate::profile::Profile;
 
@@ -27,7 +27,7 @@ pub struct Links {
 
 impl Links {
     pub fn read(request: &Request) -> Result<Self, VerifyError> {
-        let mut nl = Netlink::open().map_err(crate::link::LinkError::from)?;
+        let mut nl = Netlink::open().map_err(crate::datapath::LinkError::from)?;
         let link = nl.link(&request.interface)?;
         let there = attachment::get(&mut nl, &link)?;
         let before = attachment::reports(Some(&request.interface))?;

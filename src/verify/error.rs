@@ -3,10 +3,10 @@
 use std::io;
 use std::net::IpAddr;
 
-use crate::link::LinkError;
-use crate::link::datapath::DatapathError;
-use crate::link::quantile::SpreadError;
+use crate::datapath::LinkError;
+use crate::datapath::maps::DatapathError;
 use crate::netlink::NetlinkError;
+use crate::profile::quantile::SpreadError;
 
 /// Why nothing could be measured.
 #[derive(Debug, thiserror::Error)]

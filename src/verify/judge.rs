@@ -13,7 +13,7 @@ use super::probe::{Plan, Stream};
 use super::simulate::{Chance, EDGES, Pace, latest_ns, moments, simulate};
 use super::theory::{Asked, Cdf};
 use super::thinning::{relative_sd, slots};
-use crate::link::quantile::normal_quantile;
+use crate::profile::quantile::normal_quantile;
 
 /// How often a link that is as asked is found to be another, at most.
 pub const FALSE_ALARM: f64 = 1e-3;

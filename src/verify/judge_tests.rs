@@ -91,7 +91,7 @@ fn shipped() -> Vec<(String, Asked)> {
     let mut all: Vec<(String, Asked)> = Vec::new();
     for shipped in SHIPPED {
         let profile = shipped.parse().unwrap();
-        for direction in crate::link::DIRECTIONS {
+        for direction in crate::abi::DIRECTIONS {
             let asked = compiled(&profile, direction, TRAIN).unwrap();
             if !all.iter().any(|(_, a)| *a == asked) {
                 all.push((shipped.name.to_owned(), asked));

@@ -10,7 +10,7 @@ use rustix::net::ipproto::{ICMP, ICMPV6};
 use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockname, send, socket};
 
 use super::VerifyError;
-use crate::link::now_ns;
+use crate::host::now_ns;
 
 /// Nothing may be lost in the prober itself.
 const BUFFER_BYTES: libc::c_int = 64 << 20;

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, Timespec};
 
 use super::VerifyError;
 use super::port::Port;
-use crate::link::now_ns;
+use crate::host::now_ns;
 
 /// In front of the number: which stream it is.
 const ID_BYTES: usize = 8;

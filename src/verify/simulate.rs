@@ -276,7 +276,7 @@ pub fn one(way: &Asked, pace: Pace, seed: u64) -> (Vec<f64>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::quantile::table_x;
+    use crate::profile::quantile::table_x;
 
     /// Delays of mean 100 ms and sd 10 ms.
     fn normal(source: fn(Vec<f64>) -> Source) -> Asked {
@@ -336,7 +336,7 @@ mod tests {
         };
         let chance = simulate(&[&way], pace, &Cdf::of(&[&way]), 40_000);
         let p = 2.0 * chance.overtaken.mean();
-        let asked = crate::link::quantile::normal_cdf(-1.0 / 2f64.sqrt());
+        let asked = crate::profile::quantile::normal_cdf(-1.0 / 2f64.sqrt());
         assert!(
             (p - asked).abs() < 4.0 * (0.25f64 / 40_000.0).sqrt(),
             "{p} {asked}"

@@ -5,9 +5,9 @@ use super::judge::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
 use crate::abi;
-use crate::link::quantile::{normal_cdf, normal_quantile, table_x};
-use crate::link::report::moments;
-use crate::link::report_loss::expected;
+use crate::datapath::show::loss::expected;
+use crate::datapath::show::report::moments;
+use crate::profile::quantile::{normal_cdf, normal_quantile, table_x};
 
 /// Points of a distribution function: fine against any sample's Kolmogorov distance.
 const GRID: usize = 8192;
@@ -354,7 +354,7 @@ impl Cdf {
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::link::compile::{Place, compile};
+    use crate::datapath::stage::compile::{Place, compile};
     use crate::profile::Profile;
 
     fn asked(profile: &str) -> Asked {

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud::observe::Experiment;
-use emud::observe::experiment::{ExperimentSetup, Facts, Finished};
+use emud::monitor::session::Experiment;
+use emud::monitor::session::experiment::{ExperimentSetup, Facts, Finished};
 use emud_monitor::Config;
 use emud_monitor::config::{Alarms, GroupBy};
 use emud_monitor::log::{

@@ -8,7 +8,7 @@ mod run;
 mod thresholds;
 
 use clap::Subcommand;
-use emud::watch;
+use emud::monitor::settings as watch;
 
 use super::Failure;
 pub use run::duration;

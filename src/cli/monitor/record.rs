@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use emud::engine::hold::signal;
+use emud::datapath::engine::hold::signal;
 use emud_monitor::event::Watched;
 use emud_monitor::record::{CpuBasis, Header, Options, Recorder, StopReason, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

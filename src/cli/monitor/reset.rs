@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use emud::observe::client::tell;
+use emud::monitor::session::client::tell;
 use serde_json::json;
 
 use crate::cli::Failure;

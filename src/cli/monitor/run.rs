@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use emud::observe::{
+use emud::host::runtime::invoking_user;
+use emud::host::signals::Signals;
+use emud::monitor::session::{
     Allowed, Finished, Observation, ObserveError, Setup, Side, SideParts, Stop, Until, monitor,
     pressure, punctual, sockets,
 };
-use emud::runtime::invoking_user;
-use emud::signals::Signals;
 use emud::text::Time;
 use emud_monitor::Config;
 use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Moved, Outlet};

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use emud::monitor::settings as watch;
+use emud::monitor::settings::{Argument, COMMAND_LINE};
 use emud::text::TextError;
-use emud::watch::{self, Argument, COMMAND_LINE};
 use emud_monitor::Config;
 
 use crate::cli::Failure;

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use emud::lab::LabError;
-use emud::link::attach::EngineChoice;
-use emud::run::{ExitCode, Settings, User, drawn};
-use emud::watch;
+use emud::datapath::engine::EngineChoice;
+use emud::experiment::lab::LabError;
+use emud::experiment::run::{ExitCode, Settings, User, drawn};
+use emud::monitor::settings as watch;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
 

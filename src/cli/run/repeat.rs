@@ -6,9 +6,10 @@ use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use emud::results::{Run, summarise};
-use emud::run::{self, Outcome, Settings, User, derived};
-use emud::scenario::Plan;
+use emud::experiment::results::{Run, summarise};
+use emud::experiment::run;
+use emud::experiment::run::{Outcome, Settings, User, derived};
+use emud::experiment::scenario::Plan;
 use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 

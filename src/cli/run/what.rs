@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is to be run: one program behind one link, or a scenario.
 
-use emud::lab::{self, Reserved};
+use emud::experiment::lab::Reserved;
+use emud::experiment::run::in_place;
+use emud::experiment::scenario::{Overrides, Plan, Program, Scenario};
+use emud::experiment::{lab, scenario};
 use emud::profile::{Profile, shipped};
-use emud::run::in_place;
-use emud::scenario::{self, Overrides, Plan, Program, Scenario};
 
 use super::Args;
 use crate::cli::Failure;

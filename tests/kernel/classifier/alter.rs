@@ -178,7 +178,7 @@ fn a_share_is_corrupted() {
         let (n, frame) = (40_000u64, ip4(17, 100));
         let changed: Vec<u64> = (0..n).filter(|_| pass(&b, &frame) != frame).collect();
         assert_eq!(b.counters().corrupted, changed.len() as u64);
-        let t = emud::link::quantile::normal_quantile(0.05);
+        let t = emud::profile::quantile::normal_quantile(0.05);
         let others: f64 = (1..500)
             .map(|lag| support::chain::both_below(t, correlation.powi(lag)))
             .sum();

@@ -3,7 +3,7 @@
 //! in the link it stands.
 
 use super::*;
-use emud::link::quantile::normal_quantile;
+use emud::profile::quantile::normal_quantile;
 use emud::profile::{LinkState, Loss, LossModel, Pattern, Stage};
 use support::chain::{Chain, Expected, both_below, runs};
 

@@ -24,10 +24,10 @@ mod timeline;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
+use emud::datapath::maps::{Loaded, Maps, Program};
+use emud::datapath::stage::compile::{Compiled, Place, compile};
+use emud::datapath::stage::sizes::Sizes;
 use emud::histogram::{Delays, buckets};
-use emud::link::compile::{Compiled, Place, compile};
-use emud::link::datapath::{Loaded, Maps, Program};
-use emud::link::sizes::Sizes;
 use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
 
 const TC_ACT_UNSPEC: i32 = -1;

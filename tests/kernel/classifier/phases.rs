@@ -2,7 +2,7 @@
 //! Phases: one link after another, and ramps between them.
 
 use super::*;
-use emud::link::timeline;
+use emud::datapath::stage::timeline;
 use emud::profile::Profile;
 
 /// The links of a profile, up, with its phases.

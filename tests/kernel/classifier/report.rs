@@ -2,13 +2,14 @@
 //! What `emud show` says is in force: against what was asked for, and what becomes of packets.
 
 use super::*;
-use emud::link::attach::{compile_rules, matching};
-use emud::link::compile::of_number;
-use emud::link::report::{Report, report};
-use emud::link::report_link::LinkReport;
-use emud::link::report_time::PhaseReport;
-use emud::link::saved::{Engine, Saved};
-use emud::link::timeline;
+use emud::datapath::attach::{compile_rules, matching};
+use emud::datapath::engine::Engine;
+use emud::datapath::saved::Saved;
+use emud::datapath::show::link::LinkReport;
+use emud::datapath::show::report::{Report, report};
+use emud::datapath::show::time::PhaseReport;
+use emud::datapath::stage::compile::of_number;
+use emud::datapath::stage::timeline;
 use emud::profile::Profile;
 
 /// Upwards, as attach leaves it.

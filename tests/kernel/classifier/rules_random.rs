@@ -154,7 +154,7 @@ proptest! {
     ) {
         let profile = profile(rules);
         // One that looks at too many different things is refused, which others test.
-        prop_assume!(emud::link::attach::compile_rules(&profile).is_ok());
+        prop_assume!(emud::datapath::attach::compile_rules(&profile).is_ok());
         let b = bench_of(&profile);
         for packet in packets {
             let first = profile.rules.iter().position(|rule| packet.matches(&rule.matches));

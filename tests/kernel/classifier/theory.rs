@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use emud::link::quantile::{Table, density, moments_of, normal_cdf, table_x};
 use emud::profile::Shape;
+use emud::profile::quantile::{Table, density, moments_of, normal_cdf, table_x};
 
 use super::*;
 

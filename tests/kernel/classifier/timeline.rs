@@ -110,7 +110,7 @@ fn a_restart_begins_anew_at_one_moment() {
     );
     let id = up.link.timeline.id;
     // What `emud set eth0 trace.restart` does 15 ms after attach.
-    emud::link::timeline::shift(&mut up.link.timeline, 15 * MS);
+    emud::datapath::stage::timeline::shift(&mut up.link.timeline, 15 * MS);
     assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
     b.maps.apply([&[up], &[]]).unwrap();
     // 10 ms at 1 Mbit/s again: 1000 bytes take 8 of them.
@@ -473,7 +473,7 @@ fn a_million_rows_fit_and_stay_where_they_are() {
         ..emud::profile::Profile::parse("[link]", "x").unwrap()
     };
     // As the profile in the kernel has it.
-    let mut changed = emud::link::timeline::kept(&profile).up;
+    let mut changed = emud::datapath::stage::timeline::kept(&profile).up;
     changed.delay.mean_ns = MS;
     many.set(&changed, 42, stamp_place());
     let timeline = many.maps.link(abi::EMUD_UP).unwrap().timeline;

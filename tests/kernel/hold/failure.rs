@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use emud::abi::EMUD_LATE_NS;
-use emud::engine::hold::tell::{Link, pass_on};
+use emud::datapath::engine::hold::tell::{Link, pass_on};
 use serde_json::{Value, json};
 
 use super::packet::now_ns;

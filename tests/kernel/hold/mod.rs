@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use emud::engine::hold::failure::Failure;
-use emud::engine::hold::{Direction, End, HoldError, Holder, HolderStats, tap};
+use emud::datapath::engine::hold::failure::Failure;
+use emud::datapath::engine::hold::{Direction, End, HoldError, Holder, HolderStats, tap};
 use packet::{FromHolder, Packets, ToHolder, VNET_LEN, now_ns, own_network};
 
 const MS: u64 = 1_000_000;

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
-use emud::engine::hold::HoldError;
-use emud::engine::hold::spawn::spawn;
+use emud::datapath::engine::hold::HoldError;
+use emud::datapath::engine::hold::spawn::spawn;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

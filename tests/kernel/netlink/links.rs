@@ -4,7 +4,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use emud::lock::{About, Lock, Range, Sharing};
+use emud::host::interface;
+use emud::host::lock::{About, Lock, Range, Sharing};
 use emud::netlink::{self, *};
 
 use super::{Space, index, shell};
@@ -318,17 +319,17 @@ fn an_interface_that_has_gone_is_none() {
 #[test]
 fn a_lock_belongs_to_one_namespace_and_one_holder() {
     let space = Space::new();
-    let held = netlink::lock(7, PATIENCE).unwrap();
-    let err = netlink::lock(7, PATIENCE).unwrap_err();
+    let held = interface::lock(7, interface::PATIENCE).unwrap();
+    let err = interface::lock(7, interface::PATIENCE).unwrap_err();
     assert!(matches!(err, NetlinkError::Busy(_)), "{err:?}");
     assert_eq!(err.exit_code(), 75);
-    let _other_interface = netlink::lock(8, PATIENCE).unwrap();
+    let _other_interface = interface::lock(8, interface::PATIENCE).unwrap();
     let second = Space::new();
-    let _other_namespace = netlink::lock(7, PATIENCE).unwrap();
+    let _other_namespace = interface::lock(7, interface::PATIENCE).unwrap();
     drop(second);
     netlink::enter(&space.name).unwrap();
     drop(held);
-    netlink::lock(7, PATIENCE).unwrap();
+    interface::lock(7, interface::PATIENCE).unwrap();
 }
 
 #[test]

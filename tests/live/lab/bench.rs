@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
-use emud::lab::{Files, Lab};
-use emud::scenario::{End, Route, Wire};
+use emud::experiment::lab::{Files, Lab};
+use emud::experiment::scenario::{End, Route, Wire};
 
 pub fn lab(nodes: &[&str]) -> Lab {
     let mut lab = Lab::new().unwrap();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `kill -9` of the program that made a lab.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, ExitCode, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use super::bench::{lab, read, wire};
 use super::outside::{as_before, internet, wire_out};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud::lab` on a real kernel. Each test has a network namespace of its own for a host, so
+//! `emud::experiment::lab` on a real kernel. Each test has a network namespace of its own for a host, so
 //! that the machine's own network is never touched. Needs `ip`, `ping` and `getent`.
 
 mod bench;
@@ -59,8 +59,8 @@ pub fn role() -> Option<ExitCode> {
 /// Of an interface, the process that puts its forwarding back.
 fn node_run(ifindex: Option<String>) -> ExitCode {
     let ended = match ifindex {
-        Some(ifindex) => emud::lab::keep_forwarding(ifindex.parse().expect("a number")),
-        None => emud::lab::run_node(),
+        Some(ifindex) => emud::experiment::lab::keep_forwarding(ifindex.parse().expect("a number")),
+        None => emud::experiment::lab::run_node(),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use emud::lab::{Lab, free_interface, free_network, resolver};
+use emud::experiment::lab::{Lab, free_interface, free_network, resolver};
+use emud::experiment::scenario::{End, Wire};
 use emud::netlink::{Masquerade, Translated};
-use emud::scenario::{End, Wire};
 
 use super::bench::{end, lab, ping, read, route, shell, wire};
 use support::host::{interfaces, ip};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A step that fails leaves nothing half done.
 
-use emud::lab::{Lab, LabError};
-use emud::scenario::Bridge;
+use emud::experiment::lab::{Lab, LabError};
+use emud::experiment::scenario::Bridge;
 
 use super::bench::{self, files, lab, ping, shell};
 use support::host::{interfaces, ip};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use emud::lab::Files;
-use emud::scenario::Bridge;
+use emud::experiment::lab::Files;
+use emud::experiment::scenario::Bridge;
 
 use super::bench::{end, lab, ping, route, shell, wire};
 
@@ -77,7 +77,7 @@ pub fn many() {
         lab.add_node(&name, &Files::default()).unwrap();
         let near = end(&format!("{name}:eth0 10.0.{peer}.2/24"));
         let far = end(&format!("hub:p{peer} 10.0.{peer}.1/24"));
-        lab.wire(&emud::scenario::Wire { ends: [near, far] })
+        lab.wire(&emud::experiment::scenario::Wire { ends: [near, far] })
             .unwrap();
         let gateway = format!("10.0.{peer}.1");
         lab.route(&name, &route("0.0.0.0/0", &gateway, "eth0"))

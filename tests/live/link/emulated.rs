@@ -8,9 +8,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use emud::abi::{EMUD_DOWN, EMUD_UP};
-use emud::link::emulated::{Emulated, Found, Search};
-use emud::link::saved;
-use emud::runtime::{self, ROOT_FOLDER};
+use emud::datapath::emulated::{Emulated, Found, Search};
+use emud::datapath::engine;
+use emud::host::runtime;
+use emud::host::runtime::ROOT_FOLDER;
 use serde_json::{Value, json};
 
 use support::lab::{Engine, Lab, wait_until};
@@ -55,8 +56,8 @@ pub fn found(engine: Engine) {
         interface: va,
         direction,
         engine: match engine {
-            Engine::Fq => saved::Engine::Fq,
-            Engine::Hold => saved::Engine::Hold,
+            Engine::Fq => engine::Engine::Fq,
+            Engine::Hold => engine::Engine::Hold,
         },
         waits_at: index(lab, &devices[direction as usize]),
     };

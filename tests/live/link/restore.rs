@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emud::netlink::{self, Netlink};
+use emud::host::interface;
+use emud::netlink::Netlink;
 use support::lab::{Engine, Lab, Verdict, emud, emud_path, inside, run, scaled, sh, wait_until};
 use support::nobody::{self, Nobody};
 use support::probe::{Arrival, Probe, monotonic_ns};
@@ -507,7 +508,7 @@ pub fn foreground_waits(engine: Engine) {
     wait_until("attached", SOON, || lab.emud(&["show", "va"]).code == 0);
     let other = inside(&lab.a, || {
         let va = Netlink::open().unwrap().link("va").unwrap().index;
-        netlink::lock(va, Duration::from_secs(10)).unwrap()
+        interface::lock(va, Duration::from_secs(10)).unwrap()
     });
     let other = other.join().unwrap();
     sh(&format!("kill -INT {}", emud.id()));

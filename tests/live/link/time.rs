@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use emud::link::now_ns;
+use emud::host::now_ns;
 
 use support::lab::{Engine, Lab, Verdict};
 use support::probe::{HEADERS, Probe};

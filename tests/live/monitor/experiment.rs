@@ -8,12 +8,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::bandwidth;
-use support::clock;
-use support::guest;
 use support::lab::Verdict;
 use support::load::{COMMAND, Load};
 use support::place::{Group, SlowDisk, Swap, Wires};
 use support::watch::{Line, SEEN, Watch};
+use support::{clock, guest};
 
 /// How long each number of nodes lasts: many times any threshold.
 const DWELL: Duration = Duration::from_millis(1200);

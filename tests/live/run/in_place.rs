@@ -5,7 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use emud::netlink::{self, Netlink};
+use emud::host::interface;
+use emud::netlink::Netlink;
 use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
 use support::{emud_path, full};
@@ -93,7 +94,7 @@ pub fn link_that_stays_is_said() {
         .unwrap();
     std::io::Read::read_exact(emud.stdout.as_mut().unwrap(), &mut [0]).unwrap();
     let near = Netlink::open().unwrap().link("near").unwrap().index;
-    let other = netlink::lock(near, Duration::from_secs(2)).unwrap();
+    let other = interface::lock(near, Duration::from_secs(2)).unwrap();
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(75);
     assert!(ran.err.contains("emud detach near"), "{}", ran.err);
     assert!(attached());

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use emud::observe::SideParts;
+use emud::monitor::session::SideParts;
 use serde_json::{Value, json};
 
 use super::run::{Running, Wanted, cpu, run};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use emud::observe::{Stop, Until};
+use emud::monitor::session::{Stop, Until};
 use emud_monitor::config::{Class, Config, Psi};
 use emud_monitor::event::{Dropped, Resource, Scope, TAMPERED, Unit};
 use emud_monitor::log::{EndReason, Verdict};

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use emud::observe::{Finished, Observation, Request, Setup, Side, SideParts, Source, Until};
+use emud::monitor::session::{
+    Finished, Observation, Request, Setup, Side, SideParts, Source, Until,
+};
 use emud_monitor::event::{
     Alarm, Clear, Cost, Dropped, Event, Hook, Resource, Scope, Share, Unit, Watched,
 };

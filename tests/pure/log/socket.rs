@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use emud::observe::{ObserveError, SideParts, client};
+use emud::monitor::session::{ObserveError, SideParts, client};
 use serde_json::{Value, json};
 
 use super::run::{Running, Wanted, cpu, run};

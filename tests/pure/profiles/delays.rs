@@ -5,9 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use emud::link::quantile::{Table, delay_table, moments_of, normal_cdf};
-use emud::profile::shipped;
-use emud::profile::{Distribution, Profile, ProfileError, Reorder, Reordering, Shape, TextError};
+use emud::profile::quantile::{Table, delay_table, moments_of, normal_cdf};
+use emud::profile::{
+    Distribution, Profile, ProfileError, Reorder, Reordering, Shape, TextError, shipped,
+};
 
 use super::{parse, set};
 

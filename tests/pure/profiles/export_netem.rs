@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles as netem commands.
 
-use emud::export::{Direction, ExportError, nearest_netem, netem};
+use emud::convert::export::{Direction, ExportError, nearest_netem, netem};
 use emud::profile::{Profile, shipped};
 
 use super::import_netem::{EXAMPLES, import, names_a_file};

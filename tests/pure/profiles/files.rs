@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use emud::link::quantile::{delay_table, density};
+use emud::profile::quantile::{delay_table, density};
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{MAX_BYTES, Profile};
 

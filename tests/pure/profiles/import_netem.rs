@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use emud::import::{Header, Imported, netem};
+use emud::convert::import::{Header, Imported, netem};
 use emud::profile::{Profile, Slot, TextError};
 use proptest::prelude::*;
 

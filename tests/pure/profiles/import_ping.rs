@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ping logs as profiles.
 
-use emud::import::ping;
+use emud::convert::import::ping;
 use emud::profile::{Profile, TextError};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Logs of rates in the shapes of public data sets and common tools; figures are invented.
 
-use emud::import::{Header, Imported, Layout, Moment, rate_log};
+use emud::convert::import::{Header, Imported, Layout, Moment, rate_log};
 use emud::profile::{Profile, TextError, TraceSource};
 use proptest::prelude::*;
 

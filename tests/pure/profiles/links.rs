@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The shipped links that users look for.
 
-use emud::link::quantile::{delay_table, density};
 use emud::profile::Percent;
+use emud::profile::quantile::{delay_table, density};
 use emud::profile::shipped::{self, SHIPPED};
 
 /// Of either direction, as it is written.

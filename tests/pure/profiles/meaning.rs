@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the keys mean.
 
-use emud::profile::Profile;
-use emud::profile::Wire;
-use emud::profile::shipped;
 use emud::profile::{
-    Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Queue, Reorder,
+    Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Profile, Queue, Reorder, Wire,
+    shipped,
 };
 
 use super::{parse, set};

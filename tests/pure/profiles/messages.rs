@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole messages, as they are on a terminal. Whoever changes one reads it here once more.
 
-use emud::import::{self, Header};
+use emud::convert::import;
+use emud::convert::import::Header;
 use emud::profile::{Profile, TextError};
 
 #[rustfmt::skip]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said about each kind of mistake, and where.
 
-use emud::profile::shipped;
-use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError, TextError};
+use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError, TextError, shipped};
 
 use super::set;
 

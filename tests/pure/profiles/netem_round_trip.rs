@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Out to netem and back: the same link.
 
-use emud::export::{Direction, netem};
+use emud::convert::export::{Direction, netem};
 use emud::profile::{
     Cells, Corrupt, Delay, Distribution, Duplicate, Jitter, Link, LinkState, Loss, LossModel,
     Neighbours, Queue, Reorder, Reordering, Stage, Wire,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile reader against whatever chance may write.
 
-use emud::link::quantile::Table;
+use emud::profile::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
-    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Phases,
-    Reorder, Wire,
+    Delay, Distribution, Jitter, Limit, Link, Matrix, NamedLink, Neighbours, Offload, Percent,
+    Phases, Profile, ProfileError, Rate, Reorder, Reordering, Shape, TextError, Time, Wire,
 };
-use emud::profile::{Percent, Profile, ProfileError, Rate, TextError, Time};
-use emud::profile::{Reordering, Shape};
 use proptest::prelude::*;
 
 use super::queue::{queues, wires};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What goes with traces, phases and slots and what does not; what is said of it, once.
 
-use emud::link::compile::{Place, compile};
-use emud::link::timeline;
+use emud::datapath::stage::compile::{Place, compile};
+use emud::datapath::stage::timeline;
 use emud::profile::{Profile, ProfileError, TextError};
 
 use super::{parse, set};

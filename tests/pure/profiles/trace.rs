@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces, phases and slots: what they mean, and what is said of those that mean nothing.
 
-use emud::link::timeline::kept;
+use emud::datapath::stage::timeline::kept;
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
 use emud::verify::What;
 use proptest::prelude::*;
@@ -356,7 +356,7 @@ fn a_long_trace_stays_in_the_kernel() {
     assert_eq!(trace.source, TraceSource::InForce(summary));
     // Short ones are kept as they are.
     let short = traced("short.csv", "time_s,rate_mbit\n0,1\n1,2\n").unwrap();
-    assert_eq!(emud::link::timeline::kept(&short), short);
+    assert_eq!(emud::datapath::stage::timeline::kept(&short), short);
 }
 
 #[test]
@@ -378,12 +378,14 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
     let (up, down) = (file("im.up", "1\n2\n2\n"), file("im.down", "5\n"));
     let (up, down) = (std::path::Path::new(&up), std::path::Path::new(&down));
     let folder = std::env::temp_dir();
-    let near = emud::import::mahimahi(up, down, Some(&folder))
+    let near = emud::convert::import::mahimahi(up, down, Some(&folder))
         .unwrap()
         .toml;
     let name = up.file_name().unwrap().to_str().unwrap();
     assert!(near.contains(&format!("mahimahi = \"{name}\"")), "{near}");
-    let far = emud::import::mahimahi(up, down, None).unwrap().toml;
+    let far = emud::convert::import::mahimahi(up, down, None)
+        .unwrap()
+        .toml;
     assert!(
         far.contains(&format!("mahimahi = \"{}\"", up.display())),
         "{far}"
@@ -398,7 +400,7 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
         assert_eq!(profile.up.overhead, -14);
     }
     std::fs::write(down, "5\n4\n").unwrap();
-    let error = emud::import::mahimahi(up, down, None)
+    let error = emud::convert::import::mahimahi(up, down, None)
         .unwrap_err()
         .to_string();
     assert!(error.contains("4 is before the line above"), "{error}");
@@ -408,7 +410,7 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
     );
     // What emud itself writes for three of one time is no line of a file.
     std::fs::write(down, "1\n2x3\n").unwrap();
-    let error = emud::import::mahimahi(up, down, None)
+    let error = emud::convert::import::mahimahi(up, down, None)
         .unwrap_err()
         .to_string();
     assert!(error.contains("`2x3` is not a time"), "{error}");
@@ -418,7 +420,7 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
     assert!(error.contains("line 2: `2x3` is not a time"), "{error}");
     // A file of another kind is not repeated on the screen.
     std::fs::write(down, format!("[{}]", "1234567,".repeat(100_000))).unwrap();
-    let error = emud::import::mahimahi(up, down, None)
+    let error = emud::convert::import::mahimahi(up, down, None)
         .unwrap_err()
         .to_string();
     assert!(error.len() < 2000, "{}", error.len());
@@ -435,7 +437,8 @@ fn netem_has_no_time() {
         ("[[phase]]", "`[[phase]]`"),
     ] {
         let profile = parse(&format!("[link]\n{link}\n"));
-        let error = emud::export::netem(&profile, emud::export::Direction::Up, None);
+        let error =
+            emud::convert::export::netem(&profile, emud::convert::export::Direction::Up, None);
         let error = error.unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
@@ -543,7 +546,7 @@ fn the_rate_of_opportunities_is_right_to_the_end() {
             .map(|ms| format!("{ms}{} ", if every > 1 { "x4" } else { "" }))
             .collect();
         let text = format!("[link]\ntrace = {{ opportunities = \"{times}\" }}\n");
-        let (steps, end_s) = emud::link::timeline::rates(&super::parse(&text), 0);
+        let (steps, end_s) = emud::datapath::stage::timeline::rates(&super::parse(&text), 0);
         assert_eq!(end_s, f64::from(last) / 1e3);
         assert!(steps.len() <= 2000, "{}", steps.len());
         for (at, rate) in steps {
@@ -558,7 +561,7 @@ fn a_mahimahi_trace_that_is_not_there_is_named() {
     let ok = std::path::Path::new(&ok);
     let missing = std::path::Path::new("/nowhere/nosuch");
     for (up, down) in [(missing, ok), (ok, missing)] {
-        let error = emud::import::mahimahi(up, down, None).unwrap_err();
+        let error = emud::convert::import::mahimahi(up, down, None).unwrap_err();
         assert_eq!(error.exit_code(), 66);
         let said = error.to_string();
         assert!(said.starts_with("/nowhere/nosuch: "), "{said}");

@@ -3,8 +3,8 @@
 
 use std::process::{Command, Output};
 
-use emud::page::{html, plots};
-use emud::results::Run;
+use emud::experiment::report::{html, plots};
+use emud::experiment::results::Run;
 use emud_monitor::log::{ArtefactLine, Judgement, RunVerdict};
 use serde_json::Value;
 

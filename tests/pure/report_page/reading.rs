@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of a log, and what is said of logs that cannot be read.
 
-use emud::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
+use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
 use emud_monitor::log::{DelaySample, Lost, PhaseName, RunVerdict, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -182,7 +182,7 @@ fn classes_and_directions_are_in_order() {
     let names: Vec<String> = read(&log)
         .tracks
         .iter()
-        .map(emud::results::Track::name)
+        .map(emud::experiment::results::Track::name)
         .collect();
     assert_eq!(names, ["b down", "a up", "a down", "a down, class mobile"]);
 }
@@ -347,7 +347,7 @@ fn an_hour_is_small_and_quickly_read() {
     let cpu_s = || clock_gettime(ClockId::ThreadCPUTime).tv_sec;
     let before = cpu_s();
     let run = Run::read(file.path()).unwrap();
-    let page = emud::page::html(&run).unwrap();
+    let page = emud::experiment::report::html(&run).unwrap();
     assert!(cpu_s() - before < 10, "{} s", cpu_s() - before);
     assert!(page.len() < 2_000_000, "{}", page.len());
     assert_eq!(run.tracks[0].samples, 3_600);

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use emud::experiment::scenario::{Overrides, Plan, Program};
 use emud::profile::shipped as profiles;
-use emud::scenario::{Overrides, Plan, Program};
 use ipnet::Ipv4Net;
 
 use super::{node, plan, read, with};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said about each kind of mistake, and where.
 
-use emud::scenario::{Overrides, ScenarioError};
+use emud::experiment::scenario::{Overrides, ScenarioError};
 use emud::text::{Mistakes, TextError};
 
 use super::read;
@@ -370,7 +370,7 @@ fn a_profiles_mistakes_are_shown_in_its_own_file() {
     std::fs::write(folder.join("bad.toml"), "[link]\nrate = 5\n").unwrap();
     let text = "[node.a]\ncommand = \"x\"\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\n\
                 profile = \"./bad.toml\"\n";
-    let error = emud::scenario::Scenario::parse(text, "x.toml", &folder).unwrap_err();
+    let error = emud::experiment::scenario::Scenario::parse(text, "x.toml", &folder).unwrap_err();
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(error.exit_code(), 65);
     let error = error.to_string();

@@ -12,7 +12,7 @@ mod ways;
 
 use std::path::Path;
 
-use emud::scenario::{Node, Overrides, Plan, Scenario, ScenarioError};
+use emud::experiment::scenario::{Node, Overrides, Plan, Scenario, ScenarioError};
 
 fn read(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::parse(text, "x.toml", Path::new(""))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios against whatever chance may write.
 
-use emud::scenario::{Overrides, ScenarioError, shipped};
+use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 use emud::text::TextError;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What comes with emud.
 
-use emud::scenario::{Overrides, ScenarioError, shipped};
+use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 
 #[test]
 fn all_are_good_and_describe_themselves() {

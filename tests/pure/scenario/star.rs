@@ -3,10 +3,9 @@
 
 use std::net::IpAddr;
 
-use emud::abi::{EMUD_DOWN, EMUD_UP};
-use emud::link::DIRECTIONS;
+use emud::abi::{DIRECTIONS, EMUD_DOWN, EMUD_UP};
+use emud::experiment::scenario::{Overrides, Plan, shipped};
 use emud::profile::{Per, Profile, Target, shipped as profiles};
-use emud::scenario::{Overrides, Plan, shipped};
 
 use super::with;
 

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use emud::scenario::{End, Plan};
+use emud::experiment::scenario::{End, Plan};
 use ipnet::Ipv4Net;
 
 /// The nodes that a packet from `from` to `to` comes through; or why it does not arrive.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use emud::scenario::{Overrides, Plan, shipped};
+use emud::experiment::scenario::{Overrides, Plan, shipped};
 use proptest::prelude::*;
 
 use super::walk::walk;
@@ -53,7 +53,9 @@ fn every_topology_of_every_size_is_connected() {
         for nodes in [2, 3, 7, most] {
             let overrides = Overrides {
                 nodes: Some(nodes),
-                command: Some(emud::scenario::Program::Shell("true".to_owned())),
+                command: Some(emud::experiment::scenario::Program::Shell(
+                    "true".to_owned(),
+                )),
                 ..Overrides::default()
             };
             let plan = with(&text, &overrides);

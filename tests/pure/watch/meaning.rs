@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use emud::monitor::settings as watch;
+use emud::monitor::settings::Argument;
 use emud::text::TextError;
-use emud::watch::{self, Argument};
 use emud_monitor::Config;
 use emud_monitor::config::{
     Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi, Reporters,

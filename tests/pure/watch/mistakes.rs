@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said about each kind of mistake, and where.
 
+use emud::monitor::settings as watch;
+use emud::monitor::settings::Argument;
 use emud::text::{Mistakes, TextError};
-use emud::watch::{self, Argument};
 use emud_monitor::Config;
 
 use super::meaning::with;

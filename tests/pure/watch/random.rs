@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use emud::watch::{self, Argument};
+use emud::monitor::settings as watch;
+use emud::monitor::settings::Argument;
 use emud_monitor::Config;
 use emud_monitor::config::{
     Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi, Reporters,

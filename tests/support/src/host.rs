@@ -2,11 +2,10 @@
 //! A network namespace that plays the host, and what is in it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::panic::resume_unwind;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 

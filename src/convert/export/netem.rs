@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One direction's link as netem's options.
+
+use crate::convert::netem::{NO_LIMIT, USUAL_LIMIT, on_their_way};
+use crate::datapath::stage::timeline;
+use crate::profile::{
+    Cells, Delay, Link, LinkState, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
+    TraceSource, Wire, over_time,
+};
+
+/// Options so far.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub words: Vec<String>,
+    pub notes: Vec<String>,
+    pub differences: Vec<String>,
+}
+
+impl Options {
+    pub fn add(&mut self, words: impl Into<String>) {
+        self.words.push(words.into());
+    }
+
+    pub fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// What netem cannot do.
+    pub fn differ(&mut self, text: impl Into<String>) {
+        self.differences.push(text.into());
+    }
+
+    pub fn command(&self) -> String {
+        let mut words = vec!["netem"];
+        words.extend(self.words.iter().map(String::as_str));
+        words.join(" ")
+    }
+
+    /// A trace's link with its means over time, if there is a trace.
+    pub fn over_time(&mut self, profile: &Profile, direction: u32) -> Option<Link> {
+        let own = profile.direction(direction);
+        let trace = own.trace.as_ref()?;
+        self.differ("`trace`: netem has none; rate, delay and loss are the means over its time");
+        let (rates, end_s) = timeline::rates(profile, direction);
+        let rate = match &trace.source {
+            TraceSource::InForce(summary) => Some(summary.mean_rate as f64),
+            _ => Some(mean(&rates, end_s)),
+        };
+        let rate = rate.filter(|bits| trace.has_rate() && bits.is_finite());
+        let delay_ns = mean(&over_time::delays(profile, direction), end_s).round() as u64;
+        let losses = over_time::losses(profile, direction, PACKET_BYTES);
+        let lossy = matches!(&trace.source, TraceSource::Rows { rows, .. }
+            if rows.iter().any(|row| row.loss.is_some()));
+        Some(Link {
+            rate: rate.map(|bits| (bits.round() as u64).max(8)).or(own.rate),
+            delay: Delay {
+                mean_ns: delay_ns,
+                ..own.delay.clone()
+            },
+            loss: match lossy {
+                true => mean(&losses, end_s).into(),
+                false => own.loss.clone(),
+            },
+            trace: None,
+            ..own.clone()
+        })
+    }
+
+    pub fn link(&mut self, link: &Link, seed: Option<u64>) {
+        let Link {
+            rate,
+            overhead,
+            wire,
+            queue,
+            delay,
+            loss,
+            neighbours,
+            reorder,
+            duplicate,
+            corrupt,
+            state,
+            shared,
+            // Of a phase beside a trace there is none.
+            trace: _,
+            slot,
+        } = link;
+        if shared.is_some() {
+            self.differ("`shared`: a netem has a queue of its own");
+        }
+        let rate = rate.map(|bits| self.rate(bits, *overhead, wire));
+        self.delay(delay, rate.is_some());
+        self.loss(loss, rate.is_some());
+        self.duplicate(duplicate, loss, rate.is_some());
+        self.corrupt(corrupt);
+        if let Some(reorder) = reorder {
+            self.reorder(reorder, delay, rate.is_some());
+        }
+        if let Some(slot) = slot {
+            self.slot(slot);
+        }
+        match state {
+            // A netem that may hold nothing.
+            LinkState::Down => self.add("limit 0"),
+            LinkState::Up => self.limit(queue, rate, delay),
+        }
+        if let Some(seed) = seed {
+            self.note("the same seed repeats netem's own decisions, not emud's");
+            self.add(format!("seed {seed}"));
+        }
+        if *neighbours == Neighbours::Pass && !self.words.is_empty() {
+            self.note("netem delays and loses ARP and neighbour discovery too");
+        }
+    }
+
+    /// `rate RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; returns netem's rate.
+    fn rate(&mut self, bits: u64, overhead: i32, wire: &Wire) -> u64 {
+        let Wire { burst, mpu, cells } = wire;
+        if burst.is_some() {
+            self.differ("`rate.burst`: netem's rate has no burst");
+        }
+        if *mpu != 0 {
+            self.differ("`rate.mpu`: netem has no least packet size");
+        }
+        let whole = (bits / 8).max(1) * 8;
+        if whole != bits {
+            self.differ(format!(
+                "a rate of {bits} bit/s: netem's are whole bytes a second, so this is {whole} bit/s"
+            ));
+        }
+        let cell = match cells {
+            None => None,
+            Some(Cells::Ptm) => {
+                self.differ("cell = \"ptm\": netem fills up the last cell; it is left out");
+                None
+            }
+            Some(cells) => Some((cells.size(), cells.overhead())),
+        };
+        let mut words = format!("rate {whole}bit");
+        if overhead != 0 || cell.is_some() {
+            words += &format!(" {overhead}");
+        }
+        if let Some((size, overhead)) = cell {
+            words += &format!(" {size} {overhead}");
+        }
+        self.add(words);
+        whole
+    }
+
+    /// netem's limit counts packets on their way as well as those that wait.
+    fn limit(&mut self, queue: &Queue, rate: Option<u64>, delay: &Delay) {
+        let Some(bits) = rate else {
+            if *queue != Queue::default() {
+                self.note("the queue has no effect without a rate and is left out");
+            }
+            if delay.mean_ns > 0 {
+                self.note(
+                    "the limit is there to lose nothing: netem's counts packets on their way too",
+                );
+                self.add(format!("limit {NO_LIMIT}"));
+            }
+            return;
+        };
+        let queued = self.queue(queue, bits);
+        let on_their_way = on_their_way(bits, delay.mean_ns);
+        if on_their_way > 0 {
+            self.note(format!(
+                "netem's limit counts packets on their way too: {on_their_way} of {PACKET_BYTES} \
+                 bytes are added to the queue's; shorter packets leave it less room"
+            ));
+        }
+        let limit = u64::from(queued).saturating_add(on_their_way);
+        let most = u64::from(u32::MAX);
+        if limit > most {
+            self.differ(format!(
+                "{on_their_way} packets on their way: netem's limit ends at {most}"
+            ));
+        }
+        if limit != u64::from(USUAL_LIMIT) {
+            self.add(format!("limit {}", limit.min(most)));
+        }
+    }
+
+    /// The queue in packets.
+    fn queue(&mut self, queue: &Queue, rate_bits: u64) -> u32 {
+        let Queue {
+            packets,
+            bytes,
+            time_ns,
+            ecn_above_ns,
+            aqm,
+        } = queue;
+        let of_bytes = |bytes: u64| (bytes / u64::from(PACKET_BYTES)).clamp(1, u32::MAX.into());
+        let mut limits: Vec<_> = packets.iter().map(|n| u64::from(*n)).collect();
+        if let Some(bytes) = bytes {
+            limits.push(of_bytes(*bytes));
+            let packets = of_bytes(*bytes);
+            self.differ(format!(
+                "a queue that is not in packets: its {bytes} bytes are {packets} packets here"
+            ));
+        }
+        if let Some(ns) = time_ns {
+            let bytes = u128::from(rate_bits) * u128::from(*ns) / 8_000_000_000;
+            let packets = of_bytes(bytes.try_into().unwrap_or(u64::MAX));
+            limits.push(packets);
+            self.differ(format!(
+                "`queue.time`: netem's limit counts packets; {} at this rate are {packets}",
+                Time(*ns)
+            ));
+        }
+        if ecn_above_ns.is_some() {
+            self.differ("`queue.ecn`: netem marks no packet for its wait");
+        }
+        if aqm.is_some() {
+            self.differ("`queue.aqm`: netem has none; put a qdisc that manages its queue below it");
+        }
+        let least = limits.into_iter().min();
+        least.map_or(USUAL_LIMIT, |n| n.try_into().unwrap_or(u32::MAX))
+    }
+
+    /// `slot MIN [MAX] [packets N] [bytes N]`.
+    fn slot(&mut self, slot: &Slot) {
+        let Slot {
+            min_ns,
+            max_ns,
+            packets,
+            bytes,
+        } = slot;
+        self.differ(
+            "`slot`: a slot of netem begins some time after a packet that waits for it, emud's \
+             follow one another by the clock",
+        );
+        let mut words = format!("slot {} {}", Time(*min_ns), Time(*max_ns));
+        for (word, n) in [("packets", packets), ("bytes", bytes)] {
+            if let Some(n) = n {
+                words += &format!(" {word} {n}");
+            }
+        }
+        self.add(words);
+    }
+}
+
+/// Of steps (s, value) up to `end_s`, by time.
+fn mean(steps: &[(f64, f64)], end_s: f64) -> f64 {
+    let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([end_s]);
+    let parts = steps
+        .iter()
+        .zip(ends)
+        .map(|((at, value), end)| ((end - at).max(0.0), value));
+    let (area, time) = parts.fold((0.0, 0.0), |(area, time), (for_s, value)| {
+        (area + for_s * value, time + for_s)
+    });
+    match time > 0.0 {
+        true => area / time,
+        false => steps.first().map_or(0.0, |(_, value)| *value),
+    }
+}

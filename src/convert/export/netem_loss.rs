@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loss, duplication, corruption, reordering.
+
+use super::netem::Options;
+use crate::profile::{
+    ChecksumAfter, Corrupt, Delay, Duplicate, Loss, LossModel, PACKET_BYTES, Percent, Reordering,
+    Stage,
+};
+
+impl Options {
+    pub(crate) fn loss(&mut self, loss: &Loss, has_rate: bool) {
+        let Loss { model, stage, ecn } = loss;
+        if loss.is_none() {
+            return;
+        }
+        if has_rate && *stage != Stage::BeforeQueue {
+            self.differ(
+                "loss behind a rate: what netem loses takes nothing of the rate (stage = \
+                 \"before-queue\")",
+            );
+        }
+        let (name, shares) = match *model {
+            LossModel::Bernoulli {
+                probability,
+                correlation,
+            } => {
+                self.correlation("loss", correlation);
+                ("random", vec![probability])
+            }
+            LossModel::GilbertElliott { p, r, bad, good } => ("gemodel", vec![p, r, bad, good]),
+            LossModel::FourState {
+                p13,
+                p31,
+                p32,
+                p23,
+                p14,
+            } => ("state", vec![p13, p31, p32, p23, p14]),
+            LossModel::Burst {
+                probability,
+                length,
+            } => {
+                self.differ(format!(
+                    "loss model \"burst\": netem has no such model; bursts are {length} packets \
+                     long on average here"
+                ));
+                let out = 1.0 / f64::from(length);
+                ("gemodel", vec![probability, out, 1.0, 0.0])
+            }
+            LossModel::BitError { .. } | LossModel::Every { .. } | LossModel::Pattern { .. } => {
+                let share = loss.share_of(PACKET_BYTES);
+                self.differ(format!(
+                    "loss model \"{}\": netem has no such model; each packet of {PACKET_BYTES} \
+                     bytes is lost with {} here",
+                    model.word(),
+                    Percent(share)
+                ));
+                ("random", vec![share])
+            }
+        };
+        let shares: Vec<_> = shares.iter().map(|p| Percent(*p).to_string()).collect();
+        self.add(format!("loss {name} {}", shares.join(" ")));
+        if *ecn {
+            self.add("ecn");
+        }
+    }
+
+    fn correlation(&mut self, key: &str, correlation: f64) {
+        if correlation != 0.0 {
+            self.differ(format!(
+                "`{key}.correlation`: netem's correlation squeezes its random numbers towards \
+                 one half, which changes the probability; it is left out"
+            ));
+        }
+    }
+
+    pub(crate) fn duplicate(&mut self, duplicate: &Duplicate, loss: &Loss, has_rate: bool) {
+        let Duplicate {
+            probability,
+            correlation,
+        } = duplicate;
+        if *probability == 0.0 {
+            return;
+        }
+        self.correlation("duplicate", *correlation);
+        if has_rate {
+            self.note(
+                "netem's copy takes its turn at the rate and room in the queue as any packet \
+                 does, emud's takes neither",
+            );
+        }
+        if !loss.is_none() {
+            self.note(
+                "netem sends a packet that is to be lost and doubled once, and loses copies too; \
+                 emud copies only what is not lost",
+            );
+        }
+        self.add(format!("duplicate {}", Percent(*probability)));
+    }
+
+    pub(crate) fn corrupt(&mut self, corrupt: &Corrupt) {
+        let Corrupt {
+            probability,
+            correlation,
+            bits,
+            from,
+            to,
+            checksum,
+        } = corrupt;
+        if *probability == 0.0 {
+            return;
+        }
+        self.correlation("corrupt", *correlation);
+        if *bits != 1 {
+            self.differ("`corrupt.bits`: netem turns one bit");
+        }
+        for (key, given) in [("from", *from != 0), ("to", to.is_some())] {
+            if given {
+                self.differ(format!(
+                    "`corrupt.{key}`: netem turns any bit of the packet's first buffer"
+                ));
+            }
+        }
+        if *checksum == ChecksumAfter::Mend {
+            self.differ("`corrupt.checksum`: netem never mends one");
+        }
+        self.note(
+            "netem turns bits of the link's header too, and of data that is sent often nothing \
+             but headers",
+        );
+        self.add(format!("corrupt {}", Percent(*probability)));
+    }
+
+    pub(crate) fn reorder(&mut self, reorder: &Reordering, delay: &Delay, has_rate: bool) {
+        let Reordering {
+            probability,
+            correlation,
+            gap,
+        } = reorder;
+        if delay.mean_ns == 0 {
+            return self.differ("`reorder` without a delay: tc refuses it, so it is left out");
+        }
+        self.correlation("reorder", *correlation);
+        if has_rate {
+            self.differ("`reorder` with a rate: what netem sends at once goes past its rate");
+        }
+        let gap = match gap {
+            1 => String::new(),
+            gap => format!(" gap {gap}"),
+        };
+        self.add(format!("reorder {}{gap}", Percent(*probability)));
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A ping log as a measured profile: both directions alike and independent of each other.
+
+use super::Imported;
+use super::ping::PingLog;
+use super::writer::{Writer, inline_samples, quoted, string, table};
+use crate::profile::quantile::{Table, largest_sd_ns, moments_of};
+use crate::profile::{Percent, Shape, Time};
+use crate::text::clipped;
+
+/// A profile must fit into the kernel beside what else is kept there; more samples than that are
+/// given by that many of their quantiles.
+const MOST_SAMPLES: usize = 1000;
+/// With fewer a distribution says nothing.
+const LEAST_SAMPLES: usize = 10;
+
+pub(crate) fn profile(log: &PingLog, origin: &str) -> Imported {
+    let mut out = Writer::default();
+    let of = match log.destination.as_str() {
+        "" => String::new(),
+        destination => format!(" of {}", clipped(destination)),
+    };
+    out.key(
+        "source",
+        string(&format!(
+            "measured: ping{of}, {} echoes ({})",
+            log.sent,
+            clipped(origin)
+        )),
+    );
+    out.header("link");
+    delay(&mut out, log);
+    loss(&mut out, log);
+    duplicates(&mut out, log);
+    out.finish()
+}
+
+fn delay(out: &mut Writer, log: &PingLog) {
+    let n = log.rtts_ns.len() as f64;
+    let mean = log.rtts_ns.iter().sum::<f64>() / n;
+    let variance = log.rtts_ns.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    let sd = variance.sqrt();
+    let one_way = (mean / 2.0).round() as u64;
+    let one_way_sd = (sd / 2f64.sqrt()).round() as u64;
+    out.note(&format!(
+        "Round-trip time {} on average, standard deviation {}, from {n} replies. Two independent \
+         halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} each \
+         way.",
+        Time(mean.round() as u64),
+        Time(sd.round() as u64),
+        Time(one_way),
+        Time(sd.round() as u64),
+        Time(one_way_sd)
+    ));
+    if log.late > 0 {
+        out.note(&format!(
+            "{} replies came behind a later one: their delay differed by more than the time \
+             between two echoes. emud keeps packets in order; reorder = \"jitter\" lets them \
+             overtake.",
+            log.late
+        ));
+    }
+    if one_way_sd == 0 {
+        out.key("delay", quoted(Time(one_way)));
+        return;
+    }
+    if log.rtts_ns.len() < LEAST_SAMPLES {
+        out.warning(format!(
+            "the distribution: {n} replies are too few for one ({LEAST_SAMPLES} at least)"
+        ));
+        out.key("delay", quoted(Time(one_way)));
+        return;
+    }
+    let values = samples(&log.rtts_ns);
+    if values.len() < log.rtts_ns.len() {
+        out.note(&format!(
+            "The samples are {MOST_SAMPLES} quantiles of the round-trip times, each in the middle \
+             of its share."
+        ));
+    } else {
+        out.note("The samples are the round-trip times as they were measured.");
+    }
+    let most = most_sd_ns(&values, one_way).filter(|most| *most < one_way_sd);
+    if let Some(most) = most {
+        out.note(&format!(
+            "Delays of this shape and mean cannot vary by more than {} without going below zero, \
+             so that is it: the two ways of the measured path were not independent.",
+            Time(most)
+        ));
+    }
+    let one_way_sd = most.unwrap_or(one_way_sd);
+    out.key(
+        "delay",
+        table(&[
+            ("mean", Some(quoted(Time(one_way)))),
+            ("sd", Some(quoted(Time(one_way_sd)))),
+            ("samples", Some(inline_samples(&values, true))),
+        ]),
+    );
+}
+
+/// The largest standard deviation in ns that delays of the shape of `values` may have.
+fn most_sd_ns(values: &[f64], mean_ns: u64) -> Option<u64> {
+    let (mean, sd) = moments_of(values);
+    let standard: Vec<_> = values.iter().map(|v| (v - mean) / sd).collect();
+    let table = Table::new(&standard).ok()?;
+    // A millionth less: the values in the profile are rounded.
+    let most = largest_sd_ns(Shape::Table(table.into()), mean_ns) * (1.0 - 1e-6);
+    Some(most.floor() as u64)
+}
+
+/// All, or as many quantiles as may be written.
+fn samples(rtts_ns: &[f64]) -> Vec<f64> {
+    if rtts_ns.len() <= MOST_SAMPLES {
+        return rtts_ns.to_vec();
+    }
+    let mut sorted = rtts_ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    (0..MOST_SAMPLES)
+        .map(|i| {
+            // Every sample is the middle of its share of probability.
+            let place = (i as f64 + 0.5) / MOST_SAMPLES as f64 * n as f64 - 0.5;
+            let place = place.clamp(0.0, (n - 1) as f64);
+            let (below, fraction) = (place.floor() as usize, place.fract());
+            let above = (below + 1).min(n - 1);
+            sorted[below] + fraction * (sorted[above] - sorted[below])
+        })
+        .collect()
+}
+
+fn loss(out: &mut Writer, log: &PingLog) {
+    if !log.has_summary {
+        out.note(
+            "The log has no summary: what was lost shows as gaps in icmp_seq; losses behind the \
+             last reply do not.",
+        );
+    } else if log.answered != log.rtts_ns.len() as u64 {
+        out.note(&format!(
+            "The log has {} replies of the {} that ping counted; losses are as ping counted.",
+            log.rtts_ns.len(),
+            log.answered
+        ));
+    }
+    let lost = log.sent - log.answered;
+    if lost == 0 {
+        return;
+    }
+    let share = lost as f64 / log.sent as f64;
+    let one_way = Percent(rounded(1.0 - (1.0 - share).sqrt()));
+    out.note(&format!(
+        "{lost} of {} echoes were lost, {}. Both ways must succeed, so each loses \
+         1 - sqrt(1 - {lost}/{}) = {one_way}.",
+        log.sent,
+        Percent(rounded(share)),
+        log.sent
+    ));
+    out.key("loss", quoted(one_way));
+}
+
+fn duplicates(out: &mut Writer, log: &PingLog) {
+    if log.duplicates == 0 {
+        return;
+    }
+    let share = log.duplicates as f64 / log.rtts_ns.len() as f64;
+    let one_way = Percent(rounded(((1.0 + share).sqrt() - 1.0).min(1.0)));
+    out.note(&format!(
+        "{} replies came twice for {} that came: each way makes sqrt(1 + {0}/{1}) - 1 = {one_way} \
+         of the packets two.",
+        log.duplicates,
+        log.rtts_ns.len()
+    ));
+    out.key("duplicate", quoted(one_way));
+}
+
+/// Six significant digits: more than any log has.
+fn rounded(share: f64) -> f64 {
+    format!("{share:.5e}").parse().unwrap_or(share)
+}

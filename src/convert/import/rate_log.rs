@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Logs of rates as the public data sets have them: a table of text or JSON, one row a moment.
+
+use super::table::{Row, Table};
+use super::writer::{Writer, string};
+use super::{Header, Imported, Layout, Moment};
+use crate::profile::{MAX_BYTES, MAX_ROWS, Trace, TraceRow, TraceSource};
+use crate::text::units::{Kind, Unit};
+use crate::text::{Mistake, Span, Time, UnitError, clipped};
+
+/// Rows of more text than this are a file of their own.
+const INLINE_BYTES: usize = MAX_BYTES / 2;
+const MOST_RATE: f64 = 1e12;
+const NS_PER_S: f64 = 1e9;
+/// What logs write where there is no figure.
+const MISSING: [&str; 7] = ["", "-", "nan", "na", "n/a", "null", "none"];
+
+/// Bits as most people mean them; `MB` is of bytes.
+const RATE: Kind = Kind {
+    name: "a rate",
+    plural: "units",
+    units: &[
+        Unit::decimal("bit", 0),
+        Unit::decimal("kbit", 3),
+        Unit::decimal("Mbit", 6),
+        Unit::decimal("Gbit", 9),
+        Unit::decimal("bps", 0),
+        Unit::decimal("kbps", 3),
+        Unit::decimal("Kbps", 3),
+        Unit::decimal("Mbps", 6),
+        Unit::decimal("Gbps", 9),
+        Unit::decimal("bit/s", 0),
+        Unit::decimal("kbit/s", 3),
+        Unit::decimal("Mbit/s", 6),
+        Unit::decimal("Gbit/s", 9),
+        Unit::decimal("kb/s", 3),
+        Unit::decimal("Mb/s", 6),
+        Unit::decimal("Gb/s", 9),
+        Unit::times("B/s", 8.0),
+        Unit::times("kB/s", 8e3),
+        Unit::times("KB/s", 8e3),
+        Unit::times("MB/s", 8e6),
+        Unit::times("GB/s", 8e9),
+        Unit::times("KiB/s", 8192.0),
+        Unit::times("MiB/s", 8.0 * 1_048_576.0),
+    ],
+    ignore_case: false,
+    examples: "bit, kbit, Mbit, Gbit, kbps, Mbps, B/s, kB/s, MB/s, or B, kB, MB: bytes in the time \
+               of the row",
+    usual: "Mbit",
+};
+
+/// Bytes that came in a row's time.
+const AMOUNT: Kind = Kind {
+    name: "an amount",
+    plural: "units",
+    units: &[
+        Unit::times("B", 8.0),
+        Unit::times("bytes", 8.0),
+        Unit::times("kB", 8e3),
+        Unit::times("MB", 8e6),
+        Unit::times("KiB", 8192.0),
+        Unit::times("MiB", 8.0 * 1_048_576.0),
+    ],
+    ignore_case: false,
+    examples: "B, kB, MB, KiB, MiB",
+    usual: "B",
+};
+
+/// A row that has its figures.
+struct Figures<'a> {
+    row: &'a Row,
+    /// When it is, or how long it lasts.
+    time_ns: i128,
+    /// bit/s, or the bits since the row before.
+    bits: f64,
+    delay_ns: Option<u64>,
+}
+
+/// Whether numbers of this unit are amounts, and the kind that reads them.
+fn kind(unit: &str) -> Result<(&'static Kind, bool), UnitError> {
+    let one = format!("1{unit}");
+    match AMOUNT.read(&one) {
+        Ok(_) => Ok((&AMOUNT, true)),
+        Err(_) => RATE.read(&one).map(|_| (&RATE, false)),
+    }
+}
+
+/// What `--unit` may be.
+pub fn is_rate_unit(unit: &str) -> Result<(), UnitError> {
+    kind(unit).map(|_| ())
+}
+
+pub(crate) fn profile(
+    text: &str,
+    origin: &str,
+    layout: &Layout,
+    header: Header,
+    beside: Option<&str>,
+) -> Result<Imported, Mistake> {
+    let table = Table::read(text)?;
+    let mut out = Writer::default();
+    let (rows, period_ns) = rows(&table, layout, &mut out)?;
+    let trace = Trace {
+        source: TraceSource::Rows {
+            rows: rows.into(),
+            period_ns,
+        },
+        repeat: true,
+        offset_ns: 0,
+    };
+    let mut profile = Writer::default();
+    let rates = format!(
+        "rates of {origin}: column {} in {}",
+        layout.rate, layout.unit
+    );
+    profile.key("source", string(&format!("imported: {rates}")));
+    profile.header(header.word());
+    profile.note(&format!(
+        "{} rows, {}; over and over.",
+        trace.len(),
+        Time(period_ns)
+    ));
+    profile.append(out);
+    let inline = trace.text();
+    let beside = match (inline.len() > INLINE_BYTES, beside) {
+        (false, _) => {
+            profile.key("trace", inline);
+            None
+        }
+        (true, Some(name)) => {
+            let name = string(name);
+            let period = Time(period_ns);
+            profile.key(
+                "trace",
+                format!("{{ file = {name}, period = \"{period}\", loop = true }}"),
+            );
+            Some(trace.csv())
+        }
+        (true, None) => {
+            let title = format!("{} rows are too many for the profile itself", trace.len());
+            let help = "write a file with -o: the rows go into a CSV file beside it";
+            return Err(Mistake::new(&table.start(), title, help));
+        }
+    };
+    Ok(Imported {
+        beside,
+        ..profile.finish()
+    })
+}
+
+/// Rows from time 0 on, and how long they last together.
+fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRow>, u64), Mistake> {
+    let (kind, amounts) =
+        kind(&layout.unit).map_err(|error| Mistake::unit(&table.start(), error))?;
+    let all = figures(table, layout, (kind, amounts), out)?;
+    let mut rows = Vec::new();
+    let mut push = |row: &Row, at_ns: i128, bits_s: f64, delay_ns| {
+        if !(0.0..=MOST_RATE).contains(&bits_s) {
+            let title = format!("{}a rate of {bits_s:.0} bit/s", row.place());
+            let help = "rates are from 0 to 1 Tbit/s: is --unit right?";
+            return Err(Mistake::new(&row.at, title, help));
+        }
+        if rows.len() == MAX_ROWS {
+            let title = format!("more than {MAX_ROWS} rows");
+            return Err(Mistake::new(&row.at, title, "take a part of the log"));
+        }
+        rows.push(TraceRow {
+            at_ns: u64::try_from(at_ns).unwrap_or(u64::MAX),
+            rate: Some(bits_s.round() as u64),
+            delay_ns,
+            ..TraceRow::default()
+        });
+        Ok(())
+    };
+    let none = || {
+        let title = "no row has a figure in these columns";
+        let help = "columns are numbers from 1, or names in the first line";
+        Mistake::new(&table.start(), title, help)
+    };
+    let last = all.last().ok_or_else(none)?;
+    let mut end_ns = 0i128;
+    match &layout.time {
+        Moment::Lasts(_) | Moment::Every(_) => {
+            for one in &all {
+                push(one.row, end_ns, one.bits, one.delay_ns)?;
+                end_ns += one.time_ns;
+            }
+        }
+        // What came since the row before.
+        Moment::At(_) if amounts => {
+            for pair in all.windows(2) {
+                let (before, one) = (&pair[0], &pair[1]);
+                let ns = one.time_ns - before.time_ns;
+                let rate = one.bits / (ns as f64 / NS_PER_S);
+                push(one.row, before.time_ns - all[0].time_ns, rate, one.delay_ns)?;
+            }
+            end_ns = last.time_ns - all[0].time_ns;
+        }
+        Moment::At(_) => {
+            for one in &all {
+                push(
+                    one.row,
+                    one.time_ns - all[0].time_ns,
+                    one.bits,
+                    one.delay_ns,
+                )?;
+            }
+            // The last one lasts as long as the one before.
+            let before = all.len().checked_sub(2).map(|i| all[i].time_ns);
+            end_ns = last.time_ns - all[0].time_ns + before.map_or(0, |ns| last.time_ns - ns);
+        }
+    }
+    if end_ns == 0 {
+        let title = "one row, and how long it lasts is not known";
+        let help = "with --durations the time column says how long each row lasts";
+        return Err(Mistake::new(&last.row.at, title, help));
+    }
+    if rows.iter().all(|row| row.rate == Some(0)) {
+        let title = "every rate is 0";
+        return Err(Mistake::new(
+            &table.start(),
+            title,
+            "is --rate the right column?",
+        ));
+    }
+    match u64::try_from(end_ns)
+        .ok()
+        .filter(|ns| format!("{}", Time(*ns)).parse::<Span>().is_ok())
+    {
+        Some(ns) => Ok((rows, ns)),
+        None => {
+            let help = "is --time-unit right? With --durations times are added up";
+            Err(Mistake::new(
+                &last.row.at,
+                "a log of more than 100 years",
+                help,
+            ))
+        }
+    }
+}
+
+/// The rows that count, with what they say.
+fn figures<'a>(
+    table: &'a Table,
+    layout: &Layout,
+    (kind, amounts): (&Kind, bool),
+    out: &mut Writer,
+) -> Result<Vec<Figures<'a>>, Mistake> {
+    let time = match &layout.time {
+        Moment::At(column) | Moment::Lasts(column) => Some(table.column(column)?),
+        Moment::Every(_) => None,
+    };
+    let rate = table.column(&layout.rate)?;
+    let delay = layout
+        .delay
+        .as_ref()
+        .map(|column| table.column(column))
+        .transpose()?;
+    let only = match &layout.only {
+        Some((column, value)) => Some((table.column(column)?, value)),
+        None => None,
+    };
+    let named = [Some(rate), time, delay].into_iter().flatten();
+    let mut all: Vec<Figures> = Vec::new();
+    let (mut missing, mut same) = (0u64, 0u64);
+    let lasting = matches!(layout.time, Moment::Lasts(_) | Moment::Every(_));
+    for (i, row) in table.rows.iter().enumerate() {
+        if only.is_some_and(|(column, value)| row.cell(column) != *value) {
+            continue;
+        }
+        // A first line of names, where the columns were given as numbers.
+        if i == 0 && !table.is_json() && number(row.cell(rate)).is_none() {
+            let words = |column: usize| kind.read(row.cell(column)).is_err();
+            if words(rate) && !is_missing(row.cell(rate)) && named.clone().all(words) {
+                continue;
+            }
+        }
+        let time_ns = match (&layout.time, time) {
+            (Moment::Every(ns), _) => i128::from(*ns),
+            (_, Some(column)) => time_ns(row, column, &layout.time_unit)?,
+            (_, None) => 0,
+        };
+        if lasting && time_ns <= 0 {
+            missing += 1;
+            continue;
+        }
+        let mut figures = Figures {
+            row,
+            time_ns,
+            bits: 0.0,
+            delay_ns: None,
+        };
+        let gone = [Some(rate), delay]
+            .into_iter()
+            .flatten()
+            .any(|column| is_missing(row.cell(column)));
+        if gone {
+            missing += 1;
+            // The row before goes on.
+            if let (true, Some(last)) = (lasting, all.last_mut()) {
+                last.time_ns += time_ns;
+            }
+            continue;
+        }
+        figures.bits = bits(row, rate, kind, &layout.unit)?;
+        if lasting && amounts {
+            figures.bits /= time_ns as f64 / NS_PER_S;
+        }
+        if let Some(column) = delay {
+            let ns = self::time_ns(row, column, &layout.delay_unit)?;
+            let ns = u64::try_from(ns).ok().filter(|ns| *ns <= 3_600_000_000_000);
+            figures.delay_ns = Some(ns.ok_or_else(|| {
+                let title = format!(
+                    "{}`{}` is not a delay",
+                    row.place(),
+                    clipped(row.cell(column))
+                );
+                let help = "a delay is from 0 to one hour: is --delay-unit right?";
+                Mistake::new(&row.at, title, help)
+            })?);
+        }
+        match all
+            .last_mut()
+            .filter(|last| !lasting && last.time_ns >= time_ns)
+        {
+            None => all.push(figures),
+            Some(last) if last.time_ns == time_ns => {
+                same += 1;
+                *last = figures;
+            }
+            Some(_) => {
+                let title = format!("{}time goes back", row.place());
+                let help = "rows of several runs? Choose one with --where COLUMN=VALUE; if the \
+                            column says how long a row lasts, add --durations";
+                return Err(Mistake::new(&row.at, title, help));
+            }
+        }
+    }
+    if missing > 0 {
+        out.warning(format!(
+            "{missing} rows without a figure: the row before each goes on"
+        ));
+    }
+    if same > 0 {
+        out.warning(format!("{same} rows with the time of the next one"));
+    }
+    Ok(all)
+}
+
+fn is_missing(cell: &str) -> bool {
+    MISSING.contains(&cell.to_ascii_lowercase().as_str())
+}
+
+/// A number and nothing else; a comma may be its point.
+fn number(cell: &str) -> Option<String> {
+    let text = match cell.split_once(',') {
+        Some((whole, part)) if !part.contains(',') => format!("{whole}.{part}"),
+        _ => cell.to_owned(),
+    };
+    let value: f64 = text.parse().ok()?;
+    value.is_finite().then_some(text)
+}
+
+/// Bits, or bits a second.
+fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistake> {
+    let cell = row.cell(column);
+    let text = match number(cell) {
+        Some(text) => format!("{text}{unit}"),
+        None => cell.to_owned(),
+    };
+    kind.read(&text).map_err(|error| {
+        let title = format!("{}{}", row.place(), error.problem);
+        Mistake::new(
+            &row.at,
+            title,
+            format!("is --rate the right column? {}", error.help),
+        )
+    })
+}
+
+/// A bare number in `unit`, a quantity with its own, or a date.
+fn time_ns(row: &Row, column: usize, unit: &str) -> Result<i128, Mistake> {
+    let cell = row.cell(column);
+    let wrong = |problem: String| {
+        let help = "a time is a number (--time-unit says of what), has its unit (20ms), or is a \
+                    date (2019-12-16 13:40:04)";
+        Mistake::new(&row.at, format!("{}{problem}", row.place()), help)
+    };
+    if let Some(ns) = date_ns(cell) {
+        return Ok(ns);
+    }
+    let (sign, text) = match number(cell) {
+        Some(text) => match text.strip_prefix('-') {
+            Some(rest) => (-1, format!("{rest}{unit}")),
+            None => (1, format!("{text}{unit}")),
+        },
+        None => (1, cell.to_owned()),
+    };
+    // Exact, where a float of the time since 1970 is not.
+    if let (Ok(whole), "ns") = (cell.parse::<i64>(), unit) {
+        return Ok(whole.into());
+    }
+    match text.parse() {
+        Ok(Span(ns)) => Ok(sign * i128::from(ns)),
+        Err(error) => Err(wrong(error.problem)),
+    }
+}
+
+/// `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970, without
+/// regard to the zone, because only differences count.
+fn date_ns(cell: &str) -> Option<i128> {
+    let mut groups = cell
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|g| !g.is_empty());
+    let year = groups.next().filter(|year| year.len() == 4)?;
+    let mut next = || groups.next()?.parse::<i128>().ok();
+    let (year, month, day) = (year.parse::<i128>().ok()?, next()?, next()?);
+    let (hour, minute, second) = (next()?, next()?, next()?);
+    let valid = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60;
+    if !valid || cell.starts_with('-') {
+        return None;
+    }
+    let part: f64 = match cell.rsplit_once('.') {
+        Some((head, part)) if head.contains(':') => {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            format!("0.{digits}").parse().ok()?
+        }
+        _ => 0.0,
+    };
+    // Days of the Gregorian calendar, its years from March on.
+    let (y, m) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719_469;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    Some(seconds * 1_000_000_000 + (part * NS_PER_S).round() as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_ns;
+
+    #[test]
+    fn dates() {
+        for (text, ms) in [
+            ("1970-01-01 00:00:00", 0),
+            ("1970.01.02_00.00.01", 86_401_000),
+            ("2000-02-29T12:00:00Z", 951_825_600_000),
+            ("2016-06-01 00:00:05.250", 1_464_739_205_250),
+            ("2024/12/31 23:59:59", 1_735_689_599_000),
+        ] {
+            assert_eq!(date_ns(text), Some(ms * 1_000_000), "{text}");
+        }
+        for text in [
+            "1289406399.549",
+            "12:30:00",
+            "2016-13-01 00:00:00",
+            "-2016-1-1 0:0:0",
+            "5",
+        ] {
+            assert_eq!(date_ns(text), None, "{text}");
+        }
+    }
+}

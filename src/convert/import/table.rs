@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A log as rows of cells: text with any of the usual separators, with or without names in its
+//! first line, or JSON.
+
+use serde_json::Value;
+
+use crate::text::{At, Mistake, clipped, closest};
+
+/// Between cells, the likeliest first; blanks where there is none of them.
+const SEPARATORS: [u8; 4] = [b'\t', b';', b',', b'|'];
+/// Lines at the start that tell which.
+const SNIFFED: usize = 10;
+
+pub(crate) struct Table {
+    /// Of JSON the paths to the figures, with points between the keys.
+    names: Vec<String>,
+    json: bool,
+    pub rows: Vec<Row>,
+}
+
+pub(crate) struct Row {
+    pub at: At,
+    /// From 1, where `at` does not say so.
+    number: Option<usize>,
+    cells: Vec<String>,
+}
+
+impl Row {
+    /// Empty where the row is too short.
+    pub fn cell(&self, column: usize) -> &str {
+        self.cells.get(column).map_or("", String::as_str)
+    }
+
+    /// What messages begin with.
+    pub fn place(&self) -> String {
+        self.number
+            .map(|n| format!("row {n}: "))
+            .unwrap_or_default()
+    }
+}
+
+fn at(start: usize, len: usize) -> At {
+    At {
+        source: 0,
+        span: start..start + len,
+    }
+}
+
+impl Table {
+    pub fn read(text: &str) -> Result<Self, Mistake> {
+        match text.trim_start().starts_with(['[', '{']) {
+            true => Self::json(text),
+            false => Self::text(text),
+        }
+    }
+
+    /// Where the log begins.
+    pub fn start(&self) -> At {
+        at(0, 0)
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// The place of a column, which is a number from 1 or a name.
+    pub fn column(&self, name: &str) -> Result<usize, Mistake> {
+        if let (false, Ok(number @ 1..)) = (self.json, name.parse::<usize>()) {
+            let most = self
+                .rows
+                .iter()
+                .map(|row| row.cells.len())
+                .max()
+                .unwrap_or(0);
+            if number > most {
+                let title = format!("there is no column {number}");
+                let help = format!("the rows have {most} columns");
+                return Err(Mistake::new(&self.start(), title, help));
+            }
+            return Ok(number - 1);
+        }
+        let last = |path: &str| path.rsplit('.').next().is_some_and(|key| key == name);
+        let whole = self.names.iter().position(|known| known == name);
+        let short = || self.names.iter().position(|path| self.json && last(path));
+        whole.or_else(short).ok_or_else(|| {
+            let names = self.names.iter().map(String::as_str);
+            let near = closest(name, names.clone())
+                .map(|near| format!("did you mean `{near}`? "))
+                .unwrap_or_default();
+            let names = names.map(clipped).take(40).collect::<Vec<_>>().join(", ");
+            let help = format!("{near}the first line has {names}; a number counts columns from 1");
+            let title = format!("there is no column `{name}`");
+            Mistake::new(&self.start(), title, help)
+        })
+    }
+
+    fn text(text: &str) -> Result<Self, Mistake> {
+        let rows = match separator(text) {
+            Some(separator) => separated(text, separator)?,
+            None => blanks(text),
+        };
+        Ok(Self {
+            // Whether they are names shows when one is asked for.
+            names: rows.first().map_or(Vec::new(), |row| row.cells.clone()),
+            json: false,
+            rows,
+        })
+    }
+
+    /// An array of objects or arrays wherever it is, the longest there is; or an object a line.
+    fn json(text: &str) -> Result<Self, Mistake> {
+        let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let documents = documents.collect::<Result<Vec<_>, _>>().map_err(|error| {
+            let lines = text
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1));
+            let start: usize = lines.map(str::len).sum();
+            let help = "the log begins like JSON";
+            Mistake::new(&at(start, 0), format!("not valid JSON: {error}"), help)
+        })?;
+        let items = match &documents[..] {
+            [one] => longest(one).unwrap_or(&documents[..]),
+            all => all,
+        };
+        let mut names = Vec::new();
+        let leaves: Vec<_> = items
+            .iter()
+            .map(|item| {
+                let mut leaves = Vec::new();
+                flat(item, String::new(), &mut leaves);
+                leaves
+            })
+            .collect();
+        for (path, _) in leaves.iter().flatten() {
+            if !names.contains(path) && names.len() < 1000 {
+                names.push(path.clone());
+            }
+        }
+        let row = |(i, leaves): (usize, &Vec<(String, String)>)| {
+            let cell = |name: &String| {
+                let found = leaves.iter().find(|(path, _)| path == name);
+                found.map_or(String::new(), |(_, cell)| cell.clone())
+            };
+            Row {
+                at: at(0, 0),
+                number: Some(i + 1),
+                cells: names.iter().map(cell).collect(),
+            }
+        };
+        Ok(Self {
+            rows: leaves.iter().enumerate().map(row).collect(),
+            names,
+            json: true,
+        })
+    }
+}
+
+/// The longest array of objects or arrays; of equals the outer one.
+fn longest(value: &Value) -> Option<&[Value]> {
+    let of_rows = |items: &[Value]| items.iter().all(|item| item.is_object() || item.is_array());
+    let longer = |a: &'_ [Value], b: &[Value]| a.len() > b.len();
+    let (own, below): (_, Vec<_>) = match value {
+        Value::Array(items) => {
+            let own = (!items.is_empty() && of_rows(items)).then_some(&items[..]);
+            (own, items.iter().filter_map(longest).collect())
+        }
+        Value::Object(map) => (None, map.values().filter_map(longest).collect()),
+        _ => return None,
+    };
+    below.into_iter().fold(own, |best, items| match best {
+        Some(best) if !longer(items, best) => Some(best),
+        _ => Some(items),
+    })
+}
+
+/// Figures with the keys that lead to them; of an array its places from 1.
+fn flat(value: &Value, path: String, out: &mut Vec<(String, String)>) {
+    let below = |key: &str| match path.as_str() {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    };
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .for_each(|(key, value)| flat(value, below(key), out)),
+        Value::Array(items) => (1..)
+            .zip(items)
+            .for_each(|(n, item)| flat(item, below(&n.to_string()), out)),
+        Value::String(text) => out.push((path, text.trim().to_owned())),
+        other => out.push((path, other.to_string())),
+    }
+}
+
+fn says_something(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with('#')
+}
+
+/// The one that is as often in each of the first lines.
+fn separator(text: &str) -> Option<u8> {
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| says_something(line))
+        .take(SNIFFED)
+        .collect();
+    let count = |line: &str, c: u8| line.bytes().filter(|b| *b == c).count();
+    let most = |c: &u8| lines.iter().map(|line| count(line, *c)).max().unwrap_or(0);
+    let even = |c: &&u8| lines.iter().all(|line| count(line, **c) == most(c));
+    let there = || SEPARATORS.iter().filter(|c| most(c) > 0);
+    there()
+        .find(even)
+        .or_else(|| there().max_by_key(|c| most(c)))
+        .copied()
+}
+
+fn separated(text: &str, separator: u8) -> Result<Vec<Row>, Mistake> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator)
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        // The text is UTF-8 and rows may differ in length: nothing else is an error.
+        let record = record.map_err(|error| Mistake::new(&at(0, 0), error.to_string(), ""))?;
+        let start = record.position().map_or(0, |p| p.byte() as usize);
+        let line = text
+            .get(start..)
+            .and_then(|rest| rest.lines().next())
+            .unwrap_or("");
+        rows.push(Row {
+            at: at(start, line.trim_end().len()),
+            number: None,
+            cells: record.iter().map(str::to_owned).collect(),
+        });
+    }
+    Ok(rows)
+}
+
+fn blanks(text: &str) -> Vec<Row> {
+    let lines = text.lines().filter(|line| says_something(line));
+    let row = |line: &str| Row {
+        at: at(
+            line.as_ptr() as usize - text.as_ptr() as usize,
+            line.trim_end().len(),
+        ),
+        number: None,
+        cells: line.split_whitespace().map(str::to_owned).collect(),
+    };
+    lines.map(row).collect()
+}

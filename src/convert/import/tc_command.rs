@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! tc's commands in what people paste: one command, a script, or what `tc qdisc show` prints.
+
+use super::tc_filter::{Filter, filter};
+use crate::text::{At, Located, Mistake, clipped};
+
+pub(crate) type Word<'a> = Located<&'a str>;
+
+/// Words of one command that are not yet read.
+#[derive(Clone)]
+pub(crate) struct Words<'a> {
+    words: Vec<Word<'a>>,
+    next: usize,
+    /// Behind the last word.
+    end: At,
+}
+
+impl<'a> Words<'a> {
+    fn new(words: Vec<Word<'a>>) -> Self {
+        let end = words.last().map_or(0, |word| word.at.span.end);
+        Self {
+            words,
+            next: 0,
+            end: at(end..end),
+        }
+    }
+
+    pub fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.next).map(|word| word.value)
+    }
+
+    pub fn next(&mut self) -> Option<Word<'a>> {
+        let word = self.words.get(self.next).cloned();
+        self.next += usize::from(word.is_some());
+        word
+    }
+
+    /// All of them, also those that are read.
+    pub fn words(&self) -> impl Iterator<Item = &'a str> {
+        self.words.iter().map(|word| word.value)
+    }
+
+    /// Whether the shell would replace none of those that are left.
+    pub fn check(&self) -> Result<(), Mistake> {
+        let mut left = self.words.iter().skip(self.next);
+        match left.find(|word| word.value.contains(['$', '`'])) {
+            None => Ok(()),
+            Some(word) => {
+                let title = format!("`{}` has a variable of the shell", clipped(word.value));
+                Err(Mistake::new(
+                    &word.at,
+                    title,
+                    "write its value, or set it in the text: NAME=VALUE",
+                ))
+            }
+        }
+    }
+
+    /// Reads the next word if it is this one.
+    pub fn skip(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(word);
+        self.next += usize::from(found);
+        found
+    }
+
+    /// The word after `option`, which needs one.
+    pub fn argument(&mut self, option: &str, example: &str) -> Result<Word<'a>, Mistake> {
+        self.next().ok_or_else(|| {
+            Mistake::new(
+                &self.end,
+                format!("`{option}` needs a value"),
+                format!("write {option} {example}"),
+            )
+        })
+    }
+
+    /// The next word if tc would take it for a number: it looks at the first character only.
+    pub fn number(&mut self) -> Option<Word<'a>> {
+        let digit = self.peek()?.starts_with(|c: char| c.is_ascii_digit());
+        digit.then(|| self.next()).flatten()
+    }
+
+    /// The same where a sign may stand in front.
+    pub fn signed_number(&mut self) -> Option<Word<'a>> {
+        let digit = self
+            .peek()?
+            .starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        digit.then(|| self.next()).flatten()
+    }
+
+    /// Where the last word that was read ends.
+    pub fn read_up_to(&self) -> usize {
+        let last = self.next.checked_sub(1).and_then(|i| self.words.get(i));
+        last.map_or(0, |word| word.at.span.end)
+    }
+}
+
+/// tc takes every beginning of a word for the word; the first in its list wins.
+pub(crate) fn begins(word: &str, whole: &str) -> bool {
+    !word.is_empty() && whole.starts_with(word)
+}
+
+fn at(span: std::ops::Range<usize>) -> At {
+    At { source: 0, span }
+}
+
+/// A qdisc or a class that a command makes, or that `tc qdisc show` prints.
+#[derive(Clone)]
+pub(crate) struct Made<'a> {
+    /// `netem`, `tbf`, `htb`.
+    pub kind: Word<'a>,
+    pub is_class: bool,
+    /// tc has printed it.
+    pub shown: bool,
+    pub device: Option<&'a str>,
+    /// `None`: at the root.
+    pub parent: Option<&'a str>,
+    /// Of a class its id.
+    pub handle: Option<&'a str>,
+    /// What comes behind its kind.
+    pub options: Words<'a>,
+}
+
+/// `text` with the variables of the shell that it sets itself.
+pub(crate) fn expanded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut known: Vec<(&str, String)> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let mut line = line.to_owned();
+        // The longest name first: $RATE is not $R and "ATE".
+        known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in &known {
+            line = line.replace(&format!("${{{name}}}"), value);
+            line = line.replace(&format!("${name}"), value);
+        }
+        out += &line;
+        let set = &out[out.len() - line.len()..];
+        let set = set.trim().trim_start_matches("export ");
+        if let Some((name, value)) = set.split_once('=') {
+            let value = value.split('#').next().unwrap_or_default();
+            let value = value.trim().trim_matches([';', '"', '\'']);
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let is_name = !name.is_empty() && name.chars().all(plain);
+            if is_name && !value.contains(['$', '`', ' ', '(']) && !value.is_empty() {
+                // Names of the text itself, which lives longer than this copy of the line.
+                if let Some(start) = text.find(&format!("{name}=")) {
+                    known.push((&text[start..start + name.len()], value.to_owned()));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The commands of a text as words: quotes are blanks, redirections are left out.
+fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
+    let mut all = vec![Vec::new()];
+    let mut chars = text.char_indices().peekable();
+    let mut start = None;
+    let push = |all: &mut Vec<Vec<_>>, range: std::ops::Range<usize>| {
+        let value = &text[range.clone()];
+        if value == "\\" {
+            return;
+        }
+        all.last_mut().into_iter().for_each(|command: &mut Vec<_>| {
+            command.push(Located {
+                value,
+                at: at(range.clone()),
+            });
+        });
+    };
+    while let Some((i, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        let boundary =
+            c.is_whitespace() || ";|&<>\"'".contains(c) || (c == '\\' && next == Some('\n'));
+        let begins_comment = c == '#' && start.is_none();
+        if !boundary && !begins_comment {
+            start.get_or_insert(i);
+            continue;
+        }
+        if let Some(from) = start.take() {
+            let redirected = "<>".contains(c) && text[from..i].bytes().all(|b| b.is_ascii_digit());
+            if !redirected {
+                push(&mut all, from..i);
+            }
+        }
+        match c {
+            '\n' | ';' | '|' => all.push(Vec::new()),
+            '\\' => drop(chars.next()),
+            '#' if comments => while chars.next_if(|(_, c)| *c != '\n').is_some() {},
+            '&' if next != Some('>') => all.push(Vec::new()),
+            '<' | '>' => {
+                // Up to the end of the file's name.
+                while chars.next_if(|(_, c)| "<>& \t".contains(*c)).is_some() {}
+                while chars
+                    .next_if(|(_, c)| !c.is_whitespace() && !";|&".contains(*c))
+                    .is_some()
+                {}
+            }
+            _ => {}
+        }
+    }
+    if let Some(from) = start {
+        push(&mut all, from..text.len());
+    }
+    all.retain(|command| !command.is_empty());
+    all
+}
+
+/// The filters that choose a class, the first to ask first.
+pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
+    let mut all = Vec::new();
+    for words in found(text) {
+        let mut words = Words::new(words);
+        if words.skip("filter") {
+            all.extend(filter(&mut words)?);
+        }
+    }
+    all.sort_by_key(|filter| filter.priority);
+    Ok(all)
+}
+
+/// tc's commands.
+fn found(text: &str) -> Vec<Vec<Word<'_>>> {
+    match of_tc(commands(text, true)) {
+        // A root's prompt in front of the only command.
+        none if none.is_empty() => of_tc(commands(text, false)),
+        found => found,
+    }
+}
+
+/// What makes a qdisc or a class, in the order of the text; of those in one place the last.
+pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
+    let found = found(text);
+    if found.is_empty() {
+        return Ok(alone(commands(text, true)).into_iter().collect());
+    }
+    let mut all: Vec<Made> = Vec::new();
+    let mut other = None;
+    for words in found {
+        let first = words.first().map(|word| word.at.clone());
+        match one(words)? {
+            Some(made) => {
+                let same = |m: &Made| {
+                    let place = |m: &Made| {
+                        (
+                            m.device.map(str::to_owned),
+                            m.is_class,
+                            m.parent.map(str::to_owned),
+                        )
+                    };
+                    place(m) == place(&made) && (!made.is_class || m.handle == made.handle)
+                };
+                all.retain(|before| !same(before));
+                all.push(made);
+            }
+            None => other = other.or(first),
+        }
+    }
+    match (all.is_empty(), other) {
+        (true, Some(at)) => {
+            let help = "write tc qdisc add dev eth0 root netem ..., the part from netem on, or what \
+                        tc qdisc show prints";
+            Err(Mistake::new(&at, "this command makes no netem", help))
+        }
+        _ => Ok(all),
+    }
+}
+
+/// The commands of tc among them.
+fn of_tc(commands: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
+    let mut all: Vec<_> = commands.into_iter().filter_map(behind_tc).collect();
+    // `which tc` is a word of tc's, too, but says nothing.
+    if all.iter().any(|words| !words.is_empty()) {
+        all.retain(|words| !words.is_empty());
+    }
+    all
+}
+
+/// The words behind `tc` and its own options, or a line of a batch or of `tc qdisc show`.
+fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
+    // Also `$(which tc)`.
+    const NAMES: [&str; 5] = ["tc", "tc)", "$TC", "${TC}", "$tc"];
+    let is_path = |word: &str| word.ends_with("/tc") && !word.contains('=');
+    let is_tc = |word: &Word| NAMES.contains(&word.value) || is_path(word.value);
+    let Some(tc) = words.iter().rposition(is_tc) else {
+        let first = words.first().map(|word| word.value)?;
+        return ["qdisc", "class", "filter"]
+            .contains(&first)
+            .then_some(words);
+    };
+    words.drain(..=tc);
+    let is_option = |word: &Word| word.value.starts_with('-');
+    while words.first().is_some_and(is_option) {
+        let option = words.remove(0);
+        if matches!(option.value, "-n" | "-net" | "-netns") && !words.is_empty() {
+            words.remove(0);
+        }
+    }
+    Some(words)
+}
+
+/// From `netem` on, or its options alone.
+fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
+    let mut words = commands.into_iter().next()?;
+    while words
+        .first()
+        .is_some_and(|word| matches!(word.value, "$" | "sudo"))
+    {
+        words.remove(0);
+    }
+    let start = words.first()?.at.clone();
+    let kind = Word {
+        value: "netem",
+        at: start,
+    };
+    let mut options = Words::new(words);
+    options.skip("netem");
+    Some(Made {
+        kind,
+        is_class: false,
+        shown: false,
+        device: None,
+        parent: None,
+        handle: None,
+        options,
+    })
+}
+
+/// `None`: it makes nothing that counts here.
+fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
+    let mut words = Words::new(words);
+    let object = words.argument("tc", "qdisc add dev eth0 root netem ...")?;
+    let is_class = match object.value {
+        word if begins(word, "qdisc") => false,
+        word if begins(word, "class") => true,
+        _ => return Ok(None),
+    };
+    let verb = words.argument(object.value, "add dev eth0 root netem ...")?;
+    let made = ["add", "change", "replace", "link"];
+    let others = ["delete", "show", "list", "get"];
+    let is = |verbs: &[&str]| verbs.iter().any(|known| begins(verb.value, known));
+    if !is(&made) && is(&others) {
+        return Ok(None);
+    }
+    // What tc prints has the kind there: qdisc netem 8001: root refcnt 2 limit 1000.
+    let shown = !is(&made);
+    let mut kind = shown.then(|| verb.clone());
+    let (mut device, mut parent, mut handle) = (None, None, None);
+    if shown {
+        handle = words.next().map(|word| word.value);
+    }
+    let help = "write dev eth0 root netem ..., or the part from netem on";
+    loop {
+        match words.peek() {
+            Some("root") => drop(words.next()),
+            Some("dev") => {
+                words.next();
+                device = Some(words.argument("dev", "eth0")?.value);
+            }
+            Some("parent") => {
+                words.next();
+                parent = Some(words.argument("parent", "1:1")?.value);
+            }
+            Some(word @ ("handle" | "classid" | "refcnt")) => {
+                words.next();
+                let value = words.argument(word, "1:")?;
+                if word != "refcnt" {
+                    handle = Some(value.value);
+                }
+            }
+            Some(_) if kind.is_none() => kind = words.next(),
+            _ => break,
+        }
+    }
+    let Some(kind) = kind else {
+        return Err(Mistake::new(&words.end, "there is no `netem`", help));
+    };
+    Ok(Some(Made {
+        kind,
+        is_class,
+        shown,
+        device,
+        parent,
+        handle,
+        options: words,
+    }))
+}

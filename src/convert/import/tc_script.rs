@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which netem a text has, what gives it a rate, and which packets it sees.
+
+use super::netem::{Netem, Under};
+use super::tc_command::{Made, filters, made};
+use super::tc_filter::Filter;
+use super::tc_shaper::Shaper;
+use crate::text::{At, Mistake};
+
+/// What a text makes of a link.
+pub(crate) struct Script {
+    /// Those that see every packet, each of another device.
+    pub netems: Vec<Netem>,
+    /// Those that see what filters send to their class, by names for it.
+    pub classes: Vec<(String, Netem)>,
+    /// Keys and values of a match, and the name of a class, the first to ask first.
+    pub rules: Vec<(Vec<(&'static str, String)>, String)>,
+}
+
+pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
+    let mut all = made(text)?;
+    if !all.iter().any(is_netem) {
+        return Err(none(&all));
+    }
+    let filters = filters(text)?;
+    let mut script = Script {
+        netems: Vec::new(),
+        classes: Vec::new(),
+        rules: Vec::new(),
+    };
+    for i in 0..all.len() {
+        if !is_netem(&all[i]) {
+            continue;
+        }
+        let under = under(&all, &all[i]);
+        let shaper = match shaper_of(&all, &all[i]) {
+            Some((at, below)) => Shaper::read(&mut all[at].clone())?.map(|shaper| Shaper {
+                // A netem below it is its queue.
+                limit: shaper.limit.filter(|_| below),
+                ..shaper
+            }),
+            None => None,
+        };
+        let made = &mut all[i];
+        let chosen =
+            |filter: &&Filter| Some(filter.class) == made.parent && filter.device == made.device;
+        let mut chosen = filters.iter().filter(chosen).peekable();
+        if let (Under::Class(class), true) = (&under, chosen.peek().is_some()) {
+            let name = format!("class-{}", class.replace(':', "-"));
+            let rules = chosen.map(|filter| (filter.matches.clone(), name.clone()));
+            script.rules.extend(rules);
+            let netem = Netem::parse(text, made, Under::Nothing, shaper)?;
+            script.classes.push((name, netem));
+            continue;
+        }
+        let netem = Netem::parse(text, made, under, shaper)?;
+        let same = |other: &Netem| other.device == netem.device;
+        if script.netems.iter().any(same) {
+            let title = match &netem.device {
+                Some(device) => format!("{device} has a second netem"),
+                None => "a second netem".to_owned(),
+            };
+            let help = "no filter in the text sends packets to its class: import each alone, and \
+                        write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
+            return Err(Mistake::new(&all[i].kind.at, title, help));
+        }
+        script.netems.push(netem);
+    }
+    // In the order in which tc asks the filters, whatever the order of the classes.
+    let place = |rule: &(Vec<(&str, String)>, String)| {
+        let is = |f: &Filter| {
+            f.matches == rule.0 && rule.1 == format!("class-{}", f.class.replace(':', "-"))
+        };
+        filters.iter().position(is)
+    };
+    script.rules.sort_by_key(place);
+    Ok(script)
+}
+
+fn is_netem(made: &Made) -> bool {
+    made.kind.value == "netem" && !made.is_class
+}
+
+fn none(all: &[Made]) -> Mistake {
+    let help = "only netem is imported, alone or with the tbf or htb beside it: write dev eth0 root \
+                netem ..., or the part from netem on";
+    match all.first() {
+        Some(first) => {
+            let title = format!("`{}` is not netem", first.kind.value);
+            Mistake::new(&first.kind.at, title, help)
+        }
+        None => {
+            let start = At {
+                source: 0,
+                span: 0..0,
+            };
+            Mistake::new(&start, "there is no command", help)
+        }
+    }
+}
+
+/// `1:` of `1:10`.
+fn major(id: &str) -> &str {
+    id.split(':').next().unwrap_or(id)
+}
+
+/// What its parent is, the class before the qdisc.
+fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
+    let mut found = Vec::new();
+    let (mut parent, device) = (made.parent, made.device);
+    while let Some(id) = parent {
+        let is = |m: &Made| {
+            m.device == device
+                && m.handle.is_some_and(|handle| match m.is_class {
+                    true => handle == id,
+                    false => major(handle) == major(id),
+                })
+        };
+        let class = all.iter().position(|m| m.is_class && is(m));
+        let next = class.or_else(|| all.iter().position(|m| !m.is_class && is(m)));
+        match next.filter(|next| !found.contains(next)) {
+            Some(next) => {
+                found.push(next);
+                // A class may say its qdisc as its parent, or another class.
+                parent = all[next].parent;
+            }
+            None => break,
+        }
+    }
+    found
+}
+
+/// The nearest one above it, else one below, and whether it is that.
+fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
+    let shapes =
+        |made: &Made| made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb");
+    let above = parents(all, netem).into_iter().find(|i| shapes(&all[*i]));
+    let below = |made: &Made| {
+        let parent = made.parent.map(major);
+        parent.is_some() && parent == netem.handle.map(major) && made.device == netem.device
+    };
+    let found = || all.iter().position(|made| shapes(made) && below(made));
+    above.map(|i| (i, false)).or_else(|| Some((found()?, true)))
+}
+
+/// Which packets come to it.
+fn under(all: &[Made], netem: &Made) -> Under {
+    let Some(parent) = netem.parent else {
+        return Under::Nothing;
+    };
+    let parents = parents(all, netem);
+    let qdisc = |id: &str| {
+        let of = |made: &&Made| !made.is_class && made.device == netem.device;
+        let is = |made: &&Made| made.handle.map(major) == Some(major(id));
+        all.iter().filter(of).find(is)
+    };
+    match qdisc(parent) {
+        // They have one class.
+        Some(above) if matches!(above.kind.value, "tbf" | "netem") => Under::Nothing,
+        Some(above) if above.kind.value == "htb" && is_default(above, parent) => Under::Default,
+        None if parents.is_empty() && parent.ends_with(":1") => Under::FirstOf(parent.to_owned()),
+        _ => Under::Class(parent.to_owned()),
+    }
+}
+
+/// Whether htb sends there what no filter takes.
+fn is_default(htb: &Made, class: &str) -> bool {
+    let minor = class.rsplit(':').next().unwrap_or(class);
+    let mut options = htb.options.words();
+    let given = options
+        .find(|word| *word == "default")
+        .and_then(|_| options.next());
+    let number = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    given
+        .and_then(number)
+        .is_some_and(|default| Some(default) == number(minor))
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Quantities as tc reads them (iproute2: lib/utils.c, lib/utils_math.c), which is not how a
+//! profile does: bare numbers are taken, `bps` is bytes, sizes are powers of 1024.
+
+use super::tc_command::Word;
+use crate::text::Mistake;
+use crate::text::units::{Kind, Unit};
+
+const TIME: Kind = Kind {
+    name: "a time",
+    plural: "times",
+    units: &[
+        Unit::decimal("ms", 6),
+        Unit::decimal("s", 9),
+        Unit::decimal("sec", 9),
+        Unit::decimal("secs", 9),
+        Unit::decimal("msec", 6),
+        Unit::decimal("msecs", 6),
+        Unit::decimal("us", 3),
+        Unit::decimal("usec", 3),
+        Unit::decimal("usecs", 3),
+        Unit::decimal("ns", 0),
+        Unit::decimal("nsec", 0),
+        Unit::decimal("nsecs", 0),
+    ],
+    ignore_case: true,
+    examples: "100ms, 800us, 1.5s",
+    usual: "ms",
+};
+
+const RATE: Kind = Kind {
+    name: "a rate",
+    plural: "rates",
+    units: &[
+        Unit::decimal("bit", 0),
+        Unit::times("Kibit", 1024.0),
+        Unit::decimal("kbit", 3),
+        Unit::times("mibit", 1_048_576.0),
+        Unit::decimal("mbit", 6),
+        Unit::times("gibit", 1_073_741_824.0),
+        Unit::decimal("gbit", 9),
+        Unit::times("tibit", 1_099_511_627_776.0),
+        Unit::decimal("tbit", 12),
+        Unit::times("Bps", 8.0),
+        Unit::times("KiBps", 8.0 * 1024.0),
+        Unit::times("KBps", 8e3),
+        Unit::times("MiBps", 8.0 * 1_048_576.0),
+        Unit::times("MBps", 8e6),
+        Unit::times("GiBps", 8.0 * 1_073_741_824.0),
+        Unit::times("GBps", 8e9),
+        Unit::times("TiBps", 8.0 * 1_099_511_627_776.0),
+        Unit::times("TBps", 8e12),
+    ],
+    ignore_case: true,
+    examples: "5kbit, 1mbit, 125KBps (bytes a second)",
+    usual: "kbit",
+};
+
+/// `kbit` is a size too: bits of 1024, an eighth of a `kb`.
+const SIZE: Kind = Kind {
+    name: "a size",
+    plural: "sizes",
+    units: &[
+        Unit::decimal("b", 0),
+        Unit::times("k", 1024.0),
+        Unit::times("kb", 1024.0),
+        Unit::times("kbit", 128.0),
+        Unit::times("m", 1_048_576.0),
+        Unit::times("mb", 1_048_576.0),
+        Unit::times("mbit", 131_072.0),
+        Unit::times("g", 1_073_741_824.0),
+        Unit::times("gb", 1_073_741_824.0),
+        Unit::times("gbit", 134_217_728.0),
+    ],
+    ignore_case: true,
+    examples: "1000, 10k",
+    usual: "",
+};
+
+const PERCENT: Unit = Unit::decimal("%", -2);
+
+/// `kind`, or the number without a unit that tc takes for the base unit.
+fn read(word: &Word, kind: &Kind) -> Result<f64, Mistake> {
+    match bare(word.value) {
+        Some(value) => Ok(value),
+        None => kind
+            .read(word.value)
+            .map_err(|error| Mistake::unit(&word.at, error)),
+    }
+}
+
+/// A number and nothing else.
+fn bare(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// Nanoseconds, at most an hour: more than emud's link can delay.
+pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
+    const HOUR_NS: f64 = 3600e9;
+    let ns = read(word, &TIME)?;
+    if ns > HOUR_NS {
+        let title = format!("`{}` is too long", word.value);
+        return Err(Mistake::new(
+            &word.at,
+            title,
+            "emud delays by one hour at most",
+        ));
+    }
+    // As tc, which cuts the rest of a nanosecond off.
+    Ok(ns as u64)
+}
+
+/// Whether `word` has no unit: iproute2 changed its mind about those.
+pub(crate) fn is_bare(word: &Word) -> bool {
+    bare(word.value).is_some_and(|value| value != 0.0)
+}
+
+/// Bits a second; netem counts whole bytes.
+pub(crate) fn rate_bits(word: &Word) -> Result<f64, Mistake> {
+    const MAX_BITS: f64 = 1e12;
+    if word.value.contains('%') {
+        return Err(Mistake::new(
+            &word.at,
+            format!("`{}` is a share of the device's speed", word.value),
+            "write the rate itself, such as 100mbit (ethtool shows the device's speed)",
+        ));
+    }
+    let bits = read(word, &RATE)?;
+    if bits > MAX_BITS {
+        let title = format!("`{}` is too fast", word.value);
+        return Err(Mistake::new(
+            &word.at,
+            title,
+            "emud's fastest rate is 1tbit",
+        ));
+    }
+    Ok(bits)
+}
+
+/// A number of packets or bytes with tc's suffixes.
+pub(crate) fn size(word: &Word) -> Result<u32, Mistake> {
+    let size = read(word, &SIZE)?;
+    if size > f64::from(u32::MAX) {
+        let title = format!("`{}` is too large", word.value);
+        return Err(Mistake::new(&word.at, title, "tc takes up to 4294967295"));
+    }
+    Ok(size as u32)
+}
+
+/// A probability; the percent sign may be missing.
+pub(crate) fn percent(word: &Word) -> Result<f64, Mistake> {
+    let number = word.value.strip_suffix('%').unwrap_or(word.value);
+    let looks = "probabilities are from 0% to 100%, such as 0.3%";
+    let Some(value) = bare(number) else {
+        let title = format!("`{}` is not a probability", word.value);
+        return Err(Mistake::new(&word.at, title, looks));
+    };
+    if value > 100.0 {
+        let title = format!("`{}` is more than 100 %", word.value);
+        return Err(Mistake::new(&word.at, title, looks));
+    }
+    // In decimal, so that "0.3%" is the 0.003 that a profile's "0.3%" is.
+    Ok(PERCENT.of(number).unwrap_or(value / 100.0))
+}
+
+/// A whole number as C reads it: 0x for hexadecimal, a leading 0 for octal.
+pub(crate) fn whole(word: &Word, range: std::ops::RangeInclusive<i64>) -> Result<i64, Mistake> {
+    let text = word.value;
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
+    };
+    let (radix, digits) = match digits {
+        d if d.starts_with("0x") || d.starts_with("0X") => (16, &d[2..]),
+        d if d.starts_with('0') && d.len() > 1 => (8, &d[1..]),
+        d => (10, d),
+    };
+    // from_str_radix takes a second sign.
+    let value = match digits.starts_with(['+', '-']) {
+        true => None,
+        false => i64::from_str_radix(digits, radix).ok(),
+    };
+    match value.map(|value| sign * value) {
+        Some(value) if range.contains(&value) => Ok(value),
+        Some(_) => Err(Mistake::new(
+            &word.at,
+            format!("`{text}` is out of range"),
+            format!("write a number from {} to {}", range.start(), range.end()),
+        )),
+        None => Err(Mistake::new(
+            &word.at,
+            format!("`{text}` is not a whole number"),
+            format!("write a number from {} to {}", range.start(), range.end()),
+        )),
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines of TOML, each with the comments that belong to it in front.
+
+use std::fmt::Display;
+
+/// Width of a comment's text.
+const WIDTH: usize = 94;
+
+#[derive(Default)]
+pub(crate) struct Writer {
+    text: String,
+    pub warnings: Vec<String>,
+}
+
+impl Writer {
+    pub fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    pub fn header(&mut self, word: &str) {
+        self.blank();
+        self.raw(&format!("[{word}]"));
+    }
+
+    /// A comment, wrapped.
+    pub fn note(&mut self, text: &str) {
+        let mut line = String::from("#");
+        for word in text.split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.raw(&line);
+                line = String::from("#");
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        self.raw(&line);
+    }
+
+    /// A comment that nobody may overlook: what the profile does not say.
+    pub fn warning(&mut self, text: String) {
+        self.note(&format!("NOT IMPORTED: {text}"));
+        self.warnings.push(text);
+    }
+
+    pub fn key(&mut self, key: &str, value: impl Display) {
+        self.raw(&format!("{key} = {value}"));
+    }
+
+    /// Another's lines and warnings.
+    pub fn append(&mut self, other: Self) {
+        self.text += &other.text;
+        self.warnings.extend(other.warnings);
+    }
+
+    fn raw(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many so far.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    pub fn finish(self) -> crate::convert::import::Imported {
+        crate::convert::import::Imported {
+            toml: self.text,
+            warnings: self.warnings,
+            beside: None,
+        }
+    }
+}
+
+pub(crate) fn quoted(value: impl Display) -> String {
+    format!("\"{value}\"")
+}
+
+/// A TOML string of text from elsewhere.
+pub(crate) fn string(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// An inline table of what there is.
+pub(crate) fn table(keys: &[(&str, Option<String>)]) -> String {
+    let keys: Vec<_> = keys
+        .iter()
+        .filter_map(|(key, value)| Some(format!("{key} = {}", value.as_ref()?)))
+        .collect();
+    format!("{{ {} }}", keys.join(", "))
+}
+
+/// Delays written into the profile itself, in ms.
+pub(crate) fn inline_samples(delays_ns: &[f64], half: bool) -> String {
+    let values: Vec<_> = delays_ns
+        .iter()
+        // Whole ns as ms in the fewest digits.
+        .map(|ns| (ns.round() / 1e6).to_string())
+        .collect();
+    let half = half.then(|| "true".to_owned());
+    table(&[
+        ("values", Some(quoted(values.join(" ")))),
+        ("unit", Some(quoted("ms"))),
+        ("half", half),
+    ])
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Profiles from and to the formats of other tools.
+
+pub mod export;
+pub mod import;
+mod netem;

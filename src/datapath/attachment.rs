@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finds what is attached, from the device alone: filter -> program -> maps. Where its filters
+//! are gone, a filter of emud's own devices for it does the same.
+
+use super::engine::Engine;
+use super::maps::Maps;
+use super::saved::Saved;
+use super::show::report::{Report, report};
+use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, filter_name, hook, pieces};
+use crate::abi::{DIRECTIONS, direction_name};
+use crate::host::now_ns;
+use crate::netlink::{Hook, Link, Netlink, NetlinkError};
+
+/// One of emud's filters on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ours {
+    pub direction: u32,
+    pub pref: u16,
+    pub program_id: u32,
+}
+
+/// An emulated link that is there.
+pub struct Attachment {
+    /// The classifier.
+    pub(crate) program_id: u32,
+    pub maps: Maps,
+    pub saved: Saved,
+}
+
+/// emud's filters on a device.
+pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
+    let mut ours = Vec::new();
+    for direction in DIRECTIONS {
+        let name = filter_name(direction);
+        for filter in nl.filters(ifindex, hook(direction))? {
+            if let Some(bpf) = filter.bpf
+                && filter.handle == FILTER_HANDLE
+                && bpf.name == name
+            {
+                ours.push(Ours {
+                    direction,
+                    pref: filter.pref,
+                    program_id: bpf.program_id,
+                });
+            }
+        }
+    }
+    Ok(ours)
+}
+
+/// The classifier of a device's link, by its filters, else by those of emud's own devices.
+fn program_of(nl: &mut Netlink, ifindex: u32) -> Result<Option<u32>, LinkError> {
+    if let Some(ours) = filters(nl, ifindex)?.first() {
+        return Ok(Some(ours.program_id));
+    }
+    for name in devices::all_names(ifindex) {
+        let Some(device) = nl.find_link(&name)? else {
+            continue;
+        };
+        if let Some(program_id) = kept_by(nl, &device)? {
+            return Ok(Some(program_id));
+        }
+    }
+    Ok(None)
+}
+
+/// The classifier that one of emud's own devices keeps; none: it is not emud's.
+pub(crate) fn kept_by(nl: &mut Netlink, device: &Link) -> Result<Option<u32>, NetlinkError> {
+    let filters = nl.filters(device.index, Hook::Ingress)?;
+    let mut ours = (filters.into_iter()).filter(|filter| filter.handle == FILTER_HANDLE);
+    Ok(ours.find_map(|filter| {
+        let bpf = filter.bpf.filter(|bpf| bpf.name == KEEPER_NAME)?;
+        Some(bpf.program_id)
+    }))
+}
+
+/// The link on a device, or what is left of it, if there is one.
+///
+/// # Errors
+/// It is of another version of emud, or the kernel refuses to show it.
+pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkError> {
+    let Some(program_id) = program_of(nl, ifindex)? else {
+        return Ok(None);
+    };
+    let maps = Maps::of_program(program_id)?;
+    let saved = serde_json::from_slice(&maps.saved()?)?;
+    Ok(Some(Attachment {
+        program_id,
+        maps,
+        saved,
+    }))
+}
+
+/// The link on a device.
+///
+/// # Errors
+/// As [`find`], and if there is none.
+pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
+    find(nl, link.index)?.ok_or_else(|| LinkError::NotAttached {
+        interface: link.name.clone(),
+    })
+}
+
+/// The one interface with an emulated link.
+pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
+    let mut found = Vec::new();
+    for link in nl.links()? {
+        if program_of(nl, link.index)?.is_some() {
+            found.push(link);
+        }
+    }
+    match found.len() {
+        0 => Err(LinkError::NoInterface),
+        1 => found.pop().ok_or(LinkError::NoInterface),
+        _ => {
+            let names: Vec<_> = found.into_iter().map(|link| link.name).collect();
+            Err(LinkError::WhichInterface(names.join(", ")))
+        }
+    }
+}
+
+/// What runs on one interface, or on all that have an emulated link.
+///
+/// # Errors
+/// There is no such interface, nothing is attached to it, or it cannot be read.
+pub fn reports(interface: Option<&str>) -> Result<Vec<Report>, LinkError> {
+    let mut nl = Netlink::open()?;
+    if let Some(name) = interface {
+        let link = nl.link(name)?;
+        let attachment = get(&mut nl, &link)?;
+        return Ok(vec![read(&mut nl, &link, &attachment)?]);
+    }
+    let mut all = Vec::new();
+    for link in nl.links()? {
+        if let Some(attachment) = find(&mut nl, link.index)? {
+            all.push(read(&mut nl, &link, &attachment)?);
+        }
+    }
+    Ok(all)
+}
+
+fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, LinkError> {
+    let mut report = report(&link.name, link.index, &there.maps, &there.saved, now_ns())?;
+    let tampering = pieces::tampering(nl, link, there)?;
+    report.tampered = tampering.into_iter().map(|one| one.what).collect();
+    for (direction, slot) in DIRECTIONS
+        .into_iter()
+        .zip([&mut report.up, &mut report.down])
+    {
+        let Some(read) = slot else { continue };
+        read.engine_dropped = engine_dropped(nl, link, there, direction)?;
+        if read.engine_dropped > 0 {
+            report.notes.push(format!(
+                "{}: engine {} dropped {} packets that the link did not",
+                direction_name(direction),
+                there.saved.engine,
+                read.engine_dropped
+            ));
+        }
+    }
+    Ok(report)
+}
+
+/// What was dropped where packets wait: emud's own device, or fq on the device.
+fn engine_dropped(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &Attachment,
+    direction: u32,
+) -> Result<u64, LinkError> {
+    let ifindex = match (&there.saved.devices[direction as usize], there.saved.engine) {
+        (Some(name), _) => match nl.find_link(name)? {
+            Some(device) => device.index,
+            // The TAP of a dead holder.
+            None => return Ok(0),
+        },
+        (None, Engine::Fq) => link.index,
+        (None, Engine::Hold) => return Ok(0),
+    };
+    let in_qdiscs: u64 = nl
+        .qdiscs(ifindex)?
+        .iter()
+        .filter(|q| match there.saved.engine {
+            Engine::Fq => q.kind == "fq",
+            Engine::Hold => q.kind != "clsact",
+        })
+        .map(|q| u64::from(q.drops))
+        .sum();
+    let in_device = if there.saved.engine == Engine::Hold {
+        nl.tx_dropped(ifindex)?
+    } else {
+        0
+    };
+    Ok(in_qdiscs + in_device)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud set`: change a running link.
+
+use super::attach::{compile_direction, compile_rules};
+use super::attachment::Attachment;
+use super::engine::{Engine, fq};
+use super::maps::{Maps, Prepared};
+use super::saved::Saved;
+use super::stage::compile::{Compiled, Place};
+use super::stage::sizes::Sizes;
+use super::stage::timeline;
+use super::{LinkError, attachment, held, plan, segments};
+use crate::abi;
+use crate::abi::{DIRECTIONS, direction_name};
+use crate::host::{interface, now_ns};
+use crate::netlink::{Link, Netlink};
+use crate::profile::{self, Pair, Profile};
+
+/// The time of all traces and phases begins again now.
+const RESTART: &str = "trace.restart";
+
+/// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet meets
+/// either the link before or the link after. Counters, the queue and packets on
+/// their way live on. `trace.restart` is no assignment but is made with them.
+///
+/// # Errors
+/// Nothing is attached or an assignment is wrong; then nothing has changed.
+pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let _lock = interface::lock(link.index, interface::PATIENCE)?;
+    let mut there = attachment::get(&mut nl, &link)?;
+    let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    let (restarts, assignments): (Vec<_>, Vec<_>) =
+        (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);
+    if !restarts.is_empty() {
+        if !before.is_timed() {
+            return Err(LinkError::NoTime(link.name));
+        }
+        there.saved.restarted_ns = Some(now_ns());
+    }
+    let assignments = &assignments[..];
+    let after = before.with_changes(assignments)?;
+    if let Some(what) = there.saved.sizes.lacks(&Sizes::of(&after)) {
+        return Err(LinkError::NoRoom {
+            interface: link.name,
+            what,
+        });
+    }
+    for direction in DIRECTIONS
+        .into_iter()
+        .filter(|d| !there.saved.directions[*d as usize])
+    {
+        let prefix = format!("{}.", direction_name(direction));
+        if let Some(argument) = assignments
+            .iter()
+            .find(|a| a.trim_start().starts_with(&prefix))
+        {
+            return Err(LinkError::NotEmulated {
+                argument: argument.clone(),
+                direction: direction_name(direction),
+                interface: link.name,
+            });
+        }
+    }
+    only_phases_change(&link, &before, &after)?;
+    plan::can_change_packets(&link, &after)?;
+    let both = compile_there(&there.maps, &after, &there.saved)?;
+    if there.saved.engine == Engine::Hold {
+        held::fits(
+            &link.name,
+            &both,
+            there.saved.directions,
+            there.saved.hold_limit,
+        )?;
+    }
+    let rules = compile_rules(&after)?;
+    let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
+    // Whatever may lack room fails before anything is in force.
+    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
+    // What detach has to undo is on record before it is done.
+    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    let done = put_in_force(&mut nl, &link, &mut there, &both, prepared, caps);
+    if done.is_err() {
+        there.saved.profile = text;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        return done;
+    }
+    if before.rules != after.rules {
+        there.maps.clear_hits()?;
+    }
+    Ok(())
+}
+
+/// Room first, then the links themselves.
+fn put_in_force(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+    both: &[Vec<Compiled>; 2],
+    prepared: Prepared,
+    caps: bool,
+) -> Result<(), LinkError> {
+    if there.saved.engine == Engine::Fq {
+        let pairs = there.maps.pairs_in_force()?;
+        resize_fq(nl, link, &mut there.saved, both, &pairs)?;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
+    if caps {
+        segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
+        // What could not be capped is said in its notes.
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
+    there.maps.enforce(prepared)?;
+    Ok(())
+}
+
+/// Phases are links of their own: what is set of the profile's own link, but for `state`, would be
+/// in force nowhere.
+fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<(), LinkError> {
+    if after.phases.list.is_empty() {
+        return Ok(());
+    }
+    let same = |before: &profile::Link, after: &profile::Link| {
+        let state = profile::Link {
+            state: after.state,
+            ..before.clone()
+        };
+        state == *after
+    };
+    let named = before.links == after.links || !after.rules.is_empty();
+    if named && same(&before.up, &after.up) && same(&before.down, &after.down) {
+        return Ok(());
+    }
+    Err(LinkError::Phased(link.name.clone()))
+}
+
+/// Both directions of a profile, where the one in force is.
+pub(crate) fn compile_there(
+    maps: &Maps,
+    profile: &Profile,
+    saved: &Saved,
+) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
+        let now = maps.link(direction)?;
+        let place = Place {
+            release: now.release,
+            ifindex: now.ifindex,
+            l3: now.flags & abi::EMUD_F_L3 != 0,
+        };
+        compile_direction(profile, saved, direction, place)
+    };
+    Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
+}
+
+/// A longer delay or queue needs room in fq before the first packet uses it. Room is never taken
+/// back: packets of the link before are still there, and fq would drop new ones for them.
+pub(crate) fn resize_fq(
+    nl: &mut Netlink,
+    link: &Link,
+    saved: &mut Saved,
+    both: &[Vec<Compiled>; 2],
+    pairs: &[Pair],
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS
+        .into_iter()
+        .filter(|d| saved.directions[*d as usize])
+    {
+        let options = fq::options(&both[direction as usize], saved.sizes.instances, pairs);
+        let options = saved.fq_room[direction as usize].make(options);
+        match &saved.devices[direction as usize] {
+            Some(ifb) => {
+                let ifb = nl.link(ifb)?;
+                fq::resize(nl, &ifb, &options)?;
+            }
+            None => fq::resize(nl, link, &options)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Detach: undo what the record says, the filters (by which it is found) last.
+
+use std::time::Duration;
+
+use super::attachment::{Attachment, Ours};
+use super::engine::hold::signal;
+use super::engine::{Engine, fq};
+use super::maps::{DatapathError, Maps, Program};
+use super::saved::Saved;
+use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, hook, pieces, sweep};
+use crate::abi;
+use crate::abi::DIRECTIONS;
+use crate::host::interface;
+use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
+
+/// How long the end of a process waits for another emud; `attach` may take seconds.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What there is to say about it.
+#[derive(Debug, Default)]
+pub struct Done {
+    pub notes: Vec<String>,
+}
+
+/// Takes the link away from an interface.
+///
+/// # Errors
+/// Nothing is attached, or the kernel refuses a step; run it again after the
+/// cause is gone, it goes on where it stopped.
+pub fn detach(interface: &str) -> Result<Done, LinkError> {
+    detach_within(interface, interface::PATIENCE)
+}
+
+/// As [`detach`] at the end of a process that has to leave nothing behind: it waits longer for
+/// another emud that is at work.
+///
+/// # Errors
+/// [`LinkError::StillAttached`]. That the link or the interface has gone is none.
+pub fn at_end(interface: &str) -> Result<(), LinkError> {
+    match detach_within(interface, LAST_PATIENCE) {
+        Ok(_)
+        | Err(LinkError::NotAttached { .. })
+        | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => Ok(()),
+        Err(cause) => Err(LinkError::StillAttached {
+            cause: Box::new(cause),
+            interface: interface.to_owned(),
+        }),
+    }
+}
+
+fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError> {
+    // Ctrl-C waits until everything is done.
+    let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
+    let mut nl = Netlink::open()?;
+    sweep::sweep(&mut nl)?;
+    let link = nl.link(interface)?;
+    let _lock = interface::lock(link.index, patience)?;
+    if let Some(mut there) = attachment::find(&mut nl, link.index)? {
+        return undo_attachment(&mut nl, &link, &mut there);
+    }
+    match remains(&mut nl, &link)? {
+        notes if notes.is_empty() => Err(LinkError::NotAttached {
+            interface: link.name,
+        }),
+        notes => Ok(Done { notes }),
+    }
+}
+
+/// [`undo`] of a link that was found, whatever of it is missing.
+pub(crate) fn undo_attachment(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+) -> Result<Done, LinkError> {
+    let ours = attachment::filters(nl, link.index)?;
+    undo(nl, link, &mut there.maps, &there.saved, &ours)
+}
+
+/// Takes away what is emud's on an interface whose record is lost: somebody has deleted both
+/// filters and every device that kept it. What that was; the limits of segmentation from before
+/// are not known.
+pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
+    let mut found = vec![];
+    for name in devices::all_names(link.index) {
+        if let Some(device) = nl.find_link(&name)?
+            && sweep::is_ours(nl, &device)?
+        {
+            nl.delete_link(device.index)?;
+            found.push(name);
+        }
+    }
+    if is_own_root(nl, link.index)? {
+        nl.delete_root(link.index)?;
+        found.push("the root qdisc".to_owned());
+    }
+    if found.is_empty() {
+        return Ok(vec![]);
+    }
+    Ok(vec![format!(
+        "the record of a link of emud's is lost, and with it the previous root qdisc and limits \
+         of segmentation (gso_max_segs is {}); deleted {}",
+        link.gso.max_segs,
+        found.join(", ")
+    )])
+}
+
+/// Whether the root qdisc is engine fq's.
+fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+    let root = nl.root_by_hand(ifindex)?;
+    Ok(root.is_some_and(|q| q.handle == fq::ROOT_HANDLE && ["fq", "mq"].contains(&&*q.kind)))
+}
+
+/// Every step may already have been done: attach or detach may have been killed
+/// anywhere.
+pub(crate) fn undo(
+    nl: &mut Netlink,
+    link: &Link,
+    maps: &mut Maps,
+    saved: &Saved,
+    ours: &[Ours],
+) -> Result<Done, LinkError> {
+    let mut done = Done::default();
+    stop_redirect(nl, link.index, saved)?;
+    pass_everything(maps)?;
+    restore_root(nl, link.index, saved, &mut done)?;
+    restore_offloads(nl, link.index, saved, &mut done)?;
+    // These keep the record, and the filters do: both last.
+    delete_devices(nl, saved)?;
+    if saved.engine == Engine::Hold {
+        for direction in DIRECTIONS {
+            pieces::wake(&maps.holder(direction)?);
+        }
+    }
+    remove_filters(nl, link.index, saved, ours, &mut done)?;
+    Ok(done)
+}
+
+/// Before the classifier stops to stamp: what it lets through goes to the ifb.
+fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
+    let Some(pref) = saved.mirred_pref else {
+        return Ok(());
+    };
+    for filter in nl.filters(ifindex, Hook::Ingress)? {
+        let orphan = Program::Orphan.name();
+        if filter.pref == pref && filter.kind == "matchall" {
+            nl.delete_filter(ifindex, Hook::Ingress, c"matchall", pref, FILTER_HANDLE)?;
+        } else if filter.bpf.is_some_and(|bpf| bpf.name == orphan) {
+            nl.delete_filter(ifindex, Hook::Ingress, c"bpf", filter.pref, ORPHAN_HANDLE)?;
+        }
+    }
+    Ok(())
+}
+
+fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
+    maps.segment_at([0; 2])?;
+    let mut links = [maps.link(abi::EMUD_UP)?, maps.link(abi::EMUD_DOWN)?];
+    for link in &mut links {
+        link.release = abi::EMUD_RELEASE_NONE;
+    }
+    maps.apply_links(links)
+}
+
+/// The holder ends when its TAP does.
+fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
+    // The other end of the pair goes with the first.
+    let segmenter = saved.segmenter.as_ref().map(|s| &s.ends[0]);
+    for name in saved.devices.iter().flatten().chain(segmenter) {
+        match nl
+            .link(name)
+            .and_then(|device| nl.delete_link(device.index))
+        {
+            Ok(()) => {}
+            // Without its holder a TAP has gone before.
+            Err(e) if e.is_no_device() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn restore_root(
+    nl: &mut Netlink,
+    ifindex: u32,
+    saved: &Saved,
+    done: &mut Done,
+) -> Result<(), NetlinkError> {
+    if !saved.root_taken {
+        return Ok(());
+    }
+    if is_own_root(nl, ifindex)? {
+        nl.delete_root(ifindex)?;
+    }
+    let Some(root) = &saved.root else {
+        return Ok(());
+    };
+    match nl.root_by_hand(ifindex)? {
+        None => root.restore(nl, ifindex),
+        // attach was killed before it took it away, or somebody has put the same there again.
+        Some(now) if now.kind == root.kind() => Ok(()),
+        Some(now) => {
+            done.notes.push(format!(
+                "the root qdisc {} {}, configured while emud was attached, stays: {} of before is \
+                 not restored",
+                now.kind,
+                netlink::show_handle(now.handle),
+                root.kind()
+            ));
+            Ok(())
+        }
+    }
+}
+
+fn restore_offloads(
+    nl: &mut Netlink,
+    ifindex: u32,
+    saved: &Saved,
+    done: &mut Done,
+) -> Result<(), NetlinkError> {
+    if let Some(gso) = &saved.gso {
+        nl.set_gso(ifindex, gso)?;
+    }
+    if let Some(offloads) = &saved.offloads {
+        for missing in offloads.restore(nl, ifindex)? {
+            done.notes
+                .push(format!("{missing} was on before and does not come back"));
+        }
+    }
+    Ok(())
+}
+
+/// Our clsact goes with everything in it, if that is only ours.
+fn remove_filters(
+    nl: &mut Netlink,
+    ifindex: u32,
+    saved: &Saved,
+    ours: &[Ours],
+    done: &mut Done,
+) -> Result<(), NetlinkError> {
+    let mut all = 0;
+    for hook in [Hook::Egress, Hook::Ingress] {
+        all += nl.filters(ifindex, hook)?.len();
+    }
+    let alone = all == ours.len();
+    if saved.clsact_created && alone {
+        if nl.ingress_qdisc(ifindex)? == IngressQdisc::Clsact {
+            nl.delete_clsact(ifindex)?;
+        }
+        return Ok(());
+    }
+    for filter in ours {
+        nl.delete_filter(
+            ifindex,
+            hook(filter.direction),
+            c"bpf",
+            filter.pref,
+            FILTER_HANDLE,
+        )?;
+    }
+    if saved.clsact_created {
+        done.notes
+            .push("clsact stays: other filters have been added to it".to_owned());
+    }
+    Ok(())
+}

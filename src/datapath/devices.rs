@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names of emud's devices: where packets of a link wait, a TAP of engine hold or an ifb of engine
+//! fq; and the ends of the segmenter.
+
+use super::engine::Engine;
+use crate::netlink::Link;
+
+/// The kernel's IFNAMSIZ, without the byte that ends a name.
+const MAX_NAME: usize = libc::IFNAMSIZ - 1;
+
+/// Prefixes of a name, and what the kernel calls such a device. The second prefix is for an index
+/// that has too many digits for the first; then it is written in hexadecimal.
+struct Kind {
+    long: &'static str,
+    short: &'static str,
+    kernel: &'static str,
+}
+
+const TAPS: [Kind; 2] = [
+    Kind {
+        long: "emud-up-",
+        short: "emud-ux",
+        kernel: "tun",
+    },
+    Kind {
+        long: "emud-down-",
+        short: "emud-dx",
+        kernel: "tun",
+    },
+];
+const IFB: Kind = Kind {
+    long: "emud-ifb-",
+    short: "emud-ix",
+    kernel: "ifb",
+};
+
+const SEGMENTER: [Kind; 2] = [
+    Kind {
+        long: "emud-sa-",
+        short: "emud-ax",
+        kernel: "veth",
+    },
+    Kind {
+        long: "emud-sb-",
+        short: "emud-bx",
+        kernel: "veth",
+    },
+];
+
+impl Kind {
+    fn name(&self, ifindex: u32) -> String {
+        let name = format!("{}{ifindex}", self.long);
+        match name.len() <= MAX_NAME {
+            true => name,
+            false => format!("{}{ifindex:x}", self.short),
+        }
+    }
+
+    /// The index of the interface for which a device has this name.
+    fn of(&self, kind: Option<&str>, name: &str) -> Option<u32> {
+        if kind != Some(self.kernel) {
+            return None;
+        }
+        let digits = |prefix| name.strip_prefix(prefix);
+        let ifindex = match (digits(self.long), digits(self.short)) {
+            (Some(decimal), _) => decimal.parse().ok()?,
+            (None, Some(hex)) => u32::from_str_radix(hex, 16).ok()?,
+            (None, None) => return None,
+        };
+        (self.name(ifindex) == name).then_some(ifindex)
+    }
+}
+
+/// The devices for the directions of a link, by `EMUD_UP`, `EMUD_DOWN`. The ifb is there for `up`
+/// alone, too: it keeps the record.
+pub(crate) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
+    let [up, down] = directions;
+    match engine {
+        Engine::Fq => [None, Some(IFB.name(ifindex))],
+        Engine::Hold => [
+            up.then(|| TAPS[0].name(ifindex)),
+            down.then(|| TAPS[1].name(ifindex)),
+        ],
+    }
+}
+
+/// The ends of the segmenter of an interface.
+pub(crate) fn segmenter(ifindex: u32) -> [String; 2] {
+    SEGMENTER.each_ref().map(|kind| kind.name(ifindex))
+}
+
+/// Every name that a device of emud's for an interface can have.
+pub(crate) fn all_names(ifindex: u32) -> impl Iterator<Item = String> {
+    all().map(move |kind| kind.name(ifindex))
+}
+
+fn all() -> impl Iterator<Item = &'static Kind> {
+    TAPS.iter().chain([&IFB]).chain(&SEGMENTER)
+}
+
+/// The index of the interface whose packets come by here, by the name of the device.
+pub(crate) fn serves(device: &Link) -> Option<u32> {
+    all().find_map(|kind| kind.of(device.kind.as_deref(), &device.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_fits_and_reads_back() {
+        let decimal = |ifindex: u32| {
+            let named = all().filter(|kind| {
+                let name = kind.name(ifindex);
+                assert!(name.len() <= 15, "{name}");
+                assert_eq!(kind.of(Some(kind.kernel), &name), Some(ifindex));
+                assert_eq!(kind.of(Some("dummy"), &name), None);
+                name.ends_with(&format!("-{ifindex}"))
+            });
+            named.count()
+        };
+        let indices = [
+            1,
+            99_999,
+            100_000,
+            999_999,
+            1_000_000,
+            10_000_000,
+            i32::MAX as u32,
+        ];
+        assert_eq!(indices.map(decimal), [5, 5, 4, 4, 3, 0, 0]);
+        for name in ["emud-ifb-", "emud-ifb-x", "emud-ifb-07", "emud-ix2", "ifb0"] {
+            assert_eq!(IFB.of(Some("ifb"), name), None, "{name}");
+        }
+    }
+}

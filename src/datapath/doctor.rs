@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this kernel can do, found out by doing it in a network namespace that
+//! ends with the trial; nothing is read off a configuration.
+
+use std::fs::OpenOptions;
+
+use serde::Serialize;
+
+use super::engine::{fq, hold};
+use super::maps::{Loaded, Program};
+use super::stage::sizes::Sizes;
+use crate::host::in_namespace;
+use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
+
+/// One feature.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    pub feature: &'static str,
+    /// How it was tested.
+    pub tested: &'static str,
+    pub verdict: Verdict,
+    /// What the kernel answered to the test, if it is a no.
+    pub answer: Option<String>,
+    /// What to do about a no.
+    pub remedy: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Yes,
+    No,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub struct Examination {
+    /// `uname -r`.
+    pub kernel: String,
+    /// Engines that work here, the one that `auto` takes first.
+    pub engines: Vec<&'static str>,
+    pub checks: Vec<Check>,
+}
+
+/// Tries everything.
+pub fn examine() -> Examination {
+    let kernel = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let root = check(
+        "administrator",
+        "make a network namespace",
+        in_namespace(|| Ok(())),
+        "build the kernel with CONFIG_NET_NS",
+    );
+    let bpf = check(
+        "classifier",
+        "load emud's BPF programs",
+        Loaded::load(&Sizes::default())
+            .map(drop)
+            .map_err(|e| e.to_string()),
+        "emud needs Linux 5.18 or later with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_BPF",
+    );
+    let clsact = check(
+        "clsact",
+        "attach the classifier to lo in a fresh namespace",
+        in_namespace(attach_trial),
+        "load or build the modules sch_ingress and cls_bpf",
+    );
+    let ifb = check(
+        "ifb",
+        "add an ifb in a fresh namespace",
+        in_namespace(|| {
+            text(
+                Netlink::open()
+                    .and_then(|mut nl| add_ifb(&mut nl))
+                    .map(drop),
+            )
+        }),
+        "load or build the module ifb; engine hold works without it",
+    );
+    let fq = check(
+        "sch_fq",
+        "put fq on an ifb in a fresh namespace",
+        fq::probe().map(drop),
+        "load or build the module sch_fq; engine hold works without it",
+    );
+    let tun = check(
+        "TAP",
+        "add a TAP in a fresh namespace",
+        in_namespace(|| {
+            hold::tap::create("emud-probe", 1500)
+                .map(drop)
+                .map_err(|e| e.to_string())
+        }),
+        "load or build the module tun, and have /dev/net/tun; engine fq works without it",
+    );
+    let tcx = check(
+        "tcx",
+        "list tcx programs of lo",
+        in_namespace(|| text(tcx_programs("lo", Hook::Egress).map(drop))),
+        "not needed: only to warn of tcx programs that run before emud",
+    );
+    let btf = check(
+        "BTF",
+        "open /sys/kernel/btf/vmlinux",
+        OpenOptions::new()
+            .read(true)
+            .open("/sys/kernel/btf/vmlinux")
+            .map(drop)
+            .map_err(|e| e.to_string()),
+        "not needed by the emulator; the monitor wants CONFIG_DEBUG_INFO_BTF",
+    );
+    let good = |checks: &[&Check]| checks.iter().all(|c| c.verdict == Verdict::Yes);
+    let mut engines = Vec::new();
+    if good(&[&root, &bpf, &clsact, &ifb, &fq]) {
+        engines.push("fq");
+    }
+    if good(&[&root, &bpf, &clsact, &tun]) {
+        engines.push("hold");
+    }
+    Examination {
+        kernel,
+        engines,
+        checks: vec![root, bpf, clsact, ifb, fq, tun, tcx, btf],
+    }
+}
+
+fn check(
+    feature: &'static str,
+    tested: &'static str,
+    result: Result<(), String>,
+    remedy: &'static str,
+) -> Check {
+    let verdict = if result.is_ok() {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    };
+    let answer = result.err();
+    let denied = answer.as_deref().is_some_and(is_denied);
+    let remedy = match denied {
+        true => "run as root of the host (CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF)",
+        false => remedy,
+    };
+    let remedy = answer.is_some().then_some(remedy);
+    Check {
+        feature,
+        tested,
+        verdict,
+        answer,
+        remedy,
+    }
+}
+
+/// Whatever the feature needs, this process may not find out.
+fn is_denied(answer: &str) -> bool {
+    let denied = [libc::EPERM, libc::EACCES].map(|errno| format!("(os error {errno})"));
+    denied.iter().any(|errno| answer.contains(errno))
+}
+
+fn text<T>(result: Result<T, NetlinkError>) -> Result<T, String> {
+    result.map_err(|e| e.to_string())
+}
+
+fn add_ifb(nl: &mut Netlink) -> Result<u32, NetlinkError> {
+    nl.add_ifb(
+        "emud-probe",
+        &IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        },
+    )
+}
+
+fn attach_trial() -> Result<(), String> {
+    let loaded =
+        Loaded::load_only(&[Program::Classify], &Sizes::default()).map_err(|e| e.to_string())?;
+    let program = loaded
+        .program_fd(Program::Classify)
+        .map_err(|e| e.to_string())?;
+    let mut nl = text(Netlink::open())?;
+    // lo is there on every kernel.
+    let ifindex = text(nl.link("lo"))?.index;
+    let filter = BpfFilter {
+        hook: Hook::Egress,
+        pref: 1,
+        handle: 1,
+        program,
+        name: Program::Classify.name(),
+        classid: 0,
+        chain: 0,
+    };
+    text(nl.attach_bpf_filter(ifindex, &filter)).map(drop)
+}

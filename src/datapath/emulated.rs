@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All emulated links of this host, in every network namespace: for a monitor,
+//! which judges whether their packets leave in time.
+//!
+//! Found from the loaded programs by their names, so no namespace has to be
+//! entered, and it is cheap enough to do it every second.
+
+use std::collections::HashMap;
+use std::io;
+
+use aya::programs::{ProgramError, ProgramInfo, loaded_programs};
+
+use super::engine::Engine;
+use super::maps::{DatapathError, Program, look};
+use crate::abi;
+use crate::abi::DIRECTIONS;
+
+/// One direction of an emulated link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Emulated {
+    /// Inode number of the network namespace of both devices.
+    pub netns: u32,
+    /// Ifindex of the interface that behaves like the link.
+    pub interface: u32,
+    /// `EMUD_UP` or `EMUD_DOWN`.
+    pub direction: u32,
+    /// With fq, the kernel releases the packets; a holder reports its failures itself.
+    pub engine: Engine,
+    /// Ifindex of the device that packets wait at: the interface itself or emud's
+    /// ifb (fq), emud's TAP (hold).
+    pub waits_at: u32,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub links: Vec<Emulated>,
+    /// Programs (by id) that look like emud's, but cannot be read; another
+    /// version's for one. Their links are there and not in `links`.
+    pub unreadable: Vec<(u32, DatapathError)>,
+}
+
+impl Found {
+    /// The devices at which the kernel releases packets, for
+    /// [`emud_monitor::Monitor::set_emulated`].
+    pub fn released_by_kernel(&self) -> Vec<emud_monitor::Emulated> {
+        let device = |link: &Emulated| emud_monitor::Emulated {
+            netns: link.netns,
+            ifindex: link.waits_at,
+        };
+        let by_kernel = self.links.iter().filter(|link| link.engine == Engine::Fq);
+        by_kernel.map(device).collect()
+    }
+}
+
+/// Looks for emulated links, again and again.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// Active ones by the id of their program, both directions. All that such a link can
+    /// do is end, and then the kernel frees its program; so it is read once, which
+    /// takes 60 us, where a program of the list takes 2.
+    known: HashMap<u32, Vec<Emulated>>,
+}
+
+impl Search {
+    /// All directions of all emulated links of this host, active ones alone.
+    ///
+    /// # Errors
+    /// [`DatapathError::Search`]: this process may not see the BPF programs.
+    pub fn run(&mut self) -> Result<Found, DatapathError> {
+        let mut known = HashMap::new();
+        let mut found = Found::default();
+        for program in loaded_programs() {
+            let program = match program {
+                Ok(program) => program,
+                Err(e) if is_gone(&e) => continue,
+                Err(e) => return Err(DatapathError::Search(e)),
+            };
+            if program.name_as_str() != Some(Program::Classify.name()) {
+                continue;
+            }
+            let id = program.id();
+            let links = match self.known.remove(&id) {
+                Some(links) => Ok(links),
+                None => read(&program),
+            };
+            match links {
+                Ok(links) if links.is_empty() => {}
+                Ok(links) => {
+                    known.insert(id, links);
+                }
+                // Detached since.
+                Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
+                Err(e) => found.unreadable.push((id, e)),
+            }
+        }
+        found.links.extend(known.values().flatten());
+        self.known = known;
+        Ok(found)
+    }
+}
+
+/// Programs come and go while the list is read.
+fn is_gone(error: &ProgramError) -> bool {
+    let ProgramError::SyscallError(error) = error else {
+        return false;
+    };
+    error.io_error.kind() == io::ErrorKind::NotFound
+}
+
+/// None: not active, because attach or detach is under way.
+fn read(program: &ProgramInfo) -> Result<Vec<Emulated>, DatapathError> {
+    let (control, links) = match look(program) {
+        // Just loaded, nothing written yet.
+        Err(DatapathError::Abi { found: 0 }) => return Ok(Vec::new()),
+        found => found?,
+    };
+    // emud's own trials, of `doctor` for one, are of no namespace.
+    if control.netns == 0 {
+        return Ok(Vec::new());
+    }
+    let emulated = DIRECTIONS.into_iter().zip(links);
+    let emulated = emulated.filter_map(|(direction, link)| {
+        let (engine, waits_at) = match link.release {
+            abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
+            abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),
+            abi::EMUD_RELEASE_HOLD => (Engine::Hold, link.ifindex),
+            _ => return None,
+        };
+        Some(Emulated {
+            netns: control.netns,
+            interface: control.ifindex,
+            direction,
+            engine,
+            waits_at,
+        })
+    });
+    Ok(emulated.collect())
+}

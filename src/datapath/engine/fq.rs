@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Engine `fq`: packets wait in sch_fq, which honours the departure time in
+//! skb->tstamp.
+
+use std::fmt;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use crate::abi;
+use crate::datapath::maps::{Loaded, Program};
+use crate::datapath::stage::compile::{Compiled, Place, compile};
+use crate::datapath::stage::queueing::wire_bytes;
+use crate::datapath::stage::sizes::Sizes;
+use crate::host::in_namespace;
+use crate::netlink::{
+    BpfFilter, FqOptions, Hook, IfbOptions, Link, Netlink, NetlinkError, ROOT, classid,
+};
+use crate::profile::{self, Pair};
+
+/// Handle of emud's root qdisc, by which detach knows it.
+pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
+
+/// Packets/s to have room for on a link without a rate: what one CPU can send.
+const PACKETS_PER_S_MAX: f64 = 2e6;
+/// The shortest frame, bytes.
+const FRAME_MIN: f64 = 60.0;
+/// The longest frame, for a queue in packets, bytes.
+const FRAME_MAX: f64 = 1538.0;
+const LIMIT_MIN: f64 = 10_000.0;
+const LIMIT_MAX: f64 = 16_000_000.0;
+/// fq's timer aims at the late edge of this (default 10 us): with 1 us the median packet left
+/// that much later.
+const TIMER_SLACK_NS: u32 = 0;
+
+/// A datagram over lo takes microseconds if it comes at all.
+const PROBE_WAIT: Duration = Duration::from_millis(200);
+
+/// ifb stops its queue at so many packets not yet put back, all due at once;
+/// Debian's kernels refuse 32768.
+const IFB_TXQLEN: u32 = 16_384;
+
+/// fq sized for the links of a direction, so that it never drops: the queue limit is emud's.
+///
+/// `instances` is how many of its links with `per` may have, `pairs` are those of the matrix.
+pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions {
+    let own = links.iter().map(holds);
+    let own = own.map(|(held, longest_s)| (held * f64::from(instances.max(1)), longest_s));
+    let (held, longest_s) = own
+        .chain(hold_pairs(links, pairs))
+        .fold((0.0, 0.0f64), |(all, longest), (held, longest_s)| {
+            (all + held, longest.max(longest_s))
+        });
+    let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
+    // The arrival itself may lie a stamp's horizon ahead.
+    let horizon_s = longest_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
+    FqOptions {
+        limit,
+        flow_limit: limit,
+        timer_slack_ns: TIMER_SLACK_NS,
+        horizon_us: (horizon_s * 1e6) as u32,
+        horizon_drop: false,
+        orphan_mask: Some(abi::EMUD_FQ_FLOWS - 1),
+        buckets_log: None,
+        pacing: Some(false),
+    }
+}
+
+/// How many packets of a link may wait, and for how long, s.
+fn holds(link: &Compiled) -> (f64, f64) {
+    let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
+    if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
+        let packets_per_s = rows.max_rate as f64 / 8.0 / FRAME_MIN;
+        let longest_s = delay_s + rows.longest_wait_ns as f64 / 1e9;
+        return (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s);
+    }
+    let (queue_s, packets_per_s) = match byte_s(&link.link) {
+        Some(byte_s) => (queue_s(&link.link, byte_s), 1.0 / (byte_s * FRAME_MIN)),
+        None => (0.0, PACKETS_PER_S_MAX),
+    };
+    let longest_s = delay_s + queue_s;
+    (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
+}
+
+/// Bytes on the wire that links with a rate may have in their queues and under way, and the longest
+/// delay of one without.
+pub fn promised(links: &[Compiled]) -> (f64, f64) {
+    let one = |link: &Compiled| {
+        let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
+        let traced = link.timeline.as_ref().map(|rows| rows.max_rate);
+        let bytes_per_s = match traced.filter(|rate| *rate > 0) {
+            Some(rate) => Some(rate as f64 / 8.0),
+            None => byte_s(&link.link).map(f64::recip),
+        };
+        match bytes_per_s {
+            Some(rate) => (delay_s * rate + queue_bytes(&link.link, rate), 0.0),
+            None => (0.0, delay_s),
+        }
+    };
+    (links.iter().map(one)).fold((0.0, 0.0), |all, one| {
+        (all.0 + one.0, f64::max(all.1, one.1))
+    })
+}
+
+/// The longest queue at this rate; 0 without a limit, which promises nothing.
+fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
+    let limits = [
+        (link.queue_packets > 0).then(|| f64::from(link.queue_packets) * FRAME_MAX),
+        (link.queue_bytes > 0).then(|| f64::from(link.queue_bytes)),
+        (link.queue_wait_ns < u64::MAX).then(|| link.queue_wait_ns as f64 / 1e9 * bytes_per_s),
+    ];
+    limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+}
+
+/// The longest wait for a slot: for one with room, and that one's beginning.
+fn slots_s(link: &abi::emud_link) -> f64 {
+    if link.tdma.span_ns == 0 {
+        return 0.0;
+    }
+    let furthest_ns = (link.tdma.min_ns + link.tdma.span_ns) as f64;
+    let full_s = match link.tdma.wait_ns {
+        u64::MAX => 0.0,
+        wait_ns => wait_ns as f64 / 1e9,
+    };
+    full_s + furthest_ns / 1e9
+}
+
+/// The same of pairs of addresses, each with a queue of its own on the base link.
+fn hold_pairs<'a>(
+    links: &'a [Compiled],
+    pairs: &'a [Pair],
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let base = links
+        .first()
+        .and_then(|own| links.get(own.link.matrix_link as usize));
+    base.into_iter()
+        .flat_map(move |base| pairs.iter().map(move |pair| hold_pair(base, pair)))
+}
+
+fn hold_pair(base: &Compiled, pair: &Pair) -> (f64, f64) {
+    let mean = base.link.delay_ns;
+    // The base link's jitter goes on about the pair's mean.
+    let beyond = base.longest_delay_ns().saturating_sub(mean);
+    let delay_s = (pair.delay_ns.unwrap_or(mean) + beyond) as f64 / 1e9;
+    let byte_s = pair
+        .rate
+        .map(|rate| 8.0 / rate as f64)
+        .or(byte_s(&base.link));
+    let Some(byte_s) = byte_s else {
+        return (delay_s * PACKETS_PER_S_MAX, delay_s);
+    };
+    let bytes_s = match base.link.pair_bytes {
+        0 => f64::INFINITY,
+        bytes => f64::from(bytes) * byte_s,
+    };
+    let packets_s = match base.link.pair_packets {
+        0 => f64::INFINITY,
+        n => f64::from(n) * wire_bytes(&base.link, FRAME_MAX) * byte_s,
+    };
+    let wait_s = base.link.queue_wait_ns as f64 / 1e9;
+    let longest_s = delay_s + packets_s.min(bytes_s).min(wait_s);
+    let packets_per_s = 1.0 / (byte_s * FRAME_MIN);
+    (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
+}
+
+fn byte_s(link: &abi::emud_link) -> Option<f64> {
+    (link.rate_mult != 0).then(|| link.rate_mult as f64 / 2f64.powi(link.rate_shift as i32) / 1e9)
+}
+
+fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
+    let packets_s = match link.queue_packets {
+        0 => f64::INFINITY,
+        n => f64::from(n) * wire_bytes(link, FRAME_MAX) * byte_s,
+    };
+    packets_s.min(link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9)
+}
+
+/// Whether packets of a link may overtake others: with one queue for each CPU they would in any
+/// case, as those of queues that nobody keeps in step do.
+pub fn in_order(links: &[Compiled]) -> bool {
+    let drawn = abi::EMUD_F_PER_PACKET | abi::EMUD_F_SHARE | abi::EMUD_F_REORDER;
+    links.iter().all(|link| link.link.flags & drawn == 0)
+}
+
+/// Puts fq at the root of a device whose root is the kernel's default: one for a link in order,
+/// else one under every class of mq where the device has several transmit queues.
+///
+/// # Errors
+/// The kernel's.
+pub fn install(
+    nl: &mut Netlink,
+    link: &Link,
+    options: &FqOptions,
+    in_order: bool,
+) -> Result<(), NetlinkError> {
+    if link.num_tx_queues <= 1 || in_order {
+        return nl.add_fq(link.index, ROOT, ROOT_HANDLE, options);
+    }
+    nl.add_mq(link.index, ROOT_HANDLE)?;
+    for class in parents(link.num_tx_queues) {
+        nl.add_fq(link.index, class, 0, options)?;
+    }
+    Ok(())
+}
+
+/// Changes the limits of what [`install`] or [`start_ifb`] made.
+///
+/// # Errors
+/// The kernel's.
+pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
+    let one_for_each_queue = nl
+        .root_by_hand(link.index)?
+        .is_some_and(|root| root.kind == "mq");
+    if !one_for_each_queue {
+        return nl.change_fq(link.index, ROOT, options);
+    }
+    for class in parents(link.num_tx_queues) {
+        nl.change_fq(link.index, class, options)?;
+    }
+    Ok(())
+}
+
+fn parents(queues: u32) -> impl Iterator<Item = u32> {
+    (1..=queues)
+        .filter_map(|n| u16::try_from(n).ok())
+        .map(|n| classid(ROOT_HANDLE, n))
+}
+
+/// emud's own ifb, still down; its index.
+///
+/// # Errors
+/// The kernel's; nothing is left then.
+pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, NetlinkError> {
+    let ifb = IfbOptions {
+        mtu: device.mtu,
+        txqlen: IFB_TXQLEN,
+        gso: None,
+    };
+    nl.add_ifb(name, &ifb)
+}
+
+/// fq on emud's ifb, and it goes up.
+///
+/// # Errors
+/// The kernel's.
+pub fn start_ifb(nl: &mut Netlink, ifb: u32, options: &FqOptions) -> Result<(), NetlinkError> {
+    nl.add_fq(ifb, ROOT, ROOT_HANDLE, options)?;
+    nl.set_up(ifb, true)
+}
+
+/// How a received packet gets to the ifb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToIfb {
+    /// The classifier redirects it.
+    Redirect,
+    /// A mirred filter behind the classifier does: this kernel's ifb drops what
+    /// a BPF program redirects.
+    Mirred,
+}
+
+impl fmt::Display for ToIfb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redirect => "ingress by bpf_redirect to an ifb",
+            Self::Mirred => "ingress by mirred to an ifb, which drops what BPF redirects here",
+        })
+    }
+}
+
+/// Whether this kernel has what the engine needs, by trying it in a network
+/// namespace that ends with the thread.
+///
+/// # Errors
+/// What is missing, as a sentence.
+pub fn probe() -> Result<ToIfb, String> {
+    in_namespace(|| {
+        let mut nl = Netlink::open().map_err(text)?;
+        let probe = IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        };
+        let ifb = nl
+            .add_ifb("emud-probe", &probe)
+            .map_err(|e| lacks("ifb", e))?;
+        nl.add_fq(ifb, ROOT, ROOT_HANDLE, &PROBE_FQ)
+            .map_err(|e| lacks("sch_fq", e))?;
+        nl.set_up(ifb, true).map_err(text)?;
+        try_redirect(&mut nl, ifb)
+    })
+}
+
+fn lacks(module: &str, e: NetlinkError) -> String {
+    match e {
+        NetlinkError::Unavailable(_) => format!("this kernel has no {module}"),
+        other => other.to_string(),
+    }
+}
+
+fn text(e: impl fmt::Display) -> String {
+    e.to_string()
+}
+
+const PROBE_FQ: FqOptions = FqOptions {
+    limit: 100,
+    flow_limit: 100,
+    timer_slack_ns: TIMER_SLACK_NS,
+    horizon_us: 10_000_000,
+    horizon_drop: false,
+    orphan_mask: None,
+    buckets_log: None,
+    pacing: Some(false),
+};
+
+/// Sends a datagram over lo, whose ingress the classifier redirects to the ifb.
+fn try_redirect(nl: &mut Netlink, ifb: u32) -> Result<ToIfb, String> {
+    let program = Program::Classify;
+    let mut loaded = Loaded::load_only(&[program], &Sizes::default()).map_err(text)?;
+    let mut maps = loaded.maps().map_err(text)?;
+    let lo = nl.link("lo").map_err(text)?.index;
+    nl.set_up(lo, true).map_err(text)?;
+    maps.init(lo, 0).map_err(text)?;
+    let place = Place {
+        release: abi::EMUD_RELEASE_IFB,
+        ifindex: ifb,
+        l3: false,
+    };
+    let link = compile(&profile::Link::default(), 0, abi::EMUD_DOWN, 0, place).map_err(text)?;
+    let link = [link];
+    maps.apply([&link, &link]).map_err(text)?;
+    let filter = BpfFilter {
+        hook: Hook::Ingress,
+        pref: 1,
+        handle: 1,
+        program: loaded.program_fd(program).map_err(text)?,
+        name: program.name(),
+        classid: abi::EMUD_CLASSID_DOWN,
+        chain: 0,
+    };
+    nl.attach_bpf_filter(lo, &filter).map_err(text)?;
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).map_err(text)?;
+    socket.set_read_timeout(Some(PROBE_WAIT)).map_err(text)?;
+    let address = socket.local_addr().map_err(text)?;
+    socket.send_to(b"emud", address).map_err(text)?;
+    match socket.recv(&mut [0; 8]) {
+        Ok(_) => Ok(ToIfb::Redirect),
+        Err(_) => Ok(ToIfb::Mirred),
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether anybody but the holder can still see its network namespace.
+//!
+//! A process and an open TAP keep a namespace alive: after `ip netns del` the
+//! interfaces in it would live on, unseen, for as long as the holder does. A
+//! process that has a descriptor of the namespace (a container runtime), or of
+//! which a thread is in it (a test), can still use it.
+
+use std::os::linux::fs::MetadataExt;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+
+/// Names come and go unseen. That a process ends is seen at once.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After a process has ended, another may close the last descriptor a moment later.
+const LOOK_SOON: Duration = Duration::from_millis(20);
+
+/// Ends this process by SIGTERM once its network namespace has neither a name
+/// nor another process or thread, and no process a descriptor of it. Where it has
+/// neither from the start (somebody holds it in a way that cannot be seen from here) it
+/// is left alone.
+pub fn watch() {
+    let Some(home) = inode("/proc/self/ns/net") else {
+        return;
+    };
+    let visible = named(home) || inhabitant(home).is_some();
+    if inode("/proc/1/ns/net") == Some(home) || !visible {
+        return;
+    }
+    thread::spawn(move || {
+        let mut pause = LOOK_SOON;
+        loop {
+            match inhabitant(home) {
+                Some(process) => {
+                    wait_for(process);
+                    pause = LOOK_SOON;
+                }
+                None if named(home) => thread::sleep(LOOK_EVERY),
+                None if held_open(home) || of_a_thread(home) => {
+                    thread::sleep(pause);
+                    pause = (2 * pause).min(LOOK_EVERY);
+                }
+                None => break,
+            }
+        }
+        // Nobody to tell if it fails.
+        let _ = kill_process(getpid(), Signal::TERM);
+    });
+}
+
+fn inode(path: &str) -> Option<u64> {
+    fs::metadata(path).ok().map(|meta| meta.st_ino())
+}
+
+/// Until it ends, or for some time.
+fn wait_for(process: Pid) {
+    let time = Timespec::try_from(LOOK_EVERY).ok();
+    let ended = pidfd_open(process, PidfdFlags::empty());
+    match ended.map(|ended| poll(&mut [PollFd::new(&ended, PollFlags::IN)], time.as_ref())) {
+        // It has ended already.
+        Err(Errno::SRCH) | Ok(Ok(_)) => {}
+        Err(_) | Ok(Err(_)) => thread::sleep(LOOK_EVERY),
+    }
+}
+
+/// `ip netns add` and container runtimes bind-mount the namespace's file.
+fn named(home: u64) -> bool {
+    let root = format!(" net:[{home}] ");
+    fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.contains(&root))
+}
+
+/// A process that is in it beside this one.
+fn inhabitant(home: u64) -> Option<Pid> {
+    processes().find(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
+}
+
+/// Another process has a descriptor of it. All descriptors of the host are looked at, which takes
+/// a while, so this comes last.
+fn held_open(home: u64) -> bool {
+    let Some(nsfs) = fs::metadata("/proc/self/ns/net").ok().map(|m| m.st_dev()) else {
+        return true;
+    };
+    let is_home = |fd: io::Result<fs::DirEntry>| {
+        // Through the link: the file itself, wherever it was opened.
+        let meta = fd.and_then(|fd| fs::metadata(fd.path()));
+        meta.is_ok_and(|meta| (meta.st_dev(), meta.st_ino()) == (nsfs, home))
+    };
+    processes()
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok())
+        .any(|fds| fds.into_iter().any(is_home))
+}
+
+/// A thread of another process is in it, whose first one is not.
+fn of_a_thread(home: u64) -> bool {
+    let is_home = |task: io::Result<fs::DirEntry>| {
+        let task = task.ok()?.path().join("ns/net");
+        Some(inode(task.to_str()?) == Some(home))
+    };
+    processes()
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
+        .any(|mut tasks| tasks.any(|task| is_home(task) == Some(true)))
+}
+
+/// All but this one.
+fn processes() -> impl Iterator<Item = Pid> {
+    let own = getpid();
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .filter(move |pid| *pid != own)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A TAP device of emud's own.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::HoldError;
+use super::frame::{HOLD_LEN, VNET_LEN};
+
+const TUN: &str = "/dev/net/tun";
+/// Frames that may wait for the holder to read them. Whatever does not fit is
+/// lost unseen, so this is far more than a late wake-up lets pile up.
+const TX_QUEUE_LEN: i32 = 16384;
+/// The kernel's limit for a TAP: 65535 less the Ethernet header.
+const MAX_MTU: u32 = 65521;
+/// Room for emud's header and tags on top of the device's frames.
+const MTU_ROOM: u32 = 64;
+const _: () = assert!(MTU_ROOM as usize >= HOLD_LEN + 2 * 4);
+
+/// A TAP; it lives as long as its descriptor, unless it was made persistent.
+#[derive(Debug)]
+pub struct Tap {
+    /// Reads and writes frames as [`crate::datapath::engine::hold::frame`] describes them, non-blocking.
+    pub fd: OwnedFd,
+    pub ifindex: u32,
+    pub name: String,
+}
+
+impl Tap {
+    /// Whether the device outlives its descriptor.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn persist(fd: BorrowedFd<'_>, persistent: bool) -> Result<(), HoldError> {
+        let argument = usize::from(persistent);
+        // SAFETY: TUNSETPERSIST takes its flag as the argument itself.
+        unsafe {
+            ioctl(
+                fd,
+                IntegerSetter::<{ libc::TUNSETPERSIST as Opcode }>::new_usize(argument),
+            )
+        }
+        .map_err(|error| HoldError::system("TUNSETPERSIST", error))
+    }
+}
+
+/// Makes a TAP in the network namespace of the calling thread and sets it up.
+///
+/// `name` may hold one `%d`, which the kernel replaces by a free number;
+/// `device_mtu` is that of the device whose frames it shall carry.
+///
+/// Nothing but what the classifier redirects there ever uses it: no ARP, no
+/// IPv6, no address. Segmentation is not offered, so the kernel cuts
+/// super-packets into wire packets; checksums may stay partial on both ways.
+///
+/// # Errors
+/// [`HoldError::NoTun`] without `/dev/net/tun`, [`HoldError::BadName`],
+/// [`HoldError::System`] where the kernel refuses a step (the TAP is gone then).
+pub fn create(name: &str, device_mtu: u32) -> Result<Tap, HoldError> {
+    let fd: OwnedFd = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(TUN)
+        .map_err(|source| HoldError::NoTun { path: TUN, source })?
+        .into();
+    let mut request = named(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
+    // SAFETY: TUNSETIFF reads a struct ifreq and writes the name back into it.
+    unsafe {
+        ioctl(
+            &fd,
+            Updater::<{ libc::TUNSETIFF as Opcode }, _>::new(&mut request),
+        )
+    }
+    .map_err(|error| HoldError::system(format!("TAP {name}"), error))?;
+    let name = name_of(&request);
+    set_up_descriptor(fd.as_fd())
+        .map_err(|error| HoldError::system(format!("TAP {name}: offloads"), error))?;
+    let ifindex = set_up_device(&name, (device_mtu + MTU_ROOM).min(MAX_MTU))?;
+    Ok(Tap { fd, ifindex, name })
+}
+
+fn set_up_descriptor(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: TUNSETVNETHDRSZ and TUNSETSNDBUF read an int, TUNSETOFFLOAD takes
+    // its flags as the argument itself.
+    unsafe {
+        let len = VNET_LEN as i32;
+        ioctl(
+            fd,
+            Setter::<{ libc::TUNSETVNETHDRSZ as Opcode }, i32>::new(len),
+        )?;
+        let csum = libc::TUN_F_CSUM as usize;
+        ioctl(
+            fd,
+            IntegerSetter::<{ libc::TUNSETOFFLOAD as Opcode }>::new_usize(csum),
+        )?;
+        // A write must never fail because earlier frames are still on their way.
+        ioctl(
+            fd,
+            Setter::<{ libc::TUNSETSNDBUF as Opcode }, i32>::new(i32::MAX),
+        )?;
+    }
+    Ok(())
+}
+
+fn set_up_device(name: &str, mtu: u32) -> Result<u32, HoldError> {
+    let failed = |what: &'static str| {
+        let name = name.to_owned();
+        move |error: io::Error| HoldError::system(format!("TAP {name}: {what}"), error)
+    };
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(|error| HoldError::system("socket", error))?;
+    let fd = socket.as_fd();
+    let mut request = named(name)?;
+
+    set::<{ libc::SIOCGIFINDEX as Opcode }>(fd, &mut request).map_err(failed("index"))?;
+    // SAFETY: every member of the union is plain integers; SIOCGIFINDEX wrote this one.
+    let ifindex = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
+    request.ifr_ifru.ifru_mtu = mtu as i32;
+    set::<{ libc::SIOCSIFMTU as Opcode }>(fd, &mut request).map_err(failed("MTU"))?;
+    // ifr_qlen is the same int as ifr_mtu.
+    request.ifr_ifru.ifru_mtu = TX_QUEUE_LEN;
+    set::<{ libc::SIOCSIFTXQLEN as Opcode }>(fd, &mut request).map_err(failed("queue length"))?;
+    disable_ipv6(name).map_err(failed("disable_ipv6"))?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_NOARP) as i16;
+    set::<{ libc::SIOCSIFFLAGS as Opcode }>(fd, &mut request).map_err(failed("up"))?;
+    Ok(ifindex)
+}
+
+fn set<const OPCODE: Opcode>(fd: BorrowedFd<'_>, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: only used with the SIOC*IF* requests, which all read and write a struct ifreq.
+    unsafe { ioctl(fd, Updater::<OPCODE, _>::new(request)) }?;
+    Ok(())
+}
+
+/// Else it would send router solicitations, which come out at the holder.
+fn disable_ipv6(name: &str) -> io::Result<()> {
+    match fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1") {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+fn named(name: &str) -> Result<libc::ifreq, HoldError> {
+    let bad = name.is_empty()
+        || name.len() >= libc::IFNAMSIZ
+        || name
+            .bytes()
+            .any(|byte| !byte.is_ascii_graphic() || byte == b'/' || byte == b':');
+    if bad {
+        return Err(HoldError::BadName(name.to_owned()));
+    }
+    // SAFETY: struct ifreq is integers and a pointer, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn name_of(request: &libc::ifreq) -> String {
+    let bytes = request
+        .ifr_name
+        .iter()
+        .map(|&char| char as u8)
+        .take_while(|&byte| byte != 0);
+    String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a packet waits for its departure time.
+
+pub mod fq;
+pub mod hold;
+
+use serde::{Deserialize, Serialize};
+
+/// Where packets wait for their departure time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// sch_fq on the device, and on an ifb for ingress.
+    Fq,
+    /// A holder in user space behind a TAP.
+    Hold,
+}
+
+impl std::fmt::Display for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fq => "fq",
+            Self::Hold => "hold",
+        })
+    }
+}
+
+/// Which engine the user wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// fq where it can be had, else hold.
+    Auto,
+    Fq,
+    Hold,
+}
+
+/// An engine and why it was taken.
+#[derive(Debug)]
+pub struct Chosen {
+    pub engine: Engine,
+    pub reason: String,
+    /// fq only: how ingress gets to the ifb.
+    pub to_ifb: fq::ToIfb,
+}
+
+/// Takes fq where it can be had, else hold, unless the user says which.
+///
+/// # Errors
+/// The user wants fq and this kernel has none: why.
+pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
+    let hold = |reason| Chosen {
+        engine: Engine::Hold,
+        reason,
+        to_ifb: fq::ToIfb::Redirect,
+    };
+    if wanted == EngineChoice::Hold {
+        return Ok(hold("as asked".to_owned()));
+    }
+    match fq::probe() {
+        Ok(to_ifb) => {
+            let asked = if wanted == EngineChoice::Fq {
+                "as asked"
+            } else {
+                "this kernel has it"
+            };
+            Ok(Chosen {
+                engine: Engine::Fq,
+                reason: format!("{asked}; {to_ifb}"),
+                to_ifb,
+            })
+        }
+        Err(why) if wanted == EngineChoice::Fq => Err(why),
+        Err(why) => Ok(hold(why)),
+    }
+}

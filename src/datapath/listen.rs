@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The holder's thread that receives notifications of changes to the link and reports them to
+//! the monitors.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::engine::hold::tell::{self, Link};
+use super::watch::Watch;
+use crate::host::now_ns;
+use crate::netlink::{Changes, Netlink, NetlinkError, Notices};
+
+/// Between two looks, whatever happens.
+const REST: Duration = Duration::from_millis(100);
+/// How often the thread asks whether it is to end, ns.
+const ASK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
+
+/// Listens, from now on.
+pub(crate) struct Listener {
+    notices: Notices,
+    nl: Netlink,
+    link: Link,
+    watch: Watch,
+}
+
+impl Listener {
+    /// In the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn open(link: Link) -> Result<Self, NetlinkError> {
+        Ok(Self {
+            notices: Notices::open()?,
+            nl: Netlink::open()?,
+            watch: Watch::new(link.ifindex),
+            link,
+        })
+    }
+
+    /// Until the interface is gone or `end` is set. True: the interface was moved to another
+    /// network namespace, so what attach made can still be taken away.
+    pub(crate) fn run(mut self, end: &AtomicBool) -> bool {
+        let index = self.link.ifindex;
+        // Not in force yet; from here on it is known which devices belong to the link.
+        let mut told = self.watch.look(&mut self.nl).unwrap_or_default();
+        loop {
+            let mut fds = [PollFd::new(&self.notices, PollFlags::IN)];
+            // A failure is seen again by the next call.
+            let _ = poll(&mut fds, Some(&ASK));
+            let ending = end.load(Ordering::Relaxed);
+            if ending {
+                // The kernel says that an interface is gone some time after it is.
+                thread::sleep(REST);
+            }
+            let changes = self.notices.take();
+            let moved = changes.moved.contains(&index);
+            if !moved && (ending || changes.deleted.contains(&index)) {
+                return false;
+            }
+            if self.concerns(&changes) {
+                // What cannot be read is for `show` to say.
+                let found = self.watch.look(&mut self.nl).unwrap_or_default();
+                if !found.is_empty() && found != told {
+                    let line = tell::tampered_line(&self.link, &found, now_ns());
+                    tell::send_all(Path::new(tell::MONITORS), &line);
+                }
+                told = found;
+                thread::sleep(REST);
+            }
+            if moved {
+                return true;
+            }
+        }
+    }
+
+    fn concerns(&self, changes: &Changes) -> bool {
+        *changes != Changes::default() && changes.concern(&self.watch.interfaces())
+    }
+}

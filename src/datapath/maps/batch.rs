@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many values of a map in one system call, which aya has no words for.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use aya::maps::MapError;
+use aya::sys::SyscallError;
+
+/// enum bpf_cmd (include/uapi/linux/bpf.h).
+const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
+const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
+const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
+
+/// The part of union bpf_attr that these calls take.
+#[repr(C)]
+#[derive(Default)]
+struct BatchAttr {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+/// Writes the values of an array from index `first` on.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn write_all<T: aya::Pod>(
+    map: BorrowedFd<'_>,
+    first: u32,
+    values: &[T],
+) -> Result<(), MapError> {
+    let keys: Vec<u32> = (first..).take(values.len()).collect();
+    insert_all(map, &keys, values)
+}
+
+/// Writes values at keys.
+///
+/// # Errors
+/// The kernel refuses; those before the one it refuses are written.
+pub(crate) fn insert_all<K: aya::Pod, T: aya::Pod>(
+    map: BorrowedFd<'_>,
+    keys: &[K],
+    values: &[T],
+) -> Result<(), MapError> {
+    let count = keys.len().min(values.len());
+    if count == 0 {
+        return Ok(());
+    }
+    let mut attr = BatchAttr {
+        keys: keys.as_ptr().addr() as u64,
+        values: values.as_ptr().addr() as u64,
+        count: count as u32,
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        ..BatchAttr::default()
+    };
+    // SAFETY: keys and values have room for `count` of the map's, which are as long as K
+    // and T (the callers' maps are typed); the kernel only reads them, and they and `attr`
+    // outlive the call.
+    unsafe { call(BPF_MAP_UPDATE_BATCH, "bpf_map_update_batch", &mut attr) }
+}
+
+/// Deletes keys, all of which are there.
+///
+/// # Errors
+/// The kernel refuses; those before the one it refuses are gone.
+pub(crate) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result<(), MapError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut attr = BatchAttr {
+        keys: keys.as_ptr().addr() as u64,
+        count: keys.len() as u32,
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        ..BatchAttr::default()
+    };
+    // SAFETY: there are `count` keys of the map's length (the callers' maps are typed); the
+    // kernel only reads them, and they and `attr` outlive the call.
+    unsafe { call(BPF_MAP_DELETE_BATCH, "bpf_map_delete_batch", &mut attr) }
+}
+
+/// Reads `count` values of an array from its start.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn read_all<T: aya::Pod + Default>(
+    map: BorrowedFd<'_>,
+    count: u32,
+) -> Result<Vec<T>, MapError> {
+    let mut keys = vec![0u32; count as usize];
+    let mut values = vec![T::default(); count as usize];
+    let mut next = 0u32;
+    if count == 0 {
+        return Ok(values);
+    }
+    let mut attr = BatchAttr {
+        out_batch: (&raw mut next).addr() as u64,
+        keys: keys.as_mut_ptr().addr() as u64,
+        values: values.as_mut_ptr().addr() as u64,
+        count,
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        ..BatchAttr::default()
+    };
+    // SAFETY: the buffers have room for `count` keys and values of the map, whose lengths
+    // are those of u32 and T (the callers' maps are typed arrays); all outlive the call.
+    match unsafe { call(BPF_MAP_LOOKUP_BATCH, "bpf_map_lookup_batch", &mut attr) } {
+        // There is nothing behind what was read.
+        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => {
+            Ok(values)
+        }
+        Err(e) => Err(e),
+        Ok(()) => Ok(values),
+    }
+}
+
+/// # Safety
+/// The pointers in `attr` must be good for what `command` does with them.
+unsafe fn call(
+    command: libc::c_int,
+    name: &'static str,
+    attr: &mut BatchAttr,
+) -> Result<(), MapError> {
+    let attr: *mut BatchAttr = attr;
+    // SAFETY: as the caller says.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<BatchAttr>()) };
+    if result == 0 {
+        return Ok(());
+    }
+    let io_error = io::Error::last_os_error();
+    Err(SyscallError {
+        call: name,
+        io_error,
+    }
+    .into())
+}

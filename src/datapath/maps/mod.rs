@@ -1,0 +1,752 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loaded classifier: its programs and its maps, whether just loaded or
+//! found again from the id of a program on a device.
+
+pub mod batch;
+pub mod pairs;
+mod record;
+mod rows;
+pub mod rules;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+use emud_monitor::denied::{is_denied, with_causes};
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use crate::abi;
+use crate::datapath::stage::compile::Compiled;
+use crate::datapath::stage::shapes;
+use crate::datapath::stage::sizes::Sizes;
+use crate::profile::rule_keys;
+use pairs::Pairs;
+use record::Record;
+use rows::RowsMap;
+
+/// Why the classifier could not be loaded, found, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatapathError {
+    #[error("cannot load the classifier: {}", said(.0))]
+    Load(#[from] EbpfError),
+    #[error("the kernel refuses program {name}: {}", said(.source))]
+    Program {
+        name: &'static str,
+        source: ProgramError,
+    },
+    #[error("map {name}: {source}")]
+    Map {
+        name: &'static str,
+        source: MapError,
+    },
+    #[error("the classifier has no {0}: it was loaded by another version of emud")]
+    Missing(&'static str),
+    #[error(
+        "the classifier is of emud ABI {found}, this emud speaks {}: detach it with the emud that attached it",
+        abi::EMUD_ABI
+    )]
+    Abi { found: u32 },
+    #[error("no BPF program has the id {0}")]
+    NoProgram(u32),
+    #[error("cannot look through the loaded BPF programs: {}", said(.0))]
+    Search(ProgramError),
+    #[error("cannot wait until no packet meets the link before the change: {0}")]
+    GracePeriod(io::Error),
+    #[error(
+        "the profile, with the patterns and samples it names, and what is to be restored take {0} bytes, the kernel keeps {max}: use fewer or shorter ones",
+        max = abi::EMUD_RESTORE_LEN - 4
+    )]
+    TooLong(usize),
+    #[error(
+        "there is no room for {rows} rows of a trace: this link was attached with room for {room}, those in force included; detach, then attach with the new trace"
+    )]
+    NoRoomForRows { rows: u32, room: u32 },
+    #[error("the kernel does not have the rows of that trace any more: give its file again")]
+    RowsGone,
+}
+
+/// A generation that is written and not yet in force.
+#[must_use]
+#[derive(Debug)]
+pub struct Prepared(u32);
+
+/// A program of bpf/link.bpf.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// At both hooks.
+    Classify,
+    /// The same for one, where no filter says which it is: under BPF_PROG_TEST_RUN.
+    Egress,
+    Ingress,
+    TapUp,
+    TapDown,
+    Orphan,
+}
+
+impl Program {
+    /// The name in the object file and, cut at 15 characters, in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classify => "emud_classify",
+            Self::Egress => "emud_egress",
+            Self::Ingress => "emud_ingress",
+            Self::TapUp => "emud_tap_up",
+            Self::TapDown => "emud_tap_down",
+            Self::Orphan => "emud_orphan",
+        }
+    }
+}
+
+/// The programs and maps of one attached (or about to be attached) emud.
+pub struct Loaded {
+    bpf: Ebpf,
+}
+
+impl Loaded {
+    /// Loads the object into the kernel, with every program that an attachment needs.
+    ///
+    /// # Errors
+    /// The kernel lacks BPF or its verifier refuses a program.
+    pub fn load(sizes: &Sizes) -> Result<Self, DatapathError> {
+        use Program::{Classify, Orphan, TapDown, TapUp};
+        Self::load_only(&[Classify, TapUp, TapDown, Orphan], sizes)
+    }
+
+    /// Loads the object with some of its programs: verifying takes most of the time.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, false)
+    }
+
+    /// Loads the object for tests under BPF_PROG_TEST_RUN: the time is a packet's stamp, ns since
+    /// boot, not the kernel's clock.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_virtual(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, true)
+    }
+
+    fn load_with(
+        programs: &[Program],
+        sizes: &Sizes,
+        virtual_clock: bool,
+    ) -> Result<Self, DatapathError> {
+        let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
+        let layout = sizes.layout();
+        let mut bpf = EbpfLoader::new()
+            .override_global("emud_normal_quantile", quantile.as_slice(), true)
+            .override_global("emud_blend", blend.as_slice(), true)
+            .override_global("emud_layout", &layout, true)
+            .override_global("emud_virtual_clock", &u8::from(virtual_clock), true)
+            .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_states", sizes.states())
+            .map_max_entries("emud_rings", sizes.rings())
+            .map_max_entries("emud_rules", sizes.rule_keys)
+            .map_max_entries("emud_hits", sizes.rules)
+            .map_max_entries("emud_instances", sizes.instance_sets())
+            .map_max_entries("emud_pair_index", sizes.pairs.max(1))
+            .map_max_entries("emud_pairs", sizes.pairs.max(1))
+            .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_rows", rows::len_for(sizes.rows))
+            .load(abi::LINK_OBJECT)?;
+        for program in programs {
+            classifier(&mut bpf, program.name())?
+                .load()
+                .map_err(|source| DatapathError::Program {
+                    name: program.name(),
+                    source,
+                })?;
+        }
+        Ok(Self { bpf })
+    }
+
+    /// The classifier itself, to attach it or to run it on a made-up packet.
+    ///
+    /// # Errors
+    /// The object has no such program.
+    pub fn program(&self, program: Program) -> Result<&SchedClassifier, DatapathError> {
+        self.bpf
+            .program(program.name())
+            .and_then(|p| p.try_into().ok())
+            .ok_or(DatapathError::Missing(program.name()))
+    }
+
+    /// The file descriptor of a program, to attach it by netlink.
+    ///
+    /// # Errors
+    /// The object has no such program.
+    pub fn program_fd(&self, program: Program) -> Result<BorrowedFd<'_>, DatapathError> {
+        let classifier = self.program(program)?;
+        let fd = classifier.fd().map_err(|source| DatapathError::Program {
+            name: program.name(),
+            source,
+        })?;
+        Ok(fd.as_fd())
+    }
+
+    /// The id by which the kernel knows a program.
+    ///
+    /// # Errors
+    /// The object has no such program, or the kernel does not show it.
+    pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
+        let info = self.program(program)?.info();
+        info.map(|i| i.id())
+            .map_err(|source| DatapathError::Program {
+                name: program.name(),
+                source,
+            })
+    }
+
+    /// Takes the maps out; call once.
+    ///
+    /// # Errors
+    /// The object lacks a map.
+    pub fn maps(&mut self) -> Result<Maps, DatapathError> {
+        let bpf = &mut self.bpf;
+        Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))
+    }
+}
+
+/// A classifier of an object, to load it.
+pub(crate) fn classifier<'a>(
+    bpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, DatapathError> {
+    bpf.program_mut(name)
+        .and_then(|program| program.try_into().ok())
+        .ok_or(DatapathError::Missing(name))
+}
+
+/// The maps, by which everything is read and changed.
+pub struct Maps {
+    control: Array<MapData, abi::emud_control>,
+    links: Array<MapData, abi::emud_link>,
+    tables: Array<MapData, abi::emud_table>,
+    states: Array<MapData, abi::emud_state>,
+    holders: Array<MapData, abi::emud_holder>,
+    counts: PerCpuArray<MapData, abi::emud_counters>,
+    saved: Record,
+    patterns: Array<MapData, abi::emud_pattern>,
+    pub(crate) masks: Array<MapData, abi::emud_masks>,
+    pub(crate) rules: HashMap<MapData, abi::emud_key, abi::emud_rule>,
+    pub(crate) hits: PerCpuArray<MapData, u64>,
+    pub(crate) instances: Array<MapData, abi::emud_instances>,
+    pub(crate) pairs: Pairs,
+    rows: RowsMap,
+}
+
+impl Maps {
+    /// Finds the maps from the id of a program that a filter names.
+    ///
+    /// # Errors
+    /// The program is gone or is not of this version of emud.
+    pub fn of_program(id: u32) -> Result<Self, DatapathError> {
+        let mut refused = None;
+        let info = loaded_programs()
+            .filter_map(|program| program.map_err(|e| refused = Some(e)).ok())
+            .find(|p| p.id() == id);
+        let info = match (info, refused) {
+            (Some(info), _) => info,
+            (None, Some(e)) if is_denied(&e) => return Err(DatapathError::Search(e)),
+            (None, _) => return Err(DatapathError::NoProgram(id)),
+        };
+        let mut found = maps_of(&info, |_| true, usize::MAX)?;
+        let maps = Self::from_named(|name| {
+            let at = found.iter().position(|(n, _)| n == name);
+            let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
+            Map::from_map_data(data).map_err(|source| DatapathError::Map { name, source })
+        })?;
+        speaks(maps.control()?.abi)?;
+        Ok(maps)
+    }
+
+    fn from_named(
+        mut take: impl FnMut(&'static str) -> Result<Map, DatapathError>,
+    ) -> Result<Self, DatapathError> {
+        macro_rules! map {
+            ($name:literal) => {
+                take($name)?
+                    .try_into()
+                    .map_err(|source| DatapathError::Map {
+                        name: $name,
+                        source,
+                    })?
+            };
+        }
+        Ok(Self {
+            control: map!("emud_control"),
+            links: map!("emud_links"),
+            tables: map!("emud_tables"),
+            states: map!("emud_states"),
+            holders: map!("emud_holders"),
+            counts: map!("emud_counts"),
+            saved: Record::new(take("emud_saved")?)?,
+            patterns: map!("emud_patterns"),
+            masks: map!("emud_masks"),
+            rules: map!("emud_rules"),
+            hits: map!("emud_hits"),
+            instances: map!("emud_instances"),
+            pairs: Pairs::new(take("emud_pair_index")?, take("emud_pairs")?)?,
+            rows: RowsMap::new(take("emud_rows")?)?,
+        })
+    }
+
+    /// Which generation is in force, and the device.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn control(&self) -> Result<abi::emud_control, DatapathError> {
+        self.control.get(&0, 0).map_err(at("emud_control"))
+    }
+
+    /// First write after loading: which device this is for, and the inode number
+    /// of its network namespace (32 bits in every kernel; 0: of no device that counts).
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn init(&mut self, ifindex: u32, netns: u64) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            abi: abi::EMUD_ABI,
+            ifindex,
+            netns: u32::try_from(netns).unwrap_or(0),
+            ..Default::default()
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
+    /// Where super-packets of each direction go to be segmented, ifindex; 0: nowhere.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn segment_at(&mut self, segmenter: [u32; 2]) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            segmenter,
+            ..self.control()?
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
+    /// What a direction runs now.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn link(&self, direction: u32) -> Result<abi::emud_link, DatapathError> {
+        self.link_of(0, direction)
+    }
+
+    /// What a direction of a link runs now, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
+        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        self.links.get(&slot, 0).map_err(at("emud_links"))
+    }
+
+    /// The delay table in force for a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn table(&self, direction: u32) -> Result<Box<abi::emud_table>, DatapathError> {
+        self.table_of(0, direction)
+    }
+
+    /// The delay table in force for a direction of a link, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn table_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<Box<abi::emud_table>, DatapathError> {
+        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        self.tables
+            .get(&slot, 0)
+            .map(Box::new)
+            .map_err(at("emud_tables"))
+    }
+
+    /// Changes both directions between two packets: writes the generation that
+    /// is not in force, turns the word, and waits until no packet still runs
+    /// on the old one (which the next change will overwrite).
+    ///
+    /// # Errors
+    /// A map cannot be written; what was in force stays so.
+    pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
+        self.apply_with(both, &rule_keys::none())
+    }
+
+    /// [`Self::apply`], and with the links the rules that say who takes them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_with(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rule_keys::Compiled,
+    ) -> Result<(), DatapathError> {
+        let prepared = self.prepare(both, rules)?;
+        self.enforce(prepared)
+    }
+
+    /// Writes the generation that is not in force.
+    ///
+    /// # Errors
+    /// A map cannot be written or has no room.
+    pub fn prepare(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rule_keys::Compiled,
+    ) -> Result<Prepared, DatapathError> {
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        let in_force = self.timelines()?;
+        let all = both.into_iter().flatten();
+        let mut timelines = self.rows.place(&in_force, all)?.into_iter();
+        for (direction, links) in (0..).zip(both) {
+            for ((number, compiled), timeline) in (0..).zip(links).zip(&mut timelines) {
+                let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
+                self.tables
+                    .set(slot, *compiled.table, 0)
+                    .map_err(at("emud_tables"))?;
+                if let Some(pattern) = &compiled.pattern {
+                    self.patterns
+                        .set(slot, **pattern, 0)
+                        .map_err(at("emud_patterns"))?;
+                }
+                let link = abi::emud_link {
+                    timeline,
+                    ..compiled.link
+                };
+                self.links.set(slot, link, 0).map_err(at("emud_links"))?;
+            }
+        }
+        self.write_rules(next, rules)?;
+        Ok(Prepared(next))
+    }
+
+    /// Puts in force what was prepared, and waits until no packet still runs on what was before.
+    ///
+    /// # Errors
+    /// A map cannot be written.
+    pub fn enforce(&mut self, Prepared(next): Prepared) -> Result<(), DatapathError> {
+        self.turn(next)?;
+        self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
+    }
+
+    /// The timelines of all links in force.
+    fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
+        let generation = of_links(self.control()?);
+        let slots = (0..self.links.len())
+            .filter(|slot| slot % abi::EMUD_GENERATIONS == generation % abi::EMUD_GENERATIONS);
+        let timeline = |slot| self.links.get(&slot, 0).map(|link| link.timeline);
+        let all = slots.map(timeline).collect::<Result<_, _>>();
+        all.map_err(at("emud_links"))
+    }
+
+    /// The row of a timeline, by its place in the map.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn row(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
+        self.rows.get(place)
+    }
+
+    /// [`Self::apply`] for a profile's own links, if they need no table.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        for (direction, link) in (0..).zip(both) {
+            self.links
+                .set(slot(direction, next), link, 0)
+                .map_err(at("emud_links"))?;
+        }
+        self.turn(next)
+    }
+
+    /// Puts a generation of links in force.
+    fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
+        let before = self.control()?.generation & !abi::EMUD_LINKS_GENERATION;
+        self.turn_to(before | generation)
+    }
+
+    /// Puts both generations in force.
+    pub(crate) fn turn_to(&mut self, generation: u32) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            generation,
+            ..self.control()?
+        };
+        self.control
+            .set(0, control, 0)
+            .map_err(at("emud_control"))?;
+        grace_period()
+    }
+
+    /// Counters of a direction, summed over the CPUs.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counters(&self, direction: u32) -> Result<Box<abi::emud_counters>, DatapathError> {
+        self.counters_of(0, direction)
+    }
+
+    /// Counters of a direction of a link, by the link's number.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counters_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<Box<abi::emud_counters>, DatapathError> {
+        let index = number * abi::EMUD_DIRECTIONS + direction;
+        let per_cpu = self.counts.get(&index, 0).map_err(at("emud_counts"))?;
+        let mut sum = Box::<abi::emud_counters>::default();
+        for c in per_cpu.iter() {
+            sum.add(c);
+        }
+        Ok(sum)
+    }
+
+    /// The queue of a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn state(&self, direction: u32) -> Result<abi::emud_state, DatapathError> {
+        self.state_of(0, direction)
+    }
+
+    /// The queue of a direction of a link, by the link's number; of those with `per`, no
+    /// instance's.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn state_of(&self, number: u32, direction: u32) -> Result<abi::emud_state, DatapathError> {
+        let index = number * abi::EMUD_DIRECTIONS + direction;
+        self.states.get(&index, 0).map_err(at("emud_states"))
+    }
+
+    /// The holder's account of a direction.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn holder(&self, direction: u32) -> Result<abi::emud_holder, DatapathError> {
+        self.holders.get(&direction, 0).map_err(at("emud_holders"))
+    }
+
+    /// Written by the holder: its account, and with it the lease.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn set_holder(
+        &mut self,
+        direction: u32,
+        holder: &abi::emud_holder,
+    ) -> Result<(), DatapathError> {
+        self.holders
+            .set(direction, holder, 0)
+            .map_err(at("emud_holders"))
+    }
+
+    /// The bytes that attach left for detach.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn saved(&self) -> Result<Vec<u8>, DatapathError> {
+        self.saved.read()
+    }
+
+    /// Makes the queue of a pair one that no packet has met, where none can meet it now. The
+    /// pairs' are the last ones.
+    pub(crate) fn clear_state_of_pair(&mut self, number: u32) -> Result<(), DatapathError> {
+        let first = self.states.len() - self.pairs.capacity();
+        let anew = abi::emud_state::default();
+        self.states
+            .set(first + number, anew, 0)
+            .map_err(at("emud_states"))
+    }
+
+    /// Leaves bytes for detach.
+    ///
+    /// # Errors
+    /// They are too many, or the map cannot be written.
+    pub fn save(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
+        self.saved.write(bytes)
+    }
+}
+
+/// The maps of a loaded program whose names are wanted, `most` of them.
+fn maps_of(
+    info: &ProgramInfo,
+    wanted: impl Fn(&str) -> bool,
+    most: usize,
+) -> Result<Vec<(String, MapData)>, DatapathError> {
+    let ids = info
+        .map_ids()
+        .map_err(|source| DatapathError::Program { name: "", source })?
+        .unwrap_or_default();
+    let mut found = Vec::new();
+    for id in ids {
+        let data = MapData::from_id(id).map_err(at("by id"))?;
+        let info = data.info().map_err(at("by id"))?;
+        let name = info.name_as_str().unwrap_or_default();
+        if wanted(name) {
+            found.push((name.to_owned(), data));
+        }
+        if found.len() == most {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The device that a loaded program is for and what each direction runs on it, from
+/// two of the maps: opening a map takes most of the time.
+///
+/// # Errors
+/// The program is gone, or not of this version of emud.
+pub(crate) fn look(
+    info: &ProgramInfo,
+) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
+    const CONTROL: &str = "emud_control";
+    const LINKS: &str = "emud_links";
+    let mut found = maps_of(info, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut take = |name: &'static str| {
+        let place = found.iter().position(|(found, _)| found == name);
+        let (_, data) = found.swap_remove(place.ok_or(DatapathError::Missing(name))?);
+        Map::from_map_data(data).map_err(at(name))
+    };
+    let control: Array<_, abi::emud_control> = take(CONTROL)?.try_into().map_err(at(CONTROL))?;
+    let control = control.get(&0, 0).map_err(at(CONTROL))?;
+    speaks(control.abi)?;
+    let links: Array<_, abi::emud_link> = take(LINKS)?.try_into().map_err(at(LINKS))?;
+    let link = |direction| {
+        let slot = slot(direction, of_links(control));
+        links.get(&slot, 0).map_err(at(LINKS))
+    };
+    Ok((control, [link(abi::EMUD_UP)?, link(abi::EMUD_DOWN)?]))
+}
+
+/// Whether a classifier is one of this emud's.
+fn speaks(found: u32) -> Result<(), DatapathError> {
+    match found {
+        abi::EMUD_ABI => Ok(()),
+        found => Err(DatapathError::Abi { found }),
+    }
+}
+
+pub(crate) fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
+    move |source| DatapathError::Map { name, source }
+}
+
+/// The generation of the links.
+const fn of_links(control: abi::emud_control) -> u32 {
+    control.generation & abi::EMUD_LINKS_GENERATION
+}
+
+const fn slot(direction: u32, generation: u32) -> u32 {
+    direction * abi::EMUD_GENERATIONS + generation
+}
+
+/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an
+/// RCU read section. A kernel with nohz_full refuses it (EINVAL), one without
+/// CONFIG_MEMBARRIER does not have it.
+pub(crate) fn grace_period() -> Result<(), DatapathError> {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+    // SAFETY: takes integers only and touches no memory of ours.
+    match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
+        0 => Ok(()),
+        _ => grace_period_of_socket(),
+    }
+}
+
+/// The end of a packet socket waits in packet_release() for synchronize_net().
+fn grace_period_of_socket() -> Result<(), DatapathError> {
+    socket(AddressFamily::PACKET, SocketType::RAW, None)
+        .map(drop)
+        .map_err(|e| DatapathError::GracePeriod(e.into()))
+}
+
+/// An error of the BPF library with its causes and, where rights are missing, which.
+fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    let hint = match is_denied(error) {
+        true => " (needs root of the host: CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_ADMIN)",
+        false => "",
+    };
+    with_causes(error) + hint
+}
+
+impl DatapathError {
+    /// The exit code for it, after sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Load(e) if is_denied(e) => 77,
+            Self::Program { source: e, .. } | Self::Search(e) if is_denied(e) => 77,
+            Self::Load(_) | Self::Program { .. } => 69,
+            Self::Search(_) | Self::GracePeriod(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
+            Self::Missing(_) | Self::Abi { .. } => 70,
+            Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
+        }
+    }
+}
+
+impl abi::emud_counters {
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+        self.queue_dropped += other.queue_dropped;
+        self.reordered += other.reordered;
+        self.clamped += other.clamped;
+        self.super_packets += other.super_packets;
+        self.flows_forgotten += other.flows_forgotten;
+        self.undelayed += other.undelayed;
+        self.marked += other.marked;
+        self.instances_forgotten += other.instances_forgotten;
+        for (a, b) in self.aqm_dropped.iter_mut().zip(other.aqm_dropped) {
+            *a += b;
+        }
+        for (a, b) in self.passed.iter_mut().zip(other.passed) {
+            *a += b;
+        }
+        for (a, b) in self.delay_hist.iter_mut().zip(other.delay_hist) {
+            *a += b;
+        }
+        self.down += other.down;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
+        self.unaltered += other.unaltered;
+        self.sent_bytes += other.sent_bytes;
+        self.delay_ns = self.delay_ns.wrapping_add(other.delay_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_membarrier_is_refused_a_socket_waits() {
+        let denied = || io::Error::from_raw_os_error(libc::EPERM);
+        match grace_period_of_socket() {
+            Ok(()) => {}
+            // Only without CAP_NET_RAW.
+            Err(DatapathError::GracePeriod(e)) => assert_eq!(e.kind(), denied().kind()),
+            Err(e) => panic!("{e}"),
+        }
+        let search = |error| DatapathError::Search(ProgramError::IOError(error));
+        assert_eq!(
+            search(io::Error::from_raw_os_error(libc::ENOMEM)).exit_code(),
+            71
+        );
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `emud_saved` map, whose one value of 1 MiB is too long for a stack.
+//!
+//! aya moves a value as a Rust value, which is on the stack on its way; here it
+//! stays on the heap.
+
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsFd, AsRawFd};
+
+use aya::maps::{Map, MapData, MapError};
+use aya::sys::SyscallError;
+
+use super::DatapathError;
+use crate::abi;
+
+const NAME: &str = "emud_saved";
+/// enum bpf_cmd (include/uapi/linux/bpf.h).
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+
+const KEY_LEN: usize = size_of::<u32>();
+const LEN: usize = size_of::<abi::emud_restore>();
+/// Where the bytes begin, behind their number.
+const BYTES: usize = offset_of!(abi::emud_restore, bytes);
+
+/// The part of union bpf_attr that these two calls take.
+#[repr(C)]
+struct ElemAttr {
+    map_fd: u32,
+    pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// What attach leaves for show, set and detach.
+pub(crate) struct Record {
+    map: MapData,
+}
+
+impl Record {
+    /// # Errors
+    /// It is no such map.
+    pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
+        let Map::Array(map) = map else {
+            return Err(DatapathError::Missing(NAME));
+        };
+        let info = map.info().map_err(at)?;
+        let (key, value) = (info.key_size() as usize, info.value_size() as usize);
+        if key != KEY_LEN {
+            return Err(at(MapError::InvalidKeySize {
+                size: KEY_LEN,
+                expected: key,
+            }));
+        }
+        if value != LEN {
+            return Err(at(MapError::InvalidValueSize {
+                size: LEN,
+                expected: value,
+            }));
+        }
+        Ok(Self { map })
+    }
+
+    /// The bytes written last.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, DatapathError> {
+        let value = self.call(BPF_MAP_LOOKUP_ELEM, "bpf_map_lookup_elem", Vec::new())?;
+        let (len, bytes) = value.split_at(BYTES);
+        let len = len.first_chunk().map_or(0, |len| u32::from_ne_bytes(*len));
+        let len = (len as usize).min(bytes.len());
+        Ok(bytes[..len].to_vec())
+    }
+
+    /// # Errors
+    /// They are too many, or the map cannot be written.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
+        if bytes.len() > LEN - BYTES {
+            return Err(DatapathError::TooLong(bytes.len()));
+        }
+        let mut value = Vec::with_capacity(LEN);
+        value.extend_from_slice(&(bytes.len() as u32).to_ne_bytes());
+        value.extend_from_slice(bytes);
+        self.call(BPF_MAP_UPDATE_ELEM, "bpf_map_update_elem", value)?;
+        Ok(())
+    }
+
+    /// Gives back `value`, extended to the map's length, as the kernel left it.
+    fn call(
+        &self,
+        command: libc::c_int,
+        name: &'static str,
+        mut value: Vec<u8>,
+    ) -> Result<Vec<u8>, DatapathError> {
+        value.resize(LEN, 0);
+        let mut key = 0u32;
+        let attr = ElemAttr {
+            map_fd: self.map.fd().as_fd().as_raw_fd().cast_unsigned(),
+            pad: 0,
+            key: (&raw mut key).addr() as u64,
+            value: value.as_mut_ptr().addr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the map's key is a u32 and its value has LEN bytes (`new` has looked),
+        // which is what `key` and `value` have room for; both and `attr` outlive the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                command,
+                &raw const attr,
+                size_of::<ElemAttr>(),
+            )
+        };
+        if result == 0 {
+            return Ok(value);
+        }
+        let io_error = io::Error::last_os_error();
+        Err(at(SyscallError {
+            call: name,
+            io_error,
+        }
+        .into()))
+    }
+}
+
+fn at(source: MapError) -> DatapathError {
+    DatapathError::Map { name: NAME, source }
+}

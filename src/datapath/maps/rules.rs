@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules in the kernel: written, counted, removed.
+
+use super::{DatapathError, Maps, at};
+use crate::abi::{self, DIRECTIONS};
+use crate::datapath::stage::sizes::Sizes;
+use crate::profile::rule_keys::Compiled;
+
+impl Maps {
+    /// Writes the rules of a generation that is not in force.
+    pub(crate) fn write_rules(
+        &mut self,
+        generation: u32,
+        rules: &Compiled,
+    ) -> Result<(), DatapathError> {
+        // Left behind by a process that ended half-way.
+        self.clear_rules(generation)?;
+        for (direction, table) in DIRECTIONS.into_iter().zip(rules) {
+            let base = direction * abi::EMUD_GENERATIONS + generation;
+            self.masks
+                .set(base, *table.masks, 0)
+                .map_err(at("emud_masks"))?;
+            for (mask, key, rule) in &table.entries {
+                let key = abi::emud_key {
+                    table: base * abi::EMUD_MASKS_MAX + mask,
+                    ..*key
+                };
+                self.rules.insert(key, rule, 0).map_err(at("emud_rules"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the rules of a generation that is not in force.
+    pub(crate) fn clear_rules(&mut self, generation: u32) -> Result<(), DatapathError> {
+        let of = |key: &abi::emud_key| key.table / abi::EMUD_MASKS_MAX % abi::EMUD_GENERATIONS;
+        let keys: Result<Vec<_>, _> = self.rules.keys().collect();
+        let keys = keys.map_err(at("emud_rules"))?;
+        for key in keys.iter().filter(|key| of(key) == generation) {
+            self.rules.remove(key).map_err(at("emud_rules"))?;
+        }
+        Ok(())
+    }
+
+    /// How many keys of rules there are, of both generations.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn rule_keys(&self) -> Result<usize, DatapathError> {
+        let keys: Result<Vec<_>, _> = self.rules.keys().collect();
+        Ok(keys.map_err(at("emud_rules"))?.len())
+    }
+
+    /// Packets that took a rule, by its place.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn rule_hits(&self, place: u32) -> Result<u64, DatapathError> {
+        let per_cpu = self.hits.get(&place, 0).map_err(at("emud_hits"))?;
+        Ok(per_cpu.iter().sum())
+    }
+
+    /// How many instances of links with `per` are in use, and how many there may be.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn instances(&self, sizes: &Sizes) -> Result<(u32, u32), DatapathError> {
+        let mut used = 0;
+        for set in self.instances.iter() {
+            let set = set.map_err(at("emud_instances"))?;
+            used += set.way.iter().filter(|way| way.key != 0).count() as u32;
+        }
+        Ok((used, sizes.instances))
+    }
+
+    /// Counts again from 0: there are other rules.
+    pub(crate) fn clear_hits(&mut self) -> Result<(), DatapathError> {
+        for place in 0..self.hits.len() {
+            let none = self.hits.get(&place, 0).map_err(at("emud_hits"))?;
+            let none = vec![0; none.len()];
+            let none = aya::maps::PerCpuValues::try_from(none)
+                .map_err(|e| at("emud_hits")(aya::maps::MapError::IoError(e)))?;
+            self.hits.set(place, none, 0).map_err(at("emud_hits"))?;
+        }
+        Ok(())
+    }
+}

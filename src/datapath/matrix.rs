@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pairs of addresses with figures of their own: written all at once, read back.
+
+use super::change::{compile_there, resize_fq};
+use super::engine::Engine;
+use super::maps::pairs::Applied;
+use super::{LinkError, attachment};
+use crate::host::interface;
+use crate::netlink::Netlink;
+use crate::profile::{Pair, Profile};
+
+/// Changes the pairs of an interface, all between two packets.
+///
+/// `interface` may be left out where only one has an emulated link. With `replace`
+/// pairs that are not given go back to the base link.
+///
+/// # Errors
+/// Nothing is attached, it has no matrix, or no room; then nothing has changed.
+pub fn apply(
+    interface: Option<&str>,
+    pairs: &[Pair],
+    replace: bool,
+) -> Result<(String, Applied), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = match interface {
+        Some(name) => nl.link(name)?,
+        None => attachment::only(&mut nl)?,
+    };
+    let _lock = interface::lock(link.index, interface::PATIENCE)?;
+    let mut there = attachment::get(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    if profile.matrix.is_none() {
+        return Err(LinkError::NoMatrix {
+            interface: link.name,
+        });
+    }
+    if there.saved.engine == Engine::Fq {
+        // Those that go may have packets on their way: room for them, too.
+        let mut all = there.maps.pairs_in_force()?;
+        all.extend(pairs);
+        let both = compile_there(&there.maps, &profile, &there.saved)?;
+        resize_fq(&mut nl, &link, &mut there.saved, &both, &all)?;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
+    match there.maps.apply_pairs(pairs, replace)? {
+        Ok(applied) => Ok((link.name, applied)),
+        Err(full) => Err(LinkError::MatrixFull {
+            interface: link.name,
+            full,
+        }),
+    }
+}
+
+/// The pairs in force on an interface.
+///
+/// # Errors
+/// Nothing is attached, or it cannot be read.
+pub fn show(interface: &str) -> Result<Vec<Pair>, LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let there = attachment::get(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    if profile.matrix.is_none() {
+        return Err(LinkError::NoMatrix {
+            interface: link.name,
+        });
+    }
+    Ok(there.maps.pairs_in_force()?)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel runs: compile a profile, attach it, read it back, change it,
+//! take it away.
+
+pub mod attach;
+pub mod attachment;
+pub mod change;
+pub mod detach;
+mod devices;
+pub mod doctor;
+pub mod emulated;
+pub mod engine;
+mod error;
+mod held;
+mod listen;
+pub mod maps;
+pub mod matrix;
+pub mod pieces;
+mod plan;
+pub mod saved;
+mod segmenter;
+mod segments;
+pub mod serve;
+pub mod show;
+pub mod stage;
+pub mod sweep;
+pub mod watch;
+
+pub use error::LinkError;
+
+use crate::abi;
+use crate::netlink::Hook;
+
+/// Handle of emud's filters.
+const FILTER_HANDLE: u32 = 0xe3d;
+
+/// Handle of [`datapath::Program::Orphan`], which may share a pref with the classifier.
+const ORPHAN_HANDLE: u32 = 0xe3e;
+
+/// The chain of the filters on emud's own devices that keep the classifier loaded; no packet
+/// meets it.
+const KEEPER_CHAIN: u32 = 1;
+
+/// What those filters are called.
+const KEEPER_NAME: &str = "emud_keeper";
+
+/// Where a direction's packets pass.
+const fn hook(direction: u32) -> Hook {
+    if direction == abi::EMUD_UP {
+        Hook::Egress
+    } else {
+        Hook::Ingress
+    }
+}
+
+/// What the filter of a direction is called, by which it is found again.
+const fn filter_name(direction: u32) -> &'static str {
+    if direction == abi::EMUD_UP {
+        "emud_egress"
+    } else {
+        "emud_ingress"
+    }
+}
+
+/// By which the classifier knows the hook.
+const fn filter_classid(direction: u32) -> u32 {
+    if direction == abi::EMUD_UP {
+        0
+    } else {
+        abi::EMUD_CLASSID_DOWN
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pieces of an emulated link on an interface, and what of them is missing or changed.
+//!
+//! `expected` lists what attach made, from the record alone. Show, the holder, the sampler of a
+//! run and the monitor compare the kernel's state with it; detach and a new attach take away what
+//! is left.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::attachment::Attachment;
+use super::engine::{Engine, fq};
+use super::maps::{DatapathError, Program};
+use super::saved::{Saved, Segmenter};
+use super::show::report::running;
+use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, filter_name, hook, segmenter};
+use crate::abi;
+use crate::abi::{DIRECTIONS, direction_name};
+use crate::host::now_ns;
+use crate::netlink::{Hook, IngressQdisc, Link, Netlink, NetlinkError, ROOT, show_handle};
+
+/// One thing that a link needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// The classifier at a hook of the interface.
+    Filter(u32),
+    /// emud's ifb or TAP of a direction: there, up, and what packets are sent to.
+    Device {
+        name: String,
+        direction: u32,
+    },
+    /// fq at the root of emud's ifb.
+    IfbRoot(String),
+    /// The program behind a TAP.
+    TapFilter {
+        name: String,
+        program: Program,
+    },
+    /// The root qdisc of the interface: fq (or mq with fq below it), or none by hand.
+    Root(Engine),
+    /// mirred at this pref, and the filter in front of it.
+    Redirect(u16),
+    /// One wire packet in a super-packet.
+    Segments,
+    /// What segments super-packets.
+    Segmenter(Segmenter),
+    Mtu(u32),
+    Holder(u32),
+}
+
+/// What attach made, in the order in which a user wants to read of it.
+fn expected(saved: &Saved) -> Vec<Piece> {
+    let mut pieces = vec![];
+    let emulated = || {
+        DIRECTIONS
+            .into_iter()
+            .filter(|d| saved.directions[*d as usize])
+    };
+    pieces.extend(emulated().map(Piece::Filter));
+    if saved.directions[abi::EMUD_UP as usize] {
+        pieces.push(Piece::Root(saved.engine));
+    }
+    for direction in emulated() {
+        let Some(name) = saved.devices[direction as usize].clone() else {
+            continue;
+        };
+        pieces.push(Piece::Device {
+            name: name.clone(),
+            direction,
+        });
+        pieces.push(match saved.engine {
+            Engine::Fq => Piece::IfbRoot(name),
+            Engine::Hold => Piece::TapFilter {
+                name,
+                program: tap_program(direction),
+            },
+        });
+    }
+    pieces.extend(saved.mirred_pref.map(Piece::Redirect));
+    if saved.engine == Engine::Hold {
+        pieces.extend(emulated().map(Piece::Holder));
+    }
+    pieces.extend(saved.gso.is_some().then_some(Piece::Segments));
+    pieces.extend(saved.segmenter.clone().map(Piece::Segmenter));
+    pieces.extend(saved.mtu.map(Piece::Mtu));
+    pieces
+}
+
+/// The program at the ingress of a direction's TAP.
+pub(crate) const fn tap_program(direction: u32) -> Program {
+    if direction == abi::EMUD_UP {
+        Program::TapUp
+    } else {
+        Program::TapDown
+    }
+}
+
+/// Something that is not as attach made it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tampering {
+    /// A part of the link is gone, not only changed: what is there is left over.
+    pub gone: bool,
+    /// What, without the interface's name.
+    pub what: String,
+}
+
+impl Tampering {
+    fn gone(what: impl Into<String>) -> Option<Self> {
+        Some(Self {
+            gone: true,
+            what: what.into(),
+        })
+    }
+
+    fn changed(what: impl Into<String>) -> Option<Self> {
+        Some(Self {
+            gone: false,
+            what: what.into(),
+        })
+    }
+}
+
+/// Whether every emulated direction is in force: attach and detach make all of them pass first.
+pub(crate) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
+    for direction in DIRECTIONS {
+        let emulated = there.saved.directions[direction as usize];
+        if emulated && there.maps.link(direction)?.release == abi::EMUD_RELEASE_NONE {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Of a link that an attach or detach is at work on, or was killed on.
+pub(crate) const UNFINISHED: &str = "not in force: an attach or detach has not finished";
+
+/// What of a link is missing or changed.
+///
+/// # Errors
+/// The kernel refuses to show it.
+pub fn tampering(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &Attachment,
+) -> Result<Vec<Tampering>, LinkError> {
+    if !in_force(there)? {
+        return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
+    }
+    let mut found = vec![];
+    if nl.ingress_qdisc(link.index)? != IngressQdisc::Clsact {
+        found.extend(Tampering::gone(
+            "qdisc clsact was deleted, and all filters with it",
+        ));
+    }
+    let clsact = found.is_empty();
+    for piece in expected(&there.saved) {
+        let in_clsact = matches!(piece, Piece::Filter(_) | Piece::Redirect(_));
+        if clsact || !in_clsact {
+            found.extend(check(nl, link, there, &piece)?);
+        }
+    }
+    found.dedup();
+    // Detached in the meantime: what is missing then was not taken away by somebody else.
+    if !found.is_empty() && !in_force(there)? {
+        return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
+    }
+    Ok(found)
+}
+
+fn check(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &Attachment,
+    piece: &Piece,
+) -> Result<Option<Tampering>, LinkError> {
+    Ok(match piece {
+        Piece::Filter(direction) => filter(nl, link, there, *direction)?,
+        Piece::Device { name, direction } => {
+            let wanted = there.maps.link(*direction)?.ifindex;
+            match nl.find_link(name)? {
+                Some(device) if device.index != wanted => {
+                    Tampering::gone(format!("device {name} was replaced"))
+                }
+                Some(device) if !device.up => Tampering::changed(format!("device {name} is down")),
+                Some(_) => None,
+                None => Tampering::gone(format!("device {name} was deleted")),
+            }
+        }
+        Piece::IfbRoot(name) => match nl.find_link(name)? {
+            Some(ifb) => root(nl, &ifb, Engine::Fq)?,
+            // Said of the device.
+            None => None,
+        },
+        Piece::TapFilter { name, program } => match nl.find_link(name)? {
+            Some(tap) => {
+                let program = program.name();
+                let filters = nl.filters(tap.index, Hook::Ingress)?;
+                let ours = |bpf: &crate::netlink::FilterBpf| bpf.name == program;
+                let there = filters.iter().any(|f| f.bpf.as_ref().is_some_and(ours));
+                match there {
+                    true => None,
+                    false => Tampering::gone(format!("the filter {program} of {name} was deleted")),
+                }
+            }
+            None => None,
+        },
+        Piece::Root(engine) => root(nl, link, *engine)?,
+        Piece::Redirect(pref) => redirect(nl, link, *pref)?,
+        Piece::Segments if link.gso.max_segs != 1 => {
+            Tampering::changed(format!("gso_max_segs is {}, not 1", link.gso.max_segs))
+        }
+        Piece::Segments => None,
+        Piece::Segmenter(segmenter) => segmenter::fault(nl, segmenter)?.and_then(Tampering::gone),
+        Piece::Mtu(mtu) if link.mtu != *mtu => {
+            Tampering::changed(format!("the MTU is {}, at attach it was {mtu}", link.mtu))
+        }
+        Piece::Mtu(_) => None,
+        Piece::Holder(direction) => holder(&there.maps.holder(*direction)?),
+    })
+}
+
+fn filter(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &Attachment,
+    direction: u32,
+) -> Result<Option<Tampering>, LinkError> {
+    let ours = attachment::filters(nl, link.index)?;
+    let there = (ours.iter())
+        .any(|filter| filter.direction == direction && filter.program_id == there.program_id);
+    if there {
+        return Ok(None);
+    }
+    let (hook, name) = (hook(direction).name(), filter_name(direction));
+    let what = format!(
+        "the {hook} filter {name} was deleted: {} is not emulated",
+        direction_name(direction)
+    );
+    Ok(Tampering::gone(what))
+}
+
+/// Of the interface, or of emud's ifb.
+fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tampering>, NetlinkError> {
+    let qdiscs = match nl.qdiscs(link.index) {
+        Ok(qdiscs) => qdiscs,
+        // It went away just now; that is said of the device.
+        Err(e) if e.errno() == libc::ENODEV => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let name = &link.name;
+    let by_hand = qdiscs.iter().find(|q| q.parent == ROOT && q.by_hand());
+    let other = |q: &crate::netlink::Qdisc| format!("{} {}", q.kind, show_handle(q.handle));
+    Ok(match (engine, by_hand) {
+        (Engine::Hold, None) => None,
+        (Engine::Hold, Some(q)) => {
+            Tampering::changed(format!("the root qdisc {} was added to {name}", other(q)))
+        }
+        (Engine::Fq, None) => Tampering::gone(format!("the root qdisc fq of {name} was deleted")),
+        (Engine::Fq, Some(q)) if q.handle != fq::ROOT_HANDLE => Tampering::gone(format!(
+            "the root qdisc fq of {name} was replaced by {}",
+            other(q)
+        )),
+        (Engine::Fq, Some(q)) if q.kind == "fq" => None,
+        (Engine::Fq, Some(mq)) => {
+            let below = |q: &&crate::netlink::Qdisc| q.parent >> 16 == mq.handle >> 16;
+            let lost = qdiscs.iter().filter(below).find(|q| q.kind != "fq");
+            lost.and_then(|q| {
+                let of = show_handle(q.parent);
+                Tampering::gone(format!("fq of class {of} was replaced by {}", other(q)))
+            })
+        }
+    })
+}
+
+fn redirect(nl: &mut Netlink, link: &Link, pref: u16) -> Result<Option<Tampering>, NetlinkError> {
+    let filters = nl.filters(link.index, Hook::Ingress)?;
+    let redirect = |f: &crate::netlink::Filter| {
+        f.kind == "matchall" && f.pref == pref && f.handle == FILTER_HANDLE
+    };
+    let orphan = |f: &crate::netlink::Filter| {
+        let ours = |bpf: &crate::netlink::FilterBpf| bpf.name == Program::Orphan.name();
+        f.handle == ORPHAN_HANDLE && f.bpf.as_ref().is_some_and(ours)
+    };
+    Ok(if !filters.iter().any(redirect) {
+        Tampering::gone("the ingress filter that redirects to the ifb was deleted")
+    } else if !filters.iter().any(orphan) {
+        Tampering::gone(format!(
+            "the ingress filter {} was deleted",
+            Program::Orphan.name()
+        ))
+    } else {
+        None
+    })
+}
+
+/// A holder that is merely starved of its CPU is in the counters, not here.
+fn holder(h: &abi::emud_holder) -> Option<Tampering> {
+    if h.lease_ns >= now_ns() {
+        return None;
+    }
+    if !running(h.pid) {
+        return Tampering::gone(format!("the holder (pid {}) is gone", h.pid));
+    }
+    match stopped(h.pid) {
+        true => Tampering::changed(format!("the holder (pid {}) is stopped", h.pid)),
+        false => None,
+    }
+}
+
+/// By SIGSTOP or a debugger.
+fn stopped(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    state.starts_with(['T', 't'])
+}
+
+/// Lets a holder that was stopped go on, so that it sees that its TAP is gone, and ends.
+pub(crate) fn wake(h: &abi::emud_holder) {
+    let pid = i32::try_from(h.pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| running(h.pid) && stopped(h.pid)) {
+        // It may have ended just now.
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What attach will change, and what it is now: found out before anything is
+//! touched.
+
+use std::path::Path;
+
+use super::attach::Request;
+use super::engine::{Chosen, Engine, fq};
+use super::saved::Saved;
+use super::stage::sizes::Sizes;
+use super::stage::timeline;
+use super::{LinkError, devices, engine, hook, segments, sweep};
+use crate::abi::{DIRECTIONS, direction_name};
+use crate::host::now_ns;
+use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
+use crate::profile::{self, Profile};
+
+/// First on the way: the others see each packet once, after the link. With fq
+/// on ingress last: the ifb puts packets back behind all filters, so that those
+/// which are to see a packet must see it before.
+pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
+    match (engine, hook) {
+        (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
+        _ => netlink::Place::First,
+    }
+}
+
+/// What will be changed, and what it is now. Changes nothing.
+pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
+    if let Some(of) = devices::serves(link) {
+        return Err(LinkError::OwnDevice {
+            interface: link.name.clone(),
+            of,
+        });
+    }
+    let l3 = layer3(link)?;
+    let Chosen {
+        engine,
+        reason,
+        to_ifb,
+    } = engine::choose(request.engine).map_err(LinkError::NoFq)?;
+    if engine == Engine::Hold && link.loopback {
+        return Err(LinkError::HeldLoopback {
+            interface: link.name.clone(),
+        });
+    }
+    can_change_packets(link, &request.profile)?;
+    let mut notes = swept(nl)?;
+    let [up, down] = request.directions;
+    let devices = devices::names(engine, request.directions, link.index);
+    free(nl, devices.iter().flatten())?;
+    let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
+    let root = if up {
+        root(nl, link, request.replace)?
+    } else {
+        None
+    };
+    if root.is_some() {
+        notes.push("the root qdisc configured by hand is away until detach".to_owned());
+    }
+    others(nl, link, engine, request.directions, &mut notes)?;
+    let seed = match request.seed.or(request.profile.seed) {
+        Some(seed) => seed,
+        None => draw_seed(),
+    };
+    let mut saved = Saved {
+        profile: timeline::kept(&request.profile).to_toml(),
+        seed,
+        engine,
+        reason,
+        directions: request.directions,
+        sizes: Sizes::of(&request.profile),
+        reversed: request.reversed,
+        notes,
+        epoch_ns: now_ns(),
+        restarted_ns: None,
+        l3,
+        mtu: Some(link.mtu),
+        clsact_created: nl.ingress_qdisc(link.index)? == netlink::IngressQdisc::None,
+        devices,
+        mirred_pref: match to_ifb {
+            fq::ToIfb::Mirred if engine == Engine::Fq && down => Some(mirred_pref(nl, link)?),
+            _ => None,
+        },
+        hold_limit: 0,
+        root_taken,
+        root,
+        gso: None,
+        offloads: None,
+        fq_room: Default::default(),
+        segmenter: None,
+    };
+    segments::plan(nl, link, &request.profile, &mut saved)?;
+    let segmenter = saved.segmenter.iter().flat_map(|s| &s.ends);
+    free(nl, segmenter)?;
+    saved.notes.extend(segments::note(&request.profile, &saved));
+    saved
+        .notes
+        .extend(damage_note(link, &request.profile, &saved));
+    Ok(saved)
+}
+
+/// Refuses what this kernel cannot do, rather than not doing it.
+pub(crate) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), LinkError> {
+    match changes_packets(profile) {
+        Some(key) if !Path::new("/sys/kernel/btf/vmlinux").exists() => Err(LinkError::NoBtf {
+            interface: link.name.clone(),
+            key,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The key by which the profile changes or copies packets: which the classifier does only to those
+/// that nobody else holds, and it finds that out by the kernel's BTF (bpf/core.h).
+fn changes_packets(profile: &Profile) -> Option<&'static str> {
+    let mut links = DIRECTIONS.into_iter().flat_map(|d| profile.links_of(d));
+    links.find_map(|link| {
+        let corrupts = link.corrupt.probability > 0.0;
+        let copies = link.duplicate.probability > 0.0;
+        corrupts
+            .then_some("corrupt")
+            .or(copies.then_some("duplicate"))
+    })
+}
+
+/// Undo deletes by name: it must not be somebody else's.
+fn free<'a>(
+    nl: &mut Netlink,
+    names: impl IntoIterator<Item = &'a String>,
+) -> Result<(), LinkError> {
+    for name in names {
+        if nl.find_link(name)?.is_some() {
+            return Err(LinkError::NameTaken { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
+    let names = sweep::sweep(nl)?;
+    let note = |name| format!("deleted {name}, left by a device that is gone");
+    Ok(names.into_iter().map(note).collect())
+}
+
+/// Right behind the classifier, which goes behind all others.
+fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
+    let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
+    last.and_then(|pref| pref.checked_add(1))
+        .ok_or_else(|| LinkError::NoPlace {
+            interface: link.name.clone(),
+            hook: Hook::Ingress.name(),
+        })
+}
+
+/// The root qdisc to put back, if somebody configured one.
+fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
+    let Some(root) = nl.root_by_hand(link.index)? else {
+        return Ok(None);
+    };
+    if !replace {
+        return Err(LinkError::ByHand {
+            interface: link.name.clone(),
+            kind: root.kind,
+            handle: netlink::show_handle(root.handle),
+        });
+    }
+    Ok(RootSnapshot::take(nl, link.index)?)
+}
+
+/// Says what other people's programs on the device mean for the link.
+fn others(
+    nl: &mut Netlink,
+    link: &Link,
+    engine: Engine,
+    directions: [bool; 2],
+    notes: &mut Vec<String>,
+) -> Result<(), LinkError> {
+    for direction in DIRECTIONS.into_iter().filter(|d| directions[*d as usize]) {
+        let hook = hook(direction);
+        for program in tcx_programs(&link.name, hook)? {
+            notes.push(format!(
+                "{}: the tcx program {} (id {}) runs before emud: a packet that it passes with TCX_PASS is not emulated",
+                direction_name(direction), program.name, program.id
+            ));
+        }
+        if place_of(engine, hook) == netlink::Place::Last
+            && !nl.filters(link.index, hook)?.is_empty()
+        {
+            notes.push(format!(
+                "{}: other filters run before emud: a packet that they accept with TC_ACT_OK is not emulated",
+                direction_name(direction)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
+fn layer3(link: &Link) -> Result<bool, LinkError> {
+    // Not in libc.
+    const ARPHRD_RAWIP: u16 = 519;
+    const ARPHRD_IP6GRE: u16 = 823;
+    match link.arphrd {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(false),
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE
+        | libc::ARPHRD_PPP
+        | ARPHRD_RAWIP
+        | ARPHRD_IP6GRE => Ok(true),
+        arphrd => Err(LinkError::UnknownLayer {
+            interface: link.name.clone(),
+            arphrd,
+        }),
+    }
+}
+
+/// 32 bits: short enough to be written down.
+fn draw_seed() -> u64 {
+    let mut bytes = [0u8; 4];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
+        // Cannot be after boot; the clock is as good for a seed.
+        _ => now_ns() & 0xffff_ffff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_packets_is_found_in_every_link() {
+        let changes = |text: &str| changes_packets(&Profile::parse(text, "x").unwrap());
+        assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
+        assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
+        assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
+    }
+}
+
+/// What the user should know about damage on this device.
+fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
+    let kept = |direction: u32| {
+        let damages = |link: &profile::Link| {
+            link.corrupt.probability > 0.0 && link.corrupt.checksum == profile::ChecksumAfter::Keep
+        };
+        saved.directions[direction as usize] && profile.links_of(direction).any(damages)
+    };
+    let trusting = link.kind.as_deref() == Some("veth") && saved.engine == Engine::Fq;
+    (trusting && DIRECTIONS.into_iter().any(kept)).then(|| {
+        "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
+         computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \
+         -K DEVICE tx off"
+            .to_owned()
+    })
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The segmenter: a veth pair through which the classifier sends super-packets, so that they come
+//! back as wire packets (bpf/segment.bpf.c).
+//!
+//! `gso_max_segs 1` on the device itself stops TCP of this host from making them. It does not stop
+//! UDP GSO, what GRO of another device has merged, and sockets that are older than the link.
+
+use std::os::fd::AsFd;
+
+use aya::{Ebpf, EbpfLoader};
+
+use super::maps::{DatapathError, Maps, classifier};
+use super::saved::{Saved, Segmenter};
+use super::{FILTER_HANDLE, LinkError, devices};
+use crate::abi;
+use crate::abi::DIRECTIONS;
+use crate::netlink::{BpfFilter, Filter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
+
+/// A veth's largest: what comes out of the segmenter is as long as the device allows.
+const MTU: u32 = 65_535;
+
+/// At the end at which a direction's packets come out.
+const fn program(direction: u32) -> &'static str {
+    if direction == abi::EMUD_UP {
+        "emud_seg_up"
+    } else {
+        "emud_seg_down"
+    }
+}
+
+/// Makes the pair of the record, if it is not there, and sends super-packets through it.
+///
+/// # Errors
+/// The kernel's. [`NetlinkError::Unavailable`] if it has no veth.
+pub(crate) fn set_up(
+    nl: &mut Netlink,
+    link: &Link,
+    maps: &mut Maps,
+    saved: &Saved,
+) -> Result<(), LinkError> {
+    let Some(segmenter) = &saved.segmenter else {
+        return Ok(());
+    };
+    let ends = match ends(nl, &segmenter.ends) {
+        Err(NetlinkError::NoInterface(_)) => make(nl, link, &segmenter.ends)?,
+        found => found?,
+    };
+    let mut enter = [0; 2];
+    for direction in DIRECTIONS.map(|d| d as usize) {
+        if segmenter.directions[direction] {
+            enter[direction] = ends[direction].index;
+        }
+    }
+    Ok(maps.segment_at(enter)?)
+}
+
+/// Whether a veth is an end of a segmenter, by the program at its ingress.
+pub(crate) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError> {
+    if end.kind.as_deref() != Some("veth") {
+        return Ok(false);
+    }
+    Ok(program_of(nl, end)?.is_some())
+}
+
+/// The direction whose packets come out at an end.
+fn program_of(nl: &mut Netlink, end: &Link) -> Result<Option<u32>, NetlinkError> {
+    let filters = nl.filters(end.index, Hook::Ingress)?;
+    let has = |name: &str| {
+        let named = |filter: &Filter| filter.bpf.as_ref().is_some_and(|bpf| bpf.name == name);
+        filters.iter().any(named)
+    };
+    Ok(DIRECTIONS
+        .into_iter()
+        .find(|direction| has(program(*direction))))
+}
+
+/// What of the segmenter is missing or down.
+pub(crate) fn fault(
+    nl: &mut Netlink,
+    segmenter: &Segmenter,
+) -> Result<Option<String>, NetlinkError> {
+    let ends = match ends(nl, &segmenter.ends) {
+        Err(NetlinkError::NoInterface(_)) => {
+            return Ok(Some(format!("device {} was deleted", segmenter.ends[0])));
+        }
+        found => found?,
+    };
+    for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
+        let name = &end.name;
+        if !end.up {
+            return Ok(Some(format!("device {name} is down")));
+        }
+        if end.gso.max_segs != 1 {
+            return Ok(Some(format!("gso_max_segs of {name} is not 1")));
+        }
+        // What enters here comes out at the other one.
+        if program_of(nl, &ends[1 - direction as usize])? != Some(direction) {
+            let program = program(direction);
+            return Ok(Some(format!("the filter {program} was deleted")));
+        }
+    }
+    Ok(None)
+}
+
+fn ends(nl: &mut Netlink, names: &[String; 2]) -> Result<[Link; 2], NetlinkError> {
+    Ok([nl.link(&names[0])?, nl.link(&names[1])?])
+}
+
+fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2], LinkError> {
+    let [near, far] = [&names[0], &names[1]].map(|name| WireEnd { name, netns: None });
+    nl.add_veth(&near, &far)?;
+    let mut bpf = load(link.index)?;
+    let ends = ends(nl, names)?;
+    for (direction, end) in DIRECTIONS.into_iter().zip(&ends) {
+        nl.silence(end.index)?;
+        nl.set_mtu(end.index, MTU)?;
+        let wire_packets = Gso {
+            max_segs: 1,
+            ..end.gso
+        };
+        nl.set_gso(end.index, &wire_packets)?;
+        // What enters at this end comes out at the other one.
+        let out = &ends[1 - direction as usize];
+        let name = program(direction);
+        let program = classifier(&mut bpf, name)?;
+        let refused = |source| DatapathError::Program { name, source };
+        program.load().map_err(refused)?;
+        let filter = BpfFilter {
+            hook: Hook::Ingress,
+            pref: 1,
+            handle: FILTER_HANDLE,
+            program: program.fd().map_err(refused)?.as_fd(),
+            name,
+            classid: 0,
+            chain: 0,
+        };
+        nl.attach_bpf_filter(out.index, &filter)?;
+    }
+    for end in &ends {
+        nl.set_up(end.index, true)?;
+    }
+    Ok(ends)
+}
+
+fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
+    let object = EbpfLoader::new()
+        .override_global("emud_ifindex", &ifindex, true)
+        .load(abi::SEGMENT_OBJECT)?;
+    Ok(object)
+}
+
+/// Plans the segmenter for these directions; true if there is something to set up.
+pub(crate) fn plan(link: &Link, wanted: [bool; 2], saved: &mut Saved) -> bool {
+    // What has no Ethernet header cannot go through a veth.
+    if saved.l3 {
+        return false;
+    }
+    let now = saved
+        .segmenter
+        .as_ref()
+        .map_or([false; 2], |s| s.directions);
+    let directions = [now[0] || wanted[0], now[1] || wanted[1]];
+    if directions == now {
+        return false;
+    }
+    saved.segmenter = Some(Segmenter {
+        ends: devices::segmenter(link.index),
+        directions,
+    });
+    true
+}

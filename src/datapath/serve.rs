@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The holder in its place: the loop of [`crate::datapath::engine::hold::holder`] tied to the link's maps.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+
+use super::engine::hold::failure::Failure;
+use super::engine::hold::tell::{self, Link};
+use super::engine::hold::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
+use super::listen::Listener;
+use super::maps::Maps;
+use crate::netlink::{self, Netlink, NetlinkError};
+
+struct Account {
+    maps: Maps,
+    /// Directions that have not reported yet.
+    silent: Vec<Direction>,
+}
+
+/// Holds frames, up to some bytes of each direction, until `stop` is readable, the TAPs are gone
+/// or the device is; without TAPs it only waits for `stop`. Calls `ready` once every direction
+/// has its first lease.
+///
+/// # Errors
+/// The loop fails.
+pub fn serve(
+    ifindex: u32,
+    maps: Maps,
+    (taps, limit_bytes): (Vec<(OwnedFd, Direction)>, u64),
+    stop: BorrowedFd<'_>,
+    ready: impl FnOnce() -> io::Result<()> + Send,
+) -> Result<(), HoldError> {
+    if taps.is_empty() {
+        let wait = poll(&mut [PollFd::from_borrowed_fd(stop, PollFlags::IN)], None);
+        return wait
+            .map(drop)
+            .map_err(|e| HoldError::system("waiting for a signal", e));
+    }
+    let account = Mutex::new(Account {
+        maps,
+        silent: taps.iter().map(|(_, direction)| *direction).collect(),
+    });
+    let ready = Mutex::new(Some(ready));
+    let socket = device_socket()?;
+    let tuned = Mutex::new([(0, 0); 2]);
+    let tell_tuned = |direction: Direction, tuning: &Tuning, locked: &io::Result<()>| {
+        lock(&tuned)[direction as usize] = tuning.bits(locked.is_ok());
+    };
+    let report = |direction: Direction, stats: &HolderStats| {
+        let mut stats = *stats;
+        (stats.tuning, stats.cpu) = lock(&tuned)[direction as usize];
+        let mut account = lock(&account);
+        if account.maps.set_holder(direction as u32, &stats).is_err()
+            || netdevice::index_to_name(&socket, ifindex).is_err()
+        {
+            return ControlFlow::Break(());
+        }
+        account.silent.retain(|silent| *silent != direction);
+        let tell = account
+            .silent
+            .is_empty()
+            .then(|| lock(&ready).take())
+            .flatten();
+        if tell.is_some_and(|tell| tell().is_err()) {
+            // attach does not wait any more: it has given up.
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let (failures, teller) = tell_monitors(ifindex)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let listener = listen(ifindex, ended.clone())?;
+    let own = (taps.iter().map(|(fd, _)| fd.try_clone()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|e| HoldError::system("duplicating a descriptor", e))?;
+    let end = Holder::new(taps)
+        .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
+        .failures(failures)
+        .run(stop, tell_tuned, report);
+    // It ends with the last sender, which is gone; its last words are worth a moment.
+    let _ = teller.join();
+    let gone = netdevice::index_to_name(&socket, ifindex).is_err();
+    ended.store(true, Ordering::Relaxed);
+    if gone && !listener.join().unwrap_or(false) {
+        // Nobody can detach an interface that is gone: its TAPs go with it.
+        for fd in &own {
+            Tap::persist(fd.as_fd(), false)?;
+        }
+    }
+    end.map(drop)
+}
+
+/// Failures that may wait for the thread that tells of them.
+const FAILURES: usize = 16;
+
+/// Starts the thread that tells the monitors.
+fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), HoldError> {
+    let socket = device_socket()?;
+    let netns = netlink::identity().map_err(|e| HoldError::system("netns", io::Error::other(e)))?;
+    let link = move || {
+        let name = netdevice::index_to_name(&socket, ifindex).ok()?;
+        Some(Link {
+            name,
+            ifindex,
+            netns: netns.inode,
+        })
+    };
+    let (sender, receiver) = sync_channel(FAILURES);
+    let thread = thread::Builder::new()
+        .name("emud-tell".into())
+        .spawn(move || tell::pass_on(&receiver, Path::new(tell::MONITORS), link))
+        .map_err(|e| HoldError::system("thread", e))?;
+    Ok((sender, thread))
+}
+
+/// Starts the thread that hears of changes to the link.
+fn listen(ifindex: u32, ended: Arc<AtomicBool>) -> Result<JoinHandle<bool>, HoldError> {
+    let failed = |e: NetlinkError| HoldError::system("netlink", io::Error::other(e));
+    let name = Netlink::open().and_then(|mut nl| nl.link_by_index(ifindex));
+    let link = Link {
+        name: name.map_err(failed)?.name,
+        ifindex,
+        netns: netlink::identity().map_err(failed)?.inode,
+    };
+    let listener = Listener::open(link).map_err(failed)?;
+    thread::Builder::new()
+        .name("emud-listen".into())
+        .spawn(move || listener.run(&ended))
+        .map_err(|e| HoldError::system("thread", e))
+}
+
+fn device_socket() -> Result<OwnedFd, HoldError> {
+    socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|e| HoldError::system("socket", e))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is in force, read back from the kernel.
+
+pub mod link;
+pub mod loss;
+pub mod matching;
+pub mod overlap;
+pub mod report;
+pub mod time;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces, phases and slots, read back from the classifier's rows: where in them it is now.
+
+use serde::Serialize;
+
+use crate::abi;
+use crate::datapath::maps::{DatapathError, Maps};
+use crate::profile::Profile;
+
+/// A link that changes with time.
+#[derive(Debug, Serialize)]
+pub struct TimelineReport {
+    /// `rates`, `figures` (no rate among them) or `opportunities`.
+    pub kind: &'static str,
+    pub rows: u32,
+    /// The one in force, from 0; of opportunities the last one that has been.
+    pub row: u32,
+    /// Since the beginning of this round.
+    pub at_s: f64,
+    /// Rounds that are over.
+    pub round: u64,
+    /// Of a round; absent: the last row holds for ever.
+    pub period_s: Option<f64>,
+    /// Until the next row; absent: never.
+    pub next_s: Option<f64>,
+    /// bit/s, 0 in an outage; absent: no limit, or none of this row's own.
+    pub rate_bit_s: Option<f64>,
+    /// Absent: a trace.
+    pub phase: Option<PhaseReport>,
+}
+
+/// The phase in force.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseReport {
+    /// From 1.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+    /// What the profile calls it, which is its link's name unless it says otherwise.
+    pub name: Option<String>,
+}
+
+/// Where a link's timeline is.
+pub(crate) struct Moment {
+    /// The one in force.
+    pub row: abi::emud_row,
+    pub report: TimelineReport,
+}
+
+/// Departures in slots.
+#[derive(Debug, Serialize)]
+pub struct SlotReport {
+    pub min_ns: u64,
+    pub max_ns: u64,
+    /// Of a slot; absent: any.
+    pub packets: Option<u32>,
+    pub bytes: Option<u32>,
+}
+
+/// Where a direction's timeline is, if it has one.
+///
+/// # Errors
+/// The map cannot be read.
+pub(crate) fn moment(
+    maps: &Maps,
+    link: &abi::emud_link,
+    profile: Option<&Profile>,
+    now_ns: u64,
+) -> Result<Option<Moment>, DatapathError> {
+    let t = &link.timeline;
+    if t.count == 0 {
+        return Ok(None);
+    }
+    // As the classifier: an epoch in the future is row 0.
+    let since = now_ns.wrapping_sub(t.epoch_ns).cast_signed().max(0) as u64;
+    let round = since.checked_div(t.period_ns).unwrap_or(0);
+    let pos = since - round * t.period_ns;
+    let later = later_row(maps, t, pos)?;
+    let number = later.saturating_sub(1);
+    let next = match maps.row(t.first + later)?.at_ns {
+        u64::MAX if t.period_ns > 0 => Some(t.period_ns),
+        u64::MAX => None,
+        ns => Some(ns),
+    };
+    let row = maps.row(t.first + number)?;
+    let report = TimelineReport {
+        kind: match t.kind {
+            abi::EMUD_TIMELINE_OPPORTUNITIES => "opportunities",
+            abi::EMUD_TIMELINE_RATES => "rates",
+            _ => "figures",
+        },
+        rows: t.count,
+        row: number,
+        at_s: pos as f64 / 1e9,
+        round,
+        period_s: (t.period_ns > 0).then_some(t.period_ns as f64 / 1e9),
+        next_s: next.map(|ns| ns.saturating_sub(pos) as f64 / 1e9),
+        rate_bit_s: match row.set & abi::EMUD_SET_RATE {
+            0 => None,
+            _ => rate_bit_s(row.rate_mult, row.rate_shift),
+        },
+        phase: phase(maps, t, &row, profile)?,
+    };
+    Ok(Some(Moment { row, report }))
+}
+
+/// The first row that begins after `pos`; the one behind the last if none does.
+fn later_row(maps: &Maps, t: &abi::emud_timeline, pos: u64) -> Result<u32, DatapathError> {
+    let (mut low, mut high) = (0, t.count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match maps.row(t.first + middle)?.at_ns <= pos {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// bit/s of a fixed-point figure; 0: nothing moves, absent: no limit.
+pub(crate) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
+    match mult {
+        0 => None,
+        u64::MAX => Some(0.0),
+        mult => Some(8e9 * 2f64.powi(shift as i32) / mult as f64),
+    }
+}
+
+/// Links of phases have successive numbers, in the phases' order.
+fn phase(
+    maps: &Maps,
+    t: &abi::emud_timeline,
+    row: &abi::emud_row,
+    profile: Option<&Profile>,
+) -> Result<Option<PhaseReport>, DatapathError> {
+    if row.number == abi::EMUD_SAME_LINK {
+        return Ok(None);
+    }
+    let first = maps.row(t.first)?.number;
+    let last = maps.row(t.first + t.count - 1)?.number;
+    let place = row.number.saturating_sub(first);
+    let named = profile.and_then(|p| p.phases.list.get(place as usize));
+    Ok(Some(PhaseReport {
+        number: place + 1,
+        of: last.saturating_sub(first) + 1,
+        name: named.and_then(|phase| phase.name.clone()),
+    }))
+}
+
+/// The slots of a direction, if it has them.
+pub(crate) fn slot(link: &abi::emud_link) -> Option<SlotReport> {
+    let t = &link.tdma;
+    (t.span_ns > 0).then(|| SlotReport {
+        min_ns: t.min_ns,
+        max_ns: t.min_ns + t.span_ns - 1,
+        packets: (t.packets > 0).then_some(t.packets),
+        bytes: (t.bytes > 0).then_some(t.bytes),
+    })
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A link of a profile to the figures that the classifier runs.
+
+pub mod compile;
+pub(crate) mod loss;
+pub mod queueing;
+pub mod shapes;
+pub mod sizes;
+pub mod timeline;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A link that is looked at again and again.
+
+use std::thread;
+use std::time::Duration;
+
+use super::attachment::Attachment;
+use super::{LinkError, attachment, pieces};
+use crate::abi::DIRECTIONS;
+use crate::netlink::{Netlink, NetlinkError};
+
+/// Two looks this far apart must agree: `set` and `detach` change one thing after the other.
+const CONFIRM: Duration = Duration::from_millis(20);
+
+/// What an interface's link is compared with.
+pub struct Watch {
+    ifindex: u32,
+    /// The interface was there at a look before.
+    seen: bool,
+    /// Read once for each generation of the link: it takes most of the time.
+    there: Option<(u32, Attachment)>,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("ifindex", &self.ifindex)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    pub fn new(ifindex: u32) -> Self {
+        Self {
+            ifindex,
+            seen: false,
+            there: None,
+        }
+    }
+
+    /// The interfaces whose changes concern the link: its own and emud's.
+    pub fn interfaces(&self) -> Vec<u32> {
+        let mut all = vec![self.ifindex];
+        if let Some((_, there)) = &self.there {
+            let device = |direction| there.maps.link(direction).ok().map(|link| link.ifindex);
+            all.extend(DIRECTIONS.into_iter().filter_map(device));
+        }
+        all
+    }
+
+    /// What of the link is missing or changed, one sentence each. Nothing where there is no link
+    /// or where an attach or detach is under way.
+    ///
+    /// # Errors
+    /// The kernel refuses to show it.
+    pub fn look(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
+        let first = self.once(nl)?;
+        if first.is_empty() {
+            return Ok(first);
+        }
+        thread::sleep(CONFIRM);
+        self.there = None;
+        let second = self.once(nl)?;
+        Ok(first
+            .into_iter()
+            .filter(|one| second.contains(one))
+            .collect())
+    }
+
+    fn once(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
+        let link = match nl.link_by_index(self.ifindex) {
+            Ok(link) => link,
+            // Gone before the first look: what a device that was deleted left behind.
+            Err(NetlinkError::NoInterface(_)) if !self.seen => return Ok(vec![]),
+            Err(NetlinkError::NoInterface(_)) => {
+                let gone = "the interface was deleted or moved to another network namespace";
+                return Ok(vec![gone.to_owned()]);
+            }
+            Err(e) => return Err(e.into()),
+        };
+        self.seen = true;
+        if let Some((generation, there)) = &self.there
+            && there.maps.control()?.generation != *generation
+        {
+            self.there = None;
+        }
+        let there = match &self.there {
+            Some((_, there)) => there,
+            None => match attachment::find(nl, self.ifindex)? {
+                Some(there) => {
+                    let generation = there.maps.control()?.generation;
+                    &self.there.insert((generation, there)).1
+                }
+                None => return Ok(vec![]),
+            },
+        };
+        if !pieces::in_force(there)? {
+            return Ok(vec![]);
+        }
+        let found = pieces::tampering(nl, &link, there)?;
+        let found = found.into_iter().map(|one| one.what);
+        Ok(found.filter(|what| what != pieces::UNFINISHED).collect())
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::io;
+
+use crate::netlink::NetlinkError;
+
+/// Why a network could not be made, or not be taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    #[error("a network of its own needs root: run it by sudo")]
+    NotRoot,
+    /// The kernel's, with what is missing.
+    #[error("this kernel gives no {what}: {error}")]
+    Lacking {
+        what: &'static str,
+        error: io::Error,
+    },
+    #[error("there is a node {0} already")]
+    Taken(String),
+    #[error("there is no node {0}")]
+    NoNode(String),
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    /// Of a node's own first process.
+    #[error("node {node}: {message}")]
+    Node { node: String, message: String },
+    #[error("{attempted}: {error}")]
+    System { attempted: String, error: io::Error },
+    #[error(
+        "{attempted}: {interface} has no address: the wire to the outside needs one at both ends"
+    )]
+    NoAddress {
+        attempted: String,
+        interface: String,
+    },
+    /// Another emud is putting forwarding back, and does not come to an end.
+    #[error("forwarding on {0}: another emud is at work on it")]
+    Busy(String),
+    #[error(
+        "no network with /{0} is free of the host's routes, neither in 100.64.0.0/10 nor in \
+         198.18.0.0/15: `ip route show table all` lists them"
+    )]
+    NoFreeNetwork(u8),
+}
+
+impl LabError {
+    pub(crate) fn system(attempted: impl Into<String>, error: impl Into<io::Error>) -> Self {
+        Self::System {
+            attempted: attempted.into(),
+            error: error.into(),
+        }
+    }
+
+    /// After sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotRoot => 77,
+            Self::Lacking { .. } => 69,
+            Self::Taken(_) => 73,
+            Self::NoNode(_) | Self::NoAddress { .. } => 70,
+            Self::Netlink(error) => error.exit_code(),
+            Self::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => 77,
+            Self::Node { .. } | Self::System { .. } => 71,
+            Self::NoFreeNetwork(_) | Self::Busy(_) => 75,
+        }
+    }
+}

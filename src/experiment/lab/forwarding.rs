@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Forwarding on a device of the host: switched on while somebody needs it.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use super::LabError;
+use crate::datapath::engine::hold::spawn::this_program;
+use crate::host::lock::{About, Lock, Range, Sharing};
+use crate::netlink::{Link, Netlink, NetlinkError};
+
+/// Another emud that puts the setting back needs milliseconds.
+const OTHERS: Duration = Duration::from_secs(5);
+/// A keeper whom no other emud keeps waiting needs milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+fn setting(device: &str) -> PathBuf {
+    Path::new("/proc/sys/net/ipv4/conf")
+        .join(device)
+        .join("forwarding")
+}
+
+/// Switches it on for a device that goes when emud does.
+pub(crate) fn switch_on_own(device: &str) -> Result<(), LabError> {
+    let file = setting(device);
+    fs::write(&file, "1").map_err(|e| LabError::system(format!("write {}", file.display()), e))
+}
+
+/// Every emud that needs forwarding on a device shares a lock on it. The one that found it off has a process that switches it off again when
+/// emud has gone, in whatever way, and nobody shares the lock any more.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    shared: Lock,
+    keeper: Option<(Child, UnixStream)>,
+}
+
+impl Forwarding {
+    pub(crate) fn switch_on(device: &Link) -> Result<Self, LabError> {
+        let path = setting(&device.name);
+        let failed = |e| LabError::system(format!("switch on {}", path.display()), e);
+        let shared = Lock::open(About::Forwarding).map_err(failed)?;
+        let range = Range::here(device.index, 1).map_err(failed)?;
+        if !(shared.take(range, Sharing::Shared, OTHERS)).map_err(failed)? {
+            return Err(LabError::Busy(device.name.clone()));
+        }
+        if fs::read_to_string(&path).map_err(failed)?.trim() != "0" {
+            return Ok(Self {
+                shared,
+                keeper: None,
+            });
+        }
+        let keeper = Some(start_keeper(device, &shared).map_err(failed)?);
+        // From here on it is put back.
+        let made = Self { shared, keeper };
+        fs::write(&path, "1").map_err(failed)?;
+        Ok(made)
+    }
+
+    /// Waits until it is as before, unless another emud still needs it: then
+    /// the keeper outlives this process.
+    pub(crate) fn restore(self) -> Result<(), LabError> {
+        let Self { shared, keeper } = self;
+        drop(shared);
+        let Some((mut process, control)) = keeper else {
+            return Ok(());
+        };
+        drop(control);
+        let give_up = Instant::now() + PATIENCE;
+        let failed = |e| LabError::system("put forwarding back", e);
+        while Instant::now() < give_up {
+            match process.try_wait().map_err(failed)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(failed(io::Error::other(status.to_string()))),
+                None => thread::sleep(LOOK_EVERY),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn start_keeper(device: &Link, lock: &Lock) -> io::Result<(Child, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let process = this_program()
+        .args(["node-run", "--keep-forwarding", &device.index.to_string()])
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::from(lock.for_another()?))
+        .stderr(Stdio::null())
+        .current_dir("/")
+        .process_group(0)
+        .spawn()?;
+    Ok((process, ours))
+}
+
+/// The keeper of a device: waits for the end of standard input, then for all others that
+/// share the lock in standard output, and switches forwarding off.
+///
+/// # Errors
+/// [`LabError::System`], if the setting could not be written.
+pub fn keep(ifindex: u32) -> Result<(), LabError> {
+    let failed = |e: io::Error| LabError::system("put forwarding back", e);
+    rustix::thread::set_name(c"emud-host").map_err(|e| failed(e.into()))?;
+    // Whoever ends emud and its children politely must not leave forwarding on.
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: no handler.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    let before = for_all().map_err(failed)?;
+    let range = Range::here(ifindex, 1).map_err(failed)?;
+    io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(failed)?;
+    let lock = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    let lock = Lock::of(File::from(lock));
+    // As long as others need it, however long that is: only root can have a share.
+    while !lock
+        .take(range, Sharing::Exclusive, OTHERS)
+        .map_err(failed)?
+    {}
+    // Meanwhile somebody may have made the host a router: then it is theirs.
+    if before != for_all().map_err(failed)? {
+        return Ok(());
+    }
+    let device = match Netlink::open()?.link_by_index(ifindex) {
+        // Its setting has gone with it.
+        Err(NetlinkError::NoInterface(_)) => return Ok(()),
+        device => device?,
+    };
+    fs::write(setting(&device.name), "0").map_err(failed)
+}
+
+fn for_all() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/ip_forward")
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names and networks that nobody on the host uses.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::LabError;
+use crate::host::lock::{About, Lock, Range, Sharing};
+use crate::netlink::Netlink;
+
+/// Shared address space (RFC 6598), which hardly anybody routes inside of a
+/// host, and where a VPN has taken all of it, that for benchmarks (RFC 2544).
+const RANGES: [(Ipv4Addr, u8); 2] = [
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+];
+/// More wires to the host than anybody has at the same time.
+const TRIES: u32 = 256;
+
+/// A network that no other emud on this host takes, as long as this value is there.
+#[derive(Debug)]
+pub struct Reserved {
+    pub network: Ipv4Net,
+    /// The one that every run gets while nothing is in the way. Random decisions depend on the
+    /// addresses of a flow, so a run in another network loses other packets.
+    pub usual: bool,
+    /// The kernel takes it back with this process.
+    _held: Lock,
+}
+
+/// A network for a wire to the host: the first one that overlaps with no address or route of
+/// the host's but a default route. `prefix_len` from 16 to 30.
+///
+/// # Errors
+/// [`LabError::NoFreeNetwork`] if none was found.
+pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
+    let mut netlink = Netlink::open()?;
+    let routes = netlink.routes()?.into_iter().map(|route| route.to);
+    let mut taken: Vec<Ipv4Net> = routes.filter(|to| to.prefix_len() > 0).collect();
+    taken.extend(netlink.addresses()?);
+    let tries = RANGES
+        .into_iter()
+        .flat_map(|range| (0..TRIES).map(move |n| (range, n)));
+    for (n, ((start, _), number)) in tries.enumerate() {
+        let network = nth(start, prefix_len, number).ok_or(LabError::NoFreeNetwork(prefix_len))?;
+        if taken.iter().any(|other| overlap(*other, network)) {
+            continue;
+        }
+        if let Some(held) = reserve(network)? {
+            return Ok(Reserved {
+                network,
+                usual: n == 0,
+                _held: held,
+            });
+        }
+    }
+    Err(LabError::NoFreeNetwork(prefix_len))
+}
+
+/// None: another emud has it.
+fn reserve(network: Ipv4Net) -> Result<Option<Lock>, LabError> {
+    let taken = || {
+        let lock = Lock::open(About::Network)?;
+        let addresses = 1 << (32 - network.prefix_len());
+        // No two networks of RANGES differ only in the first bit, which a range leaves out.
+        let range = Range::here(network.network().to_bits(), addresses)?;
+        let taken = lock.try_take(range, Sharing::Exclusive)?;
+        Ok(taken.then_some(lock))
+    };
+    taken().map_err(|e: std::io::Error| LabError::system(format!("reserve {network}"), e))
+}
+
+/// A name for the host's end of a wire: `emud-` and four digits.
+///
+/// # Errors
+/// The kernel's, if it does not say whether there is such an interface.
+pub fn free_interface() -> Result<String, LabError> {
+    let mut netlink = Netlink::open()?;
+    loop {
+        let name = format!("emud-{:04x}", random()? >> 16);
+        if netlink.find_link(&name)?.is_none() {
+            return Ok(name);
+        }
+    }
+}
+
+fn random() -> Result<u32, LabError> {
+    let mut bytes = [0; 4];
+    getrandom(&mut bytes, GetRandomFlags::empty())
+        .map_err(|e| LabError::system("get a random number", e))?;
+    Ok(u32::from_ne_bytes(bytes))
+}
+
+/// The networks of a range in their order; none for an unsuitable length.
+fn nth(start: Ipv4Addr, prefix_len: u8, number: u32) -> Option<Ipv4Net> {
+    if !(16..=30).contains(&prefix_len) {
+        return None;
+    }
+    let address = start.to_bits() + (number << (32 - u32::from(prefix_len)));
+    Ipv4Net::new(address.into(), prefix_len).ok()
+}
+
+fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
+    a.contains(&b.network()) || b.contains(&a.network())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_follow_one_another_in_their_range() {
+        for (start, range) in RANGES {
+            let all = Ipv4Net::new(start, range).unwrap();
+            for len in [24, 30] {
+                let network = |number| nth(start, len, number).unwrap();
+                assert_eq!(network(0).network(), start);
+                assert!(!overlap(network(0), network(1)));
+                assert!(all.contains(&network(TRIES - 1)));
+            }
+            assert_eq!((nth(start, 31, 0), nth(start, 9, 0)), (None, None));
+        }
+    }
+
+    #[test]
+    fn overlap_is_mutual() {
+        let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
+        let small = net("100.64.8.4/30");
+        for (other, expected) in [
+            ("100.64.0.0/10", true),
+            ("100.64.8.5/32", true),
+            ("100.64.8.8/30", false),
+        ] {
+            assert_eq!(overlap(small, net(other)), expected, "{other}");
+            assert_eq!(overlap(net(other), small), expected, "{other}");
+        }
+    }
+}

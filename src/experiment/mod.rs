@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Networks of namespaces, programs in them, and what the logs of their runs say.
+
+pub mod lab;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod scenario;

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a direction of a link did over time: throughput, delay, loss, backlog.
+
+use std::ops::Range;
+
+use emud_monitor::log::{LinkEvent, Span};
+
+use super::chart;
+use super::chart::{Axis, BLUE, BROWN, Curve, Failed, Panel, VIOLET};
+use super::escape::plain;
+use crate::experiment::results::{Run, Tally, Track, resource_name};
+use crate::histogram::Delays;
+
+/// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
+const NEAR: f64 = 1.0 / 500.0;
+
+/// What all plots of a run have in common.
+pub struct Plots<'a> {
+    run: &'a Run,
+    range: Range<f64>,
+    contention: Vec<(Range<f64>, String)>,
+}
+
+impl<'a> Plots<'a> {
+    pub fn new(run: &'a Run) -> Self {
+        let points = || run.tracks.iter().flat_map(|t| t.series.points());
+        let first = points().map(|p| p.from_ns).min();
+        let last = points().map(|p| p.until_ns).max();
+        let second = |ns: u64| second(run, ns);
+        let start = first.map_or(0.0, second);
+        let range = start..last.map_or(1.0, second).max(start + 1e-3);
+        let contention = contention(run, (range.end - range.start) * NEAR);
+        Self {
+            run,
+            range,
+            contention,
+        }
+    }
+
+    /// An SVG image; none: the track has no samples.
+    ///
+    /// # Errors
+    /// It cannot be drawn.
+    pub fn of(&self, track: &Track) -> Result<Option<String>, Failed> {
+        if track.series.points().is_empty() {
+            return Ok(None);
+        }
+        chart::draw(&self.panels(track), &self.axis(track)).map(Some)
+    }
+
+    fn axis(&self, track: &Track) -> Axis {
+        let second = |ns| second(self.run, ns);
+        let changes = self.run.changes.items.iter();
+        let changes = changes.filter(|c| c.link == track.link && c.event == LinkEvent::Changed);
+        Axis {
+            range: self.range.clone(),
+            measured: self
+                .run
+                .measured()
+                .map(|(from, until)| second(from)..second(until)),
+            contention: self.contention.clone(),
+            changes: changes.map(|c| second(c.mono_ns)).collect(),
+        }
+    }
+
+    fn panels(&self, track: &Track) -> Vec<Panel> {
+        let points = track.series.points();
+        let name = plain(&track.name());
+        let mut panels = vec![
+            self.throughput(track, &name),
+            self.delay(track),
+            self.loss(track),
+        ];
+        let backlog = |p: &Tally| p.backlog_bytes.map(|bytes| bytes as f64 / 1e3);
+        if points.iter().any(|p| p.backlog_bytes > Some(0)) {
+            panels.push(Panel {
+                title: "queue".to_owned(),
+                unit: "kB",
+                curves: vec![self.curve("backlog", BLUE, points, backlog)],
+                asked: None,
+                least: 1.0,
+            });
+        }
+        panels
+    }
+
+    fn throughput(&self, track: &Track, name: &str) -> Panel {
+        let points = track.series.points();
+        let bit_s = |p: &Tally| p.throughput_bit_s();
+        let most = points.iter().filter_map(bit_s).fold(0.0, f64::max);
+        let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
+        let fits = units.into_iter().find(|(factor, _)| most >= *factor);
+        let (factor, unit) = fits.unwrap_or((1.0, "bit/s"));
+        let asked = track.asked.filter(|a| !a.varies).and_then(|a| a.rate_bit_s);
+        Panel {
+            title: format!("{name}: throughput"),
+            unit,
+            curves: vec![self.curve("passed", BLUE, points, |p| Some(bit_s(p)? / factor))],
+            asked: asked.map(|bit_s| bit_s as f64 / factor),
+            least: 1.0,
+        }
+    }
+
+    fn delay(&self, track: &Track) -> Panel {
+        let points = track.series.points();
+        let highest = |p: &Tally| Some(p.delays.quantile_ns(0.99)?.max(p.delays.mean_ns()?));
+        let most = points.iter().filter_map(highest).fold(0.0, f64::max);
+        let units = [(1e9, "s"), (1e6, "ms")];
+        let fits = units.into_iter().find(|(factor, _)| most >= 2.0 * *factor);
+        let (factor, unit) = fits.unwrap_or((1e3, "us"));
+        let curve = |name, colour, figure: fn(&Delays) -> Option<f64>| {
+            let value = |p: &Tally| figure(&p.delays).map(|ns| ns / factor);
+            self.curve(name, colour, points, value)
+        };
+        let asked = track.asked.filter(|a| !a.varies);
+        Panel {
+            title: "delay given".to_owned(),
+            unit,
+            curves: vec![
+                curve("p99", BROWN, |d| d.quantile_ns(0.99)),
+                curve("p50", VIOLET, |d| d.quantile_ns(0.5)),
+                curve("mean", BLUE, Delays::mean_ns),
+            ],
+            asked: asked.map(|a| a.delay_ns as f64 / factor),
+            least: 1.0,
+        }
+    }
+
+    fn loss(&self, track: &Track) -> Panel {
+        let points = track.series.points();
+        let asked = track.asked.filter(|a| !a.varies);
+        let drops = |p: &Tally| p.drop_share().map(|s| s * 100.0);
+        let mut curves = vec![self.curve("lost", BROWN, points, |p| Some(p.loss_share()? * 100.0))];
+        if points.iter().any(|p| p.dropped > 0) {
+            curves.push(self.curve("dropped by the queue", VIOLET, points, drops));
+        }
+        Panel {
+            title: "loss".to_owned(),
+            unit: "% of packets",
+            curves,
+            asked: asked.map(|a| a.loss * 100.0),
+            least: asked.map_or(0.1, |a| (a.loss * 100.0).max(0.1)),
+        }
+    }
+
+    fn curve(
+        &self,
+        name: &'static str,
+        colour: plotters::style::RGBColor,
+        points: &[Tally],
+        value: impl Fn(&Tally) -> Option<f64>,
+    ) -> Curve {
+        let second = |ns| second(self.run, ns);
+        let step = |p: &Tally| Some((second(p.from_ns), second(p.until_ns), value(p)?));
+        Curve {
+            name,
+            colour,
+            steps: points.iter().filter_map(step).collect(),
+        }
+    }
+}
+
+/// Since second 0 of the run.
+pub fn second(run: &Run, mono_ns: u64) -> f64 {
+    let origin = run.origin_ns();
+    match mono_ns.checked_sub(origin) {
+        Some(after) => after as f64 / 1e9,
+        None => -((origin - mono_ns) as f64 / 1e9),
+    }
+}
+
+/// In the order of time; what is nearer than `near` seconds is one.
+fn contention(run: &Run, near: f64) -> Vec<(Range<f64>, String)> {
+    let mut spans: Vec<Span> = run.contention();
+    spans.sort_by_key(|span| span.since_mono_ns);
+    let mut joined: Vec<(Range<f64>, String)> = Vec::new();
+    for span in spans {
+        let from = second(run, span.since_mono_ns);
+        let until = second(run, span.until_mono_ns);
+        match joined.last_mut() {
+            Some((last, _)) if from <= last.end + near => last.end = last.end.max(until),
+            _ => joined.push((
+                from..until,
+                plain(&resource_name(&span.resource, &span.what)),
+            )),
+        }
+    }
+    joined
+}

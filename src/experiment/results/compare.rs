@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One experiment, or its repeats, beside another.
+
+use serde::Serialize;
+
+use super::difference::differences;
+use super::summary::{Row, rows};
+use super::{
+    CONFIDENCE, Difference, Estimate, Figure, Losses, Quantity, Run, RunEntry, TTest, Unit,
+    figures, losses, paired, welch,
+};
+
+/// The number goes up when a key goes away or changes its meaning.
+pub const COMPARE_SCHEMA: &str = "emud-compare/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub schema: &'static str,
+    pub a: Side,
+    pub b: Side,
+    /// By the first run of each side.
+    pub differences: Vec<Difference>,
+    pub confidence: f64,
+    pub figures: Vec<Compared>,
+    /// Between all runs that count, of both sides.
+    pub losses: Losses,
+    /// All runs of both sides are, and no program failed.
+    pub clean: bool,
+    /// Sentences for people.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    pub runs: Vec<RunEntry>,
+    /// How many the figures are of: those that count, or all if none does.
+    pub counted: usize,
+}
+
+/// A figure of both sides; none: a side does not have it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    pub link: String,
+    pub direction: String,
+    pub class: Option<String>,
+    pub quantity: Quantity,
+    pub unit: Unit,
+    pub a: Option<Estimate>,
+    pub b: Option<Estimate>,
+    /// b less a.
+    pub difference: Option<f64>,
+    /// As a share of a; none where a is 0.
+    pub relative: Option<f64>,
+    /// None: a side is a single run.
+    pub welch: Option<TTest>,
+    /// Of the runs that have one seed on both sides; none: fewer than two do.
+    pub paired: Option<TTest>,
+}
+
+/// Runs `a` against runs `b`; neither is empty.
+pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
+    let (of_a, of_b) = (counted(a), counted(b));
+    let mut notes = Vec::new();
+    for (side, runs) in [("a", a), ("b", b)] {
+        if !runs.iter().any(Run::counts) {
+            notes.push(format!(
+                "{side} has no run that counts: its figures are of all its runs"
+            ));
+        }
+    }
+    let pairs = pairs(&of_a, &of_b);
+    let without = of_a.len() + of_b.len() - 2 * pairs.len();
+    if !pairs.is_empty() && without > 0 {
+        notes.push(format!(
+            "p is of the {} pairs of runs with the same seed; runs without a partner: {without}",
+            pairs.len()
+        ));
+    }
+    let both: Vec<&Run> = of_a.iter().chain(&of_b).copied().collect();
+    let pair = a.first().zip(b.first());
+    Comparison {
+        schema: COMPARE_SCHEMA,
+        differences: pair.map(|(a, b)| differences(a, b)).unwrap_or_default(),
+        confidence: CONFIDENCE,
+        figures: compared(&of_a, &of_b, &pairs),
+        losses: losses(&both),
+        clean: (a.iter().chain(b)).all(|run| run.is_clean() && run.counts()),
+        a: side(a, of_a.len()),
+        b: side(b, of_b.len()),
+        notes,
+    }
+}
+
+fn side(runs: &[Run], counted: usize) -> Side {
+    Side {
+        runs: runs.iter().map(RunEntry::of).collect(),
+        counted,
+    }
+}
+
+fn counted(runs: &[Run]) -> Vec<&Run> {
+    let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    match counted.is_empty() {
+        true => runs.iter().collect(),
+        false => counted,
+    }
+}
+
+/// Runs that met the same network: of the same seed, which is no other run's of its side.
+fn pairs<'a>(a: &[&'a Run], b: &[&'a Run]) -> Vec<(&'a Run, &'a Run)> {
+    let of = |runs: &[&'a Run], seed: u64| {
+        let mut same = runs.iter().filter(|run| run.about.seed == seed);
+        same.next().filter(|_| same.next().is_none()).copied()
+    };
+    let seeds = a.iter().map(|run| run.about.seed);
+    let pairs: Vec<_> = seeds
+        .filter_map(|seed| of(a, seed).zip(of(b, seed)))
+        .collect();
+    match pairs.len() {
+        0 | 1 => Vec::new(),
+        _ => pairs,
+    }
+}
+
+fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
+    let mut found: Vec<Compared> = rows(a).into_iter().map(Compared::of).collect();
+    for row in &mut found {
+        (row.a, row.b) = (row.b, None);
+    }
+    for row in rows(b).into_iter().map(Compared::of) {
+        match found.iter_mut().find(|other| other.is_same(&row)) {
+            Some(other) => other.b = row.b,
+            None => found.push(row),
+        }
+    }
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(a, b)| (figures(a), figures(b)))
+        .collect();
+    for row in &mut found {
+        row.relate();
+        let value = |of: &[Figure]| Some(of.iter().find(|f| row.is(f))?.value);
+        let differences = pairs
+            .iter()
+            .filter_map(|(a, b)| Some(value(b)? - value(a)?));
+        row.paired = paired(&differences.collect::<Vec<_>>());
+    }
+    found
+}
+
+impl Compared {
+    /// Of b alone.
+    fn of(row: Row) -> Self {
+        Self {
+            link: row.link,
+            direction: row.direction,
+            class: row.class,
+            quantity: row.quantity,
+            unit: row.unit,
+            a: None,
+            b: Some(row.estimate),
+            difference: None,
+            relative: None,
+            welch: None,
+            paired: None,
+        }
+    }
+
+    fn is(&self, figure: &Figure) -> bool {
+        (&self.link, &self.direction, &self.class, self.quantity)
+            == (
+                &figure.link,
+                &figure.direction,
+                &figure.class,
+                figure.quantity,
+            )
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.link, &self.direction, &self.class, self.quantity)
+            == (&other.link, &other.direction, &other.class, other.quantity)
+    }
+
+    fn relate(&mut self) {
+        let Some((a, b)) = self.a.zip(self.b) else {
+            return;
+        };
+        let difference = b.mean - a.mean;
+        self.difference = Some(difference);
+        self.relative = (a.mean != 0.0).then(|| difference / a.mean);
+        self.welch = welch(&a, &b);
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a run that statistics are made of.
+
+use serde::Serialize;
+
+use super::{Run, Track};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    Throughput,
+    DelayMean,
+    DelayP50,
+    DelayP99,
+    Loss,
+    Drops,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    BitS,
+    Ns,
+    /// 0 to 1.
+    Share,
+}
+
+/// Of the measured phase of one direction or class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    pub link: String,
+    pub direction: String,
+    pub class: Option<String>,
+    pub quantity: Quantity,
+    pub value: f64,
+}
+
+impl Quantity {
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Throughput => Unit::BitS,
+            Self::DelayMean | Self::DelayP50 | Self::DelayP99 => Unit::Ns,
+            Self::Loss | Self::Drops => Unit::Share,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::DelayMean => "delay mean",
+            Self::DelayP50 => "delay p50",
+            Self::DelayP99 => "delay p99",
+            Self::Loss => "loss",
+            Self::Drops => "queue drops",
+        }
+    }
+
+    /// For people.
+    pub fn text(self, value: f64) -> String {
+        match self.unit() {
+            Unit::BitS if value < 0.0 => format!("-{}", crate::experiment::results::rate(-value)),
+            Unit::BitS => crate::experiment::results::rate(value),
+            Unit::Ns => crate::experiment::results::time(value),
+            Unit::Share => crate::experiment::results::share(value),
+        }
+    }
+}
+
+impl Figure {
+    /// Is it the same figure of another run?
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.quantity, &self.link, &self.direction, &self.class)
+            == (other.quantity, &other.link, &other.direction, &other.class)
+    }
+}
+
+/// Those that the run has.
+pub fn figures(run: &Run) -> Vec<Figure> {
+    run.tracks.iter().flat_map(of).collect()
+}
+
+fn of(track: &Track) -> Vec<Figure> {
+    let tally = &track.measured;
+    let delays = &tally.delays;
+    let all = [
+        (Quantity::Throughput, tally.throughput_bit_s()),
+        (Quantity::DelayMean, delays.mean_ns()),
+        (Quantity::DelayP50, delays.quantile_ns(0.5)),
+        (Quantity::DelayP99, delays.quantile_ns(0.99)),
+        (Quantity::Loss, tally.loss_share()),
+        (Quantity::Drops, tally.drop_share()),
+    ];
+    let figure = |(quantity, value): (Quantity, Option<f64>)| {
+        Some(Figure {
+            link: track.link.clone(),
+            direction: track.direction.clone(),
+            class: track.class.clone(),
+            quantity,
+            value: value?,
+        })
+    };
+    all.into_iter().filter_map(figure).collect()
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One experiment, as its log has it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use emud_monitor::log::{
+    ArtefactLine, AskedFor, ExitLine, Host, LinkEvent, OutputLine, PhaseLine, Run as About,
+    RunVerdict, Span,
+};
+
+use super::{Alarm, Ending, Kept, ResultsError, Series, Tail, Tally, read};
+
+/// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub path: PathBuf,
+    /// When it began, UTC.
+    pub time: String,
+    /// emud's.
+    pub version: String,
+    pub host: Host,
+    pub about: About,
+    pub phases: Vec<PhaseLine>,
+    pub changes: Kept<Change>,
+    pub alarms: Kept<Alarm>,
+    /// Links in the order of `about`, up before down, the whole direction before its classes.
+    pub tracks: Vec<Track>,
+    /// By node.
+    pub outputs: BTreeMap<String, Tail<OutputLine>>,
+    pub exits: Kept<ExitLine>,
+    /// Programs under test that failed.
+    pub failed: Kept<ExitLine>,
+    pub artefacts: Kept<ArtefactLine>,
+    /// What the log could not take.
+    pub lost_output_lines: u64,
+    pub lost_samples: u64,
+    pub first_mono_ns: u64,
+    pub last_mono_ns: u64,
+    /// None: emud was killed.
+    pub end: Option<Ending>,
+    /// Sentences for people: the monitor's, the run's, and what the log itself lacks.
+    pub notes: Vec<String>,
+}
+
+/// A link came, changed or went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    pub mono_ns: u64,
+    pub link: String,
+    pub event: LinkEvent,
+    /// The phase of its profile that has begun; none: it was changed by hand.
+    pub phase: Option<String>,
+}
+
+/// A direction of a link, or a class of it.
+#[derive(Debug, Clone)]
+pub struct Track {
+    pub link: String,
+    /// "up" or "down".
+    pub direction: String,
+    /// None: the whole direction.
+    pub class: Option<String>,
+    /// None: nothing is known to have been asked.
+    pub asked: Option<AskedFor>,
+    pub series: Series,
+    /// The measured phase; a sample belongs to it if its middle does.
+    pub measured: Tally,
+    /// Samples of the measured phase.
+    pub samples: u64,
+    /// Of the counters of those samples, in order.
+    pub(crate) fingerprint: u64,
+}
+
+impl Track {
+    /// "access up", "access down, class mobile".
+    pub fn name(&self) -> String {
+        let class = self.class.as_ref().map(|c| format!(", class {c}"));
+        let class = class.unwrap_or_default();
+        format!("{} {}{class}", self.link, self.direction)
+    }
+}
+
+impl Run {
+    /// Reads a log, which may lack its end.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not an experiment's log, or has a line that is none: with the
+    /// number of the line and what to do.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        read::read(path)
+    }
+
+    /// None: emud was killed before it could judge.
+    pub fn verdict(&self) -> Option<RunVerdict> {
+        self.end.as_ref().map(|end| end.judgement.verdict)
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.verdict() == Some(RunVerdict::Clean)
+    }
+
+    /// Its figures are part of a mean: nothing is known against it. A run of which nothing was
+    /// watched counts, too: whoever switched everything off wants figures all the same.
+    pub fn counts(&self) -> bool {
+        self.why_excluded().is_none()
+    }
+
+    /// One sentence; none: it counts.
+    pub fn why_excluded(&self) -> Option<String> {
+        match self.verdict() {
+            Some(RunVerdict::Clean | RunVerdict::Unwatched) => self.why_failed(),
+            _ => self.why_not_clean(),
+        }
+    }
+
+    /// One sentence; none: no program under test failed.
+    pub fn why_failed(&self) -> Option<String> {
+        let first = self.failed.items.first()?;
+        let more = match self.failed.items.len() as u64 - 1 + self.failed.left_out {
+            0 => String::new(),
+            1 => ", and 1 more program failed".to_owned(),
+            n => format!(", and {n} more programs failed"),
+        };
+        let (node, status) = (&first.node, first.status());
+        Some(format!("the program of {node} failed with {status}{more}"))
+    }
+
+    /// One sentence; none: it is clean.
+    pub fn why_not_clean(&self) -> Option<String> {
+        let Some(end) = &self.end else {
+            return Some("the log has no end: emud was killed, nothing can be said".to_owned());
+        };
+        match end.judgement.verdict {
+            RunVerdict::Clean => None,
+            RunVerdict::Unwatched => Some("nothing of the host was watched".to_owned()),
+            RunVerdict::Contended => Some(contended(&end.judgement.contention)),
+            RunVerdict::Invalid => Some(match &end.judgement.invalid[..] {
+                [] => "invalid, for a reason that the log does not have".to_owned(),
+                why => why.join("; "),
+            }),
+        }
+    }
+
+    /// The measured phase; as far as the log goes if it has no end.
+    pub fn measured(&self) -> Option<(u64, u64)> {
+        if let Some(end) = &self.end {
+            return end
+                .judgement
+                .measured_mono_ns
+                .map(|[from, until]| (from, until));
+        }
+        let mut phases = self.phases.iter().skip_while(|p| !read::is_measurement(p));
+        let from = phases.next()?.mono_ns;
+        Some((from, phases.next().map_or(self.last_mono_ns, |p| p.mono_ns)))
+    }
+
+    /// Second 0 of plots and tables: the measured phase begins; without one, the log.
+    pub fn origin_ns(&self) -> u64 {
+        self.measured().map_or(self.first_mono_ns, |(from, _)| from)
+    }
+
+    /// Of the measured phase. Without an end all alarms of the log.
+    pub fn contention(&self) -> Vec<Span> {
+        match &self.end {
+            Some(end) => end.judgement.contention.clone(),
+            None => self.alarms.items.iter().map(|a| self.span(a)).collect(),
+        }
+    }
+
+    fn span(&self, alarm: &Alarm) -> Span {
+        let until = alarm.until_mono_ns.unwrap_or(self.last_mono_ns);
+        Span {
+            resource: alarm.resource.clone(),
+            what: alarm.what(),
+            since_mono_ns: alarm.since_mono_ns,
+            until_mono_ns: until,
+            duration_ns: until.saturating_sub(alarm.since_mono_ns),
+            by: alarm.shares.clone(),
+        }
+    }
+}
+
+/// "clean", "unwatched", "contended", "invalid", "unfinished".
+pub fn verdict_word(verdict: Option<RunVerdict>) -> &'static str {
+    match verdict {
+        Some(RunVerdict::Clean) => "clean",
+        Some(RunVerdict::Unwatched) => "unwatched",
+        Some(RunVerdict::Contended) => "contended",
+        Some(RunVerdict::Invalid) => "invalid",
+        None => "unfinished",
+    }
+}
+
+/// "cpu 1", "network eth0".
+pub fn resource_name(resource: &str, what: &str) -> String {
+    match what.starts_with(resource) {
+        true => what.to_owned(),
+        false => format!("{resource} {what}").trim_end().to_owned(),
+    }
+}
+
+/// "cpu 1 contended for 1.2s (93% stress-ng), and 2 more spans".
+fn contended(spans: &[Span]) -> String {
+    let Some(longest) = spans.iter().max_by_key(|span| span.duration_ns) else {
+        return "contended".to_owned();
+    };
+    let by = longest.by.first();
+    let by = by.map(|b| {
+        format!(
+            " ({} {})",
+            crate::experiment::results::share(b.share),
+            b.group
+        )
+    });
+    let more = match spans.len() - 1 {
+        0 => String::new(),
+        1 => ", and 1 more span".to_owned(),
+        n => format!(", and {n} more spans"),
+    };
+    format!(
+        "{} contended for {}{}{more}",
+        resource_name(&longest.resource, &longest.what),
+        crate::experiment::results::time(longest.duration_ns as f64),
+        by.unwrap_or_default()
+    )
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Repeats of an experiment together: each figure over the runs that count, and which were excluded.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::{
+    CONFIDENCE, Estimate, Figure, Losses, Quantity, Run, Unit, figures, losses, verdict_word,
+};
+use emud_monitor::log::printable;
+
+/// A run, and whether it counts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunEntry {
+    pub log: String,
+    pub repeat: u32,
+    pub seed: u64,
+    /// "clean", "unwatched", "contended", "invalid", or "unfinished": its log has no end.
+    pub verdict: &'static str,
+    /// Why it is left out of the figures; none: it is not.
+    pub excluded: Option<String>,
+}
+
+/// A figure over runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub link: String,
+    pub direction: String,
+    pub class: Option<String>,
+    pub quantity: Quantity,
+    pub unit: Unit,
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// What repeats say together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    pub runs: Vec<RunEntry>,
+    /// How many the figures are of.
+    pub counted: usize,
+    /// Of every interval.
+    pub confidence: f64,
+    pub figures: Vec<Row>,
+    /// Between the runs that count.
+    pub losses: Losses,
+}
+
+/// Of those that count ([`Run::counts`]).
+pub fn summarise(runs: &[Run]) -> Summary {
+    let counted: Vec<&Run> = runs.iter().filter(|run| run.counts()).collect();
+    Summary {
+        runs: runs.iter().map(RunEntry::of).collect(),
+        counted: counted.len(),
+        confidence: CONFIDENCE,
+        figures: rows(&counted),
+        losses: losses(&counted),
+    }
+}
+
+/// Each figure over the runs that have it, in the order in which it first appears.
+pub(crate) fn rows(runs: &[&Run]) -> Vec<Row> {
+    let mut collected: Vec<(Figure, Vec<f64>)> = Vec::new();
+    for figure in runs.iter().flat_map(|run| figures(run)) {
+        match collected.iter_mut().find(|(f, _)| f.is_same(&figure)) {
+            Some((_, values)) => values.push(figure.value),
+            None => {
+                let value = figure.value;
+                collected.push((figure, vec![value]));
+            }
+        }
+    }
+    let row = |(figure, values): (Figure, Vec<f64>)| {
+        Some(Row {
+            unit: figure.quantity.unit(),
+            link: figure.link,
+            direction: figure.direction,
+            class: figure.class,
+            quantity: figure.quantity,
+            estimate: Estimate::of(&values)?,
+        })
+    };
+    collected.into_iter().filter_map(row).collect()
+}
+
+impl Row {
+    /// "access down delay mean".
+    pub fn name(&self) -> String {
+        let class = self.class.as_ref().map(|c| format!(" class {c}"));
+        let class = class.unwrap_or_default();
+        let name = self.quantity.name();
+        format!("{} {}{class} {name}", self.link, self.direction)
+    }
+
+    /// The mean; with its interval where there is one.
+    pub fn text(&self) -> String {
+        let mean = self.quantity.text(self.estimate.mean);
+        match self.estimate.interval {
+            Some([low, high]) => {
+                let half = self.quantity.text((high - low) / 2.0);
+                format!("{mean} ± {half}")
+            }
+            None => mean,
+        }
+    }
+}
+
+impl Summary {
+    /// For people: ends with a line feed.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let (all, counted) = (self.runs.len(), self.counted);
+        let _ = writeln!(out, "{all} runs, {counted} counted");
+        let marked = |run: &&RunEntry| run.excluded.is_some() || run.verdict == "unwatched";
+        for run in self.runs.iter().filter(marked) {
+            let _ = writeln!(out, "  {}", run.text());
+        }
+        if self.figures.is_empty() {
+            let _ = writeln!(out, "no figures: no run that counts has samples");
+            return out;
+        }
+        let names: Vec<_> = self.figures.iter().map(Row::name).collect();
+        let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+        for (name, row) in names.iter().zip(&self.figures) {
+            let fewer = match row.estimate.n {
+                n if n < counted => format!("  (of {n} runs)"),
+                _ => String::new(),
+            };
+            let _ = writeln!(out, "  {:width$}  {}{fewer}", printable(name), row.text());
+        }
+        if counted > 1 {
+            let percent = self.confidence * 100.0;
+            let _ = writeln!(
+                out,
+                "±: {percent} % confidence interval of the mean (Student's t)"
+            );
+            let _ = writeln!(out, "losses: {}", printable(&self.losses.text()));
+        }
+        out
+    }
+}
+
+impl RunEntry {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self {
+            log: run.path.display().to_string(),
+            repeat: run.about.repeat,
+            seed: run.about.seed,
+            verdict: verdict_word(run.verdict()),
+            excluded: run.why_excluded(),
+        }
+    }
+
+    /// One line.
+    pub fn text(&self) -> String {
+        let log = printable(&self.log);
+        match &self.excluded {
+            None => format!("{log}: {}", self.verdict),
+            Some(why) => format!("{log}: {}, EXCLUDED: {}", self.verdict, printable(why)),
+        }
+    }
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run, from nothing to nothing.
+
+use std::fs::File;
+use std::future::pending;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emud_monitor::log::{
+    ExitLine, Judgement, Line, LinkEvent, LinkLine, PhaseLine, PhaseName, mono_ns,
+};
+use rustix::process::Signal;
+use tokio::task::LocalSet;
+use tokio::time::{sleep, timeout};
+
+use crate::datapath::attach::HolderStart;
+use crate::experiment::scenario::Plan;
+use crate::host::runtime::invoking_user;
+use crate::host::signals::Signals;
+use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished};
+
+use super::artefacts::Folders;
+use super::links::How;
+use super::network::Network;
+use super::programs::{Common, Programs};
+use super::sampler::{Found, Parts, Sampler};
+use super::{Progress, RunError, Settings, artefacts, describe, verdict};
+
+/// Counters are looked at this often where no samples are asked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Between preparation and measurement: some idle moments for each CPU, and at most so long
+/// until no contention goes on.
+const REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(2);
+/// How long programs that were passed a signal may take before they are ended.
+const AFTER_SIGNAL: Duration = Duration::from_secs(2);
+
+/// What became of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    pub finished: Finished,
+    /// Of the programs under test, in the order of the plan.
+    pub exits: Vec<ExitLine>,
+    /// What went wrong at its end.
+    pub notes: Vec<String>,
+    /// A signal ended it.
+    pub signal: Option<i32>,
+}
+
+impl Outcome {
+    pub fn judgement(&self) -> &Judgement {
+        &self.finished.judgement
+    }
+}
+
+/// Why the measured phase was over.
+enum Over {
+    Complete,
+    Time,
+    Contention,
+    Signal(i32),
+}
+
+/// Carries a plan out, and says on standard error what is emulated, by which engine.
+///
+/// # Errors
+/// The network, a link or a program could not be had. Everything has been taken away then, and
+/// the log has an end line that says so.
+pub fn conduct(
+    plan: &Plan,
+    settings: &Settings,
+    holder: fn(HolderStart) -> std::process::Command,
+    log: Option<File>,
+) -> Result<Outcome, RunError> {
+    let system = |what| move |error| RunError::System { what, error };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(system("starting a runtime"))?;
+    let _within = runtime.enter();
+    let mut signals = Signals::new().map_err(system("taking signals"))?;
+    let experiment = Experiment::start(ExperimentSetup {
+        config: settings.config.clone(),
+        user: invoking_user(),
+        log,
+    })?;
+    let mut run = Run {
+        plan: Rc::new(plan.clone()),
+        settings,
+        experiment: &experiment,
+        progress: Progress::new(settings.repeat, alone_at_terminal(plan)),
+        notes: vec![],
+        facts: Facts::default(),
+        exits: vec![],
+        signal: None,
+        measured: false,
+    };
+    let how = How {
+        seed: settings.seed,
+        engine: settings.engine,
+        peer_capped: settings.in_place.is_none(),
+        holder,
+    };
+    let carried_out = LocalSet::new().block_on(&runtime, run.carry_out(how, &mut signals));
+    run.progress.end();
+    let (notes, mut facts, exits, signal) = (run.notes, run.facts, run.exits, run.signal);
+    let measured = run.measured;
+    let failed = carried_out.as_ref().err().map(RunError::exit_code);
+    facts
+        .invalid
+        .extend(carried_out.as_ref().err().map(RunError::to_string));
+    let finished = experiment.finish(facts, |verdict| {
+        failed.unwrap_or_else(|| {
+            let first = settings.exit_code;
+            verdict::exit_code(first, verdict, &exits, signal, measured)
+        })
+    });
+    carried_out?;
+    Ok(Outcome {
+        finished,
+        exits,
+        notes,
+        signal,
+    })
+}
+
+/// A program that has emud's terminal for itself.
+fn alone_at_terminal(plan: &Plan) -> bool {
+    plan.text.is_none() && crate::experiment::run::terminal::is_there()
+}
+
+struct Run<'a> {
+    plan: Rc<Plan>,
+    settings: &'a Settings,
+    experiment: &'a Experiment,
+    progress: Progress,
+    notes: Vec<String>,
+    facts: Facts,
+    exits: Vec<ExitLine>,
+    signal: Option<i32>,
+    /// It came to the measured phase.
+    measured: bool,
+}
+
+impl Run<'_> {
+    /// The three phases. What was made is taken away in any case; the first error counts.
+    async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
+        self.phase(PhaseName::Preparation);
+        let folders = Folders::create(&self.plan, self.settings)?;
+        let done = self.in_folders(&folders, how, signals).await;
+        folders.remove_empty(&self.plan);
+        done
+    }
+
+    async fn in_folders(
+        &mut self,
+        folders: &Folders,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        let mut network = match &self.settings.in_place {
+            Some(interface) => Network::here(interface)?,
+            None => Network::build(&self.plan, folders)?,
+        };
+        if let Err(e) = self.attach(&mut network, how, signals).await {
+            // The error that came first is the one to tell.
+            let _ = network.take_down();
+            return Err(e);
+        }
+        self.attached(&mut network);
+        let network = Arc::new(network);
+        let programs = Rc::new(self.programs(&network, folders));
+        let done = match self.signal {
+            None => self.with_network(&network, &programs, signals).await,
+            Some(_) => Ok(()),
+        };
+        self.clean_up(&network, &programs, signals).await;
+        drop(programs);
+        // A program that could not be ended has it; then it goes with this process.
+        let down = Arc::into_inner(network).map_or(Ok(()), Network::take_down);
+        done.and(down)
+    }
+
+    /// Attaches the links, until a signal comes: many of them take seconds.
+    async fn attach(
+        &mut self,
+        network: &mut Network,
+        how: How,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        for n in 0..self.plan.links.len() {
+            network.attach(&self.plan, n, how)?;
+            tokio::select! {
+                biased;
+                signal = signals.any() => {
+                    self.signal = Some(signal);
+                    return Ok(());
+                }
+                () = sleep(Duration::ZERO) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Says in the log what there is now.
+    fn attached(&mut self, network: &mut Network) {
+        let own = self.experiment.notes().iter().cloned();
+        let notes = network.notes.drain(..).chain(own);
+        let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();
+        let line = describe::run(&self.plan, self.settings, network, &notes);
+        self.progress.aside(|| describe::say(&line));
+        self.experiment.line(Line::Run(Box::new(line)));
+        for (link, _) in &network.links {
+            self.link(&link.name, LinkEvent::Attached);
+        }
+        let netns = network.namespaces();
+        if !netns.is_empty() {
+            self.experiment.judge_links_in(&netns);
+        }
+    }
+
+    fn programs(&self, network: &Arc<Network>, folders: &Folders) -> Programs {
+        let socket = self.experiment.socket();
+        Programs::new(Common {
+            plan: self.plan.clone(),
+            network: network.clone(),
+            log: self.experiment.sender(),
+            log_output: self.settings.log_output,
+            progress: self.progress.clone(),
+            env: describe::environment(&self.plan, self.settings, network, socket),
+            folders: folders.clone(),
+            user: self.settings.user.clone(),
+            root_prepares: self.settings.root_prepares,
+        })
+    }
+
+    /// Preparation of the programs, and the measured phase.
+    async fn with_network(
+        &mut self,
+        network: &Arc<Network>,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        let prepared = async {
+            programs.prepare().await?;
+            self.rest().await;
+            Ok::<(), RunError>(())
+        };
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal = Some(signal);
+                return Ok(());
+            }
+            prepared = prepared => prepared?,
+        }
+        let sampler = Sampler::start(Parts {
+            network: network.clone(),
+            every: self.settings.sample.unwrap_or(LOOK_EVERY),
+            lines: self.settings.sample.is_some(),
+            log: self.experiment.sender(),
+            progress: self.progress.clone(),
+        })
+        .map_err(|error| RunError::System {
+            what: "starting a thread",
+            error,
+        })?;
+        self.phase(PhaseName::Measurement);
+        let began_ns = self.experiment.begin_measuring();
+        self.measured = true;
+        let over = self.measure(programs, signals, began_ns).await;
+        self.experiment.end_measuring();
+        self.found(sampler.finish());
+        self.failed_services(programs);
+        let (over, exits) = over?;
+        self.exits = exits;
+        if let Over::Signal(signal) = over {
+            self.signal = Some(signal);
+        }
+        Ok(())
+    }
+
+    /// Attaching links is work for a CPU, which must not be held against what is measured.
+    async fn rest(&self) {
+        sleep(REST).await;
+        let mut alarms = self.experiment.alarms();
+        // Contention that lasts longer is not emud's, and rightly part of the verdict.
+        let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
+    }
+
+    /// Until the programs have ended, their time is over, or the run is. Why, and how those ended
+    /// that were started.
+    async fn measure(
+        &self,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+        began_ns: u64,
+    ) -> Result<(Over, Vec<ExitLine>), RunError> {
+        let measuring = programs.measure();
+        tokio::pin!(measuring);
+        let over = tokio::select! {
+            biased;
+            signal = signals.any() => {
+                programs.close();
+                programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
+                tokio::select! {
+                    exits = &mut measuring => return Ok((Over::Signal(signal), exits?)),
+                    () = sleep(AFTER_SIGNAL) => {}
+                    _ = signals.any() => {}
+                }
+                Over::Signal(signal)
+            }
+            exits = &mut measuring => return Ok((Over::Complete, exits?)),
+            () = after(self.plan.measure_for) => Over::Time,
+            () = self.contention(began_ns) => Over::Contention,
+        };
+        programs.end_under_test().await;
+        Ok((over, measuring.await?))
+    }
+
+    /// Counts alarms on the terminal; ready at the first one that touches the measured phase, if
+    /// that is to be the end. What is over since the preparation is not in the verdict, and a run
+    /// that ended for it would be called clean.
+    async fn contention(&self, began_ns: u64) {
+        let mut alarms = self.experiment.alarms();
+        loop {
+            let seen = alarms.borrow_and_update().clone();
+            self.progress.alarms(seen.contention + seen.emulator);
+            let latest = seen.latest.as_ref();
+            let touches = seen.open > 0 || latest.is_some_and(|alarm| alarm.mono_ns >= began_ns);
+            if self.settings.abort_on_contention && touches {
+                return;
+            }
+            if alarms.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        self.facts.failures.extend(found.failures);
+        self.facts.invalid.extend(found.gone);
+    }
+
+    /// A service that is not there any more has made the measurement worthless.
+    fn failed_services(&mut self, programs: &Programs) {
+        let lost = programs.lost_services();
+        let lost = lost.iter().filter(|exit| !exit.ended_by_emud);
+        self.facts.invalid.extend(lost.map(|exit| {
+            format!(
+                "{}: the service `{}` ended with {} before the programs did",
+                exit.node,
+                exit.command.join(" "),
+                exit.status()
+            )
+        }));
+    }
+
+    /// Ends what still runs, then does what the plan says; a signal ends that, too.
+    async fn clean_up(&mut self, network: &Network, programs: &Programs, signals: &mut Signals) {
+        self.phase(PhaseName::CleanUp);
+        programs.end().await;
+        let mut failed = vec![];
+        let commands = async {
+            programs.clean_up(&mut failed).await;
+            programs.end().await;
+        };
+        self.unless_cut_short(commands, signals).await;
+        programs.end().await;
+        self.notes.extend(failed);
+        self.notes.extend(programs.unprinted());
+        let mut kept = vec![];
+        let keeping = async {
+            for node in &programs.common.plan.nodes {
+                kept.extend(artefacts::keep(&programs.common, node).await);
+            }
+        };
+        self.unless_cut_short(keeping, signals).await;
+        for line in kept {
+            if let Some(error) = &line.error {
+                let note = format!("{}: {}: {error}", line.node, line.path);
+                self.notes.push(note);
+            }
+            self.experiment.line(Line::Artefact(line));
+        }
+        for (link, _) in &network.links {
+            self.link(&link.name, LinkEvent::Detached);
+        }
+    }
+
+    async fn unless_cut_short(&mut self, work: impl Future<Output = ()>, signals: &mut Signals) {
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal.get_or_insert(signal);
+                self.notes.push(format!("signal {signal} cut the clean-up short"));
+            }
+            () = work => {}
+        }
+    }
+
+    fn phase(&self, phase: PhaseName) {
+        self.progress.phase(match phase {
+            PhaseName::Preparation => "preparation",
+            PhaseName::Measurement => "measurement",
+            PhaseName::CleanUp => "clean-up",
+        });
+        let mono_ns = mono_ns();
+        self.experiment
+            .line(Line::Phase(PhaseLine { mono_ns, phase }));
+    }
+
+    fn link(&self, link: &str, event: LinkEvent) {
+        self.experiment.line(Line::Link(LinkLine {
+            mono_ns: mono_ns(),
+            link: link.to_owned(),
+            event,
+            what: vec![],
+            toml: None,
+            phase: None,
+        }));
+    }
+}
+
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is run, for the log and for the programs themselves.
+
+use std::io::Write;
+use std::path::Path;
+
+use emud_monitor::log::{Run, RunNode, mono_ns};
+
+use crate::experiment::scenario::{Node, Plan, Program};
+
+use super::artefacts::Folders;
+use super::network::Network;
+use super::process::argv;
+use super::{Settings, User};
+
+/// The line about the run.
+pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
+    let (repeat, repeats) = settings.repeat;
+    Run {
+        mono_ns: mono_ns(),
+        argv: settings.argv.clone(),
+        cwd: std::env::current_dir().map_or_else(
+            |_| String::new(),
+            |folder| folder.to_string_lossy().into_owned(),
+        ),
+        name: plan.name.clone(),
+        scenario: plan.text.clone(),
+        seed: settings.seed,
+        repeat,
+        repeats,
+        in_place: settings.in_place.clone(),
+        user: settings.user.as_ref().map(|user| user.name.clone()),
+        sample_ns: (settings.sample)
+            .map(|every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)),
+        nodes: (plan.nodes.iter())
+            .map(|one| node(plan, one, settings.user.as_ref()))
+            .collect(),
+        links: (network.links.iter())
+            .map(|(_, link)| link.clone())
+            .collect(),
+        notes: notes.to_vec(),
+    }
+}
+
+/// What people have to know before it begins: the engine and why, and what could not be had.
+pub fn say(run: &Run) {
+    let mut lines = vec![];
+    for link in &run.links {
+        let line = format!("{}: engine {}: {}", run.name, link.engine, link.reason);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.push(format!("{}: seed {}", run.name, run.seed));
+    lines.extend((run.user.iter()).map(|user| format!("{}: programs run as {user}", run.name)));
+    let notes = (run.links.iter())
+        .flat_map(|link| &link.notes)
+        .chain(&run.notes);
+    let notes: std::collections::BTreeSet<_> = notes.collect();
+    lines.extend(notes.iter().map(|note| format!("note: {note}")));
+    for line in lines {
+        // The log has it, too.
+        let _ = writeln!(std::io::stderr(), "emud: {line}");
+    }
+}
+
+fn node(plan: &Plan, node: &Node, user: Option<&User>) -> RunNode {
+    RunNode {
+        name: node.name.clone(),
+        addresses: (plan.addresses(&node.name).iter())
+            .map(|network| network.addr().to_string())
+            .collect(),
+        command: (node.command.as_ref()).map(|program| argv(program, user)),
+        service: node.service,
+    }
+}
+
+/// What the programs of a node find in their environment beside that.
+pub fn of_node(node: &Node, folders: &Folders) -> Vec<(String, String)> {
+    let mut env = vec![("EMUD_NODE".to_owned(), node.name.clone())];
+    if let Some(folder) = folders.of(node) {
+        let folder = folder.to_string_lossy().into_owned();
+        env.push(("EMUD_ARTEFACTS".to_owned(), folder));
+    }
+    let start = folders.start.to_string_lossy().into_owned();
+    env.push(("EMUD_START".to_owned(), start));
+    env
+}
+
+/// What every program finds in its environment.
+pub fn environment(
+    plan: &Plan,
+    settings: &Settings,
+    network: &Network,
+    socket: Option<&Path>,
+) -> Vec<(String, String)> {
+    let mut env = vec![
+        ("EMUD_SEED".to_owned(), settings.seed.to_string()),
+        ("EMUD_REPEAT".to_owned(), settings.repeat.0.to_string()),
+    ];
+    if let Some(host) = network.host {
+        env.push(("EMUD_HOST".to_owned(), host.to_string()));
+    }
+    if let Some(socket) = socket {
+        let socket = socket.to_string_lossy().into_owned();
+        env.push(("EMUD_MONITOR_SOCKET".to_owned(), socket));
+    }
+    let shell = (plan.nodes.iter()).any(|node| node.command == Some(Program::Interactive));
+    if shell {
+        // bash runs this after its own start files, which set the prompt.
+        let prompt = format!("PS1=\"[{}] $PS1\"; unset PROMPT_COMMAND", plan.name);
+        env.push(("PROMPT_COMMAND".to_owned(), prompt));
+    }
+    env
+}

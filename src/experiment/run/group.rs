@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A control group for the programs of a run on an interface that exists. A program cannot leave
+//! it by a new session or a second fork, and the kernel ends all of it at once, without numbers
+//! of processes that may be those of others by then.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// How long killed processes are waited for.
+const LIMIT: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// A group that is there.
+#[derive(Debug)]
+pub struct Group {
+    /// The hierarchy.
+    root: OwnedFd,
+    folder: OwnedFd,
+    /// Of every process in it, to be written to.
+    procs: OwnedFd,
+    /// In the hierarchy.
+    pub path: PathBuf,
+}
+
+impl Group {
+    /// A new one below that of this process.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn create() -> io::Result<Self> {
+        let root = hierarchy()?;
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let name = format!("emud-run-{:016x}", u64::from_ne_bytes(random));
+        let path = own()?.join(name);
+        mkdirat(&root, &path, Mode::from_raw_mode(0o755))?;
+        Self::at(root, path)
+    }
+
+    /// One that another process of emud's created.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::at(hierarchy()?, path.to_owned())
+    }
+
+    fn at(root: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(&root, &path, flags, Mode::empty())?;
+        Ok(Self {
+            procs: file(folder.as_fd(), "cgroup.procs", OFlags::WRONLY)?,
+            root,
+            folder,
+            path,
+        })
+    }
+
+    /// Starts `command` in the group. The group has to be there until then.
+    pub fn takes(&self, command: &mut Command) {
+        let procs = self.procs.as_raw_fd();
+        let enter = move || {
+            // SAFETY: the caller's `self` is there while the process is started.
+            let procs = unsafe { BorrowedFd::borrow_raw(procs) };
+            // Whoever writes is meant.
+            Ok(rustix::io::write(procs, b"0").map(drop)?)
+        };
+        // SAFETY: one system call.
+        unsafe { command.pre_exec(enter) };
+    }
+
+    /// Kills all processes, waits until they have ended, and removes the group.
+    ///
+    /// # Errors
+    /// The kernel's; a process does not end.
+    pub fn end(&self) -> io::Result<()> {
+        match file(self.folder.as_fd(), "cgroup.kill", OFlags::WRONLY) {
+            Ok(kill) => fs::File::from(kill).write_all(b"1")?,
+            // It was removed, so nothing was in it.
+            Err(Errno::NOENT | Errno::NODEV) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        let start = Instant::now();
+        while self.populated()? {
+            if start.elapsed() > LIMIT {
+                return Err(io::Error::other("a program does not end"));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        match unlinkat(&self.root, &self.path, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn populated(&self) -> io::Result<bool> {
+        let mut text = String::new();
+        let events = file(self.folder.as_fd(), "cgroup.events", OFlags::RDONLY)?;
+        fs::File::from(events).read_to_string(&mut text)?;
+        Ok(text.lines().any(|line| line == "populated 1"))
+    }
+}
+
+/// That of version 2, wherever it is mounted, if it is.
+fn hierarchy() -> io::Result<OwnedFd> {
+    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?)
+}
+
+/// The group of this process, relative to the hierarchy.
+fn own() -> io::Result<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let missing = || io::Error::other("/proc/self/cgroup has no group of version 2");
+    own.map(PathBuf::from).ok_or_else(missing)
+}
+
+fn file(folder: BorrowedFd<'_>, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    openat(folder, name, flags | OFlags::CLOEXEC, Mode::empty())
+}

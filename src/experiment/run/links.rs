@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The emulated links of a run: attached, described for the log, looked at again, taken away.
+
+use emud_monitor::log::{AskedFor, RunClass, RunLink};
+use rustix::process::Pid;
+
+use crate::datapath::attach::{HolderStart, Request};
+use crate::datapath::engine::EngineChoice;
+use crate::datapath::show::link::LinkReport;
+use crate::datapath::show::matching::NamedReport;
+use crate::datapath::show::report::{Direction, Report};
+use crate::datapath::{LinkError, attach, attachment};
+use crate::experiment::scenario::Link;
+use crate::netlink::Netlink;
+
+use super::place::Place;
+use super::{RunError, derived};
+
+/// What a loss that depends on the packet's length is stated for, bytes.
+const FULL_FRAME: u32 = 1514;
+
+/// How links of a run are attached.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    pub seed: u64,
+    pub engine: EngineChoice,
+    /// The other ends of wires send no super-packets.
+    pub peer_capped: bool,
+    /// The command line of a holder, engine hold's process.
+    pub holder: fn(HolderStart) -> std::process::Command,
+}
+
+/// A link that is there.
+#[derive(Debug)]
+pub struct Attached {
+    pub run: RunLink,
+    /// Engine hold's process, a child of this one.
+    pub holder: Option<Pid>,
+}
+
+/// Attaches the `n`-th link of a plan, and says what is in force.
+///
+/// # Errors
+/// [`RunError::Link`]; it is not there then.
+pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached, RunError> {
+    let request = Request {
+        interface: link.interface.clone(),
+        profile: link.profile.clone(),
+        seed: Some(derived(how.seed, n)),
+        directions: [true, true],
+        reversed: link.reversed,
+        engine: how.engine,
+        replace: false,
+    };
+    let attached = place.within(&link.node, || {
+        attach::background(&request, how.holder)?;
+        read(&link.interface)
+    })?;
+    let report = attached.map_err(|error| failed(link, error))?;
+    let mut sides = report.up.iter().chain(&report.down);
+    let holder = sides.find_map(|side| side.holder.as_ref());
+    Ok(Attached {
+        run: described(link, &report),
+        holder: holder.and_then(|holder| Pid::from_raw(i32::try_from(holder.pid).ok()?)),
+    })
+}
+
+/// What a link has done so far, and the profile that is in force, as TOML.
+///
+/// # Errors
+/// [`RunError::Link`]: it went away, or cannot be read.
+pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
+    let looked = place.within(&link.node, || {
+        let mut nl = Netlink::open()?;
+        let device = nl.link(&link.interface)?;
+        let saved = attachment::get(&mut nl, &device)?.saved;
+        Ok((read(&link.interface)?, saved.profile))
+    })?;
+    looked.map_err(|error| failed(link, error))
+}
+
+fn read(interface: &str) -> Result<Report, LinkError> {
+    let mut reports = attachment::reports(Some(interface))?;
+    reports.pop().ok_or_else(|| LinkError::NotAttached {
+        interface: interface.to_owned(),
+    })
+}
+
+pub(crate) fn failed(link: &Link, error: LinkError) -> RunError {
+    RunError::Link {
+        link: link.name.clone(),
+        node: link.node.clone(),
+        interface: link.interface.clone(),
+        error: Box::new(error),
+    }
+}
+
+fn described(link: &Link, report: &Report) -> RunLink {
+    let own = |direction: &Option<Direction>, asked: &crate::profile::Link| {
+        let direction = direction.as_ref()?;
+        Some(asked_for(&direction.link, asked))
+    };
+    RunLink {
+        name: link.name.clone(),
+        node: link.node.clone(),
+        interface: link.interface.clone(),
+        profile: report.profile.clone(),
+        toml: link.profile.to_toml(),
+        reversed: report.reversed,
+        engine: report.engine.to_string(),
+        reason: report.engine_reason.clone(),
+        seed: report.seed,
+        up: own(&report.up, &link.profile.up),
+        down: own(&report.down, &link.profile.down),
+        classes: (report.matching.links.iter())
+            .map(|named| class(link, named))
+            .collect(),
+        notes: report.notes.clone(),
+    }
+}
+
+fn class(link: &Link, named: &NamedReport) -> RunClass {
+    let asked = (link.profile.links.iter()).find(|asked| asked.name == named.name);
+    let of = |report: &Option<LinkReport>, direction: u32| {
+        let report = report.as_ref()?;
+        Some(asked_for(report, asked?.direction(direction)))
+    };
+    RunClass {
+        name: named.name.clone(),
+        up: of(&named.up, crate::abi::EMUD_UP),
+        down: of(&named.down, crate::abi::EMUD_DOWN),
+    }
+}
+
+/// The kernel's own figures, and where it has none the profile's.
+fn asked_for(report: &LinkReport, asked: &crate::profile::Link) -> AskedFor {
+    AskedFor {
+        rate_bit_s: report.rate_bit_s.map(|rate| rate.round() as u64),
+        delay_ns: report.delay.mean_ns.round() as u64,
+        jitter_ns: report.delay.sd_ns.round() as u64,
+        loss: (report.loss).unwrap_or_else(|| asked.loss.share_of(FULL_FRAME)),
+        varies: report.timeline.is_some(),
+    }
+}

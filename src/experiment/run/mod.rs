@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An experiment, carried out: its network, its programs, its log and its verdict.
+//!
+//! [`conduct`] does what a [`crate::experiment::scenario::Plan`] says, in three phases. *Preparation*:
+//! nodes, wires, links, services. *Measurement*: the programs under test. *Clean-up*, whatever
+//! happened before. Everything that happens meanwhile goes to the observing thread
+//! ([`crate::monitor::session::Experiment`]) as a line; it alone writes the log and judges.
+
+mod artefacts;
+mod collect;
+mod conductor;
+mod counts;
+mod describe;
+mod error;
+mod group;
+pub mod in_place;
+mod links;
+mod network;
+mod output;
+mod phases;
+mod place;
+mod process;
+mod programs;
+mod progress;
+mod sampler;
+mod seeds;
+mod settings;
+mod terminal;
+mod user;
+mod verdict;
+
+pub use collect::collect;
+pub use conductor::{Outcome, conduct};
+pub use error::RunError;
+pub use progress::Progress;
+pub use seeds::{derived, drawn};
+pub use settings::{ExitCode, Settings};
+pub use user::User;
+pub use verdict::{exits, text};

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The network of a plan: made, with its links, and taken away.
+
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use emud_monitor::log::RunLink;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::experiment::lab;
+use crate::experiment::lab::{Files, Lab, LabError};
+use crate::experiment::scenario::{End, Link, Plan};
+use crate::netlink::{self, Gso, Netlink};
+use crate::profile::Offload;
+
+use super::artefacts::Folders;
+use super::group::Group;
+use super::in_place::Guard;
+use super::links::How;
+use super::place::Place;
+use super::{RunError, in_place, links};
+
+/// How long a holder is waited for.
+const HOLDER_END: Duration = Duration::from_secs(2);
+
+/// A network that is there. Dropping it takes it away, too.
+pub struct Network {
+    pub place: Place,
+    /// As attached, in the order of the plan.
+    pub links: Vec<(Link, RunLink)>,
+    /// The host's own address on its wire into the network.
+    pub host: Option<Ipv4Addr>,
+    pub notes: Vec<String>,
+    /// Engine hold's processes; they end with their namespace.
+    holders: Vec<Pid>,
+    /// Of an interface that existed before: its index.
+    guard: Option<(u32, Guard)>,
+}
+
+impl Network {
+    /// Namespaces, wires, bridges, routes, the way outside; no links yet.
+    ///
+    /// # Errors
+    /// [`RunError::Lab`]; nothing is left.
+    pub fn build(plan: &Plan, folders: &Folders) -> Result<Self, RunError> {
+        let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
+            true => lab::resolver(),
+            false => (None, vec![]),
+        };
+        let files = Files {
+            resolv_conf,
+            hosts: plan.hosts(),
+            scratch: folders.scratch().map(str::to_owned),
+        };
+        let mut lab = Lab::new()?;
+        for node in &plan.nodes {
+            lab.add_node(&node.name, &files)?;
+        }
+        for wire in &plan.wires {
+            lab.wire(wire)?;
+        }
+        for node in &plan.nodes {
+            if let Some(bridge) = &node.bridge {
+                lab.bridge(&node.name, bridge)?;
+            }
+            for route in &node.routes {
+                lab.route(&node.name, route)?;
+            }
+            if node.forwards {
+                lab.forward(&node.name)?;
+            }
+        }
+        let host = outside(&mut lab, plan, &mut notes)?;
+        Ok(Self {
+            place: Place::Lab(Box::new(lab)),
+            links: vec![],
+            host,
+            notes,
+            holders: vec![],
+            guard: None,
+        })
+    }
+
+    /// The namespace of this process, as it is, for a link on `interface`.
+    ///
+    /// # Errors
+    /// There is nobody to take the link away should emud be killed.
+    pub fn here(interface: &str) -> Result<Self, RunError> {
+        let system = |what| move |error| RunError::System { what, error };
+        let found = Netlink::open().and_then(|mut host| host.link(interface));
+        let ifindex = found.map_err(LabError::from)?.index;
+        let programs = Group::create().map_err(system("creating a control group"))?;
+        let guard = match Guard::start(ifindex, &programs) {
+            Ok(guard) => guard,
+            Err(error) => {
+                // The failure before it counts.
+                let _ = programs.end();
+                return Err(system("starting the guard of the interface")(error));
+            }
+        };
+        Ok(Self {
+            place: Place::Here(programs),
+            links: vec![],
+            host: None,
+            notes: vec![],
+            holders: vec![],
+            guard: Some((ifindex, guard)),
+        })
+    }
+
+    /// Attaches the `n`-th link of the plan.
+    ///
+    /// # Errors
+    /// [`RunError::Link`]; those before it are there, until [`Network::take_down`].
+    pub fn attach(&mut self, plan: &Plan, n: usize, how: How) -> Result<(), RunError> {
+        let Some(link) = plan.links.get(n) else {
+            return Ok(());
+        };
+        if link.profile.offload == Offload::Auto && how.peer_capped {
+            plan.opposite(link).try_for_each(|end| self.cap(end))?;
+        }
+        let attached = links::attach(&self.place, link, n, how)?;
+        self.links.push((link.clone(), attached.run));
+        self.holders.extend(attached.holder);
+        Ok(())
+    }
+
+    /// A link loses, delays and queues packets as the wire has them: whatever arrives at it
+    /// must have been cut up by its sender.
+    fn cap(&self, end: &End) -> Result<(), RunError> {
+        let capped = || {
+            let mut nl = Netlink::open()?;
+            let link = nl.link(&end.interface)?;
+            let gso = Gso {
+                max_segs: 1,
+                ..link.gso
+            };
+            nl.set_gso(link.index, &gso)
+        };
+        let capped = match &end.node {
+            Some(node) => self.place.within(node, capped)?,
+            None => capped(),
+        };
+        Ok(capped.map_err(LabError::from)?)
+    }
+
+    /// Inode numbers of the network namespaces that have links.
+    pub fn namespaces(&self) -> Vec<u32> {
+        let of = |(link, _): &(Link, RunLink)| {
+            let found = self
+                .place
+                .within(&link.node, netlink::identity)
+                .ok()?
+                .ok()?;
+            u32::try_from(found.inode).ok()
+        };
+        let mut all: Vec<u32> = self.links.iter().filter_map(of).collect();
+        all.dedup();
+        all
+    }
+
+    /// Takes the links away, and then everything else. All of it is tried; the first error
+    /// counts.
+    ///
+    /// # Errors
+    /// As [`Lab::close`], or of a link.
+    pub fn take_down(self) -> Result<(), RunError> {
+        match self.place {
+            Place::Lab(lab) => {
+                // The links go with their namespaces.
+                lab.close()?;
+                self.holders.iter().for_each(|holder| reap(*holder));
+                Ok(())
+            }
+            Place::Here(programs) => {
+                let ended = programs.end().map_err(|error| RunError::System {
+                    what: "ending the programs",
+                    error,
+                });
+                let Some((ifindex, guard)) = self.guard else {
+                    return ended;
+                };
+                // Where attaching was refused, the link on the interface is another emud's.
+                let detached = match self.links.is_empty() {
+                    true => Ok(()),
+                    false => in_place::detach(ifindex),
+                };
+                let done = detached.and(ended);
+                // After a failure it tries once more.
+                if done.is_ok() {
+                    guard.dismiss();
+                }
+                done
+            }
+        }
+    }
+}
+
+/// The wire to the host, if there is one, and the way through it. Its address on the host.
+fn outside(
+    lab: &mut Lab,
+    plan: &Plan,
+    notes: &mut Vec<String>,
+) -> Result<Option<Ipv4Addr>, RunError> {
+    let mut host = None;
+    for wire in &plan.wires {
+        let [ours, theirs] = match &wire.ends {
+            [ours, theirs] if ours.node.is_none() => [ours, theirs],
+            [theirs, ours] if ours.node.is_none() => [ours, theirs],
+            _ => continue,
+        };
+        host = ours.address.map(|network| network.addr());
+        let Some(node) = &theirs.node else { continue };
+        if (plan.nodes.iter()).any(|known| known.name == *node && known.outside) {
+            notes.extend(lab.outside(node, ours, theirs)?.notes);
+        }
+    }
+    Ok(host)
+}
+
+/// A holder notices within a moment that its namespace has gone, unless somebody has stopped it.
+fn reap(holder: Pid) {
+    let start = Instant::now();
+    while let Ok(None) = waitpid(Some(holder), WaitOptions::NOHANG) {
+        if start.elapsed() > HOLDER_END {
+            // A child that has not been reaped: nobody else can have its number.
+            let _ = kill_process(holder, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which program starts when: in the preparation, in the measured phase, in the clean-up.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::rc::Rc;
+use std::time::Duration;
+
+use emud_monitor::log::{ExitLine, PhaseName};
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::experiment::scenario::{Node, Program};
+
+use super::programs::Programs;
+use super::{RunError, User};
+
+/// Between two looks whether a service is ready.
+const READY_EVERY: Duration = Duration::from_millis(50);
+
+impl Programs {
+    /// Runs the commands of the preparation, one after the other, then starts each service when
+    /// those that it waits for are ready, and waits until all are. The services go on.
+    ///
+    /// # Errors
+    /// A command fails, a service ends, or it is not done in time.
+    pub async fn prepare(self: &Rc<Self>) -> Result<(), RunError> {
+        let plan = &self.common.plan;
+        let until = Instant::now() + plan.ready_within;
+        for node in &plan.nodes {
+            for text in &node.prepare {
+                self.must(node, text, until).await?;
+            }
+        }
+        let mut services = JoinSet::new();
+        for node in plan.nodes.iter().filter(|node| node.service) {
+            let (this, node) = (self.clone(), node.clone());
+            services.spawn_local(async move { this.service(&node, until).await });
+        }
+        while let Some(ready) = services.join_next().await {
+            of_task(ready).unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Runs the programs under test until all have ended. Their exits, in the plan's order.
+    ///
+    /// # Errors
+    /// One could not be started; the others have been ended.
+    pub async fn measure(self: &Rc<Self>) -> Result<Vec<ExitLine>, RunError> {
+        let mut running = JoinSet::new();
+        let under_test = |node: &&Node| !node.service && node.command.is_some();
+        let nodes = self.common.plan.nodes.iter().filter(under_test);
+        for (n, node) in nodes.enumerate() {
+            let (this, node) = (self.clone(), node.clone());
+            running.spawn_local(async move { (n, this.one(&node).await) });
+        }
+        let (mut exits, mut failed) = (vec![], None);
+        while let Some(ended) = running.join_next().await {
+            match of_task(ended) {
+                Some((n, Ok(exit))) => exits.extend(exit.map(|exit| (n, exit))),
+                Some((_, Err(e))) => {
+                    failed.get_or_insert(e);
+                    self.end_under_test().await;
+                }
+                None => {}
+            }
+        }
+        exits.sort_by_key(|(n, _)| *n);
+        match failed {
+            Some(e) => Err(e),
+            None => Ok(exits.into_iter().map(|(_, exit)| exit).collect()),
+        }
+    }
+
+    /// Runs the commands of the clean-up, each for its time at most; tells `failed` of those that
+    /// fail.
+    pub async fn clean_up(&self, failed: &mut Vec<String>) {
+        for node in &self.common.plan.nodes {
+            for text in &node.clean_up {
+                let limit = self.common.plan.clean_up_within;
+                let ran = timeout(limit, self.shell(node, PhaseName::CleanUp, text)).await;
+                let Ok(ran) = ran else {
+                    failed.push(format!(
+                        "{}: `{text}` of the clean-up went on for {} s and was ended \
+                         (see `clean_up_within`)",
+                        node.name,
+                        limit.as_secs_f64()
+                    ));
+                    self.end_cleaning().await;
+                    continue;
+                };
+                match ran {
+                    Ok(exit) if exit.code == Some(0) => {}
+                    Ok(exit) => failed.push(format!(
+                        "{}: `{text}` of the clean-up ended with {}",
+                        node.name,
+                        exit.status()
+                    )),
+                    Err(e) => failed.push(e.to_string()),
+                }
+            }
+        }
+    }
+
+    /// Services that are not there any more, with how they ended.
+    pub fn lost_services(&self) -> Vec<ExitLine> {
+        let mut services = self.services.borrow_mut();
+        services
+            .iter_mut()
+            .filter_map(|service| service.try_recv().ok())
+            .collect()
+    }
+
+    async fn must(&self, node: &Node, text: &str, until: Instant) -> Result<(), RunError> {
+        let ran = timeout_at(until, self.shell(node, PhaseName::Preparation, text)).await;
+        match ran {
+            Ok(Ok(exit)) if exit.code == Some(0) => Ok(()),
+            Ok(Ok(exit)) => Err(RunError::Preparation {
+                node: node.name.clone(),
+                command: text.to_owned(),
+                status: exit.status(),
+                hint: self.common.preparing().map_or_else(String::new, hint),
+            }),
+            Ok(Err(e)) => Err(e),
+            Err(_) => Err(self.too_slow(node, &format!("`{text}` went on"))),
+        }
+    }
+
+    /// From the turn of a service until it is ready.
+    async fn service(&self, node: &Node, until: Instant) -> Result<(), RunError> {
+        let Some(program) = &node.command else {
+            return Ok(());
+        };
+        if timeout_at(until, self.turn(node)).await.is_err() {
+            let others = node.waits_for.join(", ");
+            return Err(self.too_slow(node, &format!("it waited for {others}")));
+        }
+        let user = self.common.user.as_ref();
+        let mut ended = self.start(node, PhaseName::Preparation, program, user)?;
+        if let Some(ready) = &node.ready {
+            self.ready(node, ready, until, &mut ended).await?;
+        }
+        self.services.borrow_mut().push(ended);
+        self.let_go(node);
+        Ok(())
+    }
+
+    async fn ready(
+        &self,
+        node: &Node,
+        ready: &str,
+        until: Instant,
+        ended: &mut oneshot::Receiver<ExitLine>,
+    ) -> Result<(), RunError> {
+        let program = Program::Shell(format!("exec >/dev/null 2>&1; {ready}"));
+        loop {
+            let user = self.common.user.as_ref();
+            let asked = self.process(node, PhaseName::Preparation, &program, user)?;
+            let answer = timeout_at(until, asked.wait()).await;
+            if answer.is_ok_and(|exit| exit.code == Some(0)) {
+                return Ok(());
+            }
+            if let Ok(exit) = ended.try_recv() {
+                return Err(RunError::Service {
+                    node: exit.node.clone(),
+                    command: exit.command.join(" "),
+                    status: exit.status(),
+                });
+            }
+            if Instant::now() >= until {
+                return Err(self.too_slow(node, &format!("`{ready}` never succeeded")));
+            }
+            sleep(READY_EVERY).await;
+        }
+    }
+
+    fn too_slow(&self, node: &Node, what: &str) -> RunError {
+        RunError::TooSlow {
+            node: node.name.clone(),
+            what: what.to_owned(),
+            seconds: self.common.plan.ready_within.as_secs_f64(),
+        }
+    }
+
+    /// A program under test, from its wait to its end; none: it was not started any more.
+    async fn one(&self, node: &Node) -> Result<Option<ExitLine>, RunError> {
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing) => return Ok(None),
+            () = self.turn(node) => {}
+        }
+        let program = node.command.as_ref().unwrap_or(&Program::Interactive);
+        let user = self.common.user.as_ref();
+        let exit = told(self.start(node, PhaseName::Measurement, program, user)?).await;
+        self.let_go(node);
+        Ok(Some(exit))
+    }
+
+    /// Until a program is to start.
+    async fn turn(&self, node: &Node) {
+        let mut done = self.done.subscribe();
+        let all = |done: &BTreeSet<String>| node.waits_for.iter().all(|other| done.contains(other));
+        // The other end is there as long as `self`.
+        let _ = done.wait_for(all).await;
+        sleep(node.start).await;
+    }
+
+    /// Nobody has to wait for this node any more.
+    fn let_go(&self, node: &Node) {
+        self.done.send_modify(|done| {
+            done.insert(node.name.clone());
+        });
+    }
+
+    async fn shell(&self, node: &Node, phase: PhaseName, text: &str) -> Result<ExitLine, RunError> {
+        let program = Program::Shell(text.to_owned());
+        let exit = self.start(node, phase, &program, self.common.preparing())?;
+        Ok(told(exit).await)
+    }
+}
+
+fn hint(user: &User) -> String {
+    format!(
+        " (it ran as {}; with --root=prepare it runs as root)",
+        user.name
+    )
+}
+
+/// How a program ended. The task that tells it only goes with the whole run.
+async fn told(exit: oneshot::Receiver<ExitLine>) -> ExitLine {
+    match exit.await {
+        Ok(exit) => exit,
+        Err(_) => pending().await,
+    }
+}
+
+/// None: the task was aborted.
+fn of_task<T>(ended: Result<T, JoinError>) -> Option<T> {
+    match ended {
+        Ok(done) => Some(done),
+        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+        Err(_) => None,
+    }
+}

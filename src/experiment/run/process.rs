@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One program: started where its node is, its output taken, waited for, ended.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::experiment::scenario::Program;
+
+use super::User;
+use super::output::{Copying, Sink, copy};
+use super::place::Place;
+use super::terminal::Terminal;
+
+/// How long a program may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// After this without output there is no more to come, though a child in the background keeps
+/// the pipe open.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+
+/// How a program ended, and when.
+type Ended = (io::Result<ExitStatus>, u64);
+
+/// What to start, where.
+#[derive(Debug)]
+pub struct Start<'a> {
+    pub node: &'a str,
+    pub phase: PhaseName,
+    pub program: &'a Program,
+    pub env: Vec<(String, String)>,
+    /// Its working directory; none: emud's.
+    pub working: Option<PathBuf>,
+    /// A program with a relative path is found from here.
+    pub from: &'a Path,
+    /// As whom it runs; none: root.
+    pub user: Option<&'a User>,
+    /// A terminal of its own, connected with emud's.
+    pub terminal: bool,
+    /// emud's standard input; else none.
+    pub input: bool,
+    /// For the stream "stdout"; that of the others is made of it.
+    pub sink: Sink,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Process {
+    exit: ExitLine,
+    handle: Handle,
+    ended: oneshot::Receiver<Ended>,
+    copying: Vec<Copying>,
+    pub terminal: Option<Rc<Terminal>>,
+}
+
+/// Ends a program, whoever waits for it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pid: Pid,
+    /// It leads a process group.
+    group: bool,
+    /// It has ended, and its number may be that of another process soon.
+    over: Arc<Mutex<bool>>,
+    asked: Rc<Cell<bool>>,
+}
+
+impl Process {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It cannot be started; of kind NotFound, there is no such program.
+    pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
+        let argv = argv(start.program, start.user);
+        let mut command = command(&argv, &start);
+        let terminal = match start.terminal {
+            true => Some(Terminal::open(&mut command)?),
+            false => None,
+        };
+        // After the terminal: it becomes the user's.
+        if let Some(user) = start.user {
+            user.runs(&mut command);
+        }
+        let started_mono_ns = mono_ns();
+        let mut child = place.spawn(start.node, &mut command)?;
+        // The program's side of a terminal is closed with it.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
+        let over = Arc::new(Mutex::new(false));
+        let ended = wait_for(child, over.clone())?;
+        Ok(Self {
+            exit: ExitLine {
+                mono_ns: 0,
+                node: start.node.to_owned(),
+                phase: start.phase,
+                command: argv,
+                started_mono_ns,
+                code: None,
+                signal: None,
+                ended_by_emud: false,
+            },
+            handle: Handle {
+                pid,
+                group: start.terminal || !shares_terminal(start.input),
+                over,
+                asked: Rc::default(),
+            },
+            ended,
+            copying,
+            terminal: terminal.map(Rc::new),
+        })
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Waits for its end, and for the last of its output.
+    pub async fn wait(mut self) -> ExitLine {
+        let (status, mono_ns) = match (&mut self.ended).await {
+            Ok(ended) => ended,
+            Err(_) => (Err(io::ErrorKind::Other.into()), mono_ns()),
+        };
+        for stream in &self.copying {
+            stream.ended(LAST_OUTPUT).await;
+        }
+        let status = status.ok();
+        ExitLine {
+            mono_ns,
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            ended_by_emud: self.handle.asked.get(),
+            ..self.exit
+        }
+    }
+}
+
+impl Handle {
+    /// Asks it to end, with all that it started.
+    pub fn ask(&self, signal: Signal) {
+        // Held meanwhile, so that nobody else gets its number.
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*over {
+            self.asked.set(true);
+            let _ = match self.group {
+                true => kill_process_group(self.pid, signal),
+                false => kill_process(self.pid, signal),
+            };
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it has ended; after [`GRACE`] it is killed.
+    pub async fn end(&self) {
+        self.ask(Signal::TERM);
+        let over = async {
+            while !self.is_over() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if timeout(GRACE, over).await.is_err() {
+            self.ask(Signal::KILL);
+        }
+    }
+}
+
+/// Tells how it ended, and says before it is reaped that it has.
+fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Receiver<Ended>> {
+    let (tell, ended) = oneshot::channel();
+    let waiting = move || {
+        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let pid = WaitId::Pid(Pid::from_child(&child));
+        while let Err(Errno::INTR) = waitid(pid.clone(), exited) {}
+        let mono_ns = mono_ns();
+        *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        // Nobody waits any more when the run is over.
+        let _ = tell.send((child.wait(), mono_ns));
+    };
+    thread::Builder::new()
+        .name("emud-wait".into())
+        .spawn(waiting)?;
+    Ok(ended)
+}
+
+/// As an argument vector, for the log.
+pub fn argv(program: &Program, user: Option<&User>) -> Vec<String> {
+    match program {
+        Program::Argv(argv) => argv.clone(),
+        Program::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
+        Program::Interactive => {
+            let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+            let of = |user: &User| user.shell.to_string_lossy().into_owned();
+            vec![user.map_or_else(shell, of)]
+        }
+    }
+}
+
+fn command(argv: &[String], start: &Start<'_>) -> Command {
+    let (name, arguments) = match argv.split_first() {
+        Some((name, arguments)) => (name.as_str(), arguments),
+        None => ("/bin/sh", argv),
+    };
+    let mut command = match &start.working {
+        Some(working) => {
+            // Without a slash it is looked for in PATH.
+            let path = match name.contains('/') {
+                true => start.from.join(name),
+                false => name.into(),
+            };
+            let mut command = Command::new(path);
+            command.arg0(name).current_dir(working);
+            command
+        }
+        None => Command::new(name),
+    };
+    command.args(arguments).envs(start.env.iter().cloned());
+    if !start.terminal {
+        let input = if start.input {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if !shares_terminal(start.input) {
+            command.process_group(0);
+        }
+    }
+    command
+}
+
+/// It reads from emud's terminal, which it may only do in emud's own process group.
+fn shares_terminal(input: bool) -> bool {
+    input && io::stdin().is_terminal()
+}
+
+fn take_output(
+    child: &mut Child,
+    terminal: Option<&Terminal>,
+    sink: &Sink,
+) -> io::Result<Vec<Copying>> {
+    let of = |stream| Sink {
+        stream,
+        ..sink.clone()
+    };
+    let mut copying = vec![];
+    if let Some(terminal) = terminal {
+        copying.push(copy(terminal.reader()?, of(OutputStream::Terminal))?);
+    }
+    if let Some(out) = child.stdout.take() {
+        copying.push(copy(out, of(OutputStream::Stdout))?);
+    }
+    if let Some(err) = child.stderr.take() {
+        copying.push(copy(err, of(OutputStream::Stderr))?);
+    }
+    Ok(copying)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs of a run: started, followed until their exits are in the log, ended. When which
+//! one starts is [`crate::experiment::run::phases`]' business.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use emud_monitor::log::{ExitLine, Line, LineSender, OutputStream, PhaseName};
+use rustix::process::Signal;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::experiment::scenario::{Node, Plan, Program};
+
+use super::artefacts::Folders;
+use super::network::Network;
+use super::output::Sink;
+use super::process::{Handle, Process, Start, argv};
+use super::{Progress, RunError, User, describe, terminal};
+
+/// What programs of a run have in common.
+pub struct Common {
+    pub plan: Rc<Plan>,
+    pub network: Arc<Network>,
+    pub log: LineSender,
+    /// Lines of output go to the log.
+    pub log_output: bool,
+    pub progress: Progress,
+    /// For every program.
+    pub env: Vec<(String, String)>,
+    pub folders: Folders,
+    /// As whom they run; none: root.
+    pub user: Option<User>,
+    /// Commands of the preparation and the clean-up run as root all the same.
+    pub root_prepares: bool,
+}
+
+impl Common {
+    /// As whom commands of the preparation and the clean-up run.
+    pub fn preparing(&self) -> Option<&User> {
+        self.user.as_ref().filter(|_| !self.root_prepares)
+    }
+}
+
+/// All programs of a run.
+pub struct Programs {
+    pub(crate) common: Common,
+    /// Those that were started.
+    handles: RefCell<Vec<(PhaseName, Handle)>>,
+    /// Each follows a program until its exit is in the log, whoever waits for it.
+    following: RefCell<JoinSet<()>>,
+    /// Services that are there, as long as nothing comes of them.
+    pub(crate) services: RefCell<Vec<oneshot::Receiver<ExitLine>>>,
+    /// No more programs under test.
+    pub(crate) closing: watch::Sender<bool>,
+    /// Nodes that others need not wait for any more.
+    pub(crate) done: watch::Sender<BTreeSet<String>>,
+    /// What could not be printed, for the user.
+    unprinted: RefCell<Vec<crate::experiment::run::output::Failed>>,
+}
+
+impl Programs {
+    /// None runs yet.
+    pub fn new(common: Common) -> Self {
+        Self {
+            common,
+            handles: RefCell::default(),
+            following: RefCell::default(),
+            services: RefCell::default(),
+            closing: watch::Sender::default(),
+            done: watch::Sender::default(),
+            unprinted: RefCell::default(),
+        }
+    }
+
+    /// Programs under test that have not started will not.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Passes a signal on to all that run.
+    pub fn pass_on(&self, signal: Signal) {
+        let handles = self.of(|_| true);
+        handles.iter().for_each(|handle| handle.ask(signal));
+    }
+
+    /// Ends the programs under test, and starts no more of them.
+    pub async fn end_under_test(&self) {
+        self.close();
+        end(self.of(|phase| phase == PhaseName::Measurement)).await;
+    }
+
+    /// Ends the command of the clean-up that runs.
+    pub async fn end_cleaning(&self) {
+        end(self.of(|phase| phase == PhaseName::CleanUp)).await;
+    }
+
+    /// Ends all that run, and waits until their exits are in the log.
+    pub async fn end(&self) {
+        end(self.of(|_| true)).await;
+        let following = self.following.take();
+        following.join_all().await;
+    }
+
+    /// Sentences about output that could not be printed.
+    pub fn unprinted(&self) -> Vec<String> {
+        let failed = self.unprinted.take();
+        failed
+            .iter()
+            .filter_map(|failed| failed.sentence())
+            .collect()
+    }
+
+    fn of(&self, wanted: impl Fn(PhaseName) -> bool) -> Vec<Handle> {
+        let handles = self.handles.borrow();
+        let wanted = handles.iter().filter(|(phase, _)| wanted(*phase));
+        wanted.map(|(_, handle)| handle.clone()).collect()
+    }
+
+    /// Starts a program and follows it.
+    pub(crate) fn start(
+        &self,
+        node: &Node,
+        phase: PhaseName,
+        program: &Program,
+        user: Option<&User>,
+    ) -> Result<oneshot::Receiver<ExitLine>, RunError> {
+        let process = self.process(node, phase, program, user)?;
+        let (tell, told) = oneshot::channel();
+        let log = self.common.log.clone();
+        let mut following = self.following.borrow_mut();
+        following.spawn_local(async move {
+            let exit = ended(process).await;
+            log.line(Line::Exit(exit.clone()));
+            // Nobody may wait for it any more.
+            let _ = tell.send(exit);
+        });
+        Ok(told)
+    }
+
+    /// Starts one of which the log is not told: it is run many times.
+    pub(crate) fn process(
+        &self,
+        node: &Node,
+        phase: PhaseName,
+        program: &Program,
+        user: Option<&User>,
+    ) -> Result<Process, RunError> {
+        let common = &self.common;
+        // One program alone may have emud's terminal, or input.
+        let alone = common.plan.text.is_none() && phase == PhaseName::Measurement;
+        let own = describe::of_node(node, &common.folders);
+        let failed = crate::experiment::run::output::Failed::default();
+        let start = Start {
+            node: &node.name,
+            phase,
+            program,
+            env: (own.into_iter().chain(common.env.clone()))
+                .chain(node.env.clone())
+                .collect(),
+            working: common.folders.working(node),
+            from: &common.folders.start,
+            user,
+            terminal: alone && terminal::is_there(),
+            input: alone,
+            sink: Sink {
+                node: node.name.clone(),
+                stream: OutputStream::Stdout,
+                log: common.log_output.then(|| common.log.clone()),
+                prefix: (!alone).then(|| format!("{}| ", node.name)),
+                progress: common.progress.clone(),
+                failed: failed.clone(),
+            },
+        };
+        let process = Process::start(&common.network.place, start);
+        let process = process.map_err(|error| RunError::Command {
+            node: node.name.clone(),
+            command: argv(program, user).join(" "),
+            error,
+        })?;
+        let handle = (phase, process.handle());
+        self.handles.borrow_mut().push(handle);
+        self.unprinted.borrow_mut().push(failed);
+        Ok(process)
+    }
+}
+
+async fn ended(process: Process) -> ExitLine {
+    let resizing = process.terminal.clone().map(|terminal| {
+        tokio::task::spawn_local(async move { terminal::follow_size(&terminal).await })
+    });
+    let exit = process.wait().await;
+    if let Some(resizing) = resizing {
+        resizing.abort();
+    }
+    exit
+}
+
+/// Ends them together.
+async fn end(handles: Vec<Handle>) {
+    let mut ending = JoinSet::new();
+    for handle in handles {
+        ending.spawn_local(async move { handle.end().await });
+    }
+    ending.join_all().await;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Looks at the links' counters again and again: a line for each interval, and what the
+//! emulator itself did wrong in it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use emud_monitor::log::{Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns};
+
+use crate::datapath::LinkError;
+use crate::datapath::show::report::Report;
+use crate::datapath::watch::Watch;
+use crate::experiment::scenario::Link;
+use crate::monitor::session::experiment::Failure;
+use crate::netlink::{Changes, Netlink, Notices};
+
+use super::counts::{Counts, sample};
+use super::network::Network;
+use super::{Progress, RunError, links};
+
+/// What the sampler found beside its lines.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub failures: Vec<Failure>,
+    /// Links that went away or were tampered with, a sentence for each.
+    pub gone: Vec<String>,
+}
+
+/// A thread that samples. Without lines it still looks for failures.
+#[derive(Debug)]
+pub struct Sampler {
+    ask: Sender<Sender<()>>,
+    thread: JoinHandle<Found>,
+}
+
+/// What a sampler needs.
+pub struct Parts {
+    pub network: Arc<Network>,
+    pub every: Duration,
+    /// A line for each interval.
+    pub lines: bool,
+    pub log: LineSender,
+    pub progress: Progress,
+}
+
+impl Sampler {
+    /// From now on.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(parts: Parts) -> io::Result<Self> {
+        let (ask, asked) = channel();
+        let work = move || Work::new(parts).run(&asked);
+        let thread = thread::Builder::new()
+            .name("emud-sample".into())
+            .spawn(work)?;
+        let sampler = Self { ask, thread };
+        // What is counted from now on belongs to the first interval.
+        sampler.now();
+        Ok(sampler)
+    }
+
+    /// Ends the interval that goes on; the next one begins now.
+    pub fn now(&self) {
+        let (answer, answered) = channel();
+        if self.ask.send(answer).is_ok() {
+            // The thread only ends with this value.
+            let _ = answered.recv();
+        }
+    }
+
+    /// A last sample, and what was found.
+    pub fn finish(self) -> Found {
+        self.now();
+        drop(self.ask);
+        match self.thread.join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Between two looks whether the kernel says that something has changed.
+const HEAR_EVERY: Duration = Duration::from_millis(100);
+/// Between two looks at what the kernel does not say: a holder that is stopped, gso_max_segs.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// The same for each link, of which a look takes 1 ms at most: that is 5 % of a CPU.
+const WATCH_EACH: Duration = Duration::from_millis(20);
+
+/// A link, and who says that it has changed.
+struct Watched {
+    link: Link,
+    nl: Netlink,
+    notices: Notices,
+    watch: Watch,
+    /// What was missing at the last look.
+    told: Vec<String>,
+}
+
+impl Watched {
+    fn new(network: &Network, link: &Link) -> Result<Self, RunError> {
+        let failed = |error: LinkError| links::failed(link, error);
+        let opened = network.place.within(&link.node, || {
+            let mut nl = Netlink::open()?;
+            let notices = Notices::open()?;
+            let ifindex = nl.link(&link.interface)?.index;
+            let mut watch = Watch::new(ifindex);
+            // From here on it is known which devices belong to the link.
+            let found = watch.look(&mut nl)?;
+            Ok::<_, LinkError>((nl, notices, watch, found))
+        })?;
+        // What is missing already is noticed by the first look that counts.
+        let (nl, notices, watch, _) = opened.map_err(failed)?;
+        Ok(Self {
+            link: link.clone(),
+            nl,
+            notices,
+            watch,
+            told: vec![],
+        })
+    }
+
+    /// What is missing or changed; none: the same as at the look before. Unless `always`, it is
+    /// only looked where the kernel says that something has changed.
+    fn look(&mut self, always: bool) -> Option<Vec<String>> {
+        let changes = self.notices.take();
+        let concerned = || changes.concern(&self.watch.interfaces());
+        if !always && (changes == Changes::default() || !concerned()) {
+            return None;
+        }
+        // Where the link cannot be read, the look at its counters says so.
+        let found = self.watch.look(&mut self.nl).ok()?;
+        (found != self.told).then(|| {
+            self.told.clone_from(&found);
+            found
+        })
+    }
+}
+
+struct Work {
+    parts: Parts,
+    watched: Vec<Watched>,
+    next_watch: Instant,
+    /// Of the link's name, class and direction.
+    before: BTreeMap<(String, Option<String>, &'static str), Counts>,
+    state: BTreeMap<String, State>,
+    /// By the link's name: a name is not an interface.
+    ifindex: BTreeMap<String, u32>,
+    found: Found,
+}
+
+/// What of a link may change while it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    toml: String,
+    phase: Option<String>,
+    gone: bool,
+}
+
+impl Work {
+    fn new(parts: Parts) -> Self {
+        Self {
+            watched: vec![],
+            next_watch: Instant::now(),
+            parts,
+            before: BTreeMap::new(),
+            state: BTreeMap::new(),
+            ifindex: BTreeMap::new(),
+            found: Found::default(),
+        }
+    }
+
+    fn run(mut self, asked: &Receiver<Sender<()>>) -> Found {
+        self.begin();
+        let mut next = Instant::now() + self.parts.every;
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            match asked.recv_timeout(left.min(HEAR_EVERY)) {
+                Ok(answer) => {
+                    self.look();
+                    self.watch(true);
+                    next = Instant::now() + self.parts.every;
+                    // Whoever asked may have gone.
+                    let _ = answer.send(());
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < next => self.watch(false),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                    self.watch(false);
+                    // Late on a busy machine, never in a burst.
+                    next = (next + self.parts.every).max(Instant::now());
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.found,
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        let network = self.parts.network.clone();
+        for (link, _) in &network.links {
+            match Watched::new(&network, link) {
+                Ok(watched) => self.watched.push(watched),
+                Err(e) => {
+                    let why = format!("link {} is not watched for tampering: {e}", link.name);
+                    self.found.gone.push(why);
+                }
+            }
+        }
+    }
+
+    /// Whether somebody else has deleted or changed a part of a link.
+    fn watch(&mut self, always: bool) {
+        let now = Instant::now();
+        let due = always || now >= self.next_watch;
+        if due {
+            let each = WATCH_EACH * u32::try_from(self.watched.len()).unwrap_or(u32::MAX);
+            self.next_watch = now + WATCH_EVERY.max(each);
+        }
+        for watched in &mut self.watched {
+            let before = watched.told.clone();
+            let Some(what) = watched.look(due) else {
+                continue;
+            };
+            let Link {
+                name,
+                node,
+                interface,
+                ..
+            } = &watched.link;
+            let new = what.iter().filter(|one| !before.contains(one));
+            self.found.gone.extend(new.map(|one| {
+                format!("link {name} ({interface} of {node}) was tampered with: {one}")
+            }));
+            self.parts.log.line(Line::Link(LinkLine {
+                mono_ns: mono_ns(),
+                link: name.clone(),
+                event: LinkEvent::Tampered,
+                what,
+                toml: None,
+                phase: None,
+            }));
+        }
+    }
+
+    fn look(&mut self) {
+        let network = self.parts.network.clone();
+        let mut packets = 0;
+        for (link, _) in &network.links {
+            match links::look(&network.place, link) {
+                Ok((report, _)) if !self.is_same(link, report.ifindex) => {
+                    let why = "another interface is called so now";
+                    self.gone(
+                        link,
+                        &format!("link {}: {}: {why}", link.name, link.interface),
+                    );
+                }
+                Ok((report, toml)) => {
+                    packets += self.link(link, &report);
+                    self.changed(link, &report, toml);
+                }
+                Err(e) => self.gone(link, &e.to_string()),
+            }
+        }
+        self.parts.progress.packets(packets);
+    }
+
+    /// Whether the interface is the one that the first look found.
+    fn is_same(&mut self, link: &Link, ifindex: u32) -> bool {
+        *self.ifindex.entry(link.name.clone()).or_insert(ifindex) == ifindex
+    }
+
+    /// Returns the packets so far.
+    fn link(&mut self, link: &Link, report: &Report) -> u64 {
+        let mut packets = 0;
+        for (name, own) in [("up", &report.up), ("down", &report.down)] {
+            let Some(own) = own else { continue };
+            let counts = Counts::of(&own.link, Some(own));
+            packets += counts.packets;
+            if let Some(before) = self.interval(link, None, name, &counts) {
+                self.failures(link, name, &before, &counts);
+            }
+        }
+        for class in &report.matching.links {
+            for (name, of) in [("up", &class.up), ("down", &class.down)] {
+                let Some(of) = of else { continue };
+                let counts = Counts::of(of, None);
+                packets += counts.packets;
+                self.interval(link, Some(&class.name), name, &counts);
+            }
+        }
+        packets
+    }
+
+    /// Writes a line for what happened since the look before. Returns that.
+    fn interval(
+        &mut self,
+        link: &Link,
+        class: Option<&str>,
+        direction: &'static str,
+        now: &Counts,
+    ) -> Option<Counts> {
+        let key = (link.name.clone(), class.map(str::to_owned), direction);
+        let before = self.before.insert(key, now.clone())?;
+        if let Some(sample) = sample(&before, now).filter(|_| self.parts.lines) {
+            self.parts.log.line(Line::Sample(Box::new(Sample {
+                link: link.name.clone(),
+                direction: direction.to_owned(),
+                class: class.map(str::to_owned),
+                ..sample
+            })));
+        }
+        Some(before)
+    }
+
+    fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
+        let failed = [
+            (
+                now.engine_dropped.saturating_sub(before.engine_dropped),
+                "were dropped by what holds them, not by the link",
+            ),
+            (
+                now.untouched.saturating_sub(before.untouched),
+                "passed without the link",
+            ),
+        ];
+        let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
+        self.found
+            .failures
+            .extend(failed.map(|(packets, what)| Failure {
+                since_mono_ns: before.mono_ns,
+                until_mono_ns: now.mono_ns,
+                sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
+            }));
+    }
+
+    /// A line if the link is another than it was.
+    fn changed(&mut self, link: &Link, report: &Report, toml: String) {
+        let now = State {
+            toml,
+            phase: phase(report),
+            gone: false,
+        };
+        let before = self.state.insert(link.name.clone(), now.clone());
+        let Some(before) = before.filter(|before| *before != now) else {
+            return;
+        };
+        self.parts.log.line(Line::Link(LinkLine {
+            mono_ns: mono_ns(),
+            link: link.name.clone(),
+            event: LinkEvent::Changed,
+            what: vec![],
+            toml: (before.toml != now.toml).then_some(now.toml),
+            phase: now.phase,
+        }));
+    }
+
+    fn gone(&mut self, link: &Link, why: &str) {
+        let state = self.state.entry(link.name.clone()).or_insert(State {
+            toml: String::new(),
+            phase: None,
+            gone: false,
+        });
+        if !std::mem::replace(&mut state.gone, true) {
+            self.found.gone.push(why.to_owned());
+        }
+    }
+}
+
+/// The phase of a profile with phases, in words.
+fn phase(report: &Report) -> Option<String> {
+    let timeline = (report.up.iter().chain(&report.down)).find_map(|d| d.link.timeline.as_ref())?;
+    let phase = timeline.phase.as_ref()?;
+    Some(match &phase.name {
+        Some(name) => format!("{} {name}", phase.number),
+        None => phase.number.to_string(),
+    })
+}

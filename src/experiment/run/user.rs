@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! As which user programs run: of all rights of root emud gives them none.
+
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::{io, ptr};
+
+use rustix::fs::{FileType, fchown, fstat};
+use rustix::process::{Gid, Uid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+
+/// What sudo says of its caller; no program below is called by sudo any more.
+const OF_SUDO: [&str; 4] = ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"];
+/// Entries of the user database are shorter than that.
+const ENTRY: usize = 64 * 1024;
+/// A user in more groups than that is in the first ones.
+const GROUPS: usize = 65536;
+
+/// A user of this machine, not root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// For people; of a user without an entry the number.
+    pub name: String,
+    pub uid: Uid,
+    pub gid: Gid,
+    /// Supplementary ones.
+    groups: Vec<Gid>,
+    home: PathBuf,
+    pub shell: PathBuf,
+}
+
+impl User {
+    /// By name; none: it is root.
+    ///
+    /// # Errors
+    /// NotFound: there is no such user.
+    pub fn named(name: &str) -> io::Result<Option<Self>> {
+        let text = CString::new(name)?;
+        let entry = Entry::find(|entry, buffer, found| {
+            // SAFETY: all of them outlive the call.
+            unsafe {
+                let (text, len) = (text.as_ptr(), buffer.len());
+                libc::getpwnam_r(text, entry, buffer.as_mut_ptr().cast(), len, found)
+            }
+        })?;
+        let entry = entry.ok_or(io::ErrorKind::NotFound)?;
+        let gid = entry.gid;
+        entry.user(gid).transpose()
+    }
+
+    /// Whoever called emud by sudo; none: nobody did, or it was root.
+    ///
+    /// # Errors
+    /// What sudo says of its caller is not a number.
+    pub fn invoking() -> io::Result<Option<Self>> {
+        let of = |name: &str| {
+            let Some(text) = std::env::var_os(name) else {
+                return Ok(None);
+            };
+            // The highest number means "leave it as it is".
+            let number = text.to_str().and_then(|text| text.parse().ok());
+            let number = number.filter(|number| *number != u32::MAX);
+            let problem = || io::Error::other(format!("{name} is {text:?}, not a number"));
+            number.ok_or_else(problem).map(Some)
+        };
+        let Some(uid) = of("SUDO_UID")? else {
+            return Ok(None);
+        };
+        let missing = || io::Error::other("SUDO_UID is set, and SUDO_GID is not");
+        let gid = of("SUDO_GID")?.ok_or_else(missing)?;
+        let entry = Entry::find(|entry, buffer, found| {
+            // SAFETY: all of them outlive the call.
+            unsafe { libc::getpwuid_r(uid, entry, buffer.as_mut_ptr().cast(), buffer.len(), found) }
+        })?;
+        let unknown = || Entry {
+            name: uid.to_string().into(),
+            uid,
+            gid,
+            home: "/".into(),
+            shell: "/bin/sh".into(),
+        };
+        entry.unwrap_or_else(unknown).user(gid).transpose()
+    }
+
+    /// Gives a file or folder that root made to this user.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn own(&self, file: impl AsFd) -> io::Result<()> {
+        Ok(fchown(file, Some(self.uid), Some(self.gid))?)
+    }
+
+    /// Makes `command` a program of this user: without capabilities, and without a way to get any.
+    pub fn runs(&self, command: &mut Command) {
+        for name in OF_SUDO {
+            command.env_remove(name);
+        }
+        command
+            .env("USER", &self.name)
+            .env("LOGNAME", &self.name)
+            .env("HOME", &self.home)
+            .env("SHELL", &self.shell);
+        let (uid, gid, groups) = (self.uid, self.gid, self.groups.clone());
+        // SAFETY: system calls alone.
+        unsafe { command.pre_exec(move || become_user(uid, gid, &groups)) };
+    }
+}
+
+/// In the new process, which is root's.
+fn become_user(uid: Uid, gid: Gid, groups: &[Gid]) -> io::Result<()> {
+    // A program may open its output again: /dev/stderr.
+    for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: every program is started with both.
+        own(unsafe { BorrowedFd::borrow_raw(output) }, uid, gid)?;
+    }
+    set_thread_groups(groups)?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    set_capabilities(None, none)?;
+    // The bounding set stays: without cap_net_raw in it the kernel refuses to start ping (EPERM),
+    // which has that capability in its file. With this, the file's are not given.
+    Ok(set_no_new_privs(true)?)
+}
+
+/// Of a pipe or a terminal that was made for the program; nothing else is touched.
+fn own(output: BorrowedFd<'_>, uid: Uid, gid: Gid) -> io::Result<()> {
+    let kind = FileType::from_raw_mode(fstat(output)?.st_mode);
+    if kind == FileType::Fifo || rustix::termios::isatty(output) {
+        fchown(output, Some(uid), Some(gid))?;
+    }
+    Ok(())
+}
+
+/// Of the user database.
+struct Entry {
+    name: OsString,
+    uid: u32,
+    gid: u32,
+    home: OsString,
+    shell: OsString,
+}
+
+impl Entry {
+    /// None: there is none.
+    fn find(
+        ask: impl FnOnce(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> i32,
+    ) -> io::Result<Option<Self>> {
+        let mut entry = MaybeUninit::uninit();
+        let mut buffer = vec![0; ENTRY];
+        let mut found = ptr::null_mut();
+        match ask(entry.as_mut_ptr(), &mut buffer, &raw mut found) {
+            0 if found.is_null() => Ok(None),
+            0 => {
+                // SAFETY: it was found, so it is filled in; its texts are in the buffer.
+                let entry: libc::passwd = unsafe { entry.assume_init() };
+                // SAFETY: as above.
+                let text = |text| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
+                let text = |of| OsString::from_vec(text(of));
+                let shell = text(entry.pw_shell);
+                Ok(Some(Self {
+                    name: text(entry.pw_name),
+                    uid: entry.pw_uid,
+                    gid: entry.pw_gid,
+                    home: text(entry.pw_dir),
+                    shell: match shell.is_empty() {
+                        true => "/bin/sh".into(),
+                        false => shell,
+                    },
+                }))
+            }
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// None: it is root.
+    fn user(self, gid: u32) -> Option<io::Result<User>> {
+        let Self { uid, .. } = self;
+        (uid != 0).then(|| {
+            Ok(User {
+                groups: groups(&self.name, gid)?,
+                name: self.name.to_string_lossy().into_owned(),
+                uid: Uid::from_raw(uid),
+                gid: Gid::from_raw(gid),
+                home: self.home.into(),
+                shell: self.shell.into(),
+            })
+        })
+    }
+}
+
+fn groups(name: &OsStr, gid: u32) -> io::Result<Vec<Gid>> {
+    let name = CString::new(name.as_bytes())?;
+    let mut groups: Vec<libc::gid_t> = vec![0; GROUPS];
+    let mut count = groups.len() as i32;
+    // SAFETY: there is room for `count`.
+    unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
+    groups.truncate(usize::try_from(count).unwrap_or(0));
+    Ok(groups.into_iter().map(Gid::from_raw).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name() {
+        assert_eq!(User::named("root").unwrap(), None);
+        let nobody = User::named("nobody").unwrap().unwrap();
+        assert_ne!(nobody.uid, Uid::ROOT);
+        assert!(nobody.groups.contains(&nobody.gid), "{nobody:?}");
+        let missing = User::named("no such user").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether what nodes are told goes together.
+
+use super::graph::{Graph, Spot};
+use crate::text::Mistake;
+
+/// Adds to `mistakes` whatever could not be carried out.
+pub(crate) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
+    for number in 0..graph.nodes.len() {
+        mistakes.extend(of_services(graph, number));
+        mistakes.extend(of_waiting(graph, number));
+    }
+    mistakes.extend(circle(graph));
+    mistakes.extend(outsiders(graph));
+    mistakes.extend(apart(graph));
+    if mistakes.is_empty() {
+        mistakes.extend(nothing_to_measure(graph));
+    }
+}
+
+/// Keys that need another.
+fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
+    let spot = &graph.nodes[number];
+    let node = &spot.node;
+    let name = &node.name;
+    let (title, help) = if node.command.is_none() && node.service {
+        (
+            "is a service without a command",
+            "say what runs: command = \"iperf3 -s\"",
+        )
+    } else if node.command.is_none() && !node.start.is_zero() {
+        (
+            "has a `start` and no command",
+            "say what starts: command = \"...\"",
+        )
+    } else if node.command.is_none() && !node.waits_for.is_empty() {
+        (
+            "waits, and has no command",
+            "say what waits: command = \"...\"",
+        )
+    } else if node.ready.is_some() && !node.service {
+        (
+            "has `ready` and is no service",
+            "write service = true, or leave `ready` out",
+        )
+    } else if node.service && !node.start.is_zero() {
+        (
+            "is a service with a `start`",
+            "services start before the measured phase: leave it out",
+        )
+    } else {
+        return None;
+    };
+    Some(Mistake::new(
+        &spot.at,
+        format!("node `{name}` {title}"),
+        help,
+    ))
+}
+
+/// What never ends, or ends too late, cannot be waited for.
+fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
+    let spot = &graph.nodes[number];
+    let node = &spot.node;
+    for wanted in &node.waits_for {
+        let other = &graph.nodes[graph.find(wanted)?].node;
+        let (title, help) = if other.command.is_none() {
+            (
+                "where nothing runs",
+                "give it a command, or do not wait for it",
+            )
+        } else if node.service && !other.service {
+            (
+                "which runs in the measured phase",
+                "a service is ready before that: it can only wait for services",
+            )
+        } else {
+            continue;
+        };
+        let title = format!("node `{}` waits for `{wanted}`, {title}", node.name);
+        return Some(Mistake::new(&spot.at, title, help));
+    }
+    None
+}
+
+/// Nodes that wait for each other.
+fn circle(graph: &Graph) -> Option<Mistake> {
+    let wanted = |spot: &Spot| -> Vec<usize> {
+        let names = spot.node.waits_for.iter();
+        names.filter_map(|name| graph.find(name)).collect()
+    };
+    let waits: Vec<_> = graph.nodes.iter().map(wanted).collect();
+    // Whoever waits for nobody who is left can go on: who remains, waits for ever.
+    let mut left = vec![true; waits.len()];
+    loop {
+        let free = |number: &usize| left[*number] && !waits[*number].iter().any(|w| left[*w]);
+        let free: Vec<_> = (0..waits.len()).filter(free).collect();
+        if free.is_empty() {
+            break;
+        }
+        free.into_iter().for_each(|number| left[number] = false);
+    }
+    let first = left.iter().position(|left| *left)?;
+    // Along what they wait for until one comes again.
+    let mut way = vec![first];
+    let mut begin = None;
+    while begin.is_none() {
+        let next = *waits[*way.last()?].iter().find(|wanted| left[**wanted])?;
+        begin = way.iter().position(|number| *number == next);
+        way.push(next);
+    }
+    let way = &way[begin?..];
+    let names = way
+        .iter()
+        .map(|number| graph.nodes[*number].node.name.as_str());
+    let names: Vec<_> = names.collect();
+    let help = format!("they would wait for ever: {}", names.join(" -> "));
+    let title = format!("node `{}` waits for itself", names[0]);
+    Some(Mistake::new(&graph.nodes[way[0]].at, title, help))
+}
+
+/// One wire leads to the host.
+fn outsiders(graph: &Graph) -> Option<Mistake> {
+    let mut outside = graph.nodes.iter().filter(|spot| spot.node.outside);
+    let (first, second) = (outside.next()?, outside.next()?);
+    let title = format!(
+        "both `{}` and `{}` have `outside`",
+        first.node.name, second.node.name
+    );
+    let help = "one node of a scenario has a wire to the host: keep one";
+    Some(Mistake::new(&second.at, title, help).beside(&first.at, "the first"))
+}
+
+/// Every node is to be reached from every other.
+fn apart(graph: &Graph) -> Option<Mistake> {
+    let edges = graph.edges_of();
+    let mut seen = vec![false; graph.nodes.len()];
+    let mut next = vec![0];
+    while let Some(number) = next.pop() {
+        if !std::mem::replace(seen.get_mut(number)?, true) {
+            next.extend(
+                edges[number]
+                    .iter()
+                    .map(|edge| graph.edges[*edge].other(number)),
+            );
+        }
+    }
+    let lost = seen.iter().position(|seen| !seen)?;
+    let spot = &graph.nodes[lost];
+    let (name, first) = (&spot.node.name, &graph.nodes[0].node.name);
+    let title = format!("no link leads from node `{first}` to node `{name}`");
+    let help = format!("add one: [link.NAME] with between = [\"{name}\", \"...\"]");
+    Some(Mistake::new(&spot.at, title, help))
+}
+
+/// The measured phase ends with its commands.
+fn nothing_to_measure(graph: &Graph) -> Option<Mistake> {
+    let spot = graph.nodes.first()?;
+    let runs =
+        |node: &crate::experiment::scenario::plan::Node| node.command.is_some() && !node.service;
+    if graph.nodes.iter().any(|spot| runs(&spot.node)) {
+        return None;
+    }
+    let help = "give a node a command that is no service: the measured phase ends when all such \
+                commands have ended";
+    Some(Mistake::new(
+        &spot.at,
+        "no node has a command to measure",
+        help,
+    ))
+}

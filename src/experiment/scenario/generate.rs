@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a `[topology]` consists of.
+
+use super::graph::Graph;
+use super::model::{Kind, Topology};
+use super::star;
+
+impl Topology {
+    /// Its nodes and links, `count` in place of what the file says.
+    pub(crate) fn generate(&self, count: u32) -> Graph {
+        let mut graph = Graph::default();
+        match self.kind {
+            Kind::Chain => self.chain(&mut graph, count),
+            Kind::Mesh => self.mesh(&mut graph, count),
+            Kind::Dumbbell => self.dumbbell(&mut graph, count),
+            Kind::Star => star::generate(self, &mut graph, count),
+        }
+        graph
+    }
+
+    /// client - r1 - r2 ... - server.
+    fn chain(&self, graph: &mut Graph, routers: u32) {
+        let mut before = graph.add("client".to_owned(), &self.at);
+        let routers = graph.add_many("r", routers, &self.at);
+        let server = graph.add("server".to_owned(), &self.at);
+        for (hop, next) in (1..).zip(routers.chain([server])) {
+            let ends = [before, next];
+            graph.join(format!("hop{hop}"), &self.at, ends, self.profile.as_ref());
+            before = next;
+        }
+    }
+
+    /// Every node with every other.
+    fn mesh(&self, graph: &mut Graph, count: u32) {
+        let nodes = graph.add_many("n", count, &self.at);
+        for first in nodes.clone() {
+            for second in first + 1..nodes.end {
+                let name = format!("n{}-n{}", first + 1, second + 1);
+                graph.join(name, &self.at, [first, second], self.profile.as_ref());
+            }
+        }
+    }
+
+    /// Senders - west - east - receivers.
+    fn dumbbell(&self, graph: &mut Graph, pairs: u32) {
+        let senders = graph.add_many("sender", pairs, &self.at);
+        let west = graph.add("west".to_owned(), &self.at);
+        let east = graph.add("east".to_owned(), &self.at);
+        let receivers = graph.add_many("receiver", pairs, &self.at);
+        let bottleneck = "bottleneck".to_owned();
+        graph.join(bottleneck, &self.at, [west, east], self.profile.as_ref());
+        for (nodes, router) in [(senders, west), (receivers, east)] {
+            for node in nodes {
+                let name = graph.nodes[node].node.name.clone();
+                graph.join(name, &self.at, [node, router], self.access.as_ref());
+            }
+        }
+    }
+}

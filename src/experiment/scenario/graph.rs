@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nodes and what joins them, before there are addresses.
+
+use std::ops::Range;
+
+use super::model::{Asked, Class};
+use super::plan::Node;
+use crate::text::At;
+
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub nodes: Vec<Spot>,
+    pub edges: Vec<Edge>,
+    pub star: Option<Star>,
+}
+
+/// A node and where it is written.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    pub at: At,
+    pub node: Node,
+    /// The file says whether it routes packets of others.
+    pub forwards: Option<bool>,
+}
+
+/// A wire, with a link or without.
+#[derive(Debug, Clone)]
+pub(crate) struct Edge {
+    pub name: String,
+    pub at: At,
+    /// Numbers of nodes; a profile is the first one's.
+    pub ends: [usize; 2],
+    pub profile: Option<Asked>,
+    /// The second end is a port of the star's bridge.
+    pub port: bool,
+}
+
+/// Peers around a node with a bridge, on whose device all their links are emulated.
+#[derive(Debug)]
+pub(crate) struct Star {
+    pub hub: usize,
+    pub classes: Vec<PeersOf>,
+}
+
+/// The nodes of a class.
+#[derive(Debug)]
+pub(crate) struct PeersOf {
+    pub class: Class,
+    pub peers: Range<usize>,
+}
+
+impl Graph {
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|spot| spot.node.name == name)
+    }
+
+    /// A further node; its number.
+    pub fn add(&mut self, name: String, at: &At) -> usize {
+        self.nodes.push(Spot {
+            at: at.clone(),
+            node: Node {
+                name,
+                ..Node::default()
+            },
+            forwards: None,
+        });
+        self.nodes.len() - 1
+    }
+
+    /// `count` nodes called `prefix` and a number from 1, which their commands are told.
+    pub fn add_many(&mut self, prefix: &str, count: u32, at: &At) -> Range<usize> {
+        let first = self.nodes.len();
+        for index in 1..=count {
+            let number = self.add(format!("{prefix}{index}"), at);
+            self.nodes[number].node.env = vec![
+                ("EMUD_INDEX".to_owned(), index.to_string()),
+                ("EMUD_COUNT".to_owned(), count.to_string()),
+            ];
+        }
+        first..self.nodes.len()
+    }
+
+    /// A wire from a node to another.
+    pub fn join(&mut self, name: String, at: &At, ends: [usize; 2], profile: Option<&Asked>) {
+        self.edges.push(Edge {
+            name,
+            at: at.clone(),
+            ends,
+            profile: profile.cloned(),
+            port: false,
+        });
+    }
+
+    /// The numbers of the edges of each node.
+    pub fn edges_of(&self) -> Vec<Vec<usize>> {
+        let mut of = vec![Vec::new(); self.nodes.len()];
+        for (number, edge) in self.edges.iter().enumerate() {
+            for end in edge.ends {
+                of[end].push(number);
+            }
+        }
+        of
+    }
+}
+
+impl Edge {
+    /// The node at the other end.
+    pub fn other(&self, node: usize) -> usize {
+        match self.ends {
+            [first, second] if first == node => second,
+            [first, _] => first,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Addresses: of a wire's two ends a /30, of a star's peers a /32 in their class's /24.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+use super::graph::{Graph, Star};
+use super::plan::{Bridge, End, Wire};
+use super::star::BRIDGE;
+use crate::text::{Located, Mistake};
+
+/// A wire has two addresses, its own and that of everybody.
+const WIRE_BITS: u8 = 30;
+/// Has room for as many peers as there may be nodes but two, and reads well.
+const CLASS_BITS: u8 = 24;
+/// The end of the host's wire in the node.
+pub(crate) const OUTSIDE: &str = "outside";
+
+/// Where everything is.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// In the order of the edges; of peers their class's.
+    pub networks: Vec<Ipv4Net>,
+    /// The addresses of the edges' ends.
+    pub addresses: Vec<[Ipv4Addr; 2]>,
+    /// In the order of the star's classes.
+    pub classes: Vec<Ipv4Net>,
+    /// Of the wire to the host: the node, its address, the host's.
+    pub outside: Option<(usize, [Ipv4Net; 2])>,
+}
+
+/// Gives addresses of `network`.
+///
+/// # Errors
+/// It has not that many.
+pub(crate) fn lay_out(graph: &Graph, network: &Located<Ipv4Net>) -> Result<Layout, Mistake> {
+    let too_small = |what: String| {
+        let title = format!("the network {} is too small for {what}", network.value);
+        let help = "take a wider one at the top of the file, such as network = \"10.77.0.0/16\"";
+        Mistake::new(&network.at, title, help)
+    };
+    let classes = match &graph.star {
+        Some(star) => {
+            let classes = of_classes(star, network.value);
+            classes.ok_or_else(|| too_small(format!("{} classes of peers", star.classes.len())))?
+        }
+        None => Vec::new(),
+    };
+    let hub = classes.first().map(|_| network.value.addr());
+    let hub = hub.map(|base| Ipv4Addr::from(u32::from(base) + 1));
+    let wires = subnets(network.value, WIRE_BITS);
+    let behind = classes.last().map(Ipv4Net::broadcast);
+    let mut wires = wires.filter(|wire| behind.is_none_or(|behind| wire.addr() > behind));
+    let mut layout = Layout {
+        networks: Vec::new(),
+        addresses: Vec::new(),
+        classes,
+        outside: None,
+    };
+    for (number, edge) in graph.edges.iter().enumerate() {
+        let (net, ends) = match (edge.port, hub) {
+            (true, Some(hub)) => peer(graph, &layout.classes, edge.ends[0], hub),
+            _ => None,
+        }
+        .or_else(|| wires.next().map(of_wire))
+        .ok_or_else(|| too_small(format!("more than {number} links")))?;
+        layout.networks.push(net);
+        layout.addresses.push(ends);
+    }
+    if let Some(node) = graph.nodes.iter().position(|spot| spot.node.outside) {
+        let net = wires
+            .next()
+            .ok_or_else(|| too_small("the wire to the host".to_owned()))?;
+        let (_, [host, own]) = of_wire(net);
+        let with_bits = |address| Ipv4Net::new(address, WIRE_BITS).unwrap_or(net);
+        layout.outside = Some((node, [with_bits(own), with_bits(host)]));
+    }
+    Ok(layout)
+}
+
+/// The first is the hub's.
+fn of_classes(star: &Star, network: Ipv4Net) -> Option<Vec<Ipv4Net>> {
+    let classes: Vec<_> = subnets(network, CLASS_BITS)
+        .skip(1)
+        .take(star.classes.len())
+        .collect();
+    (classes.len() == star.classes.len()).then_some(classes)
+}
+
+fn subnets(network: Ipv4Net, bits: u8) -> impl Iterator<Item = Ipv4Net> {
+    network.subnets(bits).into_iter().flatten()
+}
+
+fn of_wire(net: Ipv4Net) -> (Ipv4Net, [Ipv4Addr; 2]) {
+    let first = u32::from(net.network());
+    (net, [first + 1, first + 2].map(Ipv4Addr::from))
+}
+
+/// The network and addresses of a peer and its hub.
+fn peer(
+    graph: &Graph,
+    classes: &[Ipv4Net],
+    node: usize,
+    hub: Ipv4Addr,
+) -> Option<(Ipv4Net, [Ipv4Addr; 2])> {
+    let of = graph.star.as_ref()?.classes.iter().zip(classes);
+    let mut of = of.filter(|(class, _)| class.peers.contains(&node));
+    let (class, net) = of.next()?;
+    let address = net.hosts().nth(node - class.peers.start)?;
+    Some((*net, [address, hub]))
+}
+
+impl Layout {
+    /// The address of `node`'s end of an edge.
+    pub fn address(&self, graph: &Graph, edge: usize, node: usize) -> Ipv4Addr {
+        let [first, second] = self.addresses[edge];
+        match graph.edges[edge].ends[0] == node {
+            true => first,
+            false => second,
+        }
+    }
+
+    /// All wires, that to the host last.
+    pub fn wires(&self, graph: &Graph, host_interface: &str) -> Vec<Wire> {
+        let name = |node: usize| Some(graph.nodes[node].node.name.clone());
+        let mut wires: Vec<_> = (0..graph.edges.len())
+            .map(|number| {
+                let edge = &graph.edges[number];
+                let bits = if edge.port { 32 } else { WIRE_BITS };
+                let end = |place: usize| End {
+                    node: name(edge.ends[place]),
+                    interface: edge.name.clone(),
+                    address: Ipv4Net::new(self.addresses[number][place], bits).ok(),
+                };
+                let (first, second) = (end(0), end(1));
+                let address = second.address.filter(|_| !edge.port);
+                Wire {
+                    ends: [first, End { address, ..second }],
+                }
+            })
+            .collect();
+        wires.extend(self.outside.map(|(node, [own, host])| Wire {
+            ends: [
+                End {
+                    node: name(node),
+                    interface: OUTSIDE.to_owned(),
+                    address: Some(own),
+                },
+                End {
+                    node: None,
+                    interface: host_interface.to_owned(),
+                    address: Some(host),
+                },
+            ],
+        }));
+        wires
+    }
+
+    /// That of the star, with the hub's address.
+    pub fn bridge(&self, graph: &Graph) -> Option<Bridge> {
+        let ports = graph.edges.iter().filter(|edge| edge.port);
+        let first = graph.edges.iter().position(|edge| edge.port)?;
+        Some(Bridge {
+            interface: BRIDGE.to_owned(),
+            address: Ipv4Net::new(self.addresses[first][1], 32).ok(),
+            ports: ports.map(|edge| edge.name.clone()).collect(),
+        })
+    }
+}

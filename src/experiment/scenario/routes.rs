@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Routes: shortest ways by the number of hops through nodes that forward. Of ways alike the one
+//! over the link that was written first is taken, so a scenario always has the same routes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+use super::graph::Graph;
+use super::layout::{Layout, OUTSIDE};
+use super::plan::{Route, everywhere};
+use super::star::BRIDGE;
+
+/// Addresses that are found at the same nodes.
+struct Destination {
+    prefix: Ipv4Net,
+    /// The edge that leaves each node towards it; none: it is there, or there is no way.
+    next: Vec<Option<usize>>,
+}
+
+/// The routes of all nodes, in their order. `network` has all addresses: most of a node's ways
+/// begin alike, and one route to all of it is enough for those.
+pub(crate) fn routes(graph: &Graph, layout: &Layout, network: Ipv4Net) -> Vec<Vec<Route>> {
+    let destinations = destinations(graph, layout);
+    let edges_of = graph.edges_of();
+    (0..graph.nodes.len())
+        .map(|node| {
+            let mut routes = on_link(graph, layout, node, &edges_of[node]);
+            routes.extend(through(graph, layout, network, node, &destinations));
+            if let Some((_, [_, host])) = layout.outside.filter(|(outside, _)| *outside == node) {
+                routes.push(Route {
+                    to: everywhere(),
+                    via: Some(host.addr()),
+                    interface: OUTSIDE.to_owned(),
+                });
+            }
+            routes
+        })
+        .collect()
+}
+
+/// What no interface's own prefix says: a star's peers have none.
+fn on_link(graph: &Graph, layout: &Layout, node: usize, edges: &[usize]) -> Vec<Route> {
+    let Some(star) = &graph.star else {
+        return Vec::new();
+    };
+    let route = |to, interface: &str| Route {
+        to,
+        via: None,
+        interface: interface.to_owned(),
+    };
+    if node == star.hub {
+        return layout
+            .classes
+            .iter()
+            .map(|class| route(*class, BRIDGE))
+            .collect();
+    }
+    let ports = edges.iter().filter(|edge| graph.edges[**edge].port);
+    ports
+        .map(|edge| {
+            route(
+                Ipv4Net::from(layout.addresses[*edge][1]),
+                &graph.edges[*edge].name,
+            )
+        })
+        .collect()
+}
+
+/// Through other nodes, as few routes as it takes.
+fn through(
+    graph: &Graph,
+    layout: &Layout,
+    network: Ipv4Net,
+    node: usize,
+    destinations: &[Destination],
+) -> Vec<Route> {
+    let mut by_edge: BTreeMap<usize, Vec<Ipv4Net>> = BTreeMap::new();
+    for destination in destinations {
+        if let Some(edge) = destination.next[node] {
+            by_edge.entry(edge).or_default().push(destination.prefix);
+        }
+    }
+    for prefixes in by_edge.values_mut() {
+        *prefixes = Ipv4Net::aggregate(prefixes);
+    }
+    let most = by_edge
+        .iter()
+        .max_by_key(|(edge, all)| (all.len(), std::cmp::Reverse(**edge)));
+    if let Some(most) = most.map(|(edge, _)| *edge) {
+        by_edge.insert(most, vec![network]);
+    }
+    let route = |edge: usize, to: Ipv4Net| Route {
+        to,
+        via: Some(layout.address(graph, edge, graph.edges[edge].other(node))),
+        interface: graph.edges[edge].name.clone(),
+    };
+    let all = by_edge.into_iter();
+    all.flat_map(|(edge, prefixes)| prefixes.into_iter().map(move |to| (edge, to)))
+        .map(|(edge, to)| route(edge, to))
+        .collect()
+}
+
+fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
+    let edges_of = graph.edges_of();
+    let towards = |targets: &[usize]| next_hops(graph, &edges_of, targets);
+    let mut out = Vec::new();
+    for (number, edge) in graph.edges.iter().enumerate() {
+        if edge.port {
+            continue;
+        }
+        // An address is had at its own node, and across the wire where the other one forwards.
+        let forwards = edge.ends.map(|end| graph.nodes[end].node.forwards);
+        let at = |own: usize| match forwards[1 - own] {
+            true => edge.ends.to_vec(),
+            false => vec![edge.ends[own]],
+        };
+        let next = [0, 1].map(|own| towards(&at(own)));
+        let (network, addresses) = (layout.networks[number], layout.addresses[number]);
+        out.extend(of_wire(network, addresses, next, edge.ends));
+    }
+    if let Some(star) = &graph.star {
+        let next = towards(&[star.hub]);
+        out.extend(layout.classes.iter().map(|class| Destination {
+            prefix: *class,
+            next: next.clone(),
+        }));
+        out.push(hub(graph, layout, &next));
+    }
+    out
+}
+
+/// The wire as one where both ends are found the same way, else its ends apart.
+fn of_wire(
+    network: Ipv4Net,
+    addresses: [Ipv4Addr; 2],
+    next: [Vec<Option<usize>>; 2],
+    ends: [usize; 2],
+) -> Vec<Destination> {
+    let here = |node: usize| ends.contains(&node);
+    let whole: Vec<_> = (0..next[0].len())
+        .map(|node| next[0][node].filter(|_| next[0][node] == next[1][node] && !here(node)))
+        .collect();
+    let apart = |own: usize| Destination {
+        prefix: Ipv4Net::from(addresses[own]),
+        next: (0..whole.len())
+            .map(|node| next[own][node].filter(|_| whole[node].is_none() && !here(node)))
+            .collect(),
+    };
+    let (first, second) = (apart(0), apart(1));
+    let whole = Destination {
+        prefix: network,
+        next: whole,
+    };
+    vec![whole, first, second]
+}
+
+/// The hub's own address; its peers have it on the link.
+fn hub(graph: &Graph, layout: &Layout, next: &[Option<usize>]) -> Destination {
+    let is_port = |edge: &usize| graph.edges[*edge].port;
+    let address = graph
+        .edges
+        .iter()
+        .zip(&layout.addresses)
+        .find(|(edge, _)| edge.port);
+    Destination {
+        prefix: address
+            .map(|(_, ends)| Ipv4Net::from(ends[1]))
+            .unwrap_or_default(),
+        next: next
+            .iter()
+            .map(|edge| edge.filter(|edge| !is_port(edge)))
+            .collect(),
+    }
+}
+
+/// The edge on which each node's shortest way to one of `targets` begins.
+fn next_hops(graph: &Graph, edges_of: &[Vec<usize>], targets: &[usize]) -> Vec<Option<usize>> {
+    let mut distance = vec![None; graph.nodes.len()];
+    let mut next = vec![None; graph.nodes.len()];
+    let mut queue: VecDeque<_> = targets.iter().copied().collect();
+    for target in targets {
+        distance[*target] = Some(0_usize);
+    }
+    while let Some(node) = queue.pop_front() {
+        let Some(hops) = distance[node] else { continue };
+        if hops > 0 && !graph.nodes[node].node.forwards {
+            continue;
+        }
+        for edge in &edges_of[node] {
+            let other = graph.edges[*edge].other(node);
+            match distance[other] {
+                None => {
+                    distance[other] = Some(hops + 1);
+                    next[other] = Some(*edge);
+                    queue.push_back(other);
+                }
+                Some(known) if known == hops + 1 => {
+                    next[other] = next[other].min(Some(*edge));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    next
+}

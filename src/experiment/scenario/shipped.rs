@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scenarios that come with emud, inside the binary.
+
+use std::path::Path;
+
+use super::{Scenario, ScenarioError};
+use crate::text::{is_file, not_shipped};
+
+/// A shipped scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    pub name: &'static str,
+    /// The file with its comments.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        &[$(Shipped {
+            name: $name,
+            text: include_str!(concat!("../../../scenarios/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// All of them, in the order to list them.
+pub const SHIPPED: &[Shipped] = shipped!["chain", "dumbbell", "star"];
+
+impl Shipped {
+    /// # Errors
+    /// None, as the tests see to.
+    pub fn parse(&self) -> Result<Scenario, ScenarioError> {
+        let origin = format!("scenarios/{}.toml", self.name);
+        Scenario::parse(self.text, &origin, Path::new(""))
+    }
+}
+
+/// The scenario `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
+///
+/// # Errors
+/// As [`Scenario::load`], and where no shipped scenario has that name.
+pub fn load(what: &str) -> Result<Scenario, ScenarioError> {
+    if is_file(what) {
+        return Scenario::load(Path::new(what));
+    }
+    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == what) {
+        return shipped.parse();
+    }
+    let names: Vec<_> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+    Err(ScenarioError::UnknownName {
+        name: what.to_owned(),
+        help: not_shipped(what, &names),
+    })
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scenario worked out to the last address.
+
+use std::time::Duration;
+
+use super::error::ScenarioError;
+use super::graph::Graph;
+use super::layout::{Layout, lay_out};
+use super::model::Scenario;
+use super::plan::{Link, Plan, Program};
+use super::routes::routes;
+use super::star::{BRIDGE, HUB};
+use super::{check, limits, star};
+use crate::text::{Mistake, Mistakes, Source, TextError};
+
+/// The host's end of the wire to the outside, unless the caller has a name for it.
+const HOST_INTERFACE: &str = "emud-outside";
+
+/// What the command line says over the file.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// How many a topology has: routers of a chain, nodes of a mesh, pairs of a dumbbell, peers
+    /// of a star (divided among its classes as the file does).
+    pub nodes: Option<u32>,
+    /// The longest measured phase.
+    pub measure: Option<Duration>,
+    /// Runs in the first node in place of its command.
+    pub command: Option<Program>,
+    /// The name of the host's end of the wire to the outside; none: "emud-outside".
+    pub host_interface: Option<String>,
+}
+
+impl Scenario {
+    /// What the scenario means: every node, address, route and device.
+    ///
+    /// # Errors
+    /// All that does not go together, with its place; or overrides that do not fit.
+    pub fn plan(&self, overrides: &Overrides) -> Result<Plan, ScenarioError> {
+        self.nodes_fit(overrides.nodes)?;
+        let mut mistakes = Vec::new();
+        let mut graph = self.graph(overrides.nodes, &mut mistakes)?;
+        if let (Some(command), Some(first)) = (&overrides.command, graph.nodes.first_mut()) {
+            first.node.command = Some(command.clone());
+            first.node.service = false;
+            first.node.ready = None;
+        }
+        who_forwards(&mut graph);
+        if mistakes.is_empty() {
+            check::check(&graph, &mut mistakes);
+        }
+        if !mistakes.is_empty() {
+            return Err(self.mistakes(mistakes));
+        }
+        let layout = lay_out(&graph, &self.network).map_err(|m| self.mistakes(vec![m]))?;
+        let mut plan = self.finish(graph, &layout, overrides)?;
+        plan.measure_for = overrides.measure.or(self.measure);
+        Ok(plan)
+    }
+
+    fn finish(
+        &self,
+        mut graph: Graph,
+        layout: &Layout,
+        overrides: &Overrides,
+    ) -> Result<Plan, ScenarioError> {
+        let all = routes(&graph, layout, self.network.value);
+        for (spot, routes) in graph.nodes.iter_mut().zip(all) {
+            spot.node.routes = routes;
+        }
+        if let Some(hub) = graph.star.as_ref().map(|star| star.hub) {
+            graph.nodes[hub].node.bridge = layout.bridge(&graph);
+        }
+        let host_interface = overrides
+            .host_interface
+            .as_deref()
+            .unwrap_or(HOST_INTERFACE);
+        Ok(Plan {
+            name: self.name.clone(),
+            text: Some(self.text.clone()),
+            wires: layout.wires(&graph, host_interface),
+            links: self.emulated(&graph, layout)?,
+            nodes: graph.nodes.into_iter().map(|spot| spot.node).collect(),
+            ready_within: self.ready_within,
+            clean_up_within: self.clean_up_within,
+            measure_for: None,
+        })
+    }
+
+    /// Where profiles are attached.
+    fn emulated(&self, graph: &Graph, layout: &Layout) -> Result<Vec<Link>, ScenarioError> {
+        let mut links: Vec<_> = graph
+            .edges
+            .iter()
+            .filter_map(|edge| {
+                let asked = edge.profile.as_ref()?;
+                Some(Link {
+                    name: edge.name.clone(),
+                    node: graph.nodes[edge.ends[0]].node.name.clone(),
+                    interface: edge.name.clone(),
+                    profile: asked.profile.clone(),
+                    asked: asked.asked.clone(),
+                    reversed: false,
+                })
+            })
+            .collect();
+        let Some(star) = &graph.star else {
+            return Ok(links);
+        };
+        let classes = star.classes.iter().map(|peers| &peers.class);
+        let classes: Vec<_> = classes.zip(layout.classes.iter().copied()).collect();
+        let asked = classes.iter().filter_map(|(class, _)| {
+            let asked = &class.profile.as_ref()?.asked;
+            Some(format!("{}: {asked}", class.name.value))
+        });
+        let asked: Vec<_> = asked.collect();
+        links.extend(star::profile(&self.name, &classes)?.map(|profile| Link {
+            name: BRIDGE.to_owned(),
+            node: HUB.to_owned(),
+            interface: BRIDGE.to_owned(),
+            // What a peer sends is what the bridge receives.
+            profile: profile.reversed(),
+            asked: asked.join(", "),
+            reversed: true,
+        }));
+        Ok(links)
+    }
+
+    fn nodes_fit(&self, nodes: Option<u32>) -> Result<(), ScenarioError> {
+        let (Some(topology), Some(nodes)) = (&self.topology, nodes) else {
+            return Ok(());
+        };
+        let (what, least, most) = limits::of(topology);
+        match (least..=most).contains(&nodes) {
+            true => Ok(()),
+            false => Err(ScenarioError::Nodes {
+                nodes,
+                what,
+                least,
+                most,
+            }),
+        }
+    }
+
+    fn mistakes(&self, mistakes: Vec<Mistake>) -> ScenarioError {
+        let source = Source {
+            origin: self.origin.clone(),
+            text: self.text.clone(),
+        };
+        TextError::Mistakes(Mistakes::new(vec![source], mistakes)).into()
+    }
+}
+
+/// Whoever has more than one link is on somebody's way, unless the file says otherwise.
+fn who_forwards(graph: &mut Graph) {
+    let links: Vec<_> = graph.edges_of().iter().map(Vec::len).collect();
+    let hub = graph.star.as_ref().map(|star| star.hub);
+    for (number, spot) in graph.nodes.iter_mut().enumerate() {
+        let usual = links[number] > 1 || Some(number) == hub;
+        spot.node.forwards = spot.forwards.unwrap_or(usual);
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Locks between emud processes, which only root can hold.
+//!
+//! A lock is a range of bytes of a file in /run/emud/locks, which only root can open (an abstract
+//! socket name or flock(2) on a readable file can be taken by every user). Where in the file it is
+//! follows from the network namespace and a number in it, so there is no file for each lock. The
+//! kernel takes a lock back when the last process that has its descriptor ends.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use super::runtime;
+use super::runtime::FOLDER;
+use crate::netlink;
+
+const RETRY: Duration = Duration::from_millis(5);
+/// Numbers that can be told apart in a network namespace: those of interfaces have 31 bits. With
+/// the 32 bits of the namespace's inode number that is all a file offset has.
+const NUMBER_BITS: u32 = 31;
+
+/// What a lock is about; each has its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// Changes of an interface, by its index.
+    Interface,
+    /// The setting `forwarding` of an interface, by its index.
+    Forwarding,
+    /// Use of an IPv4 network, by its addresses.
+    Network,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    Shared,
+    Exclusive,
+}
+
+/// The file of a kind of locks, with those held through it.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Holds nothing yet.
+    ///
+    /// # Errors
+    /// `PermissionDenied` unless this is root.
+    pub fn open(about: About) -> io::Result<Self> {
+        runtime::folder(Path::new(FOLDER), 0o755)?;
+        let folder = runtime::folder(&Path::new(FOLDER).join("locks"), 0o700)?;
+        let name = match about {
+            About::Interface => "interface",
+            About::Forwarding => "forwarding",
+            About::Network => "network",
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+        runtime::only_ours(&file, 0o077)?;
+        Ok(Self(file.into()))
+    }
+
+    /// One that was opened by another process.
+    pub fn of(file: File) -> Self {
+        Self(file)
+    }
+
+    /// For another process; what it holds is held until both have closed it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn for_another(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+
+    /// False: another process has some of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_take(&self, range: Range, sharing: Sharing) -> io::Result<bool> {
+        let kind = match sharing {
+            Sharing::Shared => libc::F_RDLCK,
+            Sharing::Exclusive => libc::F_WRLCK,
+        };
+        // SAFETY: a struct flock of zeros is one.
+        let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
+        wanted.l_type = kind as libc::c_short;
+        wanted.l_whence = libc::SEEK_SET as libc::c_short;
+        (wanted.l_start, wanted.l_len) = (range.start, range.len);
+        // SAFETY: F_OFD_SETLK reads a struct flock.
+        let done = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_SETLK, &wanted) };
+        match io::Error::last_os_error() {
+            _ if done == 0 => Ok(true),
+            e if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+            e => Err(e),
+        }
+    }
+
+    /// Waits for others, at most for `patience`. False: another process has still some of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn take(&self, range: Range, sharing: Sharing, patience: Duration) -> io::Result<bool> {
+        let start = Instant::now();
+        loop {
+            let taken = self.try_take(range, sharing)?;
+            if taken || start.elapsed() >= patience {
+                return Ok(taken);
+            }
+            thread::sleep(RETRY);
+        }
+    }
+}
+
+/// Bytes of a lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    start: i64,
+    len: i64,
+}
+
+impl Range {
+    /// Numbers from `first` on, of which the lowest 31 bits count, in the network namespace of the
+    /// calling thread.
+    ///
+    /// # Errors
+    /// /proc does not tell the namespace.
+    pub fn here(first: u32, count: u32) -> io::Result<Self> {
+        let netns = netlink::identity().map_err(io::Error::other)?.inode;
+        Self::of(netns, first, count)
+    }
+
+    fn of(netns: u64, first: u32, count: u32) -> io::Result<Self> {
+        let netns = u32::try_from(netns).map_err(io::Error::other)?;
+        let number = i64::from(first & ((1 << NUMBER_BITS) - 1));
+        Ok(Self {
+            start: i64::from(netns) << NUMBER_BITS | number,
+            len: i64::from(count),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_namespace_and_number_has_a_byte() {
+        let highest = Range::of(u64::from(u32::MAX), u32::MAX >> 1, 1).unwrap();
+        assert_eq!(highest.start, i64::MAX);
+        let [a, b] = [1, 2].map(|netns| Range::of(netns, 0, 1 << 31).unwrap());
+        assert_eq!(a.start + a.len, b.start);
+        assert!(Range::of(1 << 32, 0, 1).is_err());
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What emud's processes need of the machine: locks between them, their folder, signals, the clock.
+
+pub mod interface;
+pub mod lock;
+pub mod runtime;
+pub mod signals;
+
+/// Returns the time now in ns on CLOCK_MONOTONIC, the clock of every departure time.
+pub fn now_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Runs `trial` in a new network namespace, in a thread of its own.
+pub(crate) fn in_namespace<T: Send + 'static>(
+    trial: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let tried = std::thread::spawn(|| {
+        // SAFETY: CLONE_NEWNET alone; nothing in this thread relies on the old namespace.
+        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
+            .map_err(|e| format!("cannot make a network namespace: {e}"))?;
+        trial()
+    });
+    tried
+        .join()
+        .unwrap_or_else(|_| Err("the trial ended unexpectedly".to_owned()))
+}

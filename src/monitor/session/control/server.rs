@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Serves the socket, one task a connection. A client that sends too much or never reads only
+//! waits for itself, and no user can take another one's connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use emud_monitor::log::mono_ns;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::protocol::{Message, Refusal, answer, parse};
+use super::reporters::{Allowed, trusted};
+use crate::monitor::session::Request;
+
+/// Longest line; a report has some hundred bytes.
+const MAX_LINE: usize = 4096;
+/// Connections of a user at a time.
+const MAX_OF_USER: usize = 64;
+/// Those of all users but root and the monitor's own.
+const MAX_OF_OTHERS: usize = 256;
+/// How long a connection may take for its first line. Later it may be idle: it counts for its
+/// user only.
+const FIRST_LINE: Duration = Duration::from_secs(10);
+/// How long an answer may wait for its reader.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Before accept is tried again when it failed: out of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves the users that may report, until it is dropped.
+pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sender<Request>) {
+    let room = Room::default();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        // Without credentials it is nobody's.
+        let Ok(uid) = stream.peer_cred().map(|peer| peer.uid()) else {
+            continue;
+        };
+        let seat = match allowed.has(uid) {
+            true => room.seat(uid),
+            false => Err(Refusal::NotAllowed(
+                "only root and the user of the experiment may report (reporters in [alarms])",
+            )),
+        };
+        match seat {
+            Ok(seat) => {
+                let requests = requests.clone();
+                tokio::spawn(async move {
+                    // A connection that breaks is its own affair.
+                    let _ = converse(stream, trusted(uid), &requests).await;
+                    drop(seat);
+                });
+            }
+            Err(refusal) => {
+                // A fresh socket takes a line at once, or the client does not get it.
+                let _ = stream.try_write(answer(&Err(refusal)).as_bytes());
+            }
+        }
+    }
+}
+
+/// Connections by user.
+#[derive(Debug, Clone, Default)]
+struct Room(Arc<Mutex<HashMap<u32, usize>>>);
+
+/// Room for a connection.
+#[derive(Debug)]
+struct Seat {
+    room: Room,
+    uid: u32,
+}
+
+impl Room {
+    fn seat(&self, uid: u32) -> Result<Seat, Refusal> {
+        let mut users = self.users();
+        let of_others: usize = (users.iter())
+            .filter(|(uid, _)| !trusted(**uid))
+            .map(|(_, connections)| connections)
+            .sum();
+        let own = users.get(&uid).copied().unwrap_or_default();
+        if own >= MAX_OF_USER || !trusted(uid) && of_others >= MAX_OF_OTHERS {
+            return Err(Refusal::Malformed("too many connections".into()));
+        }
+        users.insert(uid, own + 1);
+        Ok(Seat {
+            room: self.clone(),
+            uid,
+        })
+    }
+
+    fn users(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut users = self.room.users();
+        match users.get_mut(&self.uid) {
+            Some(connections) if *connections > 1 => *connections -= 1,
+            _ => drop(users.remove(&self.uid)),
+        }
+    }
+}
+
+async fn converse(
+    mut stream: UnixStream,
+    trusted: bool,
+    requests: &mpsc::Sender<Request>,
+) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut reader = BufReader::with_capacity(MAX_LINE, reader);
+    let mut hears = true;
+    let mut next = timeout(FIRST_LINE, next_line(&mut reader)).await??;
+    while let Some(line) = next {
+        let result = match line {
+            Ok(line) if line.trim_ascii().is_empty() => None,
+            Ok(line) => Some(obey(&line, trusted, requests).await),
+            Err(refusal) => Some(Err(refusal)),
+        };
+        if let Some(result) = result
+            && hears
+        {
+            let answer = answer(&result);
+            let sent = timeout(PATIENCE, writer.write_all(answer.as_bytes())).await?;
+            // Who sends and goes has still said something.
+            hears = sent.is_ok();
+        }
+        next = next_line(&mut reader).await?;
+    }
+    Ok(())
+}
+
+/// The next line, also an unended last one; `None` at the end.
+async fn next_line(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<Option<Result<Vec<u8>, Refusal>>> {
+    let mut line = Vec::new();
+    let mut long = false;
+    loop {
+        let buffer = reader.fill_buf().await?;
+        if buffer.is_empty() {
+            let nothing = line.is_empty() && !long;
+            return Ok((!nothing).then(|| whole(line, long)));
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        long |= line.len() + part.len() > MAX_LINE;
+        if !long {
+            line.extend_from_slice(part);
+        }
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(Some(whole(line, long)));
+        }
+    }
+}
+
+fn whole(line: Vec<u8>, long: bool) -> Result<Vec<u8>, Refusal> {
+    match long {
+        true => Err(Refusal::Malformed(format!(
+            "a line is longer than {MAX_LINE} bytes"
+        ))),
+        false => Ok(line),
+    }
+}
+
+async fn obey(line: &[u8], trusted: bool, requests: &mpsc::Sender<Request>) -> Result<(), Refusal> {
+    let (answer, answered) = oneshot::channel();
+    let request = match parse(line, mono_ns(), trusted)? {
+        Message::Alarm(alarm) => Request::Alarm(alarm, answer),
+        Message::Reset => Request::Reset(answer),
+    };
+    let ending = || Refusal::Malformed("the monitor is ending".into());
+    requests.send(request).await.map_err(|_| ending())?;
+    match answered.await {
+        Ok(result) => result.map_err(Refusal::Malformed),
+        Err(_) => Err(ending()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_user_takes_the_room_of_another() {
+        let room = Room::default();
+        let all = |uid| -> Vec<Seat> { (0..1000).map_while(|_| room.seat(uid).ok()).collect() };
+        let mut seats: Vec<Vec<Seat>> = (60_000..60_010).map(all).collect();
+        let taken: Vec<usize> = seats.iter().map(Vec::len).collect();
+        assert_eq!(taken, [64, 64, 64, 64, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(all(0).len(), 64, "root has its own");
+        seats.remove(0);
+        assert_eq!(all(60_009).len(), 64);
+        drop(seats);
+        assert!(room.users().is_empty());
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which links are emulated now: they come and go while the monitor runs. And whether somebody
+//! else has taken one of them apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED, Unit};
+use emud_monitor::log::mono_ns;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Request;
+use crate::datapath::emulated::{Found, Search};
+use crate::datapath::watch::Watch;
+use crate::netlink::{self, Netlink};
+
+/// Between two looks; a link is judged from the one after its attach.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks that may fail before it is said: a namespace that is just going.
+const UNREACHED_MAX: u32 = 3;
+
+/// Tells the other thread when they change, until it has ended; with `tampering`, also by alarms
+/// of what somebody else has changed. Looks at once when `now` says so.
+pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering: bool) {
+    let mut search = Search::default();
+    let mut every = interval(EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = vec![];
+    let mut complained = BTreeSet::new();
+    let mut whole = Whole::default();
+    loop {
+        tokio::select! {
+            _ = every.tick() => {}
+            () = now.notified() => {}
+        }
+        let found = match search.run() {
+            Ok(found) => found,
+            Err(e) => {
+                let _ = requests.send(Request::NoLinks(e.to_string())).await;
+                return;
+            }
+        };
+        for (program, error) in &found.unreadable {
+            if complained.insert(*program) {
+                eprintln!("emud: the link of program {program} is not watched: {error}");
+            }
+        }
+        let mut devices = found.released_by_kernel();
+        devices.sort_by_key(|device| (device.netns, device.ifindex));
+        devices.dedup();
+        if devices != told {
+            told.clone_from(&devices);
+            if requests.send(Request::Emulated(devices)).await.is_err() {
+                return;
+            }
+        }
+        if !tampering {
+            continue;
+        }
+        // Netlink is waited for, by other threads: what is served here goes on.
+        let looked = tokio::task::spawn_blocking(move || {
+            let alarms = whole.look(&found);
+            (whole, alarms)
+        });
+        let Ok((again, alarms)) = looked.await else {
+            return;
+        };
+        whole = again;
+        for alarm in alarms {
+            let (answer, _) = oneshot::channel();
+            let alarm = Request::Alarm(Box::new(alarm), answer);
+            if requests.send(alarm).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// A link, by its network namespace and ifindex.
+type Place = (u32, u32);
+
+/// Whether links are as attach made them.
+#[derive(Debug, Default)]
+struct Whole {
+    known: BTreeMap<Place, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    watch: Watch,
+    /// When last seen.
+    name: String,
+    /// What the last alarm said is missing.
+    told: Vec<String>,
+    /// Looks in a row that failed.
+    unreached: u32,
+}
+
+impl Whole {
+    /// An alarm for each link of which more is missing than at the look before.
+    fn look(&mut self, found: &Found) -> Vec<Alarm> {
+        let places: BTreeSet<Place> = (found.links.iter())
+            .map(|link| (link.netns, link.interface))
+            .collect();
+        self.known.retain(|place, _| places.contains(place));
+        let one = |(netns, ifindex): Place| {
+            let known = self.known.entry((netns, ifindex)).or_insert_with(|| Known {
+                watch: Watch::new(ifindex),
+                name: format!("interface {ifindex}"),
+                told: vec![],
+                unreached: 0,
+            });
+            known.look(netns, ifindex)
+        };
+        places.into_iter().filter_map(one).collect()
+    }
+}
+
+impl Known {
+    fn look(&mut self, netns: u32, ifindex: u32) -> Option<Alarm> {
+        let inside = || {
+            let mut nl = Netlink::open()?;
+            if let Ok(link) = nl.link_by_index(ifindex) {
+                self.name = link.name;
+            }
+            self.watch.look(&mut nl)
+        };
+        let what = match netlink::within(u64::from(netns), inside) {
+            Some(Ok(what)) => what,
+            failed => {
+                let why = match failed {
+                    Some(Err(e)) => e.to_string(),
+                    _ => format!("network namespace {netns} cannot be entered"),
+                };
+                self.unreached += 1;
+                if self.unreached == UNREACHED_MAX {
+                    eprintln!("emud: {} is not watched for tampering: {why}", self.name);
+                }
+                return None;
+            }
+        };
+        self.unreached = 0;
+        let more = what.iter().any(|one| !self.told.contains(one));
+        self.told.clone_from(&what);
+        more.then(|| {
+            let mono_ns = mono_ns();
+            Alarm {
+                episode: 0,
+                mono_ns,
+                resource: Resource::Emulator,
+                scope: Scope::Link {
+                    failure: TAMPERED,
+                    what: Some(what.join("; ")),
+                    name: self.name.clone(),
+                    ifindex,
+                    netns,
+                },
+                since_mono_ns: mono_ns,
+                value: what.len() as u64,
+                threshold: 1,
+                unit: Unit::None,
+                hook: "rtnetlink".into(),
+                shares: vec![],
+                rest: 0.0,
+            }
+        })
+    }
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop of a run: events in, lines out.
+
+use std::collections::BTreeMap;
+use std::future::{Future, ready};
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use emud_monitor::config::Config;
+use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, TAMPERED, Watched};
+use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
+use emud_monitor::psi::Psi;
+use emud_monitor::{Emulated, MonitorError};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Interval, interval_at, sleep};
+
+use super::Source;
+use super::report::{Ended, Measures, process_ns};
+use super::tally::{Origin, Tally};
+use super::witness::Witness;
+
+/// How often it is looked whether something was dropped.
+const DROPS_EVERY: Duration = Duration::from_secs(1);
+/// Tampering that is noticed twice within this time, ns, is one.
+const SAME_NS: u64 = 2_000_000_000;
+/// As many events are still taken out of the ring buffer after the end.
+const LAST_EVENTS: usize = 1000;
+
+/// What the other thread wants of this one.
+#[derive(Debug)]
+pub enum Request {
+    /// An alarm from the control socket; answered when its line is written, or why not.
+    Alarm(Box<Alarm>, oneshot::Sender<Result<(), String>>),
+    /// Every resource may raise its alarms anew.
+    Reset(oneshot::Sender<Result<(), String>>),
+    /// For the metrics.
+    Measure(oneshot::Sender<Result<Measures, String>>),
+    /// These devices are emulated now.
+    Emulated(Vec<Emulated>),
+    /// It cannot be found out which devices are emulated.
+    NoLinks(String),
+}
+
+/// When a run ends by itself; none: never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Until {
+    pub duration: Option<Duration>,
+    /// This many alarm lines.
+    pub alarms: Option<u64>,
+}
+
+/// What a run is made of, beside the source of events.
+#[derive(Debug)]
+pub struct Setup {
+    pub config: Config,
+    pub log: Log,
+    /// With the hooks that it tried.
+    pub psi: Option<(Psi, Vec<Hook>)>,
+    /// Where programs report; none: nowhere.
+    pub socket: Option<String>,
+    pub requests: mpsc::Receiver<Request>,
+    /// Takes the JSON of each alarm; none: no command is to be run.
+    pub commands: Option<mpsc::Sender<String>>,
+    /// For the start line.
+    pub notes: Vec<String>,
+    /// Remembers the episodes of an experiment; none: nobody will judge them together.
+    pub witness: Option<Witness>,
+    /// How long a slow reader or disk is waited for at the end, each.
+    pub patience: Duration,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Observation<S> {
+    pub(crate) source: S,
+    pub(crate) setup: Setup,
+    pub(crate) tally: Tally,
+    pub(crate) overflowed: u64,
+    pub(crate) process_ns_before: u64,
+    told: (u64, PerResource<u64>),
+    links_unknown: bool,
+    /// What was last said to be missing of a link, and when; by namespace and ifindex.
+    tampered: BTreeMap<(u32, u32), (String, u64)>,
+    pub(crate) started: bool,
+}
+
+/// Why the loop ends.
+#[derive(Debug)]
+pub enum Stop {
+    Over(EndReason),
+    /// The output cannot be written.
+    Output(io::Error),
+    /// The monitor went blind.
+    Monitor(MonitorError),
+}
+
+enum Step {
+    Event(Origin, Event),
+    Request(Request),
+    Drops,
+    Stop(Stop),
+}
+
+impl From<io::Error> for Stop {
+    fn from(e: io::Error) -> Self {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Self::Over(EndReason::OutputClosed),
+            _ => Self::Output(e),
+        }
+    }
+}
+
+impl From<MonitorError> for Stop {
+    fn from(e: MonitorError) -> Self {
+        Self::Monitor(e)
+    }
+}
+
+impl<S: Source> Observation<S> {
+    /// Nothing is written yet.
+    pub fn new(source: S, setup: Setup) -> Self {
+        let tally = Tally::new(setup.config.alarms.limit);
+        Self {
+            told: (0, tally.suppressed(&Default::default())),
+            source,
+            setup,
+            tally,
+            overflowed: 0,
+            process_ns_before: process_ns(),
+            links_unknown: false,
+            tampered: BTreeMap::new(),
+            started: false,
+        }
+    }
+
+    /// Writes the start line, then a line for each event, until it is over or `stop` says
+    /// why it is to end. The end line comes with [`Observation::finish`].
+    pub async fn run(&mut self, until: Until, stop: impl Future<Output = EndReason>) -> Ended {
+        let over = async {
+            tokio::select! {
+                reason = stop => reason,
+                () = after(until.duration) => EndReason::Duration,
+            }
+        };
+        let stop = match self.start() {
+            Ok(()) => self.until(pin!(over), until.alarms).await,
+            Err(stop) => stop,
+        };
+        let mono_ns = mono_ns();
+        let stop = match stop {
+            Stop::Over(EndReason::Duration | EndReason::Signal | EndReason::Done) => {
+                self.last_events().await.err().unwrap_or(stop)
+            }
+            stop => stop,
+        };
+        Ended::new(stop, mono_ns, &self.source, self.process_ns_before)
+    }
+
+    async fn until(
+        &mut self,
+        mut over: Pin<&mut impl Future<Output = EndReason>>,
+        alarms: Option<u64>,
+    ) -> Stop {
+        let mut every = interval_at(Instant::now() + DROPS_EVERY, DROPS_EVERY);
+        loop {
+            let step = self.step(over.as_mut(), &mut every).await;
+            if let Err(stop) = self.take(step) {
+                return stop;
+            }
+            if alarms.is_some_and(|alarms| self.tally.total() >= alarms) {
+                return Stop::Over(EndReason::StopAfter);
+            }
+        }
+    }
+
+    /// Whatever comes first. Events go before requests: who asks can wait.
+    async fn step(
+        &mut self,
+        over: Pin<&mut impl Future<Output = EndReason>>,
+        every: &mut Interval,
+    ) -> Step {
+        tokio::select! {
+            biased;
+            reason = over => Step::Stop(Stop::Over(reason)),
+            event = self.source.next() => match event {
+                Ok(event) => Step::Event(Origin::Kernel, event),
+                Err(e) => Step::Stop(e.into()),
+            },
+            event = pressure(&mut self.setup.psi) => Step::Event(Origin::Psi, event),
+            Some(request) = self.setup.requests.recv() => Step::Request(request),
+            // Nothing to do when it goes well.
+            Err(e) = self.setup.log.progress() => Step::Stop(e.into()),
+            _ = every.tick() => Step::Drops,
+        }
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), Stop> {
+        match step {
+            Step::Event(origin, event) => self.event(origin, event),
+            Step::Request(request) => self.request(request),
+            Step::Drops => self.drops(),
+            Step::Stop(stop) => Err(stop),
+        }
+    }
+
+    /// What was noticed before the end, and is still on its way.
+    async fn last_events(&mut self) -> Result<(), Stop> {
+        for _ in 0..LAST_EVENTS {
+            tokio::select! {
+                biased;
+                event = self.source.next() => self.event(Origin::Kernel, event?)?,
+                () = ready(()) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, origin: Origin, event: Event) -> Result<(), Stop> {
+        match event {
+            Event::Alarm(alarm) => self.alarm(origin, alarm),
+            Event::Clear(clear) => match self.tally.clear(origin, clear) {
+                Some(clear) => self.clear(clear),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn alarm(&mut self, origin: Origin, alarm: Alarm) -> Result<(), Stop> {
+        let Some(alarm) = self.tally.alarm(origin, alarm) else {
+            return Ok(());
+        };
+        if let Some(witness) = &mut self.setup.witness {
+            witness.alarm(origin, &alarm);
+        }
+        let json = self.write(&Line::Alarm(alarm))?;
+        let sent = (self.setup.commands.as_ref()).map(|commands| commands.try_send(json));
+        if let Some(Err(TrySendError::Full(_) | TrySendError::Closed(_))) = sent {
+            self.overflowed += 1;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, clear: Clear) -> Result<(), Stop> {
+        if let Some(witness) = &mut self.setup.witness {
+            witness.clear(&clear);
+        }
+        self.write(&Line::Clear(ClearLine::from(clear))).map(drop)
+    }
+
+    fn request(&mut self, request: Request) -> Result<(), Stop> {
+        // Who asked may have gone: then nobody hears the answer.
+        match request {
+            Request::Alarm(alarm, answer) => {
+                if self.unwanted(&alarm) {
+                    let _ = answer.send(Err("the criterion emulator is switched off".into()));
+                    return Ok(());
+                }
+                if self.in_time(&alarm) || self.told_before(&alarm) {
+                    let _ = answer.send(Ok(()));
+                    return Ok(());
+                }
+                self.alarm(Origin::Socket, *alarm)?;
+                let _ = answer.send(Ok(()));
+            }
+            Request::Reset(answer) => {
+                self.tally.reset();
+                let result = self.source.reset_limit();
+                let _ = answer.send(result.map_err(|e| e.to_string()));
+            }
+            Request::Measure(answer) => {
+                let _ = answer.send(self.measure().map_err(|e| e.to_string()));
+            }
+            Request::Emulated(devices) => return self.emulated(&devices),
+            Request::NoLinks(error) => self.no_links(&error),
+        }
+        Ok(())
+    }
+
+    fn unwanted(&self, alarm: &Alarm) -> bool {
+        alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
+    }
+
+    /// A holder and the search for emulated links notice the same tampering.
+    fn told_before(&mut self, alarm: &Alarm) -> bool {
+        let Scope::Link {
+            failure: TAMPERED,
+            what: Some(what),
+            ifindex,
+            netns,
+            ..
+        } = &alarm.scope
+        else {
+            return false;
+        };
+        let said = (what.clone(), alarm.mono_ns);
+        let before = self.tampered.insert((*netns, *ifindex), said);
+        before.is_some_and(|(before, at_ns)| {
+            before == *what && alarm.mono_ns.saturating_sub(at_ns) < SAME_NS
+        })
+    }
+
+    /// Holders tell of every packet from 1 ms on; what is late here is the threshold's to say.
+    fn in_time(&self, alarm: &Alarm) -> bool {
+        let emulator = self.setup.config.emulator.as_ref();
+        let late_ns = emulator.map_or(0, |emulator| emulator.late.as_nanos());
+        matches!(
+            alarm.scope,
+            Scope::Link {
+                failure: "late",
+                ..
+            }
+        ) && u128::from(alarm.value) < late_ns
+    }
+
+    /// Judges packets of these devices from now on. The first ones bring hooks with them.
+    fn emulated(&mut self, devices: &[Emulated]) -> Result<(), Stop> {
+        let tried = self.source.hooks().len();
+        if let Err(e) = self.source.set_emulated(devices) {
+            self.no_links(&e.to_string());
+        }
+        let hooks = self.source.hooks().get(tried..).unwrap_or_default();
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let line = HooksLine {
+            mono_ns: mono_ns(),
+            hooks: hooks.to_vec(),
+            watched: self.watched(),
+        };
+        self.write(&Line::Hooks(line)).map(drop)
+    }
+
+    fn no_links(&mut self, error: &str) {
+        self.links_unknown = true;
+        eprintln!("emud: emulated links are not watched: {error}");
+    }
+
+    fn measure(&self) -> Result<Measures, MonitorError> {
+        let dropped = self.source.dropped()?;
+        Ok(Measures {
+            alarms: self.tally.alarms().clone(),
+            suppressed: self.tally.suppressed(&dropped),
+            in_contention: self.tally.in_contention(),
+            watched: self.watched(),
+            ring_full: dropped.ring_full,
+            costs: self.source.costs()?,
+        })
+    }
+
+    /// A line, if more was dropped than the last one said.
+    fn drops(&mut self) -> Result<(), Stop> {
+        let dropped = self.source.dropped()?;
+        let now = (dropped.ring_full, self.tally.suppressed(&dropped));
+        if now == self.told {
+            return Ok(());
+        }
+        self.told = now.clone();
+        let (ring_full, suppressed) = now;
+        let mono_ns = mono_ns();
+        self.write(&Line::Drops(Drops {
+            mono_ns,
+            ring_full,
+            suppressed,
+        }))
+        .map(drop)
+    }
+
+    pub(crate) fn write(&mut self, line: &Line) -> Result<String, Stop> {
+        Ok(self.setup.log.write(line)?)
+    }
+
+    /// Of every resource whether it is watched. Applications are where they can report.
+    pub(crate) fn watched(&self) -> PerResource<Watched> {
+        let watched = |resource| match resource {
+            Resource::Application if self.setup.socket.is_some() => Watched::Yes,
+            Resource::Application => Watched::Unknown,
+            Resource::Emulator if self.links_unknown => Watched::Unknown,
+            resource => match self.source.watched(resource) {
+                Watched::No => self.watched_by_pressure(resource),
+                watched => watched,
+            },
+        };
+        let pair = |resource| (resource, watched(resource));
+        Resource::ALL.into_iter().map(pair).collect()
+    }
+
+    fn watched_by_pressure(&self, resource: Resource) -> Watched {
+        let criterion = match resource {
+            Resource::Cpu => "cpu",
+            Resource::Memory => "memory",
+            Resource::Disk => "disk",
+            _ => return Watched::No,
+        };
+        let mut hooks = self.setup.psi.iter().flat_map(|(_, hooks)| hooks);
+        match hooks.find(|hook| hook.criterion == criterion) {
+            Some(hook) if hook.refused.is_some() => Watched::Unknown,
+            Some(_) => Watched::Yes,
+            None => Watched::No,
+        }
+    }
+}
+
+async fn after(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn pressure(psi: &mut Option<(Psi, Vec<Hook>)>) -> Event {
+    match psi {
+        Some((psi, _)) => psi.next().await,
+        None => std::future::pending().await,
+    }
+}

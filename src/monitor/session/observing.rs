@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread of an experiment's monitor.
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use emud_monitor::log::{Clock, EndReason, Format, Judgement, Log, Outlet, SortedLog};
+use emud_monitor::{Config, Monitor};
+use tokio::runtime::Builder;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::control::{Allowed, Place};
+use super::experiment::{AlarmsSoFar, Asked};
+use super::{
+    Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
+    Witness, monitor, pressure, punctual, sockets,
+};
+
+/// How long the end waits for episodes that go on: what is over when the programs have ended is
+/// noticed some ticks later.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How long a slow disk is waited for at the end: 64 MiB at 2 MB/s.
+const LAST_LINES: Duration = Duration::from_secs(30);
+
+/// What the thread takes over.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) user: Option<u32>,
+    pub(crate) clock: Clock,
+    pub(crate) log: SortedLog,
+    pub(crate) tell: watch::Sender<AlarmsSoFar>,
+    /// Told once, that it runs or why not.
+    pub(crate) begin: mpsc::Sender<Result<Begun, StartError>>,
+    pub(crate) ended: oneshot::Receiver<Asked>,
+    /// Told the judgement; says it again, with the exit code.
+    pub(crate) judge: mpsc::Sender<Judgement>,
+    pub(crate) agree: mpsc::Receiver<Judgement>,
+}
+
+/// A monitor that runs.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) notes: Vec<String>,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) remote: Remote,
+}
+
+/// What ends with the thread.
+struct Running {
+    observation: Observation<Monitor>,
+    side: Side,
+    /// Removed when dropped.
+    _places: [Option<Place>; 2],
+}
+
+/// None: it could not begin, or nobody wants to know how it ended.
+pub(crate) fn observe(parts: Parts) -> Option<Finished> {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let attempted = "starting a thread";
+            let failed = ObserveError::System { attempted, error };
+            let _ = parts.begin.send(Err(failed.into()));
+            return None;
+        }
+    };
+    runtime.block_on(run(parts))
+}
+
+async fn run(parts: Parts) -> Option<Finished> {
+    let mut alarms = parts.tell.subscribe();
+    let mut ended = parts.ended;
+    // Whoever began it waits for this.
+    let mut running = match begin(parts.config, parts.user, parts.clock, parts.log, parts.tell) {
+        Ok((running, begun)) => {
+            let _ = parts.begin.send(Ok(begun));
+            running
+        }
+        Err(e) => {
+            let _ = parts.begin.send(Err(e));
+            return None;
+        }
+    };
+    let mut asked = None;
+    let over = async {
+        asked = Some((&mut ended).await.ok());
+        // Those that go on after that have lasted until the end.
+        let _ = timeout(SETTLE, alarms.wait_for(|so_far| so_far.open == 0)).await;
+        EndReason::Done
+    };
+    let observation = &mut running.observation;
+    let stopped = observation.run(Until::default(), over).await;
+    observation.close();
+    let asked = match asked {
+        Some(asked) => asked,
+        // The monitor went blind; the experiment goes on.
+        None => ended.await.ok(),
+    }?;
+    running.side.finish(std::future::pending()).await;
+    let judgement = running.observation.judge(&stopped, &asked);
+    parts.judge.send(judgement).ok()?;
+    let judgement = parts.agree.recv().ok()?;
+    Some(running.observation.finish(stopped, None, Some(judgement)))
+}
+
+fn begin(
+    config: Config,
+    user: Option<u32>,
+    clock: Clock,
+    log: SortedLog,
+    tell: watch::Sender<AlarmsSoFar>,
+) -> Result<(Running, Begun), StartError> {
+    let mut notes = vec![];
+    let [programs, root] = sockets(None, &mut notes)?;
+    let ((place, control), (root_place, root)) = (programs.unzip(), root.unzip());
+    let path = place.as_ref().map(|place| place.path.clone());
+    let (side, (requests, commands)) = Side::start(SideParts {
+        control,
+        allowed: Allowed::new(config.alarms.reporters, user),
+        root,
+        emulated: config.emulator.is_some(),
+        ..SideParts::default()
+    })?;
+    let monitor = monitor(&config)?;
+    // Not before: the kernel's verifier works in this thread, too.
+    notes.extend(punctual());
+    let psi = pressure(&config, &mut notes)?;
+    let setup = Setup {
+        log: Log::new(clock, Format::Json, Outlet::Sorted(log), None),
+        psi,
+        config,
+        socket: path.as_ref().map(|path| path.display().to_string()),
+        requests,
+        commands,
+        notes: notes.clone(),
+        witness: Some(Witness::new(tell)),
+        patience: LAST_LINES,
+    };
+    let mut observation = Observation::new(monitor, setup);
+    // Before anybody else can write. What goes wrong with a log is told at its end.
+    let _ = observation.start();
+    notes.extend(observation.unknown());
+    let begun = Begun {
+        notes,
+        socket: path,
+        remote: side.remote().clone(),
+    };
+    let running = Running {
+        observation,
+        side,
+        _places: [place, root_place],
+    };
+    Ok((running, begun))
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run needs beside the monitor: a place where programs report, and pressure stall
+//! information.
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use emud_monitor::event::Hook;
+use emud_monitor::psi::Psi;
+use emud_monitor::{Config, Monitor, MonitorError};
+
+use super::control::{Place, place, root_place};
+use super::{ObserveError, StartError};
+use crate::datapath::emulated::Search;
+use crate::host::runtime::{FOLDER, ROOT_FOLDER};
+
+/// A place that is listened to.
+pub type Socket = (Place, UnixListener);
+
+/// Where programs report, and where only root can: holders of emulated links. Without the default
+/// places the kernel can still be watched; that is said.
+///
+/// # Errors
+/// [`ObserveError::Taken`], [`ObserveError::Listen`] for what was asked for.
+pub fn sockets(
+    asked: Option<&Path>,
+    notes: &mut Vec<String>,
+) -> Result<[Option<Socket>; 2], ObserveError> {
+    let programs = match place(asked, Path::new(FOLDER)) {
+        Err(e) if asked.is_some() => return Err(e),
+        programs => said(programs, "programs cannot report", notes),
+    };
+    let root = root_place(Path::new(ROOT_FOLDER), asked.is_some());
+    let what = "links of engine hold cannot report late and dropped packets";
+    Ok([programs, said(root, what, notes)])
+}
+
+fn said(
+    socket: Result<Socket, ObserveError>,
+    without: &str,
+    notes: &mut Vec<String>,
+) -> Option<Socket> {
+    socket
+        .map_err(|e| notes.push(format!("{without}: {e}")))
+        .ok()
+}
+
+/// Loads the monitor's programs; those for emulated links too if there are any now, so that
+/// the start line has their hooks.
+///
+/// # Errors
+/// As [`Monitor::start`] and [`Search::run`].
+pub fn monitor(config: &Config) -> Result<Monitor, StartError> {
+    let mut monitor = Monitor::start(config)?;
+    if config.emulator.is_some() {
+        let found = Search::default().run()?;
+        monitor.set_emulated(&found.released_by_kernel())?;
+    }
+    Ok(monitor)
+}
+
+/// Arms the triggers, if they are asked for; a refusal is a note.
+///
+/// # Errors
+/// [`MonitorError::Blind`]: nothing else is asked for, and all are refused.
+pub fn pressure(
+    config: &Config,
+    notes: &mut Vec<String>,
+) -> Result<Option<(Psi, Vec<Hook>)>, MonitorError> {
+    let Some(psi) = config.psi.map(Psi::open) else {
+        return Ok(None);
+    };
+    let refused: Vec<String> = psi.1.iter().filter_map(refusal).collect();
+    let other = config.cpu.is_some()
+        || config.network.is_some()
+        || config.memory.is_some()
+        || config.disk.is_some()
+        || config.emulator.is_some();
+    if !other && refused.len() == psi.1.len() {
+        return Err(MonitorError::Blind(refused.join("\n")));
+    }
+    notes.extend(refused);
+    Ok(Some(psi))
+}
+
+/// It was asked for by name, and no resource becomes unknown without it.
+fn refusal(hook: &Hook) -> Option<String> {
+    let refused = hook.refused.as_ref()?;
+    Some(format!("{} was refused: {refused}", hook.hook))
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first and the last line of a run, and the figures for them.
+
+use std::io;
+use std::time::Duration;
+
+use emud_monitor::event::{Cost, Dropped, Hook, Resource, Watched};
+use emud_monitor::log::{
+    Clock, CostLine, End, EndReason, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA,
+    Start, Thresholds, Verdict, why_unknown,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Source;
+use super::experiment::Asked;
+use super::judge::{Evidence, judge};
+use super::observation::{Observation, Stop};
+
+/// The figures of a run so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measures {
+    pub alarms: PerResource<u64>,
+    pub suppressed: PerResource<u64>,
+    pub in_contention: PerResource<u64>,
+    pub watched: PerResource<Watched>,
+    pub ring_full: u64,
+    pub costs: Vec<Cost>,
+}
+
+/// Why and when a run ended, and what the kernel said of it then.
+#[derive(Debug)]
+pub struct Ended {
+    pub stop: Stop,
+    pub mono_ns: u64,
+    dropped: Dropped,
+    costs: Vec<Cost>,
+    process_ns: u64,
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub struct Finished {
+    pub verdicts: PerResource<Verdict>,
+    pub stop: Stop,
+    /// Writing the last lines to the output, and to the file beside.
+    pub written: [io::Result<()>; 2],
+}
+
+impl Ended {
+    /// At `mono_ns`, with the figures of now.
+    pub(crate) fn new(stop: Stop, mono_ns: u64, source: &impl Source, process_before: u64) -> Self {
+        let process_ns = process_ns().saturating_sub(process_before);
+        let figures = source
+            .dropped()
+            .and_then(|dropped| Ok((dropped, source.costs()?)));
+        let (stop, (dropped, costs)) = match (figures, stop) {
+            (Ok(figures), stop) => (stop, figures),
+            (Err(_), stop @ Stop::Monitor(_)) => (stop, Default::default()),
+            (Err(e), _) => (e.into(), Default::default()),
+        };
+        Self {
+            stop,
+            mono_ns,
+            dropped,
+            costs,
+            process_ns,
+        }
+    }
+
+    fn reason(&self) -> EndReason {
+        match self.stop {
+            Stop::Over(reason) => reason,
+            Stop::Output(_) | Stop::Monitor(_) => EndReason::Error,
+        }
+    }
+
+    fn error(&self) -> Option<String> {
+        match &self.stop {
+            Stop::Over(_) => None,
+            Stop::Output(e) => Some(format!("the output cannot be written: {e}")),
+            Stop::Monitor(e) => Some(e.to_string()),
+        }
+    }
+}
+
+impl Finished {
+    /// Was any contention seen?
+    pub fn contended(&self) -> bool {
+        self.verdicts.values().any(|v| *v == Verdict::Contended)
+    }
+}
+
+impl<S: Source> Observation<S> {
+    /// One sentence for each resource that was asked for and cannot be watched.
+    pub fn unknown(&self) -> Vec<String> {
+        why_unknown(&self.watched(), &self.hooks())
+    }
+
+    fn hooks(&self) -> Vec<Hook> {
+        let psi = (self.setup.psi.iter()).flat_map(|(_, hooks)| hooks);
+        self.source.hooks().iter().chain(psi).cloned().collect()
+    }
+
+    /// Writes the start line, if it has not been written.
+    pub(crate) fn start(&mut self) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
+        let start = Start {
+            mono_ns: self.source.started_mono_ns(),
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            host: Host::now(),
+            clock: *self.setup.log.clock(),
+            config: Thresholds::from(&self.setup.config),
+            hooks: self.hooks(),
+            watched: self.watched(),
+            group_by: self.setup.config.alarms.group_by,
+            limit: self.setup.config.alarms.limit,
+            tick_ns: ns(self.source.tick()),
+            socket: self.setup.socket.clone(),
+            notes: self.setup.notes.clone(),
+        };
+        self.write(&Line::Start(Box::new(start))).map(drop)
+    }
+
+    /// No more requests and no more commands: those that wait are the last ones.
+    pub fn close(&mut self) {
+        self.setup.commands = None;
+        self.setup.requests.close();
+        // Who asked is told that the monitor is ending.
+        while self.setup.requests.try_recv().is_ok() {}
+    }
+
+    /// Of an experiment, still without its exit code.
+    pub(crate) fn judge(&self, ended: &Ended, asked: &Asked) -> Judgement {
+        let witness = self.setup.witness.as_ref();
+        let mut blind = self.unknown();
+        blind.extend(ended.error());
+        judge(&Evidence {
+            episodes: witness.map_or(&[], |witness| &witness.episodes),
+            measured: asked.measured.until(ended.mono_ns),
+            ended_mono_ns: ended.mono_ns,
+            suppressed: &self.tally.suppressed(&ended.dropped),
+            ring_full: ended.dropped.ring_full,
+            // Reports of programs tell nothing of the host.
+            watched: (self.watched().into_iter())
+                .any(|(of, watched)| of != Resource::Application && watched != Watched::No),
+            blind,
+            netns: asked.netns.as_ref(),
+            facts: &asked.facts,
+        })
+    }
+
+    /// Writes the end line and what is left of others; `ran`: what became of the commands,
+    /// `judgement`: of an experiment.
+    pub fn finish(
+        mut self,
+        ended: Ended,
+        ran: Option<OnAlarm>,
+        judgement: Option<Judgement>,
+    ) -> Finished {
+        let end = End {
+            judgement,
+            ..self.end(&ended, ran)
+        };
+        let verdicts = end.resources.clone();
+        // A file beside gets the line also when nobody reads the output.
+        let last = self.write(&Line::End(Box::new(end)));
+        let [out, beside] = self.setup.log.finish(self.setup.patience);
+        let out = match last {
+            Err(Stop::Output(e)) => Err(e),
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
+            Ok(_) => out,
+        };
+        Finished {
+            verdicts,
+            stop: ended.stop,
+            written: [out, beside],
+        }
+    }
+
+    fn end(&self, ended: &Ended, ran: Option<OnAlarm>) -> End {
+        let duration_ns = ended.mono_ns.saturating_sub(self.source.started_mono_ns());
+        let costs: Vec<CostLine> = ended.costs.iter().cloned().map(CostLine::from).collect();
+        let empty_probe_ns = self.source.empty_probe_ns();
+        End {
+            mono_ns: ended.mono_ns,
+            reason: ended.reason(),
+            error: ended.error(),
+            duration_ns,
+            clock: Clock::now(),
+            resources: self.verdicts(ended),
+            alarms: self.tally.alarms().clone(),
+            suppressed: self.tally.suppressed(&ended.dropped),
+            ring_full: ended.dropped.ring_full,
+            lines_lost: self.setup.log.lost(),
+            overhead: Overhead::of(&costs, duration_ns, empty_probe_ns, ended.process_ns),
+            costs,
+            on_alarm: ran.map(|ran| OnAlarm {
+                overflowed: self.overflowed,
+                ..ran
+            }),
+            judgement: None,
+        }
+    }
+
+    fn verdicts(&self, ended: &Ended) -> PerResource<Verdict> {
+        let watched = self.watched();
+        let of = |resource| watched.get(&resource).copied().unwrap_or(Watched::Unknown);
+        let mut verdicts = self.tally.verdicts(&ended.dropped, of);
+        if matches!(ended.stop, Stop::Monitor(_)) {
+            // It went blind some time before it was noticed.
+            let clean = verdicts.values_mut().filter(|v| **v == Verdict::Clean);
+            clean.for_each(|verdict| *verdict = Verdict::Unknown);
+        }
+        verdicts
+    }
+}
+
+/// CPU time of this process so far, ns.
+pub(crate) fn process_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

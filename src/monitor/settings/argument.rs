@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the command line says, in the terms of the file: every flag is short for
+//! a key.
+
+use super::keys;
+use super::value::OFF;
+use crate::text::{At, Entry, Located, Mistake, Source, Value, closest};
+
+/// What messages call the place of an argument.
+pub const COMMAND_LINE: &str = "command line";
+
+/// One argument about what is watched.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// As it is typed.
+    text: String,
+    /// Where its value begins in `text`.
+    value: usize,
+    meaning: Meaning,
+}
+
+/// A key: its section and its name there.
+type Path = (&'static str, &'static str);
+
+#[derive(Debug, Clone, Copy)]
+enum Meaning {
+    /// The value is KEY=VALUE.
+    Set,
+    /// The value is of this key.
+    Key(Path),
+    /// The value is NAME=VALUE in this table.
+    Named(Path),
+    /// The value is STALL/WINDOW.
+    Psi,
+    /// The value names all that is watched.
+    Only,
+}
+
+/// What an argument says.
+pub(crate) enum Said {
+    Keys(Vec<Entry>),
+    Only(Only),
+}
+
+/// What `--only` leaves.
+pub(crate) struct Only {
+    pub whole: At,
+    pub resources: Vec<Located<String>>,
+}
+
+impl Argument {
+    fn new(flag: &str, value: &str, meaning: Meaning) -> Self {
+        Self {
+            text: format!("{flag} {value}"),
+            value: flag.len() + 1,
+            meaning,
+        }
+    }
+
+    /// `--set KEY=VALUE`; the key is dotted, as in cpu.theta, network.device.eth0.
+    pub fn set(assignment: &str) -> Self {
+        Self::new("--set", assignment, Meaning::Set)
+    }
+
+    /// `flag` is short for the key `path`.
+    pub fn key(flag: &str, path: Path, value: &str) -> Self {
+        Self::new(flag, value, Meaning::Key(path))
+    }
+
+    /// `flag` is short for a key of the user's choice in the table `path`: NAME=VALUE.
+    pub fn named(flag: &str, path: Path, assignment: &str) -> Self {
+        Self::new(flag, assignment, Meaning::Named(path))
+    }
+
+    /// `--psi STALL/WINDOW` or `--psi off`.
+    pub fn psi(value: &str) -> Self {
+        Self::new("--psi", value, Meaning::Psi)
+    }
+
+    /// `--only cpu,disk`: everything else is switched off.
+    pub fn only(resources: &str) -> Self {
+        Self::new("--only", resources, Meaning::Only)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        Source {
+            origin: COMMAND_LINE.to_owned(),
+            text: self.text.clone(),
+        }
+    }
+
+    /// The same as a file would say it; `source` is the number of [`Self::source`].
+    pub(crate) fn read(&self, source: usize) -> Result<Said, Vec<Mistake>> {
+        let whole = Part {
+            source,
+            start: self.value,
+            text: &self.text[self.value..],
+        };
+        let said = match self.meaning {
+            Meaning::Only => return only(&whole).map(Said::Only),
+            Meaning::Key(path) => Ok(vec![whole.entry(path)]),
+            Meaning::Named(path) => named(&whole, path),
+            Meaning::Set => set(&whole),
+            Meaning::Psi => psi(&whole),
+        };
+        said.map(Said::Keys).map_err(|mistake| vec![mistake])
+    }
+}
+
+/// A part of an argument.
+struct Part<'a> {
+    source: usize,
+    start: usize,
+    text: &'a str,
+}
+
+impl<'a> Part<'a> {
+    fn at(&self) -> At {
+        At {
+            source: self.source,
+            span: self.start..self.start + self.text.len(),
+        }
+    }
+
+    /// What is before and after byte `at`, which is left out.
+    fn split(&self, at: usize) -> (Part<'a>, Part<'a>) {
+        let part = |start: usize, text| Part {
+            source: self.source,
+            start: self.start + start,
+            text,
+        };
+        (
+            part(0, &self.text[..at]),
+            part(at + 1, &self.text[at + 1..]),
+        )
+    }
+
+    fn text(&self) -> Located<String> {
+        Located {
+            value: self.text.trim().to_owned(),
+            at: self.at(),
+        }
+    }
+
+    fn value(&self) -> Located<Value> {
+        let text = self.text.trim().to_owned();
+        let value = match text.parse::<f64>() {
+            Ok(_) => Value::Number(text),
+            Err(_) => Value::Text(text),
+        };
+        Located {
+            value,
+            at: self.at(),
+        }
+    }
+
+    /// A key that is written nowhere: it is where its value is.
+    fn key(&self, key: &str) -> Located<String> {
+        Located {
+            value: key.to_owned(),
+            at: self.at(),
+        }
+    }
+
+    /// The value, under a key that is written nowhere.
+    fn entry(&self, (section, key): Path) -> Entry {
+        nest(self.key(section), vec![self.key(key)], self.value())
+    }
+
+    fn mistake(&self, title: &str, help: &str) -> Mistake {
+        Mistake::new(&self.at(), title, help)
+    }
+}
+
+/// `a.b` = v is `a` = { b = v }.
+fn nest(first: Located<String>, rest: Vec<Located<String>>, value: Located<Value>) -> Entry {
+    let value = rest.into_iter().rev().fold(value, |value, key| {
+        let at = key.at.clone();
+        let value = Value::Table(vec![Entry { key, value }]);
+        Located { value, at }
+    });
+    Entry { key: first, value }
+}
+
+fn set(whole: &Part) -> Result<Vec<Entry>, Mistake> {
+    let Some(equals) = whole.text.find('=') else {
+        let help = "write KEY=VALUE, such as cpu.theta=50ms";
+        return Err(whole.mistake("there is no `=`", help));
+    };
+    let (key, value) = whole.split(equals);
+    if value.text.trim().is_empty() {
+        let help = "give a value; `off` switches a threshold off";
+        return Err(whole.mistake("there is no value", help));
+    }
+    let Some(dot) = key.text.find('.') else {
+        return Ok(vec![nest(key.text(), vec![], value.value())]);
+    };
+    let (section, rest) = key.split(dot);
+    // What is behind the second dot is the name of a device, which may have dots itself.
+    let rest = match rest.text.find('.') {
+        Some(dot) => {
+            let (table, name) = rest.split(dot);
+            vec![table.text(), name.text()]
+        }
+        None => vec![rest.text()],
+    };
+    Ok(vec![nest(section.text(), rest, value.value())])
+}
+
+fn named(whole: &Part, (section, table): Path) -> Result<Vec<Entry>, Mistake> {
+    // No value has an equals sign, a name may.
+    let Some(equals) = whole.text.rfind('=') else {
+        return Err(whole.mistake("there is no `=`", "write NAME=VALUE"));
+    };
+    let (name, value) = whole.split(equals);
+    let path = vec![whole.key(table), name.text()];
+    Ok(vec![nest(whole.key(section), path, value.value())])
+}
+
+fn psi(whole: &Part) -> Result<Vec<Entry>, Mistake> {
+    if whole.text == OFF {
+        return Ok(vec![nest(whole.key("psi"), vec![], whole.value())]);
+    }
+    let Some(slash) = whole.text.find('/') else {
+        let help = "write STALL/WINDOW, such as 150ms/1s, or off";
+        return Err(whole.mistake("there is no `/`", help));
+    };
+    let (stall, window) = whole.split(slash);
+    Ok(vec![
+        stall.entry(("psi", "stall")),
+        window.entry(("psi", "window")),
+    ])
+}
+
+fn only(whole: &Part) -> Result<Only, Vec<Mistake>> {
+    let mut resources = Vec::new();
+    let mut mistakes = Vec::new();
+    let mut start = 0;
+    for word in whole.text.split(',') {
+        let part = Part {
+            source: whole.source,
+            start: whole.start + start,
+            text: word,
+        };
+        start += word.len() + 1;
+        let word = word.trim();
+        if keys::RESOURCES.contains(&word) {
+            resources.push(part.text());
+            continue;
+        }
+        let all = format!("there are {}", keys::RESOURCES.join(", "));
+        let help = match closest(word, keys::RESOURCES) {
+            Some(near) => format!("did you mean `{near}`? ({all})"),
+            None => all,
+        };
+        mistakes.push(part.mistake(&format!("`{word}` is nothing that is watched"), &help));
+    }
+    let only = Only {
+        whole: whole.at(),
+        resources,
+    };
+    if mistakes.is_empty() {
+        Ok(only)
+    } else {
+        Err(mistakes)
+    }
+}
