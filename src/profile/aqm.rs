@@ -2,7 +2,7 @@
 //! Active queue management: RED, CoDel and PIE, their keys and defaults.
 
 use super::check::value;
-use super::draft::is_none;
+use crate::text::is_none;
 use crate::text::{
     At, Entry, Located, Mistake, Percent, Reader, Time, Value, Word, duration, number, quantity,
     word,

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of a profile.
 
-use crate::text::{Located, Mistake, Section, Vocabulary};
+use super::alter::{CorruptDraft, DuplicateDraft};
+use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
+use super::loss::{FiguresDraft, LossDraft};
+use super::reordering::ReorderDraft;
+use super::slot::SlotDraft;
+use crate::text::{Located, Mistake, Section, Vocabulary, joined};
 
 pub(super) const TOP: Section = Section {
     keys: &[
@@ -43,66 +48,29 @@ pub(super) const LINK: Section = Section {
     place: "of a link",
     belongs: "under [link], [up], [down] or [links.NAME]",
 };
-pub(super) const DELAY: Section = Section {
-    keys: &[
-        "mean",
-        "jitter",
-        "sd",
-        "distribution",
-        "reorder",
-        "coherence",
-        "correlation",
-        "share",
-        "samples",
-    ],
-    place: "of a delay",
-    belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
-};
-/// In the order of `loss_read::TABLE`.
+pub(super) const DELAY: Section =
+    Section {
+        keys: &joined::<{ DelayDraft::KEYS.len() + JitterDraft::KEYS.len() + OTHER_KEYS.len() }>(
+            &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
+        ),
+        place: "of a delay",
+        belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
+    };
 pub(super) const LOSS: Section = Section {
-    keys: &[
-        "model",
-        "stage",
-        "probability",
-        "correlation",
-        "p",
-        "r",
-        "bad",
-        "good",
-        "p13",
-        "p31",
-        "p32",
-        "p23",
-        "p14",
-        "ber",
-        "n",
-        "offset",
-        "length",
-        "pattern",
-        "file",
-        "lost",
-        "loop",
-        "ecn",
-    ],
+    keys: &joined::<{ LossDraft::KEYS.len() + FiguresDraft::KEYS.len() }>(&[
+        FiguresDraft::KEYS,
+        LossDraft::KEYS,
+    ]),
     place: "of a loss",
     belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",
 };
-/// In the order of `alter::DUPLICATE`.
 pub(super) const DUPLICATE: Section = Section {
-    keys: &["probability", "correlation"],
+    keys: DuplicateDraft::KEYS,
     place: "of a duplicate",
     belongs: "inside `duplicate`, as in duplicate = { probability = \"1%\", correlation = \"25%\" }",
 };
-/// In the order of `alter::CORRUPT`.
 pub(super) const CORRUPT: Section = Section {
-    keys: &[
-        "probability",
-        "correlation",
-        "bits",
-        "from",
-        "to",
-        "checksum",
-    ],
+    keys: CorruptDraft::KEYS,
     place: "of a corrupt",
     belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
 };
@@ -134,7 +102,7 @@ pub(super) const TRACE: Section = Section {
     belongs: "inside `trace`, as in trace = { file = \"cell.csv\", offset = \"5s\" }",
 };
 pub(super) const SLOT: Section = Section {
-    keys: &["min", "max", "packets", "bytes"],
+    keys: SlotDraft::KEYS,
     place: "of a slot",
     belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
 };
@@ -150,7 +118,7 @@ pub(super) const PHASES: Section = Section {
 };
 
 pub(super) const REORDER: Section = Section {
-    keys: &["probability", "correlation", "gap"],
+    keys: ReorderDraft::KEYS,
     place: "of `reorder`",
     belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
 };

@@ -1,16 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What loses packets: the models and their canonical text.
 
+use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
 use super::pattern::Pattern;
-use crate::text::{Percent, Word};
+use crate::text::{Word, table};
 
-/// How packets are lost.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Loss {
-    pub model: LossModel,
-    pub stage: Stage,
-    /// What understands ECN is marked instead of lost.
-    pub ecn: bool,
+table! {
+    /// How packets are lost.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Loss {
+        stage: Stage = Stage::AfterQueue, "stage" as OneOf<Stage>;
+        /// What understands ECN is marked instead of lost.
+        ecn: bool = false, "ecn" as Flag;
+    }
+    beside {
+        model: LossModel = LossModel::default();
+    }
+    struct LossDraft {
+        figures: FiguresDraft;
+    }
+}
+
+table! {
+    /// A model as it is written; each model has some of the figures.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Figures {
+        model: Option<Model> = None, "model" as OneOf<Model>;
+        probability: Option<f64> = None, "probability" as Share;
+        correlation: Option<f64> = None, "correlation" as Correlation;
+        p: Option<f64> = None, "p" as Share;
+        r: Option<f64> = None, "r" as Share;
+        bad: Option<f64> = None, "bad" as Share;
+        good: Option<f64> = None, "good" as Share;
+        p13: Option<f64> = None, "p13" as Share;
+        p31: Option<f64> = None, "p31" as Share;
+        p32: Option<f64> = None, "p32" as Share;
+        p23: Option<f64> = None, "p23" as Share;
+        p14: Option<f64> = None, "p14" as Share;
+        ber: Option<f64> = None, "ber" as BitErrorRate;
+        n: Option<u32> = None, "n" as Count<0, { u32::MAX }>;
+        offset: Option<u32> = None, "offset" as Count<0, { u32::MAX }>;
+        length: Option<u32> = None, "length" as Count<0, { u32::MAX }>;
+        pattern: Option<String> = None, "pattern" as Text;
+        file: Option<String> = None, "file" as Text;
+        lost: Option<Vec<u64>> = None, "lost" as Numbers;
+        repeat: Option<bool> = None, "loop" as Flag;
+    }
+    struct FiguresDraft {}
 }
 
 /// A loss model; probabilities are 0.0..=1.0.
@@ -60,9 +96,9 @@ pub enum LinkState {
     Down,
 }
 
-/// [`LossModel`] without its figures.
+/// The name of a [`LossModel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Model {
+pub enum Model {
     Bernoulli,
     GilbertElliott,
     FourState,
@@ -129,8 +165,7 @@ impl From<f64> for Loss {
         };
         Self {
             model,
-            stage: Stage::default(),
-            ecn: false,
+            ..Self::default()
         }
     }
 }
@@ -206,63 +241,87 @@ fn four_state_share(p13: f64, p31: f64, p32: f64, p23: f64, p14: f64) -> f64 {
     (in_burst + alone) / (1.0 + in_burst + sent_in_burst + alone)
 }
 
-/// The value of `loss` as text that reads back to it.
-pub(super) fn text(loss: &Loss) -> String {
-    let percent = |share: f64| format!("\"{}\"", Percent(share));
-    let correlated = |correlation: f64| match correlation {
-        0.0 => String::new(),
-        _ => format!(", correlation = {}", percent(correlation)),
-    };
-    let keys = match &loss.model {
-        LossModel::Bernoulli {
-            probability,
-            correlation: 0.0,
-        } if loss.stage == Stage::default() && !loss.ecn => return percent(*probability),
-        LossModel::Bernoulli {
-            probability,
-            correlation,
-        } => format!(
-            "probability = {}{}",
-            percent(*probability),
-            correlated(*correlation)
-        ),
-        LossModel::GilbertElliott { p, r, bad, good } => {
-            shares(&[("p", *p), ("r", *r), ("bad", *bad), ("good", *good)])
+impl LossModel {
+    /// The figures with which it is written; a pattern writes its own.
+    fn figures(&self) -> Figures {
+        let none = Figures::default();
+        match *self {
+            Self::Bernoulli {
+                probability,
+                correlation,
+            } => Figures {
+                probability: Some(probability),
+                correlation: Some(correlation).filter(|correlation| *correlation != 0.0),
+                ..none
+            },
+            Self::GilbertElliott { p, r, bad, good } => Figures {
+                p: Some(p),
+                r: Some(r),
+                bad: Some(bad),
+                good: Some(good),
+                ..none
+            },
+            Self::FourState {
+                p13,
+                p31,
+                p32,
+                p23,
+                p14,
+            } => Figures {
+                p13: Some(p13),
+                p31: Some(p31),
+                p32: Some(p32),
+                p23: Some(p23),
+                p14: Some(p14),
+                ..none
+            },
+            Self::BitError { ber } => Figures {
+                ber: Some(ber),
+                ..none
+            },
+            Self::Every { n, offset } => Figures {
+                n: Some(n),
+                offset: Some(offset),
+                ..none
+            },
+            Self::Pattern { repeat, .. } => Figures {
+                repeat: Some(repeat),
+                ..none
+            },
+            Self::Burst {
+                probability,
+                length,
+            } => Figures {
+                probability: Some(probability),
+                length: Some(length),
+                ..none
+            },
         }
-        LossModel::FourState {
-            p13,
-            p31,
-            p32,
-            p23,
-            p14,
-        } => {
-            let all = [("p13", *p13), ("p31", *p31), ("p32", *p32)];
-            let rest = [("p23", *p23), ("p14", *p14)];
-            format!("{}, {}", shares(&all), shares(&rest))
-        }
-        LossModel::BitError { ber } => format!("ber = {ber:e}"),
-        LossModel::Every { n, offset } => format!("n = {n}, offset = {offset}"),
-        LossModel::Pattern { pattern, repeat } => format!("{}, loop = {repeat}", pattern.keys()),
-        LossModel::Burst {
-            probability,
-            length,
-        } => format!("probability = {}, length = {length}", percent(*probability)),
-    };
-    let stage = match loss.stage == Stage::default() {
-        true => String::new(),
-        false => format!(", stage = \"{}\"", loss.stage.word()),
-    };
-    let ecn = if loss.ecn { ", ecn = true" } else { "" };
-    format!(
-        "{{ model = \"{}\", {keys}{stage}{ecn} }}",
-        loss.model.word()
-    )
+    }
 }
 
-fn shares(shares: &[(&str, f64)]) -> String {
-    let each: Vec<_> = shares
-        .iter()
-        .map(|(key, share)| format!("{key} = \"{}\"", Percent(*share)))
-        .collect();
-    each.join(", ")
+impl Loss {
+    /// As the value of the key: the short form where it says all.
+    pub(super) fn text(&self) -> String {
+        let own = self.keys_text();
+        let mut keys = self.model.figures().keys_text();
+        if let LossModel::Pattern { pattern, .. } = &self.model {
+            keys.insert(0, pattern.keys());
+        }
+        let bernoulli = matches!(self.model, LossModel::Bernoulli { .. });
+        match &keys[..] {
+            [one]
+                if let Some(plain) = one.strip_prefix("probability = ")
+                    && bernoulli
+                    && own.is_empty() =>
+            {
+                plain.to_owned()
+            }
+            _ => {
+                keys.insert(0, format!("model = \"{}\"", self.model.word()));
+                keys.extend(own);
+                format!("{{ {} }}", keys.join(", "))
+            }
+        }
+    }
 }

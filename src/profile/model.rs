@@ -87,11 +87,11 @@ pub struct Link {
     pub wire: Wire,
     /// The backlog in front of the link.
     pub queue: Queue,
-    pub delay: Delay,
+    pub delay: super::Delay,
     pub loss: super::Loss,
     pub neighbours: Neighbours,
     /// Packets that are sent without delay, to overtake.
-    pub reorder: Option<Reordering>,
+    pub reorder: Option<super::Reordering>,
     pub duplicate: super::Duplicate,
     pub corrupt: super::Corrupt,
     pub state: super::LinkState,
@@ -111,31 +111,6 @@ pub enum Limit {
     Bytes(u64),
     /// Longest wait in ns before a packet's own serialisation begins.
     Time(u64),
-}
-
-/// One-way propagation delay.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Delay {
-    /// Mean in ns, up to one hour; of the delayed packets.
-    pub mean_ns: u64,
-    pub jitter: Option<Jitter>,
-    /// Share of the packets that are delayed, 0.0..1.0; `None`: all.
-    pub share: Option<f64>,
-}
-
-/// How the delay varies about its mean.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Jitter {
-    /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
-    pub sd_ns: f64,
-    pub distribution: Shape,
-    pub reorder: Reorder,
-    /// Distance in ns between two independent values of the in-order process;
-    /// `None`: derived from the distribution's spread.
-    pub coherence_ns: Option<u64>,
-    /// Correlation of the delays of a flow's successive packets, 0.0..1.0; only
-    /// with [`Reorder::Jitter`].
-    pub correlation: f64,
 }
 
 /// The distribution of a delay, but for its mean and standard deviation.
@@ -170,18 +145,6 @@ impl From<Distribution> for Shape {
     fn from(distribution: Distribution) -> Self {
         Self::Named(distribution)
     }
-}
-
-/// Explicit reordering, as tc-netem's: behind `gap - 1` delayed packets each is
-/// sent without delay with this probability, until one is. Counted per flow.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reordering {
-    /// 0.0..=1.0
-    pub probability: f64,
-    /// Of successive decisions, 0.0..1.0.
-    pub correlation: f64,
-    /// At least 1.
-    pub gap: u32,
 }
 
 /// The distributions whose standardised form is always the same.

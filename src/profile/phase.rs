@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use super::check::value;
 use super::draft::LinkDraft;
+use super::kinds::Flag;
 use super::links::{self, MAX_LINKS, NamedDraft};
 use super::print::{line, section as print_section};
 use super::read::{name, section};
-use super::trace_read::flag;
 use super::{Link, LinkState, LossModel, keys};
-use crate::text::{At, Entry, Located, Mistake, Reader, Span, Time, Value, Word, quantity};
+use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Span, Time, Value, Word, quantity};
 
 /// 100 years.
 const ALL_NS_MAX: u64 = 3_155_760_000_000_000_000;
@@ -202,7 +202,7 @@ impl PhasesDraft {
         };
         for entry in entries {
             match entry.key.value.as_str() {
-                "loop" => reader.put(&mut self.repeat, &entry.value, |v| flag(v, "loop")),
+                "loop" => reader.put(&mut self.repeat, &entry.value, |v| Flag::read(v, "loop")),
                 "offset" => reader.put(&mut self.offset, &entry.value, span),
                 _ => (reader.mistakes).push(keys::unknown(&entry.key, &keys::PHASES)),
             }
@@ -309,7 +309,7 @@ fn one(
         outage: is_outage(entries),
     };
     if let Some(entry) = find("whole")
-        && reader.read(&entry.value, |v| flag(v, "whole"))?.value
+        && reader.read(&entry.value, |v| Flag::read(v, "whole"))?.value
     {
         (phase.up, phase.down) = Default::default();
     }
@@ -322,7 +322,7 @@ fn one(
         let value = &entry.value;
         match entry.key.value.as_str() {
             "for" => reader.put(&mut phase.for_ns, value, duration),
-            "ramp" => reader.put(&mut phase.ramp, value, |v| flag(v, "ramp")),
+            "ramp" => reader.put(&mut phase.ramp, value, |v| Flag::read(v, "ramp")),
             "name" => reader.put(&mut phase.name, value, name),
             "link" | "whole" | "up" | "down" => {}
             key if keys::LINK.has(key) => {

@@ -4,12 +4,9 @@
 use std::fmt::Write;
 
 use super::model::DEFAULT_INSTANCES;
-use super::{
-    Delay, Distribution, Jitter, Link, LinkState, Loss, Neighbours, Offload, Profile, Queue,
-    Reordering, Shape, alter, loss, shared,
-};
+use super::{Delay, Link, LinkState, Loss, Neighbours, Offload, Profile, Queue, shared};
 use crate::abi;
-use crate::text::{Nanoseconds, Percent, Rate, Time, Word};
+use crate::text::{Rate, Word};
 
 impl Profile {
     /// TOML that parses to this profile; keys at their defaults are left out.
@@ -91,22 +88,22 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
         line(out, "queue", link.queue);
     }
     if link.delay != Delay::default() {
-        line(out, "delay", delay(&link.delay));
+        line(out, "delay", link.delay.text());
     }
     if link.loss != Loss::default() {
-        line(out, "loss", loss::text(&link.loss));
+        line(out, "loss", link.loss.text());
     }
     if link.neighbours != Neighbours::default() {
         line(out, "neighbours", quoted(link.neighbours.word()));
     }
     if let Some(reordering) = &link.reorder {
-        line(out, "reorder", reorder(reordering));
+        line(out, "reorder", table(reordering.keys_text()));
     }
     if link.duplicate.probability != 0.0 {
-        line(out, "duplicate", alter::duplicate_text(&link.duplicate));
+        line(out, "duplicate", table(link.duplicate.keys_text()));
     }
     if link.corrupt.probability != 0.0 {
-        line(out, "corrupt", alter::corrupt_text(&link.corrupt));
+        line(out, "corrupt", table(link.corrupt.keys_text()));
     }
     if let Some(name) = &link.shared {
         line(out, "shared", quoted(name));
@@ -122,63 +119,10 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     }
 }
 
-fn delay(delay: &Delay) -> String {
-    let mean = quoted(Time(delay.mean_ns));
-    let share = delay
-        .share
-        .map(|share| format!(", share = \"{}\"", Percent(share)))
-        .unwrap_or_default();
-    let Some(jitter) = &delay.jitter else {
-        return match share.is_empty() {
-            true => mean,
-            false => format!("{{ mean = {mean}{share} }}"),
-        };
-    };
-    let coherence = jitter
-        .coherence_ns
-        .map(|ns| format!(", coherence = \"{}\"", Time(ns)))
-        .unwrap_or_default();
-    let correlation = match jitter.correlation {
-        0.0 => String::new(),
-        r => format!(", correlation = \"{}\"", Percent(r)),
-    };
-    format!(
-        "{{ mean = {mean}, {}, distribution = {}, reorder = \"{}\"{coherence}{correlation}{share} }}",
-        spread(jitter),
-        shape(&jitter.distribution),
-        jitter.reorder.word(),
-    )
-}
-
-/// A table is written out: its file may be gone when this is read.
-fn shape(shape: &Shape) -> String {
-    match shape {
-        Shape::Table(table) => format!("{{ table = \"{}\" }}", table.to_text()),
-        named => quoted(named.word()),
+/// A table of keys; of `probability` alone, its value.
+fn table(keys: Vec<String>) -> String {
+    match &keys[..] {
+        [one] if let Some(plain) = one.strip_prefix("probability = ") => plain.to_owned(),
+        _ => format!("{{ {} }}", keys.join(", ")),
     }
-}
-
-fn reorder(reordering: &Reordering) -> String {
-    let mut keys = format!("probability = \"{}\"", Percent(reordering.probability));
-    if reordering.correlation != 0.0 {
-        let _ = write!(
-            keys,
-            ", correlation = \"{}\"",
-            Percent(reordering.correlation)
-        );
-    }
-    if reordering.gap != 1 {
-        let _ = write!(keys, ", gap = {}", reordering.gap);
-    }
-    format!("{{ {keys} }}")
-}
-
-/// The half-width that a uniform distribution was written with, if it was; else `sd`.
-fn spread(jitter: &Jitter) -> String {
-    let half = (jitter.sd_ns * 3f64.sqrt()).round();
-    let uniform = jitter.distribution == Distribution::Uniform.into();
-    if uniform && half / 3f64.sqrt() == jitter.sd_ns {
-        return format!("jitter = \"{}\"", Nanoseconds(half));
-    }
-    format!("sd = \"{}\"", Nanoseconds(jitter.sd_ns))
 }

@@ -5,10 +5,11 @@ use std::fmt;
 
 use super::aqm::AqmDraft;
 use super::check::value;
-use super::draft::{LinkDraft, is_none};
+use super::draft::LinkDraft;
 use super::queue::{Bytes, Packets};
 use super::{Aqm, Limit, Wire, keys};
 use crate::abi;
+use crate::text::is_none;
 use crate::text::{At, Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
 
 /// Packets in front of the link where the profile does not say: tc-netem's limit.

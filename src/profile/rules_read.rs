@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::draft::is_none;
 use super::rule_keys::{RulesError, compile};
 use super::rules::{DSCP, NONE, OWN, PROTOCOLS};
 use super::{Match, NamedLink, Per, Ports, Profile, Rule, Target, keys, links};
 use crate::abi;
+use crate::text::is_none;
 use crate::text::{At, Entry, Located, Mistake, Reader, Value, closest, word};
 
 /// The longest queue of an instance in packets.

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use super::check::{latest, value};
-use super::draft::{LinkDraft, is_none};
+use super::draft::LinkDraft;
+use super::kinds::Flag;
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, Place, Wrong};
 use super::{Link, file, keys, trace_figures};
-use crate::text::{At, Entry, Located, Mistake, Reader, Span, Value, quantity};
+use crate::text::is_none;
+use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Span, Value, quantity};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
 
@@ -81,7 +83,7 @@ impl Reader {
         };
         match entry.key.value.as_str() {
             "loop" => {
-                if let Some(read) = self.read(value, |v| flag(v, "loop")) {
+                if let Some(read) = self.read(value, |v| Flag::read(v, "loop")) {
                     draft.repeat = Some(read.value);
                 }
             }
@@ -201,9 +203,9 @@ impl Reader {
             return;
         }
         let delay = &draft.delay;
-        let mean = delay.mean.as_ref().map(|mean| &mean.at);
-        let spread = delay.spread.as_ref().map(|spread| &spread.at);
-        let shape = delay.distribution.as_ref().map(|shape| &shape.at);
+        let mean = delay.mean_ns.as_ref().map(|mean| &mean.at);
+        let spread = delay.jitter.spread.as_ref().map(|spread| &spread.at);
+        let shape = delay.jitter.distribution.as_ref().map(|shape| &shape.at);
         let help = "the rows are in the classifier alone: give their file again together with the \
                     delay, trace.file=cell.csv";
         let title = "rows of jitter in force are about another delay";
@@ -265,19 +267,5 @@ impl Wrong {
         };
         let title = format!("{}{place}: {}", name.value, self.problem);
         Mistake::new(&name.at, title, self.help)
-    }
-}
-
-/// True or false; as text too, which is what `emud set` gives.
-pub(super) fn flag(value: &Located<Value>, key: &str) -> Result<bool, Mistake> {
-    match &value.value {
-        Value::Flag(flag) => Ok(*flag),
-        Value::Text(text) if text == "true" => Ok(true),
-        Value::Text(text) if text == "false" => Ok(false),
-        other => {
-            let title = format!("`{key}` cannot be {}", other.kind());
-            let help = format!("write {key} = true or {key} = false");
-            Err(Mistake::new(&value.at, title, help))
-        }
     }
 }

@@ -2,9 +2,10 @@
 //! `rate` as a table: what the wire does to a packet's length and time.
 
 use super::check::{latest, value};
-use super::draft::{LinkDraft, is_none, overhead};
+use super::draft::{LinkDraft, overhead};
 use super::keys;
 use super::queue::{Bytes, some_bytes};
+use crate::text::is_none;
 use crate::text::{Entry, Located, Mistake, Rate, Reader, Value, number, quantity};
 
 /// A packet of 1500 bytes behind an Ethernet header.

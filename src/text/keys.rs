@@ -13,6 +13,21 @@ pub(crate) struct Section {
     pub belongs: &'static str,
 }
 
+/// Lists of keys as one.
+pub(crate) const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut list, mut next) = (0, 0);
+    while list < lists.len() {
+        let mut key = 0;
+        while key < lists[list].len() {
+            all[next] = lists[list][key];
+            (key, next) = (key + 1, next + 1);
+        }
+        list += 1;
+    }
+    all
+}
+
 impl Section {
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains(&key)

@@ -303,7 +303,7 @@ fn what_is_wrong_with_the_keys() {
     #[rustfmt::skip]
     let cases = [
         (format!("delay = {{ {jitter}, correlation = \"25%\" }}"), "\"25%\"", "`correlation` of a delay that keeps the order", "reorder = \"jitter\""),
-        (format!("delay = {{ {jitter}, reorder = \"jitter\", correlation = \"100%\" }}"), "\"100%\"", "correlation of 100 %", "99%"),
+        (format!("delay = {{ {jitter}, reorder = \"jitter\", correlation = \"100%\" }}"), "\"100%\"", "a correlation is below 100 %", "25%"),
         (format!("delay = {{ {jitter}, share = 5 }}"), "5", "no percent sign", "5%"),
         ("delay = { share = \"5%\" }".into(), "share", "without `mean`", "mean = "),
         ("delay = { mean = \"9ms\", correlation = \"5%\" }".into(), "\"5%\"", "`correlation` without `jitter`", "leave it out"),
@@ -327,7 +327,7 @@ fn what_is_wrong_with_the_keys() {
         ("delay = { mean = \"1ms\", sd = \"4ms\", distribution = \"lognormal\" }".into(), "\"4ms\"", "too skewed", "at most \"3ms\""),
         ("reorder = \"jitter\"".into(), "\"jitter\"", "cannot be `jitter`", "inside `delay`"),
         ("reorder = { gap = 5 }".into(), "{ gap = 5 }", "without `probability`", "100%"),
-        ("reorder = { probability = \"1%\", gap = 0 }".into(), "0", "not a gap", "from 1"),
+        ("reorder = { probability = \"1%\", gap = 0 }".into(), "0", "`gap` cannot be 0", "from 1"),
         ("reorder = { probability = \"1%\", gaps = 5 }".into(), "gaps", "no key `gaps`", "did you mean `gap`"),
         ("reorder = \"101%\"".into(), "\"101%\"", "more than 100", "100%"),
     ];

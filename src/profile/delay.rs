@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `delay` of a link: its mean, how it varies, and whether that goes together.
+
+use std::sync::Arc;
+
+use super::check::{latest, value};
+use super::kinds::{Correlation, Duration, OneOf, Share};
+use super::quantile::largest_sd_ns;
+use super::words::ShapeWord;
+use super::{Distribution, Reorder, Shape, file, keys};
+use crate::text::{
+    At, Draft, Entry, Located, Mistake, Nanoseconds, Reader, Time, Value, is_none, quantity, table,
+    word,
+};
+
+table! {
+    /// One-way propagation delay.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Delay {
+        /// Mean in ns, up to one hour; of the delayed packets.
+        mean_ns: u64 = 0, "mean" as Duration;
+        /// Share of the packets that are delayed, 0.0..1.0; `None`: all.
+        share: Option<f64> = None, "share" as Share;
+    }
+    beside {
+        jitter: Option<Jitter> = None;
+    }
+    struct DelayDraft {
+        jitter: JitterDraft;
+    }
+}
+
+table! {
+    /// How the delay varies about its mean.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Jitter {
+        reorder: Reorder = Reorder::Never, "reorder" as OneOf<Reorder>;
+        /// Distance in ns between two independent values of the in-order process;
+        /// `None`: derived from the distribution's spread.
+        coherence_ns: Option<u64> = None, "coherence" as Duration;
+        /// Correlation of the delays of a flow's successive packets, 0.0..1.0; only
+        /// with [`Reorder::Jitter`].
+        correlation: f64 = 0.0, "correlation" as Correlation;
+    }
+    beside {
+        /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
+        sd_ns: f64 = 0.0;
+        distribution: Shape = Shape::default();
+    }
+    struct JitterDraft {
+        spread: Option<Located<Spread>>;
+        distribution: Option<Located<Shape>>;
+        samples: Option<Located<file::Measured>>;
+    }
+}
+
+/// The keys of `delay` that the tables do not read.
+pub(super) const OTHER_KEYS: &[&str] = &["jitter", "sd", "distribution", "samples"];
+
+/// The two ways to say how much the delay varies; each replaces the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spread {
+    /// Half-width of a uniform distribution, standard deviation of the others; ns.
+    Jitter(f64),
+    /// Standard deviation in ns.
+    Sd(f64),
+}
+
+impl Reader {
+    /// A plain duration is a constant delay.
+    pub(super) fn delay(&mut self, draft: &mut DelayDraft, value: &Located<Value>) {
+        let Value::Table(entries) = &value.value else {
+            self.table(draft, value, ("delay", "mean"), |key| {
+                keys::unknown(key, &keys::DELAY)
+            });
+            // No table, which would need a mean.
+            draft.at = None;
+            return;
+        };
+        draft.at = Some(value.at.clone());
+        let before = self.mistakes.len();
+        self.samples(draft, entries);
+        self.spread(draft, entries);
+        for entry in entries {
+            match entry.key.value.as_str() {
+                "jitter" | "sd" | "samples" => {}
+                "distribution" => self.distribution(&mut draft.jitter, entry),
+                _ if draft.key(self, entry) || draft.jitter.key(self, entry) => {}
+                _ => self.mistakes.push(keys::unknown(&entry.key, &keys::DELAY)),
+            }
+        }
+        draft.broken |= self.mistakes.len() > before;
+    }
+
+    /// `samples` say all about the delay but what else is written with them.
+    fn samples(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
+        let Some(entry) = find("samples") else { return };
+        if let Some(second) = find("distribution") {
+            self.mistakes.push(Mistake::new(
+                &second.key.at,
+                "both `samples` and `distribution` are given",
+                "keep one: samples are a distribution",
+            ));
+        }
+        let Value::Table(keys) = &entry.value.value else {
+            let title = format!("`samples` cannot be {}", entry.value.value.kind());
+            let help = "name the file: samples = { file = \"rtt.csv\", unit = \"ms\" }";
+            return self
+                .mistakes
+                .push(Mistake::new(&entry.value.at, title, help));
+        };
+        match file::samples(self, &entry.value, keys) {
+            Ok(measured) => {
+                draft.mean_ns = None;
+                draft.jitter.spread = None;
+                draft.jitter.distribution = None;
+                draft.jitter.samples = Some(Located {
+                    value: measured,
+                    at: entry.value.at.clone(),
+                });
+            }
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    fn distribution(&mut self, draft: &mut JitterDraft, entry: &Entry) {
+        let value = &entry.value;
+        let read = match &value.value {
+            Value::Table(keys) => {
+                file::distribution(self, value, keys).map(|table| Shape::Table(Arc::new(table)))
+            }
+            _ => word::<ShapeWord>(value, "distribution").map(Shape::from),
+        };
+        match read {
+            Ok(shape) => {
+                draft.samples = None;
+                draft.distribution = Some(Located {
+                    value: shape,
+                    at: value.at.clone(),
+                });
+            }
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    /// `jitter` and `sd`: one slot.
+    fn spread(&mut self, draft: &mut DelayDraft, entries: &[Entry]) {
+        let mut given = entries
+            .iter()
+            .filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
+        let Some(entry) = given.next() else { return };
+        if let Some(second) = given.next() {
+            self.mistakes.push(Mistake::new(
+                &second.key.at,
+                "both `jitter` and `sd` are given",
+                "keep one: `jitter` is the half-width of a uniform distribution (mean +- jitter), \
+                 `sd` the standard deviation of any",
+            ));
+        }
+        if is_none(&entry.value) {
+            // What describes the jitter goes with it.
+            draft.jitter = JitterDraft::default();
+            return;
+        }
+        let key = entry.key.value.as_str();
+        self.put(&mut draft.jitter.spread, &entry.value, |v| {
+            let Nanoseconds(ns) = quantity(v, key, "\"5ms\"")?;
+            Ok(if key == "sd" {
+                Spread::Sd(ns)
+            } else {
+                Spread::Jitter(ns)
+            })
+        });
+    }
+
+    /// The finished delay; meaningless if that adds a mistake.
+    pub(super) fn finish_delay(&mut self, draft: &DelayDraft) -> Delay {
+        let samples = draft.jitter.samples.as_ref();
+        let mean_ns = value(&draft.mean_ns)
+            .or_else(|| samples.map(|s| s.value.mean_ns.round() as u64))
+            .unwrap_or_default();
+        let written = draft.values();
+        let constant = Delay {
+            mean_ns,
+            share: written.share.filter(|share| *share < 1.0),
+            ..written
+        };
+        let measured = samples.map(|samples| Located {
+            value: Spread::Sd(samples.value.sd_ns),
+            at: samples.at.clone(),
+        });
+        if draft.broken {
+            return constant;
+        }
+        let Some(spread) = draft.jitter.spread.as_ref().or(measured.as_ref()) else {
+            self.nothing_without_jitter(draft);
+            return constant;
+        };
+        if draft.mean_ns.is_none() && samples.is_none() {
+            let key = match spread.value {
+                Spread::Jitter(_) => "jitter",
+                Spread::Sd(_) => "sd",
+            };
+            let help = "say about which delay: delay = { mean = \"50ms\", jitter = \"5ms\" }";
+            self.mistakes.push(Mistake::new(
+                &spread.at,
+                format!("`{key}` without `mean`"),
+                help,
+            ));
+            return constant;
+        }
+        self.coherence_is_not_zero(draft);
+        self.correlation_is_of_packets(draft);
+        match self.jitter(draft, spread, mean_ns) {
+            jitter if jitter.sd_ns > 0.0 => Delay {
+                jitter: Some(jitter),
+                ..constant
+            },
+            _ => constant,
+        }
+    }
+
+    fn jitter(&mut self, draft: &DelayDraft, spread: &Located<Spread>, mean_ns: u64) -> Jitter {
+        let distribution = shape_of(&draft.jitter, spread.value);
+        let largest = largest_sd_ns(distribution.clone(), mean_ns);
+        // Bounds are in the user's own terms.
+        let (written, sd_ns, largest) = match (spread.value, &distribution) {
+            (Spread::Jitter(half), Shape::Named(Distribution::Uniform)) => {
+                (half, half / 3f64.sqrt(), mean_ns as f64)
+            }
+            (Spread::Jitter(jitter), Shape::Table(table)) => {
+                (jitter, jitter * table.sd(), largest / table.sd())
+            }
+            (Spread::Jitter(sd) | Spread::Sd(sd), _) => (sd, sd, largest),
+        };
+        if written > largest {
+            let places = [
+                draft.mean_ns.as_ref().map(|mean| &mean.at),
+                draft
+                    .jitter
+                    .distribution
+                    .as_ref()
+                    .map(|distribution| &distribution.at),
+            ];
+            self.mistakes.push(too_wide(
+                latest(&spread.at, places),
+                spread.value,
+                &distribution,
+                mean_ns,
+                largest,
+            ));
+        }
+        Jitter {
+            sd_ns,
+            distribution,
+            ..draft.jitter.values()
+        }
+    }
+
+    fn coherence_is_not_zero(&mut self, draft: &DelayDraft) {
+        if let Some(Located { value: 0, at }) = &draft.jitter.coherence_ns {
+            let help = "leave it out for one that fits the spread; for independent packets \
+                        write reorder = \"jitter\"";
+            self.mistakes
+                .push(Mistake::new(at, "a coherence time of zero", help));
+        }
+    }
+
+    fn correlation_is_of_packets(&mut self, draft: &DelayDraft) {
+        let reorder = value(&draft.jitter.reorder).unwrap_or_default();
+        let Some(Located { value, at }) = &draft.jitter.correlation else {
+            return;
+        };
+        if reorder == Reorder::Never && *value > 0.0 {
+            let help = "add reorder = \"jitter\", so that each packet draws its own; in order, \
+                        `coherence` says how long the delay stays like it was";
+            let title = "`correlation` of a delay that keeps the order";
+            self.mistakes.push(Mistake::new(at, title, help));
+        }
+    }
+
+    fn nothing_without_jitter(&mut self, draft: &DelayDraft) {
+        let shaping = [
+            (
+                "distribution",
+                draft.jitter.distribution.as_ref().map(|d| &d.at),
+            ),
+            ("reorder", draft.jitter.reorder.as_ref().map(|r| &r.at)),
+            (
+                "coherence",
+                draft.jitter.coherence_ns.as_ref().map(|c| &c.at),
+            ),
+            (
+                "correlation",
+                draft.jitter.correlation.as_ref().map(|c| &c.at),
+            ),
+        ];
+        let before = self.mistakes.len();
+        for (key, at) in shaping {
+            let Some(at) = at else { continue };
+            let help = "it says how the delay varies: give `jitter` or `sd` too, or leave it out";
+            self.mistakes
+                .push(Mistake::new(at, format!("`{key}` without `jitter`"), help));
+        }
+        if let (Some(table), None, true) =
+            (&draft.at, &draft.mean_ns, before == self.mistakes.len())
+        {
+            let help = "write delay = { mean = \"50ms\" } or delay = \"50ms\"";
+            self.mistakes
+                .push(Mistake::new(table, "a delay without `mean`", help));
+        }
+    }
+}
+
+/// The distribution as asked for or measured, else the usual one.
+fn shape_of(draft: &JitterDraft, spread: Spread) -> Shape {
+    let measured = draft.samples.as_ref().and_then(|s| s.value.table.as_ref());
+    match (&draft.distribution, measured, spread) {
+        (Some(asked), _, _) => asked.value.clone(),
+        (None, Some(table), _) => Shape::Table(table.clone()),
+        (None, None, Spread::Jitter(_)) => Distribution::Uniform.into(),
+        (None, None, Spread::Sd(_)) => Distribution::Normal.into(),
+    }
+}
+
+fn too_wide(at: &At, spread: Spread, distribution: &Shape, mean_ns: u64, largest: f64) -> Mistake {
+    let (name, written) = match spread {
+        Spread::Jitter(ns) => ("jitter", ns),
+        Spread::Sd(ns) => ("sd", ns),
+    };
+    let mean = Time(mean_ns);
+    let skewed = match distribution {
+        Shape::Named(Distribution::Pareto) | Shape::LogNormal => "",
+        _ => "; a skewed one, distribution = \"pareto\", allows up to 1.73 times the mean",
+    };
+    let help = match distribution {
+        Shape::Table(_) => "with this file and mean".to_owned(),
+        shape => format!("with distribution = \"{}\" and this mean", shape.word()),
+    };
+    let why = match distribution {
+        Shape::LogNormal => "is too skewed",
+        _ => "would need delays below zero",
+    };
+    Mistake::new(
+        at,
+        format!(
+            "`{name}` of {} about a mean of {mean} {why}",
+            Nanoseconds(written)
+        ),
+        format!(
+            "{help}, `{name}` is at most \"{}\"{skewed}",
+            Nanoseconds(largest.floor())
+        ),
+    )
+}
+
+impl Delay {
+    /// As the value of the key: the short form where it says all.
+    pub(super) fn text(&self) -> String {
+        let mut keys = self.keys_text();
+        if let Some(jitter) = &self.jitter {
+            keys.push(spread_text(jitter));
+            keys.push(format!(
+                "distribution = {}",
+                shape_text(&jitter.distribution)
+            ));
+            keys.extend(jitter.keys_text());
+        }
+        match &keys[..] {
+            [one] if let Some(mean) = one.strip_prefix("mean = ") => mean.to_owned(),
+            _ => format!("{{ {} }}", keys.join(", ")),
+        }
+    }
+}
+
+/// A table is written out: its file may be gone when this is read.
+fn shape_text(shape: &Shape) -> String {
+    match shape {
+        Shape::Table(table) => format!("{{ table = \"{}\" }}", table.to_text()),
+        named => format!("\"{}\"", named.word()),
+    }
+}
+
+/// The half-width that a uniform distribution was written with, if it was; else `sd`.
+fn spread_text(jitter: &Jitter) -> String {
+    let half = (jitter.sd_ns * 3f64.sqrt()).round();
+    let uniform = jitter.distribution == Distribution::Uniform.into();
+    if uniform && half / 3f64.sqrt() == jitter.sd_ns {
+        return format!("jitter = \"{}\"", Nanoseconds(half));
+    }
+    format!("sd = \"{}\"", Nanoseconds(jitter.sd_ns))
+}

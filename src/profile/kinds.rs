@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kinds of values that several tables of a profile have.
+
+use super::queue::{Bytes, Packets, is_nothing};
+use crate::text::{Kind, Located, Mistake, Percent, Time, Value, Word, duration, quantity, word};
+
+/// A share or probability, 0.0..=1.0, in percent.
+pub(super) struct Share;
+/// A share below 1.0: at 1.0 one packet would decide for all.
+pub(super) struct Correlation;
+/// ns, up to an hour.
+pub(super) struct Duration;
+/// Bytes, 1 at least, 32 bits.
+pub(super) struct SomeBytes;
+/// Packets, 1..=65536, with or without the unit.
+pub(super) struct SomePackets;
+/// A whole number between bounds.
+pub(super) struct Count<const MIN: u32, const MAX: u32>;
+/// A share of bits as a bare number, 0.0..=1.0.
+pub(super) struct BitErrorRate;
+pub(super) struct Text;
+/// Whole numbers.
+pub(super) struct Numbers;
+pub(super) struct Flag;
+/// One word of a few.
+pub(super) struct OneOf<T>(std::marker::PhantomData<T>);
+
+fn quoted(value: impl std::fmt::Display) -> String {
+    format!("\"{value}\"")
+}
+
+impl Kind for Share {
+    type Value = f64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<f64, Mistake> {
+        quantity(value, key, "\"0.5%\"").map(|Percent(share)| share)
+    }
+
+    fn text(share: &f64) -> String {
+        quoted(Percent(*share))
+    }
+}
+
+impl Kind for Correlation {
+    type Value = f64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<f64, Mistake> {
+        let Percent(share) = quantity(value, key, "\"25%\"")?;
+        if share < 1.0 {
+            return Ok(share);
+        }
+        let help = "at 100 % all packets share the fate of the first: write less, such as \"25%\"";
+        let title = "a correlation is below 100 %";
+        Err(Mistake::new(&value.at, title, help))
+    }
+
+    fn text(share: &f64) -> String {
+        quoted(Percent(*share))
+    }
+}
+
+impl Kind for Duration {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        duration(value, key)
+    }
+
+    fn text(ns: &u64) -> String {
+        quoted(Time(*ns))
+    }
+}
+
+impl Kind for SomeBytes {
+    type Value = u32;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
+        super::queue::some_bytes(value, key, "\"64kB\"").map(|bytes| bytes as u32)
+    }
+
+    fn text(bytes: &u32) -> String {
+        quoted(Bytes(u64::from(*bytes)))
+    }
+}
+
+impl Kind for SomePackets {
+    type Value = u32;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
+        if let Value::Number(text) = &value.value {
+            let with_unit = Located {
+                value: Value::Text(format!("{text}p")),
+                at: value.at.clone(),
+            };
+            return Self::read(&with_unit, key);
+        }
+        if let Value::Text(text) = &value.value
+            && is_nothing(text)
+        {
+            let help = format!("leave it out for any number, or write {key} = 1");
+            return Err(Mistake::new(&value.at, "slots of no packet", help));
+        }
+        quantity(value, key, "32").map(|Packets(packets)| packets)
+    }
+
+    fn text(packets: &u32) -> String {
+        packets.to_string()
+    }
+}
+
+impl<const MIN: u32, const MAX: u32> Kind for Count<MIN, MAX> {
+    type Value = u32;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
+        let help = || format!("write a whole number from {MIN} to {MAX}, without a unit");
+        let (Value::Number(text) | Value::Text(text)) = &value.value else {
+            let title = format!("`{key}` cannot be {}", value.value.kind());
+            return Err(Mistake::new(&value.at, title, help()));
+        };
+        match text.parse::<u32>() {
+            Ok(count) if (MIN..=MAX).contains(&count) => Ok(count),
+            _ => {
+                let title = format!("`{key}` cannot be {text}");
+                Err(Mistake::new(&value.at, title, help()))
+            }
+        }
+    }
+
+    fn text(count: &u32) -> String {
+        count.to_string()
+    }
+}
+
+impl Kind for Flag {
+    type Value = bool;
+
+    /// As text too, which is what `emud set` gives.
+    fn read(value: &Located<Value>, key: &str) -> Result<bool, Mistake> {
+        match &value.value {
+            Value::Flag(flag) => Ok(*flag),
+            Value::Text(text) if text == "true" => Ok(true),
+            Value::Text(text) if text == "false" => Ok(false),
+            other => {
+                let title = format!("`{key}` cannot be {}", other.kind());
+                let help = format!("write {key} = true or false");
+                Err(Mistake::new(&value.at, title, help))
+            }
+        }
+    }
+
+    fn text(flag: &bool) -> String {
+        flag.to_string()
+    }
+}
+
+impl<T: Word> Kind for OneOf<T> {
+    type Value = T;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
+        word(value, key)
+    }
+
+    fn text(value: &T) -> String {
+        quoted(value.word())
+    }
+}
+
+impl Kind for BitErrorRate {
+    type Value = f64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<f64, Mistake> {
+        let (Value::Number(text) | Value::Text(text)) = &value.value else {
+            return Err(wrong_kind(value, key, "1e-6"));
+        };
+        let (title, help) = match text.replace('_', "").parse::<f64>() {
+            Ok(rate) if (0.0..=1.0).contains(&rate) => return Ok(rate),
+            Ok(rate) if rate.is_finite() && rate > 1.0 => (
+                "a bit-error rate of more than 1".to_owned(),
+                format!("it is the share of wrong bits, from 0 to 1, such as {key} = 1e-6"),
+            ),
+            Ok(_) => (
+                format!("`{key}` cannot be {text}"),
+                format!("it is a number from 0 on, such as {key} = 1e-6"),
+            ),
+            Err(_) => (
+                format!("`{text}` is not a number"),
+                format!("write {key} = 1e-6"),
+            ),
+        };
+        Err(Mistake::new(&value.at, title, help))
+    }
+
+    fn text(rate: &f64) -> String {
+        format!("{rate:e}")
+    }
+}
+
+impl Kind for Text {
+    type Value = String;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+        match &value.value {
+            Value::Text(text) | Value::Number(text) => Ok(text.clone()),
+            _ => Err(wrong_kind(value, key, "\"...\"")),
+        }
+    }
+
+    fn text(text: &String) -> String {
+        toml::Value::String(text.clone()).to_string()
+    }
+}
+
+impl Kind for Numbers {
+    type Value = Vec<u64>;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<Vec<u64>, Mistake> {
+        let Value::List(items) = &value.value else {
+            return Err(wrong_kind(value, key, "[3, 7]"));
+        };
+        let one = |item| Count::<0, { u32::MAX }>::read(item, key).map(u64::from);
+        items.iter().map(one).collect()
+    }
+
+    fn text(numbers: &Vec<u64>) -> String {
+        format!("{numbers:?}")
+    }
+}
+
+fn wrong_kind(value: &Located<Value>, key: &str, example: &str) -> Mistake {
+    let title = format!("`{key}` cannot be {}", value.value.kind());
+    Mistake::new(&value.at, title, format!("write {key} = {example}"))
+}
