@@ -47,7 +47,7 @@ pub fn killed() {
         watch.kill();
         // The kernel frees after a grace period: 0.03 s, but once 5.6 s beside BPF_PROG_TEST_RUN of
         // other jobs.
-        let took = wait_until("all of it is gone", 5 * PATIENCE, || {
+        let took = wait_until("all of it is gone", 15 * PATIENCE, || {
             bpf::all().is_disjoint(&during)
         });
         println!("    {case}: {} gone after {took:?}", during.len());
