@@ -44,6 +44,7 @@ advisories() {
 job rustfmt cargo fmt --all --check
 job clang-format clang_format
 job shellcheck shell_scripts
+job style tests/style.sh
 job deny cargo deny --workspace --locked check -D warnings licenses bans sources
 advisories
 job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
