@@ -51,5 +51,7 @@ job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 job rustdoc rustdoc
 job unit cargo test --locked --workspace --lib --bins
 job pure cargo test --locked --test pure
+# Built for the tests above.
+job docs tests/docs.sh "${CARGO_TARGET_DIR:-target}/debug/emud"
 
 finish
