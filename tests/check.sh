@@ -44,11 +44,14 @@ advisories() {
 job rustfmt cargo fmt --all --check
 job clang-format clang_format
 job shellcheck shell_scripts
+job style tests/style.sh
 job deny cargo deny --workspace --locked check -D warnings licenses bans sources
 advisories
 job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 job rustdoc rustdoc
 job unit cargo test --locked --workspace --lib --bins
 job pure cargo test --locked --test pure
+# Built for the tests above.
+job docs tests/docs.sh "${CARGO_TARGET_DIR:-target}/debug/emud"
 
 finish

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Execute the README's blocks for a shell, in order, as somebody would who follows it from the top:
-# in a namespace of its own, with emud on PATH. `make` is left out: it builds and tests what this
-# script has. A host that is busy may contend: 3 and 4 are answers of `run` and `monitor`, and 1 to 2
-# of `verify`; anything else ends the test.
+# Execute the README's blocks in order, as a user would who follows it from the top, in a separate
+# namespace with emud on PATH: ```sh blocks, and the commands of ```console blocks. `make` is left
+# out: it builds and tests what this script has. A busy host may be contended: 3 and 4 are valid exit
+# codes of `run` and `monitor`, and 1 to 2 of `verify`; any other ends the test.
 #
 # usage: readme.sh EMUD
 set -euo pipefail
@@ -27,9 +27,10 @@ ln -s "$emud" "$scratch/bin/emud"
 export PATH=$scratch/bin:$PATH
 cd "$scratch"
 
-awk '/^```sh$/ { block++; inside = 1; next }
-    /^```$/ { inside = 0 }
-    inside && !/^make / { print > sprintf("block%02d", block) }' "$readme"
+awk '/^```(sh|console)$/ { block++; kind = $0; next }
+    /^```$/ { kind = "" }
+    kind == "```console" && !sub(/^# /, "") { next }
+    kind != "" && !/^make / { print > sprintf("block%02d", block) }' "$readme"
 {
     cat <<'END'
 emud() {
@@ -49,9 +50,9 @@ END
 blocks=$(find . -name 'block??' | wc -l)
 [ "$blocks" -ge 8 ] || { echo "readme.sh: only $blocks blocks: where is the README?" >&2; exit 1; }
 bash -euo pipefail all </dev/null
-# What a reader would look at afterwards.
+# The files that a reader would open afterwards.
 [ "$(jq -r 'select(.type == "end") | .verdict' dsl.log)" != null ]
-for file in phone.toml hsdpa.svg dsl.html d.html good.rec good.svg host.json; do
+for file in netem.toml measured.toml phone.toml phone.svg dsl.html d.html host.json; do
     [ -s "$file" ] || { echo "readme.sh: no $file" >&2; exit 1; }
 done
 [ -z "$(command emud list)" ] || { echo "readme.sh: something is still attached" >&2; exit 1; }

@@ -12,8 +12,8 @@ guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archi
 # Another emulator, to compare engine hold with.
 beside='vde2'
 check='clang-format bpftool python3-jsonschema'
-# git fetches the advisory database.
-lint='clang-format shellcheck git ca-certificates'
+# git fetches the advisory database, jq reads what the examples of docs/ print.
+lint='clang-format shellcheck codespell jq git ca-certificates'
 
 die() {
     echo "setup.sh: $*" >&2

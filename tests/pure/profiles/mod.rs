@@ -3,7 +3,6 @@
 
 mod alter;
 mod delays;
-mod documented;
 mod export_netem;
 mod files;
 mod import_netem;

@@ -43,21 +43,3 @@ fn a_misspelt_name_is_guessed() {
     };
     assert_eq!(shipped::load("./none.toml").unwrap_err().exit_code(), 66);
 }
-
-#[test]
-fn what_the_documentation_shows_is_good() {
-    let text = std::fs::read_to_string("docs/scenario.md").unwrap();
-    let blocks = text
-        .split("```toml\n")
-        .skip(1)
-        .map(|block| block.split("```").next().unwrap());
-    let whole = |block: &&str| {
-        let has = |what| block.contains(what);
-        has("command") && (has("[topology]") || (has("[node.server]") && has("[link.")))
-    };
-    let whole: Vec<_> = blocks.filter(whole).collect();
-    assert!(whole.len() >= 3, "{whole:?}");
-    for block in whole {
-        super::plan(block);
-    }
-}
