@@ -2,7 +2,7 @@
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::read::Draft;
-use super::{Profile, ProfileError, keys, links, rules_read};
+use super::{Profile, ProfileError, draft, keys, links, rules_read};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
 /// Which directions an assignment is for.
@@ -184,7 +184,7 @@ fn nest(keys: Vec<Located<String>>, value: Located<Value>, whole: &At) -> Result
         let help = "no key is more than one level below a link, as `delay.jitter` is";
         return Err(Mistake::new(&deeper.at, "this key is too deep", help));
     }
-    if !keys::TABLES.contains(&key.value.as_str()) {
+    if !draft::TABLES.contains(&key.value.as_str()) {
         return Err(match keys::LINK.has(&key.value) {
             true => {
                 let help = format!("write {}=...", key.value);

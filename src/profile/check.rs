@@ -10,20 +10,16 @@ impl Reader {
     pub(super) fn finish(&mut self, draft: &LinkDraft) -> Link {
         let wire = self.finish_wire(draft);
         let link = Link {
-            rate: value(&draft.rate),
-            overhead: value(&draft.overhead).unwrap_or_default(),
             queue: self.finish_queue(draft, &wire),
             wire,
             delay: self.finish_delay(&draft.delay),
             loss: self.finish_loss(&draft.loss),
-            neighbours: value(&draft.neighbours).unwrap_or_default(),
             reorder: self.finish_reorder(&draft.reorder),
             duplicate: self.finish_duplicate(&draft.duplicate),
             corrupt: self.finish_corrupt(&draft.corrupt),
-            state: value(&draft.state).unwrap_or_default(),
-            shared: draft.shared.as_ref().map(|name| name.value.clone()),
             trace: self.finish_trace(&draft.trace),
             slot: self.finish_slot(&draft.slot),
+            ..draft.values()
         };
         self.rows_in_force_fit(draft, &link);
         link

@@ -59,7 +59,7 @@ pub(super) const OTHER_KEYS: &[&str] = &["jitter", "sd", "distribution", "sample
 
 /// The two ways to say how much the delay varies; each replaces the other.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Spread {
+pub(crate) enum Spread {
     /// Half-width of a uniform distribution, standard deviation of the others; ns.
     Jitter(f64),
     /// Standard deviation in ns.

@@ -20,7 +20,7 @@ const NETEM_MAX: f64 = 32767.0;
 
 /// A distribution that was measured, with its own mean and standard deviation.
 #[derive(Debug, Clone)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// None: all samples are the same.
     pub table: Option<Arc<Table>>,
     pub mean_ns: f64,

@@ -3,9 +3,13 @@
 
 use super::alter::{CorruptDraft, DuplicateDraft};
 use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
+use super::draft::{LinkDraft, TABLES};
 use super::loss::{FiguresDraft, LossDraft};
+use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
 use super::slot::SlotDraft;
+use super::wire::{LINK_KEYS, WireDraft};
+use super::{aqm, queueing};
 use crate::text::{Located, Mistake, Section, Vocabulary, joined};
 
 pub(super) const TOP: Section = Section {
@@ -30,21 +34,11 @@ pub(super) const TOP: Section = Section {
     belongs: "at the top of the file, above the first [header]",
 };
 pub(super) const LINK: Section = Section {
-    keys: &[
-        "rate",
-        "overhead",
-        "queue",
-        "delay",
-        "loss",
-        "neighbours",
-        "reorder",
-        "duplicate",
-        "corrupt",
-        "state",
-        "shared",
-        "trace",
-        "slot",
-    ],
+    keys: &joined::<{ LinkDraft::KEYS.len() + TABLES.len() - 1 }>(&[
+        LinkDraft::KEYS,
+        // `rate` is in both.
+        TABLES.split_at(1).1,
+    ]),
     place: "of a link",
     belongs: "under [link], [up], [down] or [links.NAME]",
 };
@@ -74,19 +68,6 @@ pub(super) const CORRUPT: Section = Section {
     place: "of a corrupt",
     belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
 };
-/// Keys of a link that are tables, so that a key of one may be set.
-pub(super) const TABLES: &[&str] = &[
-    "delay",
-    "rate",
-    "queue",
-    "loss",
-    "duplicate",
-    "corrupt",
-    "reorder",
-    "trace",
-    "slot",
-];
-
 pub(super) const TRACE: Section = Section {
     keys: &[
         "file",
@@ -152,7 +133,7 @@ pub(super) const MATRIX: Section = Section {
     belongs: "under [matrix]",
 };
 pub(super) const RATE: Section = Section {
-    keys: &["rate", "burst", "overhead", "mpu", "cell"],
+    keys: &joined::<{ LINK_KEYS.len() + WireDraft::KEYS.len() }>(&[LINK_KEYS, WireDraft::KEYS]),
     place: "of a rate",
     belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
 };
@@ -161,26 +142,14 @@ pub(super) const CELL: Section = Section {
     place: "of a cell",
     belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
 };
-pub(super) const QUEUE: Section = Section {
-    keys: &[
-        "limit",
-        "bytes",
-        "time",
-        "ecn",
-        "aqm",
-        "min",
-        "max",
-        "probability",
-        "weight",
-        "target",
-        "interval",
-        "tupdate",
-        "alpha",
-        "beta",
-    ],
-    place: "of a queue",
-    belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
-};
+pub(super) const QUEUE: Section =
+    Section {
+        keys: &joined::<{ QueueDraft::KEYS.len() + queueing::OTHER_KEYS.len() + aqm::KEYS.len() }>(
+            &[QueueDraft::KEYS, queueing::OTHER_KEYS, aqm::KEYS],
+        ),
+        place: "of a queue",
+        belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
+    };
 
 const PROFILE: &str = "a named link may begin with a profile: [links.x] with profile = \"lte\", to \
     which link = \"x\" of a [[rule]] or [[phase]] refers; to use a profile as it is: --profile lte";

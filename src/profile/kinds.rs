@@ -2,28 +2,36 @@
 //! Kinds of values that several tables of a profile have.
 
 use super::queue::{Bytes, Packets, is_nothing};
-use crate::text::{Kind, Located, Mistake, Percent, Time, Value, Word, duration, quantity, word};
+use crate::text::{
+    Kind, Located, Mistake, Percent, Rate, Time, Value, Word, duration, quantity, word,
+};
 
 /// A share or probability, 0.0..=1.0, in percent.
-pub(super) struct Share;
+pub(crate) struct Share;
 /// A share below 1.0: at 1.0 one packet would decide for all.
-pub(super) struct Correlation;
+pub(crate) struct Correlation;
 /// ns, up to an hour.
-pub(super) struct Duration;
+pub(crate) struct Duration;
+/// ns, 1 at least.
+pub(crate) struct SomeTime;
 /// Bytes, 1 at least, 32 bits.
-pub(super) struct SomeBytes;
+pub(crate) struct SomeBytes;
 /// Packets, 1..=65536, with or without the unit.
-pub(super) struct SomePackets;
+pub(crate) struct SomePackets;
 /// A whole number between bounds.
-pub(super) struct Count<const MIN: u32, const MAX: u32>;
+pub(crate) struct Count<const MIN: u32, const MAX: u32>;
 /// A share of bits as a bare number, 0.0..=1.0.
-pub(super) struct BitErrorRate;
-pub(super) struct Text;
+pub(crate) struct BitErrorRate;
+/// bit/s, 1 at least.
+pub(crate) struct BitRate;
+/// Bytes a packet, which may be negative.
+pub(crate) struct Overhead;
+pub(crate) struct Text;
 /// Whole numbers.
-pub(super) struct Numbers;
-pub(super) struct Flag;
+pub(crate) struct Numbers;
+pub(crate) struct Flag;
 /// One word of a few.
-pub(super) struct OneOf<T>(std::marker::PhantomData<T>);
+pub(crate) struct OneOf<T>(std::marker::PhantomData<T>);
 
 fn quoted(value: impl std::fmt::Display) -> String {
     format!("\"{value}\"")
@@ -64,6 +72,25 @@ impl Kind for Duration {
 
     fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
         duration(value, key)
+    }
+
+    fn text(ns: &u64) -> String {
+        quoted(Time(*ns))
+    }
+}
+
+impl Kind for SomeTime {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        match duration(value, key)? {
+            0 => Err(Mistake::new(
+                &value.at,
+                format!("`{key}` is zero"),
+                "give it some time, such as \"5ms\", or leave it out for the usual",
+            )),
+            ns => Ok(ns),
+        }
     }
 
     fn text(ns: &u64) -> String {
@@ -117,13 +144,13 @@ impl<const MIN: u32, const MAX: u32> Kind for Count<MIN, MAX> {
             let title = format!("`{key}` cannot be {}", value.value.kind());
             return Err(Mistake::new(&value.at, title, help()));
         };
-        match text.parse::<u32>() {
-            Ok(count) if (MIN..=MAX).contains(&count) => Ok(count),
-            _ => {
-                let title = format!("`{key}` cannot be {text}");
-                Err(Mistake::new(&value.at, title, help()))
-            }
-        }
+        let title = match text.parse::<i128>() {
+            Ok(count) if (MIN.into()..=MAX.into()).contains(&count) => return Ok(count as u32),
+            Ok(_) => format!("`{key}` of {text} is out of range"),
+            Err(_) if text.parse::<f64>().is_ok() => format!("`{text}` is not a whole number"),
+            Err(_) => format!("`{text}` is not a plain number"),
+        };
+        Err(Mistake::new(&value.at, title, help()))
     }
 
     fn text(count: &u32) -> String {
@@ -229,4 +256,49 @@ impl Kind for Numbers {
 fn wrong_kind(value: &Located<Value>, key: &str, example: &str) -> Mistake {
     let title = format!("`{key}` cannot be {}", value.value.kind());
     Mistake::new(&value.at, title, format!("write {key} = {example}"))
+}
+
+impl Kind for BitRate {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        quantity(value, key, "\"1.5Mbit\"").map(|Rate(bits)| bits)
+    }
+
+    fn text(bits: &u64) -> String {
+        quoted(Rate(*bits))
+    }
+}
+
+impl Kind for Overhead {
+    type Value = i32;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<i32, Mistake> {
+        const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
+        let (Value::Number(text) | Value::Text(text)) = &value.value else {
+            let title = format!("`{key}` cannot be {}", value.value.kind());
+            return Err(Mistake::new(
+                &value.at,
+                title,
+                "write bytes a packet, such as overhead = 18",
+            ));
+        };
+        match text.parse::<i32>() {
+            Ok(bytes) if RANGE.contains(&bytes) => Ok(bytes),
+            Ok(_) => Err(Mistake::new(
+                &value.at,
+                format!("an overhead of {text} bytes is out of range"),
+                "it is from -64 to 4096 bytes a packet",
+            )),
+            Err(_) => Err(Mistake::new(
+                &value.at,
+                format!("`{text}` is not a whole number of bytes"),
+                "write bytes a packet from -64 to 4096, without a unit, such as overhead = 18",
+            )),
+        }
+    }
+
+    fn text(bytes: &i32) -> String {
+        bytes.to_string()
+    }
 }

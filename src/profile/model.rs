@@ -3,8 +3,19 @@
 
 use std::sync::Arc;
 
+use super::alter::{CorruptDraft, DuplicateDraft};
+use super::delay::DelayDraft;
+use super::kinds::{BitRate, OneOf, Overhead};
+use super::loss::LossDraft;
+use super::queueing::QueueDraft;
+use super::reordering::ReorderDraft;
+use super::shared::SharedName;
+use super::slot::SlotDraft;
+use super::trace_read::TraceDraft;
+use super::wire::WireDraft;
 use super::{Matrix, NamedLink, Queue, Rule, Target, Wire};
 use crate::profile::quantile::Table;
+use crate::text::table;
 
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,30 +87,46 @@ impl Link {
     }
 }
 
-/// One direction of the link.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Link {
-    /// Rate on the wire in bit/s, at least 1; `None`: no serialisation delay.
-    pub rate: Option<u64>,
-    /// Bytes added to every packet on the wire, -64..=4096.
-    pub overhead: i32,
-    /// What else the wire does to a packet's length and time.
-    pub wire: Wire,
-    /// The backlog in front of the link.
-    pub queue: Queue,
-    pub delay: super::Delay,
-    pub loss: super::Loss,
-    pub neighbours: Neighbours,
-    /// Packets that are sent without delay, to overtake.
-    pub reorder: Option<super::Reordering>,
-    pub duplicate: super::Duplicate,
-    pub corrupt: super::Corrupt,
-    pub state: super::LinkState,
-    /// Links of one name and direction share one queue.
-    pub shared: Option<String>,
-    /// Rate, delay, jitter and loss by time.
-    pub trace: Option<super::Trace>,
-    pub slot: Option<super::Slot>,
+table! {
+    /// One direction of the link.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Link {
+        /// Rate on the wire in bit/s, at least 1; `None`: no serialisation delay.
+        rate: Option<u64> = None, "rate" as BitRate;
+        /// Bytes added to every packet on the wire, -64..=4096.
+        overhead: i32 = 0, "overhead" as Overhead;
+        neighbours: Neighbours = Neighbours::Pass, "neighbours" as OneOf<Neighbours>;
+        /// Links of one name and direction share one queue.
+        shared: Option<String> = None, "shared" as SharedName;
+        state: super::LinkState = super::LinkState::Up, "state" as OneOf<super::LinkState>;
+    }
+    beside {
+        /// What else the wire does to a packet's length and time.
+        wire: Wire = Wire::default();
+        /// The backlog in front of the link.
+        queue: Queue = Queue::default();
+        delay: super::Delay = super::Delay::default();
+        loss: super::Loss = super::Loss::default();
+        /// Packets that are sent without delay, to overtake.
+        reorder: Option<super::Reordering> = None;
+        duplicate: super::Duplicate = super::Duplicate::default();
+        corrupt: super::Corrupt = super::Corrupt::default();
+        /// Rate, delay, jitter and loss by time.
+        trace: Option<super::Trace> = None;
+        slot: Option<super::Slot> = None;
+    }
+    /// What has been written of a link: a table or an assignment is applied over the one before.
+    struct LinkDraft {
+        wire: WireDraft;
+        queue: QueueDraft;
+        delay: DelayDraft;
+        loss: LossDraft;
+        reorder: ReorderDraft;
+        duplicate: DuplicateDraft;
+        corrupt: CorruptDraft;
+        trace: TraceDraft;
+        slot: SlotDraft;
+    }
 }
 
 /// Limit of the backlog.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::model::DEFAULT_INSTANCES;
-use super::{Delay, Link, LinkState, Loss, Neighbours, Offload, Profile, Queue, shared};
+use super::{Delay, Link, Loss, Offload, Profile, Queue, shared};
 use crate::abi;
 use crate::text::{Rate, Word};
 
@@ -81,9 +81,6 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     if let Some(bits) = link.rate {
         line(out, "rate", link.wire.with_rate(Rate(bits)));
     }
-    if link.overhead != 0 {
-        line(out, "overhead", link.overhead);
-    }
     if link.queue != Queue::default() {
         line(out, "queue", link.queue);
     }
@@ -92,9 +89,6 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     }
     if link.loss != Loss::default() {
         line(out, "loss", link.loss.text());
-    }
-    if link.neighbours != Neighbours::default() {
-        line(out, "neighbours", quoted(link.neighbours.word()));
     }
     if let Some(reordering) = &link.reorder {
         line(out, "reorder", table(reordering.keys_text()));
@@ -105,11 +99,11 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     if link.corrupt.probability != 0.0 {
         line(out, "corrupt", table(link.corrupt.keys_text()));
     }
-    if let Some(name) = &link.shared {
-        line(out, "shared", quoted(name));
-    }
-    if link.state != LinkState::default() {
-        line(out, "state", quoted(link.state.word()));
+    for key in link.keys_text() {
+        // With its wire, above.
+        if !key.starts_with("rate = ") {
+            let _ = writeln!(out, "{key}");
+        }
     }
     if let Some(trace) = &link.trace {
         line(out, "trace", trace.text());

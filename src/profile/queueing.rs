@@ -4,30 +4,42 @@
 use std::fmt;
 
 use super::aqm::AqmDraft;
-use super::check::value;
 use super::draft::LinkDraft;
 use super::queue::{Bytes, Packets};
 use super::{Aqm, Limit, Wire, keys};
 use crate::abi;
-use crate::text::is_none;
-use crate::text::{At, Entry, Located, Mistake, Reader, Time, Value, duration, quantity};
+use crate::text::{
+    At, Draft, Entry, Kind, Located, Mistake, Reader, Time, Value, duration, is_none, quantity,
+    table,
+};
 
 /// Packets in front of the link where the profile does not say: tc-netem's limit.
 pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
 
-/// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Queue {
-    /// As [`Limit::Packets`].
-    pub packets: Option<u32>,
-    /// As [`Limit::Bytes`].
-    pub bytes: Option<u64>,
-    /// As [`Limit::Time`].
-    pub time_ns: Option<u64>,
-    /// Packets that wait for longer than so many ns are marked; only without `aqm`.
-    pub ecn_above_ns: Option<u64>,
-    pub aqm: Option<Aqm>,
+table! {
+    /// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Queue {
+        /// As [`Limit::Packets`].
+        packets: Option<u32> = None, "limit" as PacketLimit;
+        /// As [`Limit::Bytes`].
+        bytes: Option<u64> = None, "bytes" as ByteLimit;
+        /// As [`Limit::Time`].
+        time_ns: Option<u64> = None, "time" as TimeLimit;
+    }
+    beside {
+        /// Packets that wait for longer than so many ns are marked; only without `aqm`.
+        ecn_above_ns: Option<u64> = None;
+        aqm: Option<Aqm> = None;
+    }
+    struct QueueDraft {
+        ecn: Option<Located<Ecn>>;
+        aqm: AqmDraft;
+    }
 }
+
+/// The keys of `queue` that the table does not read.
+pub(super) const OTHER_KEYS: &[&str] = &["ecn", "aqm"];
 
 impl Queue {
     /// Whether a limit is given; without any there is a usual one.
@@ -66,64 +78,39 @@ impl Queue {
         };
         self.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
     }
-
-    fn limits(&self) -> impl Iterator<Item = (&'static str, Limit)> + use<> {
-        [
-            ("limit", self.packets.map(Limit::Packets)),
-            ("bytes", self.bytes.map(Limit::Bytes)),
-            ("time", self.time_ns.map(Limit::Time)),
-        ]
-        .into_iter()
-        .filter_map(|(key, limit)| Some((key, limit?)))
-    }
 }
 
 /// As the value of the key: the short form where it says all.
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut limits = self.limits();
-        if let (Some((_, limit)), None, None, None) =
-            (limits.next(), limits.next(), self.ecn_above_ns, self.aqm)
+        let mut keys = self.keys_text();
+        if let ([one], None, None) = (&keys[..], self.ecn_above_ns, self.aqm)
+            && let Some((_, limit)) = one.split_once(" = ")
         {
-            return write!(f, "\"{limit}\"");
+            return f.write_str(limit);
         }
-        let mut parts: Vec<String> = self
-            .limits()
-            .map(|(key, limit)| format!("{key} = \"{limit}\""))
-            .collect();
-        parts.extend(
+        keys.extend(
             self.ecn_above_ns
                 .map(|ns| format!("ecn = \"{}\"", Time(ns))),
         );
-        parts.extend(self.aqm.map(|aqm| aqm.keys()));
-        write!(f, "{{ {} }}", parts.join(", "))
+        keys.extend(self.aqm.map(|aqm| aqm.keys()));
+        write!(f, "{{ {} }}", keys.join(", "))
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct QueueDraft {
-    packets: Option<Located<u32>>,
-    pub bytes: Option<Located<u64>>,
-    time_ns: Option<Located<u64>>,
-    ecn: Option<Located<Ecn>>,
-    aqm: AqmDraft,
-}
-
 impl QueueDraft {
-    /// Where something is said of the queue.
-    pub fn at(&self) -> Option<&At> {
-        let packets = self.packets.as_ref().map(|p| &p.at);
-        packets
-            .or(self.bytes.as_ref().map(|b| &b.at))
-            .or(self.time_ns.as_ref().map(|t| &t.at))
-            .or(self.aqm.kind.as_ref().map(|k| &k.at))
-            .or(self.ecn.as_ref().map(|e| &e.at))
+    /// Where the queue is described.
+    pub fn place(&self) -> Option<&At> {
+        let limits = self.places().next().map(|(_, at)| at);
+        limits
+            .or(self.aqm.as_ref().map(|aqm| &aqm.at))
+            .or(self.ecn.as_ref().map(|ecn| &ecn.at))
     }
 }
 
 /// What `ecn` says: from when, or to a manager whether.
 #[derive(Debug, Clone, Copy)]
-enum Ecn {
+pub(crate) enum Ecn {
     AboveNs(u64),
     Wanted(bool),
 }
@@ -160,20 +147,10 @@ impl Reader {
             draft.ecn = None;
         }
         for entry in entries {
-            let value = &entry.value;
             match entry.key.value.as_str() {
                 "aqm" => {}
-                "limit" => self.put_or_remove(&mut draft.packets, value, |v| {
-                    quantity(v, "limit", "\"1000p\"").map(|Packets(n)| n)
-                }),
-                "bytes" => self.put_or_remove(&mut draft.bytes, value, |v| {
-                    quantity(v, "bytes", "\"256KiB\"").map(|Bytes(n)| n)
-                }),
-                "time" => self.put_or_remove(&mut draft.time_ns, value, |v| {
-                    not_zero(v, duration(v, "time")?)
-                }),
-                "ecn" => self.put_or_remove(&mut draft.ecn, value, ecn),
-                _ if self.aqm_key(&mut draft.aqm, entry) => {}
+                "ecn" => self.put_or_remove(&mut draft.ecn, &entry.value, ecn),
+                _ if draft.key(self, entry) || self.aqm_key(&mut draft.aqm, entry) => {}
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::QUEUE)),
             }
         }
@@ -185,11 +162,9 @@ impl Reader {
         let draft = &link.queue;
         let (above_ns, wanted) = self.finish_ecn(draft);
         Queue {
-            packets: value(&draft.packets),
-            bytes: value(&draft.bytes),
-            time_ns: value(&draft.time_ns),
             ecn_above_ns: above_ns,
             aqm: self.finish_aqm(&draft.aqm, wanted),
+            ..draft.values()
         }
     }
 
@@ -197,7 +172,7 @@ impl Reader {
         let Some(Located { value: ecn, at }) = &draft.ecn else {
             return (None, false);
         };
-        match (*ecn, draft.aqm.kind.is_some()) {
+        match (*ecn, draft.aqm.is_some()) {
             (Ecn::AboveNs(ns), false) => (Some(ns), false),
             (Ecn::Wanted(wanted), true) => (None, wanted),
             (Ecn::Wanted(false), false) => (None, false),
@@ -219,12 +194,53 @@ impl Reader {
     }
 }
 
-fn not_zero(value: &Located<Value>, ns: u64) -> Result<u64, Mistake> {
-    if ns > 0 {
-        return Ok(ns);
+/// Packets.
+pub(crate) struct PacketLimit;
+/// Bytes on the wire.
+pub(crate) struct ByteLimit;
+/// ns, 1 at least.
+pub(crate) struct TimeLimit;
+
+impl Kind for PacketLimit {
+    type Value = u32;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
+        quantity(value, key, "\"1000p\"").map(|Packets(packets)| packets)
     }
-    let help = "a queue in packets can be as short as \"1p\"";
-    Err(Mistake::new(&value.at, "a queue of no time", help))
+
+    fn text(packets: &u32) -> String {
+        format!("\"{}\"", Limit::Packets(*packets))
+    }
+}
+
+impl Kind for ByteLimit {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        quantity(value, key, "\"256KiB\"").map(|Bytes(bytes)| bytes)
+    }
+
+    fn text(bytes: &u64) -> String {
+        format!("\"{}\"", Bytes(*bytes))
+    }
+}
+
+impl Kind for TimeLimit {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        match duration(value, key)? {
+            0 => {
+                let help = "a queue in packets can be as short as \"1p\"";
+                Err(Mistake::new(&value.at, "a queue of no time", help))
+            }
+            ns => Ok(ns),
+        }
+    }
+
+    fn text(ns: &u64) -> String {
+        format!("\"{}\"", Time(*ns))
+    }
 }
 
 /// A time, or true or false; as text too, which is what `emud set` gives.

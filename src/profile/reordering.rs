@@ -23,7 +23,7 @@ table! {
 }
 
 /// A share, which is often mistaken for the reordering of jitter.
-pub(super) struct Undelayed;
+pub(crate) struct Undelayed;
 
 impl Kind for Undelayed {
     type Value = f64;

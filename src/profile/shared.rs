@@ -8,27 +8,37 @@ use super::read::Draft;
 use super::wire::WireDraft;
 use super::{Link, Profile, Queue, Wire};
 use crate::abi;
-use crate::text::{At, Located, Mistake, Reader, Value};
+use crate::text::{At, Kind, Located, Mistake, Reader, Value};
 
 const NAME_BYTES: usize = 32;
 
 /// The name of a bottleneck.
-pub(super) fn name(value: &Located<Value>) -> Result<String, Mistake> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    match &value.value {
-        Value::Text(text) | Value::Number(text)
-            if !text.is_empty() && text.len() <= NAME_BYTES && text.chars().all(plain) =>
-        {
-            Ok(text.clone())
+pub(crate) struct SharedName;
+
+impl Kind for SharedName {
+    type Value = String;
+
+    fn read(value: &Located<Value>, _: &str) -> Result<String, Mistake> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        match &value.value {
+            Value::Text(text) | Value::Number(text)
+                if !text.is_empty() && text.len() <= NAME_BYTES && text.chars().all(plain) =>
+            {
+                Ok(text.clone())
+            }
+            _ => {
+                let help = format!(
+                    "at most {NAME_BYTES} letters, digits, - and _, the same in each link that \
+                     shares the queue, such as shared = \"uplink\""
+                );
+                let title = "this is not the name of a shared queue";
+                Err(Mistake::new(&value.at, title, help))
+            }
         }
-        _ => {
-            let help = format!(
-                "at most {NAME_BYTES} letters, digits, - and _, the same in each link that shares \
-                 the queue, such as shared = \"uplink\""
-            );
-            let title = "this is not the name of a shared queue";
-            Err(Mistake::new(&value.at, title, help))
-        }
+    }
+
+    fn text(name: &String) -> String {
+        format!("\"{name}\"")
     }
 }
 
@@ -124,14 +134,14 @@ fn agree(reader: &mut Reader, mut links: Vec<&mut LinkDraft>) {
         }
     }
     let given = links.iter().find_map(|l| {
-        let at = l.queue.at()?.clone();
+        let at = l.queue.place()?.clone();
         Some((l.queue.clone(), at, judged(l)))
     });
     let Some((queue, place, first)) = given else {
         return;
     };
     for link in links {
-        match link.queue.at() {
+        match link.queue.place() {
             None => link.queue = queue.clone(),
             Some(at) if judged(link) != first => {
                 let mistake = disagree("queue", at, &place);
@@ -150,21 +160,13 @@ fn disagree(key: &str, at: &At, first: &At) -> Mistake {
 }
 
 fn rate_at(link: &LinkDraft) -> Option<&At> {
-    let WireDraft { burst, mpu, cells } = &link.wire;
-    let rate = link.rate.as_ref().map(|r| &r.at);
-    rate.or(burst.as_ref().map(|b| &b.at))
-        .or(mpu.as_ref().map(|m| &m.at))
-        .or(cells.as_ref().map(|c| &c.at))
+    let rate = link.rate.as_ref().map(|rate| &rate.at);
+    rate.or_else(|| Some(link.wire.places().next()?.1))
 }
 
 /// A rate and its wire, without their places.
 fn figures(rate: Option<&Located<u64>>, wire: &WireDraft) -> (Option<u64>, Wire) {
-    let wire = Wire {
-        burst: wire.burst.as_ref().map(|b| b.value),
-        mpu: wire.mpu.as_ref().map_or(0, |m| m.value),
-        cells: wire.cells.as_ref().map(|c| c.value),
-    };
-    (rate.map(|r| r.value), wire)
+    (rate.map(|rate| rate.value), wire.values())
 }
 
 /// A queue as it will be; what is wrong with it is said when that is made.

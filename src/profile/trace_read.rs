@@ -16,7 +16,7 @@ const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"u
 
 /// What has been written of a trace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TraceDraft {
+pub(crate) struct TraceDraft {
     at: Option<At>,
     source: Option<Located<Source>>,
     repeat: Option<bool>,

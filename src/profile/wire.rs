@@ -2,28 +2,36 @@
 //! `rate` as a table: what the wire does to a packet's length and time.
 
 use super::check::{latest, value};
-use super::draft::{LinkDraft, overhead};
+use super::draft::LinkDraft;
 use super::keys;
+use super::kinds::Count;
 use super::queue::{Bytes, some_bytes};
-use crate::text::is_none;
-use crate::text::{Entry, Located, Mistake, Rate, Reader, Value, number, quantity};
+use crate::text::{
+    Draft, Entry, Kind, Located, Mistake, Rate, Reader, Value, is_none, number, table,
+};
 
 /// A packet of 1500 bytes behind an Ethernet header.
 pub const PACKET_BYTES: u32 = 1514;
 
-const MPU_MAX: f64 = 4096.0;
+const MPU_MAX: u32 = 4096;
 const CELL_SIZE_MAX: f64 = 65535.0;
 const CELL_OVERHEAD_MAX: f64 = 255.0;
 
-/// Burst and framing; without effect where there is no rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wire {
-    /// Bytes that pass at once after idleness, 1..=4 GiB less 1.
-    pub burst: Option<u64>,
-    /// Least bytes of a packet on the wire, overhead included, 0..=4096.
-    pub mpu: u32,
-    pub cells: Option<Cells>,
+table! {
+    /// Burst and framing; without effect where there is no rate.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Wire {
+        /// Bytes that pass at once after idleness, 1..=4 GiB less 1.
+        burst: Option<u64> = None, "burst" as Burst;
+        /// Least bytes of a packet on the wire, overhead included, 0..=4096.
+        mpu: u32 = 0, "mpu" as Count<0, MPU_MAX>;
+        cells: Option<Cells> = None, "cell" as CellKind;
+    }
+    struct WireDraft {}
 }
+
+/// The keys of `rate` that are the link's own.
+pub(super) const LINK_KEYS: &[&str] = &["rate", "overhead"];
 
 /// How packets are cut up on the wire (tc-stab(8), tc-netem(8), tc-cake(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,33 +86,12 @@ impl Wire {
 
     /// As the value of the key `rate`.
     pub(super) fn with_rate(&self, rate: Rate) -> String {
-        if *self == Self::default() {
-            return format!("\"{rate}\"");
+        let keys = self.keys_text();
+        match keys.is_empty() {
+            true => format!("\"{rate}\""),
+            false => format!("{{ rate = \"{rate}\", {} }}", keys.join(", ")),
         }
-        let mut out = format!("{{ rate = \"{rate}\"");
-        if let Some(burst) = self.burst {
-            out += &format!(", burst = \"{}\"", Bytes(burst));
-        }
-        if self.mpu != 0 {
-            out += &format!(", mpu = {}", self.mpu);
-        }
-        match self.cells {
-            None => {}
-            Some(Cells::Atm) => out += ", cell = \"atm\"",
-            Some(Cells::Ptm) => out += ", cell = \"ptm\"",
-            Some(Cells::Of { size, overhead }) => {
-                out += &format!(", cell = {{ size = {size}, overhead = {overhead} }}");
-            }
-        }
-        out + " }"
     }
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct WireDraft {
-    pub burst: Option<Located<u64>>,
-    pub mpu: Option<Located<u32>>,
-    pub cells: Option<Located<Cells>>,
 }
 
 impl Reader {
@@ -116,67 +103,28 @@ impl Reader {
             return;
         }
         let Value::Table(entries) = &value.value else {
-            self.put(&mut draft.rate, value, bits);
+            draft.apply(self, "rate", value, "rate");
             return;
         };
         for entry in entries {
-            self.rate_key(draft, entry);
-        }
-    }
-
-    fn rate_key(&mut self, draft: &mut LinkDraft, entry: &Entry) {
-        let value = &entry.value;
-        let wire = &mut draft.wire;
-        match entry.key.value.as_str() {
-            "rate" => self.put(&mut draft.rate, value, bits),
-            "burst" => self.put_or_remove(&mut wire.burst, value, |v| {
-                some_bytes(v, "burst", "\"32kB\"")
-            }),
-            "overhead" => self.put_or_remove(&mut draft.overhead, value, overhead),
-            "mpu" => self.put_or_remove(&mut wire.mpu, value, |v| {
-                let help = "write whole bytes from 0 to 4096 without a unit, such as mpu = 64";
-                whole(v, "mpu", 0.0..=MPU_MAX, help).map(|bytes| bytes as u32)
-            }),
-            "cell" => self.cells(&mut wire.cells, value),
-            _ => self.mistakes.push(keys::unknown(&entry.key, &keys::RATE)),
-        }
-    }
-
-    fn cells(&mut self, slot: &mut Option<Located<Cells>>, value: &Located<Value>) {
-        let Value::Table(entries) = &value.value else {
-            self.put_or_remove(slot, value, cell_word);
-            return;
-        };
-        for entry in entries {
-            if !keys::CELL.has(&entry.key.value) {
-                self.mistakes.push(keys::unknown(&entry.key, &keys::CELL));
+            let of_link = LINK_KEYS.contains(&entry.key.value.as_str());
+            if !(of_link && draft.key(self, entry) || draft.wire.key(self, entry)) {
+                (self.mistakes).push(keys::unknown(&entry.key, &keys::RATE));
             }
         }
-        self.put(slot, value, |v| cell_table(v, entries));
     }
 
     /// The finished wire; meaningless if that adds a mistake.
     pub(super) fn finish_wire(&mut self, draft: &LinkDraft) -> Wire {
-        let WireDraft { burst, mpu, cells } = &draft.wire;
         if draft.rate.is_none() {
-            let given = [
-                ("burst", burst.as_ref().map(|burst| &burst.at)),
-                ("mpu", mpu.as_ref().map(|mpu| &mpu.at)),
-                ("cell", cells.as_ref().map(|cells| &cells.at)),
-            ];
-            for (key, at) in given {
-                let Some(at) = at else { continue };
+            for (key, at) in draft.wire.places() {
                 let help = "without a rate packets take no time on the wire: give `rate` too, or \
                             leave it out";
                 let title = format!("`{key}` without `rate`");
                 self.mistakes.push(Mistake::new(at, title, help));
             }
         }
-        Wire {
-            burst: value(burst),
-            mpu: value(mpu).unwrap_or_default(),
-            cells: value(cells),
-        }
+        draft.wire.values()
     }
 
     /// A limit in bytes must let a packet in.
@@ -207,8 +155,45 @@ impl Reader {
     }
 }
 
-fn bits(value: &Located<Value>) -> Result<u64, Mistake> {
-    quantity(value, "rate", "\"1.5Mbit\"").map(|Rate(bits)| bits)
+/// Bytes that pass at once.
+pub(crate) struct Burst;
+
+impl Kind for Burst {
+    type Value = u64;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+        some_bytes(value, key, "\"32kB\"")
+    }
+
+    fn text(bytes: &u64) -> String {
+        format!("\"{}\"", Bytes(*bytes))
+    }
+}
+
+pub(crate) struct CellKind;
+
+impl Kind for CellKind {
+    type Value = Cells;
+
+    fn read(value: &Located<Value>, _: &str) -> Result<Cells, Mistake> {
+        let Value::Table(entries) = &value.value else {
+            return cell_word(value);
+        };
+        match entries.iter().find(|e| !keys::CELL.has(&e.key.value)) {
+            Some(entry) => Err(keys::unknown(&entry.key, &keys::CELL)),
+            None => cell_table(value, entries),
+        }
+    }
+
+    fn text(cells: &Cells) -> String {
+        match cells {
+            Cells::Atm => "\"atm\"".to_owned(),
+            Cells::Ptm => "\"ptm\"".to_owned(),
+            Cells::Of { size, overhead } => {
+                format!("{{ size = {size}, overhead = {overhead} }}")
+            }
+        }
+    }
 }
 
 /// A plain number without a fraction.

@@ -327,7 +327,7 @@ fn what_is_wrong_with_the_keys() {
         ("delay = { mean = \"1ms\", sd = \"4ms\", distribution = \"lognormal\" }".into(), "\"4ms\"", "too skewed", "at most \"3ms\""),
         ("reorder = \"jitter\"".into(), "\"jitter\"", "cannot be `jitter`", "inside `delay`"),
         ("reorder = { gap = 5 }".into(), "{ gap = 5 }", "without `probability`", "100%"),
-        ("reorder = { probability = \"1%\", gap = 0 }".into(), "0", "`gap` cannot be 0", "from 1"),
+        ("reorder = { probability = \"1%\", gap = 0 }".into(), "0", "`gap` of 0 is out of range", "from 1"),
         ("reorder = { probability = \"1%\", gaps = 5 }".into(), "gaps", "no key `gaps`", "did you mean `gap`"),
         ("reorder = \"101%\"".into(), "\"101%\"", "more than 100", "100%"),
     ];

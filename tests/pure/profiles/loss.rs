@@ -239,7 +239,7 @@ fn mistakes_in_a_loss() {
         ("{ model = \"bit-error\", ber = 1.5 }", "1.5", "more than 1", "ber = 1e-6"),
         ("{ model = \"bit-error\", ber = -1 }", "-1", "`ber` cannot be -1", "from 0 on"),
         ("{ model = \"bit-error\", ber = \"1%\" }", "\"1%\"", "`1%` is not a number", "ber = 1e-6"),
-        ("{ model = \"every\", n = 1.5 }", "1.5", "`n` cannot be 1.5", "whole number"),
+        ("{ model = \"every\", n = 1.5 }", "1.5", "`1.5` is not a whole number", "from 0 to"),
         ("{ model = \"every\", n = 5, offset = 5 }", "5", "not below `n`", "ahead at the start"),
         ("{ model = \"pattern\", pattern = \"0120\" }", "\"0120\"", "`2` is not 0 or 1", "1 for each that is lost"),
         ("{ model = \"pattern\", pattern = \"\" }", "\"\"", "no packet", "0001000"),
