@@ -329,8 +329,11 @@ fn delay(d: &Delay) -> String {
     let share = d.share.map_or(String::new(), |share| {
         format!(" for {}% of the packets", rounded(share))
     });
+    let max = d
+        .max_ns
+        .map_or(String::new(), |max| format!(" at most {}", ns(max as f64)));
     match d.distribution {
-        None => format!("delay {mean}{share}"),
+        None => format!("delay {mean}{max}{share}"),
         Some(distribution) => {
             let order = match d.coherence_ns {
                 Some(c) => format!("in order, coherence {}", ns(c as f64)),
@@ -340,7 +343,7 @@ fn delay(d: &Delay) -> String {
                 None => "per packet".into(),
             };
             format!(
-                "delay {mean} sd {} {distribution} ({order}){share}",
+                "delay {mean} sd {} {distribution}{max} ({order}){share}",
                 ns(d.sd_ns)
             )
         }

@@ -22,6 +22,7 @@ impl Reader {
             ..draft.values()
         };
         self.rows_in_force_fit(draft, &link);
+        self.no_cap_on_rows(draft, &link);
         link
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::check::{latest, value};
-use super::kinds::{Correlation, Duration, OneOf, Share};
+use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::quantile::largest_sd_ns;
 use super::words::ShapeWord;
 use super::{Distribution, Reorder, Shape, file, keys};
@@ -21,6 +21,9 @@ table! {
         mean_ns: u64 = 0, "mean" as Duration;
         /// Share of the packets that are delayed, 0.0..1.0; `None`: all.
         share: Option<f64> = None, "share" as Share;
+        /// Longest delay in ns; longer ones of the distribution become this one, so that `mean_ns`
+        /// and the standard deviation are those of the distribution before. At least `mean_ns`.
+        max_ns: Option<u64> = None, "max" as SomeTime;
     }
     beside {
         jitter: Option<Jitter> = None;
@@ -193,6 +196,14 @@ impl Reader {
         if draft.broken {
             return constant;
         }
+        if let Some(max) = draft.max_ns.as_ref().filter(|max| max.value < mean_ns) {
+            let help = format!(
+                "write a longer `max`, or leave it out; the mean is \"{}\"",
+                Time(mean_ns)
+            );
+            let title = format!("a `max` of {} is below the mean", Time(max.value));
+            self.mistakes.push(Mistake::new(&max.at, title, help));
+        }
         let Some(spread) = draft.jitter.spread.as_ref().or(measured.as_ref()) else {
             self.nothing_without_jitter(draft);
             return constant;
@@ -295,6 +306,7 @@ impl Reader {
                 "correlation",
                 draft.jitter.correlation.as_ref().map(|c| &c.at),
             ),
+            ("max", draft.max_ns.as_ref().map(|max| &max.at)),
         ];
         let before = self.mistakes.len();
         for (key, at) in shaping {

@@ -208,6 +208,15 @@ impl Reader {
         let Some(matrix) = &profile.matrix else {
             return;
         };
+        if profile
+            .matrix_links(matrix)
+            .into_iter()
+            .any(|link| link.delay.max_ns.is_some())
+        {
+            let help = "a pair has a mean of its own, and `max` is one of the link's: leave it out";
+            let title = "a matrix on a link whose delay has a `max`";
+            self.mistakes.push(Mistake::new(&draft.at, title, help));
+        }
         let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
         let Some(packets) = limits.into_iter().flatten().max() else {
             return;

@@ -213,6 +213,20 @@ impl Reader {
         self.mistakes.push(Mistake::new(at, title, help));
     }
 
+    /// The cap is in the table of delays, which rows of delay or jitter move and stretch.
+    pub(super) fn no_cap_on_rows(&mut self, draft: &LinkDraft, link: &Link) {
+        let (Some(max), Some(trace)) = (&draft.delay.max_ns, &link.trace) else {
+            return;
+        };
+        let summary = trace_figures::figures(trace);
+        if summary.max_delay_ns.is_none() && summary.max_jitter_ns.is_none() {
+            return;
+        }
+        let help = "cut the delays in the trace itself, or leave `max` out";
+        let title = "`max` of a delay that a trace gives";
+        self.mistakes.push(Mistake::new(&max.at, title, help));
+    }
+
     /// As given, else the last row lasts as long as the one before.
     fn period(&mut self, rows: &[TraceRow], given: Option<&Located<u64>>, at: &At) -> u64 {
         let last = rows.last().map_or(0, |row| row.at_ns);

@@ -11,7 +11,11 @@ impl Options {
             mean_ns,
             jitter,
             share,
+            max_ns,
         } = delay;
+        if max_ns.is_some() {
+            self.differ("`delay.max`: netem has no longest delay");
+        }
         if share.is_some() {
             self.differ("`delay.share`: netem delays all packets but those it reorders");
         }

@@ -59,6 +59,8 @@ pub struct Delay {
     pub correlation: f64,
     /// Of the packets that are delayed; absent: all.
     pub share: Option<f64>,
+    /// The longest; absent: as the distribution has it.
+    pub max_ns: Option<u64>,
 }
 
 /// Packets that are sent without delay, to overtake.
@@ -208,6 +210,7 @@ impl InForce {
             coherence_ns: None,
             correlation: 0.0,
             share: share(link),
+            max_ns: wanted.and_then(|link| link.delay.max_ns),
         };
         let still = self.sets(abi::EMUD_SET_JITTER) && self.row.jitter == 0;
         if link.flags & abi::EMUD_F_JITTER == 0 || still {

@@ -64,7 +64,8 @@ fn median(q: &[f64]) -> f64 {
 /// Absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
 ///
 /// Mean and standard deviation, of linear interpolation under the standard normal density, are the
-/// asked ones to 1e-6 or to the rounding of a point to whole ns, whichever is more.
+/// asked ones to 1e-6 or to the rounding of a point to whole ns, whichever is more; those of the
+/// delays before the longest are cut to `max_ns`.
 ///
 /// # Errors
 /// The standard deviation is above [`largest_sd_ns`], or is not a number.
@@ -83,7 +84,7 @@ pub fn delay_table(delay: &Delay) -> Result<Vec<u64>, SpreadError> {
             largest_sd_ns,
         });
     }
-    Ok(match &jitter.distribution {
+    let mut table = match &jitter.distribution {
         Shape::Named(distribution) => fitted(
             standard(*distribution),
             lowest_shift(*distribution),
@@ -95,7 +96,11 @@ pub fn delay_table(delay: &Delay) -> Result<Vec<u64>, SpreadError> {
             let q = table.standard();
             fitted(&q, -median(&q), mean + sd * offset(table), sd)
         }
-    })
+    };
+    if let Some(max) = delay.max_ns {
+        table.iter_mut().for_each(|ns| *ns = (*ns).min(max));
+    }
+    Ok(table)
 }
 
 fn fitted(q: &[f64], lowest: f64, mean: f64, sd: f64) -> Vec<u64> {

@@ -22,7 +22,7 @@ fn delay(distribution: Distribution, mean_ns: u64, sd_ns: f64) -> Delay {
     Delay {
         mean_ns,
         jitter: Some(jitter),
-        share: None,
+        ..Delay::default()
     }
 }
 
@@ -268,7 +268,7 @@ fn shaped(shape: Shape, mean_ns: u64, sd_ns: f64) -> Delay {
     Delay {
         mean_ns,
         jitter: Some(jitter),
-        share: None,
+        ..Delay::default()
     }
 }
 
@@ -412,4 +412,24 @@ fn compiles_in_time() {
     delay_table(&delay(Distribution::ParetoNormal, 29_690_000, 29_204_000.0)).unwrap();
     println!("first {first:?}, again {:?}", start.elapsed());
     assert!(first.as_millis() < 50);
+}
+
+/// Delays up to the longest are those of the whole distribution; beyond it all are the longest.
+#[test]
+fn the_longest_delay_cuts_the_table() {
+    for shape in [
+        Distribution::Uniform.into(),
+        Distribution::Pareto.into(),
+        Shape::LogNormal,
+    ] {
+        let whole = shaped(shape, 50_000_000, 20e6);
+        let cut = Delay {
+            max_ns: Some(60_000_000),
+            ..whole.clone()
+        };
+        let [whole, cut] = [&whole, &cut].map(|delay| delay_table(delay).unwrap());
+        let expected: Vec<u64> = whole.iter().map(|ns| (*ns).min(60_000_000)).collect();
+        assert_eq!(cut, expected);
+        assert!(whole.last() > cut.last());
+    }
 }

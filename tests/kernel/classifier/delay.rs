@@ -23,7 +23,7 @@ fn delayed(mean_ns: f64, sd_ns: f64, shape: &Shape, reorder: Reorder) -> Link {
                 reorder,
                 ..Jitter::default()
             }),
-            share: None,
+            ..Delay::default()
         };
     })
 }
@@ -289,6 +289,37 @@ fn jitter_overtakes_as_often_as_theory_says() {
             .sum::<f64>()
             / f64::from(steps);
         one("packets", overtaken, 1.0 - none);
+    }
+}
+
+/// The cut tail is one delay, which comes as often as the tail would have.
+#[test]
+fn no_delay_is_longer_than_the_longest() {
+    const MAX_NS: f64 = 12.5e6;
+    for reorder in [Reorder::Jitter, Reorder::Never] {
+        let mut l = jitter(10 * MS, 5e6 / 3f64.sqrt(), Distribution::Uniform, reorder);
+        l.delay.max_ns = Some(MAX_NS as u64);
+        // In order: independent values, one for each packet.
+        l.delay.jitter.as_mut().unwrap().coherence_ns = Some(1);
+        let b = Bench::new(&l);
+        let gap = match reorder {
+            Reorder::Jitter => GAP,
+            // Further apart than the delays spread.
+            Reorder::Never => 11 * MS,
+        };
+        let n = match reorder {
+            Reorder::Jitter => N,
+            Reorder::Never => N / 10,
+        };
+        let delays = delays(&b, n, gap);
+        assert!(delays.iter().all(|ns| *ns <= MAX_NS));
+        // A quarter of 5 to 15 ms is above 12.5.
+        let cut = delays.iter().filter(|ns| **ns == MAX_NS).count() as f64;
+        let error = (n as f64 * 0.25 * 0.75).sqrt();
+        assert!(
+            (cut - n as f64 * 0.25).abs() < ERRORS * error,
+            "{cut} of {n} {reorder:?}"
+        );
     }
 }
 

@@ -57,7 +57,7 @@ fn every_frame_meets_one_fate() {
         l.delay = Delay {
             mean_ns: 5 * MS,
             jitter: Some(Jitter::default()),
-            share: None,
+            ..Delay::default()
         };
     });
     for (nth, (link, l3)) in [

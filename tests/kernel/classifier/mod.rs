@@ -219,7 +219,7 @@ fn jitter(mean_ns: u64, sd_ns: f64, distribution: Distribution, reorder: Reorder
                 reorder,
                 ..Jitter::default()
             }),
-            share: None,
+            ..Delay::default()
         };
     })
 }

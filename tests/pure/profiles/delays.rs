@@ -304,6 +304,10 @@ fn what_is_wrong_with_the_keys() {
     let cases = [
         (format!("delay = {{ {jitter}, correlation = \"25%\" }}"), "\"25%\"", "`correlation` of a delay that keeps the order", "reorder = \"jitter\""),
         (format!("delay = {{ {jitter}, reorder = \"jitter\", correlation = \"100%\" }}"), "\"100%\"", "a correlation is below 100 %", "25%"),
+        (format!("delay = {{ {jitter}, max = \"8ms\" }}"), "\"8ms\"", "`max` of 8ms is below the mean", "longer"),
+        ("delay = { mean = \"9ms\", max = \"10ms\" }".into(), "\"10ms\"", "`max` without `jitter`", "leave it out"),
+        (format!("delay = {{ {jitter}, max = \"0ms\" }}"), "\"0ms\"", "`max` is zero", "leave it out"),
+        (format!("delay = {{ {jitter}, max = \"20ms\" }}\ntrace = {{ rows = \"time_s,delay_ms;0,5\", period = \"1s\" }}"), "\"20ms\"", "`max` of a delay that a trace gives", "leave `max` out"),
         (format!("delay = {{ {jitter}, share = 5 }}"), "5", "no percent sign", "5%"),
         ("delay = { share = \"5%\" }".into(), "share", "without `mean`", "mean = "),
         ("delay = { mean = \"9ms\", correlation = \"5%\" }".into(), "\"5%\"", "`correlation` without `jitter`", "leave it out"),

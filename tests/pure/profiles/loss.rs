@@ -246,7 +246,7 @@ fn mistakes_in_a_loss() {
         ("{ model = \"pattern\", lost = [3] }", "[3]", "`lost` without `length`", "length = 100"),
         ("{ model = \"pattern\", lost = [3, 9], length = 9 }", "[3, 9]", "packet 9 is not among 9", "the last 8"),
         ("{ model = \"pattern\", lost = [3], length = 300000 }", "[3]", "too long", "262144"),
-        ("{ model = \"pattern\", lost = [\"x\"], length = 3 }", "\"x\"", "`lost` cannot be x", "whole number"),
+        ("{ model = \"pattern\", lost = [\"x\"], length = 3 }", "\"x\"", "`x` is not a plain number", "whole number"),
         ("{ model = \"pattern\", pattern = \"01\", lost = [3], length = 9 }", "[3]", "both `pattern` and `lost`", "keep one"),
         ("{ model = \"pattern\", pattern = \"01\", length = 9 }", "9", "`length` with `pattern`", "of its own"),
         ("{ model = \"pattern\", pattern = \"01\", loop = 3 }", "3", "`loop` cannot be a number", "true or false"),

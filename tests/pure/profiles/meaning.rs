@@ -51,7 +51,7 @@ fn every_key_arrives_where_it_belongs() {
         delay: Delay {
             mean_ns: 50 * MS,
             jitter: Some(jitter),
-            share: None,
+            ..Delay::default()
         },
         loss: 0.005.into(),
         neighbours: Neighbours::Emulate,
@@ -171,7 +171,7 @@ fn spreads() {
             Delay {
                 mean_ns: 50 * MS,
                 jitter: expected,
-                share: None,
+                ..Delay::default()
             },
             "{text}"
         );
@@ -222,7 +222,7 @@ fn directions_override_key_by_key() {
         Delay {
             mean_ns: 50 * MS,
             jitter: Some(up),
-            share: None,
+            ..Delay::default()
         }
     );
     assert_eq!(
@@ -264,7 +264,7 @@ fn changes() {
         Delay {
             mean_ns: 80 * MS,
             jitter: Some(up),
-            share: None,
+            ..Delay::default()
         }
     );
     let down = jitter(5e6, Distribution::Normal);
@@ -273,7 +273,7 @@ fn changes() {
         Delay {
             mean_ns: 198 * MS,
             jitter: Some(down),
-            share: None,
+            ..Delay::default()
         }
     );
     assert_eq!(

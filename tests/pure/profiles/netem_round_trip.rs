@@ -43,7 +43,7 @@ fn delays() -> impl Strategy<Value = Delay> {
         Delay {
             mean_ns,
             jitter,
-            share: None,
+            ..Delay::default()
         }
     })
 }

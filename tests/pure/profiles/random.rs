@@ -133,7 +133,12 @@ proptest! {
     ) {
         profile.up.slot = slot;
         match phases.list.is_empty() {
-            true => profile.up.trace = up,
+            true => {
+                if up.is_some() {
+                    profile.up.delay.max_ns = None;
+                }
+                profile.up.trace = up;
+            }
             false => profile.phases = phases,
         }
         // Pairs have their figures at all times.
@@ -192,8 +197,10 @@ fn delays() -> impl Strategy<Value = Delay> {
     let correlation = prop_oneof![Just(0.0), 0.0..0.999f64];
     let jitter = prop::option::of((distribution, reorder, coherence, share, correlation));
     let delayed = prop::option::of(0.0..1.0f64);
-    (mean, jitter, delayed).prop_map(|(mean_ns, jitter, delayed)| Delay {
+    let above = prop::option::of(0..=HOUR_NS);
+    (mean, jitter, delayed, above).prop_map(|(mean_ns, jitter, delayed, above)| Delay {
         mean_ns,
+        max_ns: (jitter.as_ref().and(above)).map(|above| (mean_ns + above).min(HOUR_NS)),
         jitter: jitter.map(
             |(distribution, reorder, coherence_ns, share, correlation)| Jitter {
                 // The narrowest bound of the four.
@@ -281,6 +288,7 @@ fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
                 .cloned()
                 .collect();
             let limit = profile.matrix.is_some() || !per.is_empty();
+            let has_matrix = profile.matrix.is_some();
             let named = profile
                 .links
                 .iter_mut()
@@ -289,6 +297,9 @@ fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
                 .chain([&mut profile.up, &mut profile.down])
                 .filter(|_| limit)
             {
+                if has_matrix {
+                    link.delay.max_ns = None;
+                }
                 link.queue.packets = None;
                 link.queue.time_ns = link.queue.time_ns.or(Some(1_000_000));
             }
