@@ -228,19 +228,6 @@ fn draw_seed() -> u64 {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_changes_packets_is_found_in_every_link() {
-        let changes = |text: &str| changes_packets(&Profile::parse(text, "x").unwrap());
-        assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
-        assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
-        assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
-    }
-}
-
 /// What the user should know about damage on this device.
 fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
     let kept = |direction: u32| {
@@ -256,4 +243,17 @@ fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> 
          -K DEVICE tx off"
             .to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_packets_is_found_in_every_link() {
+        let changes = |text: &str| changes_packets(&Profile::parse(text, "x").unwrap());
+        assert_eq!(changes("[up]\ndelay = \"1ms\"\n"), None);
+        assert_eq!(changes("[down]\ncorrupt = \"1%\"\n"), Some("corrupt"));
+        assert_eq!(changes("[up]\nduplicate = \"1%\"\n"), Some("duplicate"));
+    }
 }

@@ -213,15 +213,16 @@ fn slope(delays: &[f64], mean: f64, pace: Pace) -> f64 {
     product / (n * (n * n - 1.0) / 12.0) / pace.interval_ns
 }
 
+/// The share of packets that arrive after one that was sent later, as the measurement counts them:
+/// under a skewed delay they are not as many as those that overtake.
 fn overtaken(delays: &[f64], pace: Pace) -> f64 {
-    let mut latest = f64::NEG_INFINITY;
+    let mut earliest = f64::INFINITY;
     let mut count = 0;
-    for (i, delay) in delays.iter().enumerate() {
+    for (i, delay) in delays.iter().enumerate().rev() {
         let arrival = i as f64 * pace.interval_ns + delay;
-        count += i32::from(arrival < latest);
-        latest = latest.max(arrival);
+        count += i32::from(arrival > earliest);
+        earliest = earliest.min(arrival);
     }
-    // One that was overtaken by the next comes after it.
     f64::from(count) / delays.len() as f64
 }
 
@@ -341,5 +342,17 @@ mod tests {
             (p - asked).abs() < 4.0 * (0.25f64 / 40_000.0).sqrt(),
             "{p} {asked}"
         );
+    }
+
+    #[test]
+    fn who_is_overtaken_is_counted_and_not_who_overtakes() {
+        let pace = |count| Pace {
+            count,
+            interval_ns: 1.0,
+        };
+        // The first arrives last: three overtake, one is overtaken.
+        assert_eq!(overtaken(&[9.0, 0.0, 0.0, 0.0], pace(4)), 0.25);
+        // The last arrives first.
+        assert_eq!(overtaken(&[5.0, 5.0, 5.0, 0.0], pace(4)), 0.75);
     }
 }
