@@ -34,7 +34,7 @@ use crate::netlink::Hook;
 /// Handle of emud's filters.
 const FILTER_HANDLE: u32 = 0xe3d;
 
-/// Handle of [`datapath::Program::Orphan`], which may share a pref with the classifier.
+/// Handle of [`maps::Program::Orphan`], which may share a pref with the classifier.
 const ORPHAN_HANDLE: u32 = 0xe3e;
 
 /// The chain of the filters on emud's own devices that keep the classifier loaded; no packet
