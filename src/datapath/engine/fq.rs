@@ -82,10 +82,10 @@ fn holds(link: &Compiled) -> (f64, f64) {
 }
 
 /// Bytes on the wire that links with a rate may have in their queues and under way, and the longest
-/// delay of one without.
+/// delay of one without; but for one packet in a million.
 pub fn promised(links: &[Compiled]) -> (f64, f64) {
     let one = |link: &Compiled| {
-        let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
+        let delay_s = link.millionth_delay_ns() as f64 / 1e9 + slots_s(&link.link);
         let traced = link.timeline.as_ref().map(|rows| rows.max_rate);
         let bytes_per_s = match traced.filter(|rate| *rate > 0) {
             Some(rate) => Some(rate as f64 / 8.0),

@@ -119,11 +119,26 @@ pub fn compile(
     Ok(compiled)
 }
 
+/// The row of the table at the normal value 4.75, above which is 1.0e-6 of the distribution.
+const MILLIONTH: usize =
+    (abi::EMUD_TABLE_STEPS as usize / 2) + 19 * (abi::EMUD_TABLE_STEPS as usize / 64);
+
 impl Compiled {
     /// The longest delay of a packet, without what it waits before.
     pub fn longest_delay_ns(&self) -> u64 {
+        self.delay_at(self.table.delay_ns.len() - 1)
+    }
+
+    /// The delay that one packet of a million exceeds: a Pareto distribution has longer ones by
+    /// orders of magnitude, for which nobody wants memory.
+    pub fn millionth_delay_ns(&self) -> u64 {
+        self.delay_at(MILLIONTH)
+    }
+
+    /// By the number of a row of the table.
+    fn delay_at(&self, row: usize) -> u64 {
         let jitter = self.link.flags & abi::EMUD_F_JITTER != 0;
-        let table_end = self.table.delay_ns.last().copied().unwrap_or(0);
+        let table_end = self.table.delay_ns[row];
         let by_row = self
             .timeline
             .as_ref()
@@ -245,5 +260,23 @@ mod tests {
         assert_eq!(probability(0.0), 0);
         assert_eq!(probability(0.5), 1 << 63);
         assert_eq!(probability(1.0), u64::MAX);
+    }
+
+    #[test]
+    fn one_packet_of_a_million_takes_longer() {
+        let profile = profile::Profile::parse(
+            "[link]\ndelay = { mean = \"100ms\", sd = \"10ms\", distribution = \"normal\" }",
+            "test",
+        );
+        let place = Place {
+            release: abi::EMUD_RELEASE_STAMP,
+            ifindex: 0,
+            l3: false,
+        };
+        let link = profile.expect("a profile").up;
+        let compiled = compile(&link, 1, abi::EMUD_UP, 0, place).expect("a link");
+        // Phi^-1(1 - 1.017e-6) = 4.75
+        assert!(compiled.millionth_delay_ns().abs_diff(147_500_000) < 10_000);
+        assert!(compiled.longest_delay_ns() > 170_000_000);
     }
 }
