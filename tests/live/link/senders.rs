@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use support::lab::{Engine, Lab, Verdict, inside, wait_until};
+use support::lab::{Engine, Lab, Verdict, inside, sh, wait_until};
 
 /// Of payload; 100 bytes and the headers on the wire.
 const PAYLOAD: usize = 100;
@@ -63,12 +63,24 @@ impl Trains {
     /// Sends them from one namespace to the other; the numbers that arrived, in that order, and for
     /// how long was sent.
     fn run(self, from: &str, to: &str, address: &'static str) -> (Vec<u32>, Duration) {
+        self.run_then(from, to, address, || {})
+    }
+
+    /// The same, with something to do when all is sent.
+    fn run_then(
+        self,
+        from: &str,
+        to: &str,
+        address: &'static str,
+        then: impl FnOnce(),
+    ) -> (Vec<u32>, Duration) {
         let to_address = SocketAddr::new(address.parse().expect("an address"), PORT);
         let receiver = inside(to, move || UdpSocket::bind(to_address).expect("bind"));
         let socket = receiver.join().expect("a socket");
-        let took = inside(from, move || self.send(to_address));
-        let numbers = receive(&socket);
-        (numbers, took.join().expect("the sender"))
+        let sender = inside(from, move || self.send(to_address));
+        let took = sender.join().expect("the sender");
+        then();
+        (receive(&socket), took)
     }
 }
 
@@ -95,7 +107,9 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     }
 }
 
-/// Each wire packet of a train meets its own fate, and none overtakes, both ways.
+/// Each wire packet of a train meets its own fate, and none overtakes, both ways: nor a packet alone
+/// that follows while the train is being segmented. For that they wait for a neighbour's address and
+/// then leave in one go. A sender's own packet is through before the next one is sent.
 pub fn trains_are_packets(engine: Engine) {
     const TENTH: &str = "loss = { model = \"every\", n = 10 }\ndelay = \"20ms\"\n";
     let mut verdict = Verdict::default();
@@ -111,7 +125,15 @@ pub fn trains_are_packets(engine: Engine) {
         ("down", &lab.b, &lab.a, Lab::A4),
     ] {
         let before = lab.shown(&format!("/{name}/counters/packets"));
-        let (numbers, _) = trains.run(from, to, address);
+        // Asked once a second.
+        let answers = |ignore: u8| {
+            sh(&format!(
+                "ip netns exec {to} sh -c 'echo {ignore} >/proc/sys/net/ipv4/conf/all/arp_ignore'"
+            ))
+        };
+        answers(8);
+        sh(&format!("ip -n {from} neigh flush to {address}"));
+        let (numbers, _) = trains.run_then(from, to, address, || drop(answers(0)));
         let all: Vec<u32> = (0..trains.count()).collect();
         // Of this flow, whose packets are numbered from its first one on.
         let tenth: Vec<u32> = all.iter().copied().filter(|n| n % 10 != 9).collect();
