@@ -5,6 +5,7 @@ mod alter;
 mod change;
 mod ecn;
 mod emulated;
+mod forwarded;
 mod frames;
 mod loss;
 mod malformed;
@@ -88,11 +89,13 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             models::delays,
             models::losses,
             models::sparse,
+            forwarded::mathis,
             rate::queue,
             rate::udp,
             rate::tcp,
             rate::tcp_keeps_its_pace,
             rate::tcp_against_netem,
+            senders::trains_lose_single_packets,
             time::opportunities,
             time::phases,
             time::rows,

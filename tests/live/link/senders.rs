@@ -5,9 +5,14 @@
 use std::io::{ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use support::lab::{Engine, Lab, Verdict, inside, wait_until};
+use support::guest;
+use support::lab::{Engine, Lab, Verdict, inside, packets_per_s, run, scaled, sh, wait_until};
+use support::probe::set_buffer;
+use support::stats::{ks_bound, ks_distance, share_error};
 
 /// Of payload; 100 bytes and the headers on the wire.
 const PAYLOAD: usize = 100;
@@ -21,6 +26,8 @@ struct Trains {
     train: u32,
     trains: u32,
     single: bool,
+    /// From one super-packet's beginning to the next one's, at least.
+    every: Duration,
 }
 
 impl Trains {
@@ -28,7 +35,7 @@ impl Trains {
         (self.train + u32::from(self.single)) * self.trains
     }
 
-    /// Sends all as fast as it goes; how long that took.
+    /// Sends all, as fast as they may; how long that took.
     fn send(self, to: SocketAddr) -> Duration {
         let socket = connected(to);
         let size = PAYLOAD as libc::c_int;
@@ -45,7 +52,8 @@ impl Trains {
         assert_eq!(set, 0, "UDP_SEGMENT");
         let begin = Instant::now();
         let mut next = 0;
-        for _ in 0..self.trains {
+        for train in 0..self.trains {
+            sleep((begin + self.every * train).saturating_duration_since(Instant::now()));
             for packets in [self.train, u32::from(self.single)] {
                 let mut bytes = vec![0u8; packets as usize * PAYLOAD];
                 for chunk in bytes.chunks_mut(PAYLOAD) {
@@ -63,10 +71,26 @@ impl Trains {
     /// Sends them from one namespace to the other; the numbers that arrived, in that order, and for
     /// how long was sent.
     fn run(self, from: &str, to: &str, address: &'static str) -> (Vec<u32>, Duration) {
+        self.run_then(from, to, address, || {})
+    }
+
+    /// The same, with something to do when all is sent.
+    fn run_then(
+        self,
+        from: &str,
+        to: &str,
+        address: &'static str,
+        then: impl FnOnce() + Send + 'static,
+    ) -> (Vec<u32>, Duration) {
         let to_address = SocketAddr::new(address.parse().expect("an address"), PORT);
         let receiver = inside(to, move || UdpSocket::bind(to_address).expect("bind"));
         let socket = receiver.join().expect("a socket");
-        let took = inside(from, move || self.send(to_address));
+        set_buffer(&socket, libc::SO_RCVBUFFORCE);
+        let took = inside(from, move || {
+            let took = self.send(to_address);
+            then();
+            took
+        });
         let numbers = receive(&socket);
         (numbers, took.join().expect("the sender"))
     }
@@ -95,7 +119,9 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     }
 }
 
-/// Each wire packet of a train meets its own fate, and none overtakes, both ways.
+/// Each wire packet of a train meets its own fate, and none overtakes, both ways: nor a packet alone
+/// that follows while the train is being segmented. For that they wait for a neighbour's address and
+/// then leave in one go. A sender's own packet is through before the next one is sent.
 pub fn trains_are_packets(engine: Engine) {
     const TENTH: &str = "loss = { model = \"every\", n = 10 }\ndelay = \"20ms\"\n";
     let mut verdict = Verdict::default();
@@ -105,13 +131,24 @@ pub fn trains_are_packets(engine: Engine) {
         train: 7,
         trains: 20,
         single: true,
+        every: Duration::ZERO,
     };
     for (name, from, to, address) in [
         ("up", &lab.a, &lab.b, Lab::B4),
         ("down", &lab.b, &lab.a, Lab::A4),
     ] {
         let before = lab.shown(&format!("/{name}/counters/packets"));
-        let (numbers, _) = trains.run(from, to, address);
+        // Asked once a second.
+        let ignore = |what: u8| {
+            let file = "/proc/sys/net/ipv4/conf/all/arp_ignore";
+            format!("ip netns exec {to} sh -c 'echo {what} >{file}'")
+        };
+        sh(&format!(
+            "{}; ip -n {from} neigh flush to {address}",
+            ignore(8)
+        ));
+        let answer = ignore(0);
+        let (numbers, _) = trains.run_then(from, to, address, move || drop(sh(&answer)));
         let all: Vec<u32> = (0..trains.count()).collect();
         // Of this flow, whose packets are numbered from its first one on.
         let tenth: Vec<u32> = all.iter().copied().filter(|n| n % 10 != 9).collect();
@@ -126,6 +163,120 @@ pub fn trains_are_packets(engine: Engine) {
     verdict.end();
 }
 
+/// What stands above the interface, in namespaces `a` and `b`; who is sent to.
+const ABOVE: &[(&str, &str, &str, &str)] = &[
+    ("nothing", "true", "true", Lab::B4),
+    (
+        "a VLAN",
+        "ip link add link va name above type vlan id 5
+         ip addr add 10.78.0.1/24 dev above
+         ip link set dev above up",
+        "ip link add link vb name above type vlan id 5
+         ip addr add 10.78.0.2/24 dev above
+         ip link set dev above up",
+        "10.78.0.2",
+    ),
+    (
+        "a bridge",
+        "ip link add above type bridge
+         ip addr add 10.78.0.1/24 dev above
+         ip link set dev va master above
+         ip link set dev above up",
+        "ip addr add 10.78.0.2/24 dev vb",
+        "10.78.0.2",
+    ),
+];
+
+/// Each packet of a train is lost by itself, whatever device made a super-packet of it. With
+/// `offload = "keep"` whole trains are lost, which this has to see.
+pub fn trains_lose_single_packets(engine: Engine) {
+    const LOSS: f64 = 0.01;
+    const TRAIN: u32 = 40;
+    let trains = Trains {
+        train: TRAIN,
+        trains: scaled(2_500),
+        single: false,
+        every: Duration::from_secs(TRAIN.into()) / packets_per_s(10_000),
+    };
+    let n = f64::from(trains.count());
+    let (pairs, pairs_sd) = pairs_in_trains(f64::from(TRAIN), f64::from(trains.trains), LOSS);
+    let mut verdict = Verdict::default();
+    for (above, in_a, in_b, address) in ABOVE {
+        let lab = Lab::new();
+        if above.contains("VLAN") && !guest() && !has_vlan(&lab) {
+            println!("    this kernel has no VLAN devices");
+            continue;
+        }
+        // IPv6 sends of its own accord, which would be lost and counted.
+        let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
+        lab.in_a(&format!("{quiet}\n{in_a}"));
+        lab.in_b(&format!("{quiet}\n{in_b}"));
+        for offload in ["auto", "keep"] {
+            let profile = format!(
+                "offload = \"{offload}\"\n[up]\ndelay = \"5ms\"\nloss = \"{}%\"\n",
+                LOSS * 100.0
+            );
+            lab.attach(engine, &profile, &["--seed", "1"]);
+            let (numbers, _) = trains.run(&lab.a, &lab.b, address);
+            let supers = lab.shown("/up/counters/super_packets");
+            let counted = lab.shown("/up/counters/lost");
+            lab.detach();
+            let name = |what| format!("{above}, {offload}: {what}");
+            let in_order = numbers.is_sorted();
+            let mut came = vec![false; trains.count() as usize];
+            numbers.iter().for_each(|n| came[*n as usize] = true);
+            let lost: Vec<u32> = (0..).zip(&came).filter(|l| !l.1).map(|l| l.0).collect();
+            let together = |train: &[bool]| {
+                let lost = train.iter().filter(|came| !**came).count();
+                lost * lost.saturating_sub(1) / 2
+            };
+            let together: usize = came.chunks(TRAIN as usize).map(together).sum();
+            if offload == "keep" {
+                let least = pairs + 10.0 * pairs_sd;
+                verdict.at_least(&name("super-packets"), 1.0, supers as f64);
+                verdict.at_least(&name("pairs lost in a train"), least, together as f64);
+                continue;
+            }
+            verdict.same(&name("super-packets"), 0, supers);
+            verdict.same(&name("in order"), true, in_order);
+            verdict.same(&name("lost, by emud's count"), counted, lost.len() as u64);
+            let share = lost.len() as f64 / n;
+            let within = 4.0 * share_error(LOSS, n);
+            verdict.near(&name("share lost"), LOSS, share, within);
+            let within = 4.0 * pairs_sd;
+            verdict.near(
+                &name("pairs lost in a train"),
+                pairs,
+                together as f64,
+                within,
+            );
+            // Geometric, which jumps by the loss.
+            let gaps = lost.windows(2).map(|two| f64::from(two[1] - two[0]));
+            let gaps: Vec<f64> = gaps.collect();
+            let distance = ks_distance(&gaps, |gap| 1.0 - (1.0 - LOSS).powf(gap));
+            let most = LOSS + ks_bound(gaps.len() as f64);
+            verdict.at_most(&name("gaps: KS distance"), most, distance);
+        }
+    }
+    verdict.end();
+}
+
+fn has_vlan(lab: &Lab) -> bool {
+    let device = [
+        "link", "add", "link", "va", "vlan9", "type", "vlan", "id", "9",
+    ];
+    run(Command::new("ip").args(["-n", &lab.a]).args(device)).code == 0
+}
+
+/// Of packets lost by themselves: how many pairs of one train, and the standard deviation of that.
+fn pairs_in_trains(train: f64, trains: f64, p: f64) -> (f64, f64) {
+    let pairs = train * (train - 1.0) / 2.0;
+    // Two pairs that share a packet are lost together with p^3.
+    let shared = 2.0 * pairs * (train - 2.0);
+    let variance = pairs * p.powi(2) * (1.0 - p.powi(2)) + shared * p.powi(3) * (1.0 - p);
+    (trains * pairs * p.powi(2), (trains * variance).sqrt())
+}
+
 /// A queue of 10 packets holds 10 of them.
 pub fn a_queue_limits_trains(engine: Engine) {
     let mut verdict = Verdict::default();
@@ -135,6 +286,7 @@ pub fn a_queue_limits_trains(engine: Engine) {
         train: 40,
         trains: 50,
         single: false,
+        every: Duration::ZERO,
     };
     let (numbers, took) = trains.run(&lab.a, &lab.b, Lab::B4);
     // While it sent, the wire took some away.

@@ -342,7 +342,7 @@ pub fn order_across_queues(engine: Engine) {
     }
     let mut verdict = Verdict::default();
     let lab = Lab::with_queues(2);
-    let each = scaled(200_000) / u32::from(FLOWS);
+    let each = scaled(1_000_000) / u32::from(FLOWS);
     let interval_ns = 1_000_000_000 * u64::from(FLOWS) / u64::from(packets_per_s(100_000));
     let overtakings = || {
         let flow = |n: u16| Probe {

@@ -212,7 +212,7 @@ fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
 }
 
 /// Nothing may be lost in the prober itself.
-fn set_buffer(socket: &UdpSocket, option: libc::c_int) {
+pub fn set_buffer(socket: &UdpSocket, option: libc::c_int) {
     set_option(socket, option, 256 << 20);
 }
 
