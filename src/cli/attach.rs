@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 
-    /// Seed of every random decision [default: the profile's, else drawn]
+    /// Seed of every random decision [default: that of the profile, else random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

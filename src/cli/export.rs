@@ -22,7 +22,7 @@ Example:
   emud export netem geo --direction down --dev ifb0
   emud export netem lte --nearest
 
-Notes on standard error list how netem works in another way whatever the command; with --nearest
+Notes on standard error list the differences of netem that no command removes; with --nearest
 warnings list each property that netem cannot have.")]
     Netem {
         /// Profile to export: shipped name or path to a TOML file

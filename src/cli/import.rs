@@ -45,7 +45,7 @@ skipped. A tbf or htb beside the netem becomes the link's rate. Warnings say wha
 Example:
   emud import mahimahi Verizon-LTE.up Verizon-LTE.down -o verizon.toml
 
-The profile names the files: by their places relative to it if they are in its folder or below,
+The profile names the files: by their paths relative to it if they are in its folder or below,
 else by their whole paths.")]
     Mahimahi {
         /// Delivery opportunities of what leaves the interface, a time in ms a line

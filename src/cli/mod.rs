@@ -40,9 +40,9 @@ pub use failure::Failure;
 pub const DONE: u8 = 0;
 /// The monitor saw contention: a script's experiment is worth nothing.
 pub const CONTENTION_SEEN: u8 = 3;
-/// A link is not as asked.
+/// A link is not as configured.
 pub const OTHERWISE: u8 = 1;
-/// Something of a link could not be measured; the rest is as asked.
+/// Something of a link could not be measured; the rest is as configured.
 pub const INCOMPLETE: u8 = 2;
 
 /// Make a real network interface behave like a described link.
@@ -64,12 +64,12 @@ Examples:
   emud set eth0 up.delay=80ms loss=1%        change the running link
   emud apply pairs.csv eth0                  change a matrix of pairs, all at once
   emud show eth0                             what the kernel runs, counters
-  emud verify eth0 --peer 192.0.2.7          does the link do what it is asked to?
-  emud detach eth0                           as it was before
+  emud verify eth0 --peer 192.0.2.7          does the link behave as configured?
+  emud detach eth0                           restore the previous state
   emud run --profile lte -- curl ...          a program behind a link, and a verdict
   emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 1 and 2 a link is not as asked or not all measured (verify), 3 contention was seen (monitor,
+Exit codes: 0 done, 1 and 2 a link is not as configured or not all measured (verify), 3 contention was seen (monitor,
 run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
@@ -122,7 +122,7 @@ enum Verb {
 }
 
 impl Cli {
-    /// Does what was asked. Returns the exit code.
+    /// Runs the verb. Returns the exit code.
     ///
     /// # Errors
     /// What went wrong, with the exit code for it.

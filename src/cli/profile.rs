@@ -13,7 +13,7 @@ use super::plot_runs::RunsPanel;
 use super::plot_time::TimePanel;
 use super::{Failure, plot, plot_time};
 
-/// Look at profiles
+/// List, print, check and plot profiles
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -24,7 +24,7 @@ pub struct Args {
 enum Verb {
     /// List the shipped profiles
     List,
-    /// Print a profile as it was written
+    /// Print the text of a profile
     #[command(after_long_help = "Example:\n  emud profile show hsdpa > mine.toml")]
     Show {
         /// A shipped profile's name or a file
@@ -66,7 +66,7 @@ fn list() -> Result<(), Failure> {
     super::out(&lines)
 }
 
-/// As it was written, comments and all, if it is a good profile.
+/// The text of a valid profile, comments included.
 fn text(name: &str) -> Result<String, Failure> {
     shipped::find(name)?;
     match SHIPPED.iter().find(|shipped| shipped.name == name) {
@@ -75,7 +75,7 @@ fn text(name: &str) -> Result<String, Failure> {
     }
 }
 
-/// All of them are looked at, the first failure is the one that counts.
+/// Checks all of them; the first failure determines the exit code.
 fn check(profiles: &[String]) -> Result<(), Failure> {
     let mut first: Option<Failure> = None;
     for name in profiles {

@@ -17,7 +17,7 @@ Examples:
   emud report run.log -o run.html
   emud report run.log --svg plots/        plots alone, a file for each direction of a link
 
-The page needs neither scripts nor a network. It has the verdict, what was asked for and what was
+The page needs neither scripts nor a network. It has the verdict, what was configured and what was
 measured, plots with contention shaded, alarms, and what programs said (docs/report.md).
 
 Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite the log, 65 not an experiment's log or damaged, 66 no such file,
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Also by another name: a link, a path that goes another way.
+/// Also by another name: a link, another path to the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     let id = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
     id(a).is_some() && id(a) == id(b)

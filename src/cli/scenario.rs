@@ -7,7 +7,7 @@ use emud::profile::Time;
 
 use super::Failure;
 
-/// Look at scenarios: experiments with more than one node
+/// List, print, check and plan scenarios: experiments with more than one node
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -18,7 +18,7 @@ pub struct Args {
 enum Verb {
     /// List the shipped scenarios
     List,
-    /// Print a scenario as it was written
+    /// Print the text of a scenario
     #[command(after_long_help = "Example:\n  emud scenario show chain > mine.toml")]
     Show {
         /// A shipped scenario's name or a file
@@ -77,7 +77,7 @@ fn list() -> Result<(), Failure> {
     super::out(&lines)
 }
 
-/// All of them are looked at, the first failure is the one that counts.
+/// Checks all of them; the first failure determines the exit code.
 fn check(scenarios: &[String]) -> Result<(), Failure> {
     let mut first: Option<Failure> = None;
     for name in scenarios {

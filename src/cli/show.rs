@@ -116,7 +116,7 @@ fn write_matching(out: &mut String, m: &Matching) {
     }
 }
 
-/// What hides all comes first: behind it the rest is no matter.
+/// A rule that hides another completely comes first: the rest then has no effect.
 fn write_hiding(out: &mut String, by: &[HiddenBy]) {
     const NAMED: usize = 8;
     let (wholly, partly): (Vec<&HiddenBy>, Vec<_>) = by.iter().partition(|by| by.wholly);

@@ -47,7 +47,7 @@ Programs under test report their own contention with `emud alarm`, or with lines
 the socket.
 
 Exit codes: 0 nothing was seen, 3 contention was seen, 64 usage, 65 a mistake in --config, 66 no
-such file or namespace, 69 the kernel supports nothing that was asked for, 71 the kernel refused,
+such file or namespace, 69 the kernel supports nothing that was requested, 71 the kernel refused,
 73 a socket or a file cannot be made, 74 the log cannot be written, 77 no permission. A resource
 that cannot be watched is \"unknown\", on standard error and in the log: exit code 0 does not speak
 for it.";

@@ -63,7 +63,7 @@ pub struct Args {
 /// How long a slow reader or disk is waited for at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
-/// Longest run that can be asked for in hours: a year.
+/// Longest run in hours: a year.
 const MAX_HOURS: f64 = 8784.0;
 
 /// As in profiles, and hours: experiments are longer than delays.
@@ -213,7 +213,7 @@ fn exit_code(finished: Finished) -> Result<u8, Failure> {
     Ok(if contended { CONTENTION_SEEN } else { DONE })
 }
 
-/// Ready when somebody asks for the end.
+/// Ready when a signal or a client requests the end.
 async fn asked(signals: &mut Signals) {
     signals.any().await;
 }

@@ -20,7 +20,7 @@ use rustix::process::geteuid;
 use super::Failure;
 use super::monitor::duration;
 
-/// Run a program behind an emulated link, watch the host, and say whether to believe the result
+/// Run a program behind an emulated link, watch the host, and report whether the result is valid
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct Args {
@@ -57,12 +57,12 @@ pub struct Args {
     #[arg(long, requires = "repeat")]
     require_clean: bool,
 
-    /// Each repeat has a seed of its own, which follows from the first one's: other losses and
+    /// Each repeat has another seed, which follows from the first one's: other losses and
     /// delays, for statistics. Else all have the same one: does the network repeat?
     #[arg(long)]
     new_seeds: bool,
 
-    /// Seed of every random decision of every link [default: the profile's, else drawn]
+    /// Seed of every random decision of every link [default: that of the profile, else random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "on|off", value_enum, default_value_t = Switch::On)]
     log_output: Switch,
 
-    /// Where files are kept that a scenario asks to keep [default: beside the log, LOG.artefacts]
+    /// Folder for the files that a scenario keeps [default: beside the log, LOG.artefacts]
     #[arg(long, value_name = "FOLDER")]
     artefacts: Option<PathBuf>,
 
@@ -121,9 +121,9 @@ Examples:
   emud run --profile dsl --log dsl.log -- ping -c 10 192.0.2.1
   emud run --profile lte -- sh -c 'iperf3 -c $EMUD_HOST'       a server on this host
   emud run --scenario dumbbell --log d.log --repeat 5 --new-seeds
-  emud report dsl.log -o dsl.html                  what was asked, what was measured
+  emud report dsl.log -o dsl.html                  configured and measured figures
 
-The program runs in a network namespace of its own, whose only way out is the link, under sudo as
+The program runs in a new network namespace, whose only connection is the link, under sudo as
 the user who called it. It reaches
 this host at $EMUD_HOST, and the outside by NAT where the host has a way there.
 
@@ -240,7 +240,7 @@ fn watches(config: &Config) -> bool {
     cpu.is_some() || network || memory.is_some() || emulator.is_some() || psi.is_some()
 }
 
-/// Shorter ones cost more than they tell: a look takes some 100 us for each link.
+/// A sample takes about 100 us for each link: shorter intervals would cost too much.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
 
 fn sample_interval(text: &str) -> Result<Duration, Failure> {

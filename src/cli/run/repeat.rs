@@ -141,7 +141,7 @@ fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome,
     }
 }
 
-/// Whatever becomes of the words, the exit code says the same.
+/// The exit code is the same if the text cannot be printed.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

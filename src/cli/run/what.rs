@@ -91,7 +91,7 @@ impl What {
         }
     }
 
-    /// Worked out anew for each run: which name is free for an interface may change.
+    /// Computed for each run: which name is free for an interface may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
             Self::Scenario(scenario, overrides) => Ok(scenario.plan(overrides)?),

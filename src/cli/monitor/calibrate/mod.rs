@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     contended: Vec<PathBuf>,
 
-    /// Above the largest good value, where no contended recording tells better
+    /// Above the largest good value, where no contended recording gives a better bound
     #[arg(long, value_name = "PERCENT", default_value = "25%", value_parser = percent)]
     margin: f64,
 

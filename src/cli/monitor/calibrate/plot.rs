@@ -53,7 +53,7 @@ fn legend(area: &Area, report: &Report) -> Result<(), Failed> {
     let entries = [
         ("good recordings", GOOD, true),
         ("contended recordings", CONTENDED, contended),
-        ("theta asked for", CURRENT, true),
+        ("requested theta", CURRENT, true),
         ("theta suggested", SUGGESTED, true),
     ];
     let mut x = 16;
