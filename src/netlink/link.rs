@@ -258,14 +258,6 @@ impl Netlink {
         self.ack(&request, || format!("set mtu {mtu} on {name}"))
     }
 
-    /// `txqlen` in packets.
-    pub fn set_txqlen(&mut self, ifindex: u32, txqlen: u32) -> Result<()> {
-        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
-        request.encode().push_txqlen(txqlen);
-        let name = self.name_of(ifindex);
-        self.ack(&request, || format!("set txqueuelen {txqlen} on {name}"))
-    }
-
     /// Makes a device of emud's own send nothing by itself: no ARP, no IPv6
     /// address and with it no neighbour discovery and no multicast reports.
     /// Call it before the device goes up.

@@ -215,21 +215,6 @@ impl Netlink {
         self.add(&request, "mq", ifindex, ROOT)
     }
 
-    /// Adds noqueue at the root: packets go straight to the driver.
-    pub fn add_noqueue(&mut self, ifindex: u32, handle: u32) -> Result<()> {
-        let mut request = new_qdisc(ifindex, ROOT, handle);
-        request.encode().push_kind(c"noqueue");
-        self.add(&request, "noqueue", ifindex, ROOT)
-    }
-
-    /// # Errors
-    /// [`NetlinkError::Exists`] if there is a clsact or ingress already.
-    pub fn add_clsact(&mut self, ifindex: u32) -> Result<()> {
-        let mut request = clsact_request(tc::Request::new(), ifindex);
-        request.encode().push_kind(c"clsact");
-        self.add(&request, "clsact", ifindex, ROOT)
-    }
-
     /// Deletes clsact with every filter in it.
     pub fn delete_clsact(&mut self, ifindex: u32) -> Result<()> {
         let request = tc::Request::new().op_delqdisc_do(&tcmsg(ifindex, CLSACT, CLSACT_HANDLE));
