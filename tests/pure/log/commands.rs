@@ -95,7 +95,11 @@ fn alarms_beyond_the_queue_run_nothing_and_are_counted() {
     std::fs::write(format!("{path}.go"), "").unwrap();
     let ran = end(&mut running);
     std::fs::remove_file(format!("{path}.go")).unwrap();
-    assert_eq!((&ran["failed"], &ran["overflowed"]), (&json!(0), &json!(6)));
+    assert_eq!(
+        (&ran["failed"], &ran["overflowed"]),
+        (&json!(0), &json!(6)),
+        "{ran}"
+    );
     // On a machine that has no time for 65 shells, the end kills the last ones.
     let count = |what: &str| ran[what].as_u64().unwrap();
     assert_eq!(count("succeeded") + count("killed"), 65, "{ran}");
