@@ -210,7 +210,14 @@ fn who_says_nothing_is_not_listened_to_for_ever() {
     silent
         .set_read_timeout(Some(Duration::from_secs(30)))
         .unwrap();
-    assert_eq!((&silent).read(&mut [0]).unwrap(), 0, "closed");
+    // A call with a timeout ends with every signal that a test beside this one handles.
+    let read = loop {
+        match (&silent).read(&mut [0]) {
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            read => break read,
+        }
+    };
+    assert_eq!(read.unwrap(), 0, "closed");
     // A client that has reported may be silent until it does so again.
     assert_eq!(talker.ask(r#"{"name":"x"}"#), json!({"ok": true}));
 }
