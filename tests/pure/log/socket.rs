@@ -40,7 +40,7 @@ impl Served {
     fn client(&self) -> Client {
         let stream = UnixStream::connect(&self.path).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(5)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         Client(BufReader::new(stream))
     }
