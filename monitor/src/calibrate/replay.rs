@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use super::devices::{Device, Devices, Watch, nanoseconds};
+use super::devices::{Device, Devices, Watch};
+use super::findings::watched;
 use super::intervals::Intervals;
 use super::reorder::Reorder;
-use super::{Criterion, Distribution, Findings, Measure, Tally};
+use super::{Distribution, Findings, Measure, Tally};
 use crate::config::{Config, Memory};
+use crate::criteria::Measured;
+use crate::criteria::table::ns;
 use crate::record::{End, Event, Header, Kind, NetClass, ReadError, Reader};
 
 /// Why a recording cannot be replayed.
@@ -78,7 +81,7 @@ struct Paging {
 
 impl Paging {
     fn new(memory: &Memory, empty: &Tally) -> Self {
-        let window_ns = nanoseconds(memory.window);
+        let window_ns = ns(memory.window);
         let watch = |pages: u64| Watch::new(window_ns, Some(pages), empty);
         Self {
             window_ns,
@@ -98,18 +101,13 @@ impl Replay {
             first_ns: None,
         };
         let cpu = config.cpu.map(|cpu| {
-            let theta_ns = nanoseconds(cpu.theta);
+            let theta_ns = ns(cpu.theta);
             Intervals::new(theta_ns, BTreeMap::new(), start_ns, empty.clone())
         });
         let disk = config.disk.as_ref().map(|disk| {
             let own = disk.devices.iter();
-            let own = own.map(|(name, theta)| (name.clone(), theta.map(nanoseconds)));
-            Intervals::new(
-                nanoseconds(disk.theta),
-                own.collect(),
-                start_ns,
-                empty.clone(),
-            )
+            let own = own.map(|(name, theta)| (name.clone(), theta.map(ns)));
+            Intervals::new(ns(disk.theta), own.collect(), start_ns, empty.clone())
         });
         let network = config.network.as_ref();
         Ok(Self {
@@ -224,44 +222,39 @@ impl Replay {
         }
     }
 
-    fn measures(self, header: &Header) -> BTreeMap<Criterion, Measure> {
-        let measure = |criterion: Criterion, window_ns, total: Tally, members| {
-            let measure = Measure {
-                watched: criterion.watched(&header.watched),
-                window_ns,
-                total,
-                members,
-            };
-            (criterion, measure)
-        };
-        let intervals = |criterion, intervals: Intervals| {
+    fn measures(self, header: &Header) -> BTreeMap<&'static str, Measure> {
+        let intervals = |name, intervals: Intervals| {
             let threshold = Some(intervals.threshold());
             let total = Tally {
                 threshold,
                 ..intervals.total
             };
-            measure(criterion, None, total, intervals.members)
+            (name, None, total, intervals.members)
         };
-        let mut all = BTreeMap::new();
-        all.extend(self.cpu.map(|i| intervals(Criterion::Cpu, i)));
-        all.extend(self.disk.map(|i| intervals(Criterion::Disk, i)));
+        let mut found = vec![];
+        found.extend(self.cpu.map(|i| intervals("cpu", i)));
+        found.extend(self.disk.map(|i| intervals("disk", i)));
         if let Some(devices) = self.devices {
             let window_ns = Some(devices.window_ns());
             let classes = devices.finish();
-            all.extend(
-                classes.map(|(class, total, members)| measure(class, window_ns, total, members)),
-            );
+            found.extend(classes.map(|(name, total, of)| (name, window_ns, total, of)));
         }
         if let Some(paging) = self.paging {
             let window_ns = Some(paging.window_ns);
-            let both = [
-                (Criterion::PageIn, paging.ins),
-                (Criterion::PageOut, paging.outs),
-            ];
-            for (criterion, watch) in both {
-                all.extend(watch.map(|w| measure(criterion, window_ns, w.tally, BTreeMap::new())));
+            for (name, watch) in [("page-in", paging.ins), ("page-out", paging.outs)] {
+                found.extend(watch.map(|w| (name, window_ns, w.tally, BTreeMap::new())));
             }
         }
-        all
+        let measure = |(name, window_ns, total, members)| {
+            let (_, measured) = Measured::all().find(|(_, measured)| measured.name == name)?;
+            let measure = Measure {
+                watched: watched(measured, &header.watched),
+                window_ns,
+                total,
+                members,
+            };
+            Some((name, measure))
+        };
+        found.into_iter().filter_map(measure).collect()
     }
 }

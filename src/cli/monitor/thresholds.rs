@@ -1,99 +1,112 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counts as contention: the flags of `emud monitor` and `emud monitor calibrate`.
+//! What counts as contention: the flags of `emud monitor` and `emud monitor calibrate`, which are
+//! short for keys of the file.
 
 use std::path::PathBuf;
 
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use emud::monitor::settings as watch;
 use emud::monitor::settings::{Argument, COMMAND_LINE};
 use emud::text::TextError;
 use emud_monitor::Config;
+use emud_monitor::criteria::sections;
+use emud_monitor::criteria::table::{Flag, Kind};
 
 use crate::cli::Failure;
 use crate::cli::failure::EX_USAGE;
 
 /// Thresholds and windows; the keys are those of docs/monitor.md.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Thresholds")]
+#[derive(Debug, Default)]
 pub struct Thresholds {
-    /// Read thresholds from a TOML file (docs/monitor.md)
-    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    arguments: Vec<Argument>,
+}
 
-    /// Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+const SET: Flag = Flag {
+    name: "set",
+    value: "KEY=VALUE",
+    help: "Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off",
+};
 
-    /// Watch these alone: cpu, network, memory, disk, emulator, psi, application
-    #[arg(long, value_name = "CRITERION,...")]
-    only: Vec<String>,
+impl clap::Args for Thresholds {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Read thresholds from a TOML file (docs/monitor.md)");
+        let names = sections().filter(|section| section.is_optional());
+        let names: Vec<_> = names.map(|section| section.name).collect();
+        let only = Arg::new("only")
+            .long("only")
+            .value_name("CRITERION,...")
+            .action(ArgAction::Append)
+            .help(format!(
+                "Watch these alone: {}, application",
+                names.join(", ")
+            ));
+        let flags = sections().flat_map(|section| {
+            let keys = section.keys.iter();
+            let keys = keys.filter_map(|key| Some(arg(key.flag?, is_named(key.kind))));
+            keys.chain(section.pair.map(|flag| arg(flag, false)))
+        });
+        command
+            .next_help_heading("Thresholds")
+            .args([file, arg(SET, true), only])
+            .args(flags)
+    }
 
-    /// A CPU is contended when without idle for this long, or `off`
-    #[arg(long, value_name = "TIME")]
-    cpu_theta: Option<String>,
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
 
-    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
-    #[arg(long, value_name = "task|idle")]
-    cpu_basis: Option<String>,
+fn arg(flag: Flag, many: bool) -> Arg {
+    let action = match many {
+        true => ArgAction::Append,
+        false => ArgAction::Set,
+    };
+    Arg::new(flag.name)
+        .long(flag.name)
+        .value_name(flag.value)
+        .action(action)
+        .help(flag.help)
+}
 
-    /// Window in which transmitted bytes are counted
-    #[arg(long, value_name = "TIME")]
-    network_window: Option<String>,
+fn is_named(kind: Kind) -> bool {
+    matches!(kind, Kind::Named(..))
+}
 
-    /// Contention at this rate of all external devices together, or `off`
-    #[arg(long, value_name = "RATE")]
-    external: Option<String>,
+impl FromArgMatches for Thresholds {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |name| {
+            let values = matches.get_many::<String>(name).into_iter().flatten();
+            values.map(String::as_str)
+        };
+        let mut arguments: Vec<_> = given(SET.name).map(Argument::set).collect();
+        for section in sections() {
+            for key in section.keys {
+                let Some(flag) = key.flag else { continue };
+                let (name, path) = (format!("--{}", flag.name), (section.name, key.name));
+                arguments.extend(given(flag.name).map(|value| match is_named(key.kind) {
+                    true => Argument::named(&name, path, value),
+                    false => Argument::key(&name, path, value),
+                }));
+            }
+            let pair = section.pair.into_iter();
+            arguments.extend(pair.flat_map(|flag| given(flag.name)).map(Argument::psi));
+        }
+        arguments.extend(given("only").map(Argument::only));
+        Ok(Self {
+            config: matches.get_one("config").cloned(),
+            arguments,
+        })
+    }
 
-    /// Contention at this rate of all internal devices together, or `off`
-    #[arg(long, value_name = "RATE")]
-    internal: Option<String>,
-
-    /// Class of an interface where the guess from its kind is wrong: external, internal, ignored
-    #[arg(long, value_name = "IFACE=CLASS")]
-    class: Vec<String>,
-
-    /// Contention at this rate of one interface, on top of its class
-    #[arg(long, value_name = "IFACE=RATE")]
-    device: Vec<String>,
-
-    /// Window in which pages read from and written to swap are counted
-    #[arg(long, value_name = "TIME")]
-    memory_window: Option<String>,
-
-    /// Contention at this many pages read from swap in a window, or `off`
-    #[arg(long, value_name = "N")]
-    page_ins: Option<String>,
-
-    /// Contention at this many pages written to swap in a window, or `off`
-    #[arg(long, value_name = "N")]
-    page_outs: Option<String>,
-
-    /// A disk is contended when never without a request for this long, or `off`
-    #[arg(long, value_name = "TIME")]
-    disk_theta: Option<String>,
-
-    /// Another theta for one disk, or `ignored`
-    #[arg(long, value_name = "NAME=TIME")]
-    disk: Vec<String>,
-
-    /// A packet of an emulated link released later than this is contention, or `off`
-    #[arg(long, value_name = "TIME")]
-    late: Option<String>,
-
-    /// Pressure stall information: contention when tasks stall this long within a window, or `off`
-    #[arg(long, value_name = "STALL/WINDOW")]
-    psi: Option<String>,
-
-    /// Whose shares an alarm carries: netns, cgroup, command
-    #[arg(long, value_name = "GROUP")]
-    group_by: Option<String>,
-
-    /// Who may report contention of programs: root, own (root and the user who called sudo), all
-    #[arg(long, value_name = "USERS")]
-    reporters: Option<String>,
-
-    /// Alarms of one resource before the rest is only counted
-    #[arg(long, value_name = "N")]
-    limit: Option<String>,
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl Thresholds {
@@ -103,7 +116,7 @@ impl Thresholds {
     /// Every mistake at once; 64 if all are on the command line, 65 if some are in the
     /// file, 66 without it.
     pub fn config(&self) -> Result<Config, Failure> {
-        watch::config(self.config.as_deref(), &self.arguments()).map_err(|error| {
+        watch::config(self.config.as_deref(), &self.arguments).map_err(|error| {
             let code = match &error {
                 TextError::Mistakes(m) if m.iter().all(|one| m.origin(one) == COMMAND_LINE) => {
                     EX_USAGE
@@ -112,44 +125,6 @@ impl Thresholds {
             };
             Failure::new(code, error.to_string())
         })
-    }
-
-    fn arguments(&self) -> Vec<Argument> {
-        let keys = [
-            ("--cpu-theta", ("cpu", "theta"), &self.cpu_theta),
-            ("--cpu-basis", ("cpu", "basis"), &self.cpu_basis),
-            (
-                "--network-window",
-                ("network", "window"),
-                &self.network_window,
-            ),
-            ("--external", ("network", "external"), &self.external),
-            ("--internal", ("network", "internal"), &self.internal),
-            ("--memory-window", ("memory", "window"), &self.memory_window),
-            ("--page-ins", ("memory", "page-ins"), &self.page_ins),
-            ("--page-outs", ("memory", "page-outs"), &self.page_outs),
-            ("--disk-theta", ("disk", "theta"), &self.disk_theta),
-            ("--late", ("emulator", "late"), &self.late),
-            ("--group-by", ("alarms", "group-by"), &self.group_by),
-            ("--reporters", ("alarms", "reporters"), &self.reporters),
-            ("--limit", ("alarms", "limit"), &self.limit),
-        ];
-        let named = [
-            ("--class", ("network", "class"), &self.class),
-            ("--device", ("network", "device"), &self.device),
-            ("--disk", ("disk", "device"), &self.disk),
-        ];
-        let key = |(flag, path, value): (&str, _, &Option<String>)| {
-            value.as_ref().map(|value| Argument::key(flag, path, value))
-        };
-        let mut arguments: Vec<_> = self.set.iter().map(|set| Argument::set(set)).collect();
-        arguments.extend(keys.into_iter().filter_map(key));
-        for (flag, path, assignments) in named {
-            arguments.extend(assignments.iter().map(|a| Argument::named(flag, path, a)));
-        }
-        arguments.extend(self.psi.iter().map(|psi| Argument::psi(psi)));
-        arguments.extend(self.only.iter().map(|only| Argument::only(only)));
-        arguments
     }
 }
 

@@ -81,10 +81,11 @@ fn every_line() -> Vec<Value> {
         running.feed(alarm);
         running.feed(clear);
     }
-    let dropped = Dropped {
+    let mut dropped = Dropped {
         ring_full: 2,
-        suppressed: [0, 3, 0, 0, 0, 0],
+        ..Dropped::default()
     };
+    dropped.suppressed[Resource::Network as usize] = 3;
     *running.kernel.dropped.lock().unwrap() = dropped;
     let mut lines = vec![];
     while lines

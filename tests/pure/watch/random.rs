@@ -116,6 +116,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 group_by: alarms.1,
                 reporters: alarms.2,
             },
+            ..Config::default()
         })
 }
 
