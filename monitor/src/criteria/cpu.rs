@@ -3,18 +3,28 @@
 
 use std::time::Duration;
 
-use super::table::{HOUR, Key, Kind, MS, Table, Value, Values, Word as _, ns, words};
+use super::table::{HOUR, Key, Kind, MS, Table as _, Usual, Values, Word as _, ns, table, words};
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
 use crate::hooks::{Candidate, part, tracepoints};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cpu {
-    /// Contention when busy for at least this long; 1 ms to 1 h.
-    pub theta: Duration,
-    pub basis: Basis,
+table! {
+    /// A CPU without idle.
+    #[derive(Copy)]
+    Cpu = "cpu", On;
+
+    /// A CPU is contended when without idle for this long, or `off`
+    "theta" theta: Duration = Duration::from_millis(200),
+        Key::new(Kind::Time(MS, HOUR), "theta_ns").threshold().flag("cpu-theta", "TIME")
+            .also(&["busy", "threshold"]);
+
+    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
+    "basis" basis: Basis = Basis::Task,
+        Key::new(Kind::Word(Basis::WORDS), "basis").flag("cpu-basis", "task|idle");
+
+    impl { const ALSO: &'static [&'static str] = &["processor"]; }
 }
 
 words! {
@@ -27,77 +37,34 @@ words! {
     }
 }
 
-impl Default for Cpu {
-    fn default() -> Self {
-        Self {
-            theta: Duration::from_millis(200),
-            basis: Basis::Task,
-        }
-    }
-}
-
-impl Table for Cpu {
-    const NAME: &'static str = "cpu";
-    const ALSO: &'static [&'static str] = &["processor"];
-    const KEYS: &'static [Key] = &[
-        Key::new("theta", Kind::Time(MS, HOUR), "theta_ns")
-            .threshold()
-            .also(&["busy", "threshold"])
-            .flag(
-                "cpu-theta",
-                "TIME",
-                "A CPU is contended when without idle for this long, or `off`",
-            ),
-        Key::new("basis", Kind::Word(Basis::WORDS), "basis").flag(
-            "cpu-basis",
-            "task|idle",
-            "What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work",
-        ),
-    ];
-
-    fn read(values: &Values) -> Option<Self> {
-        Some(Self {
-            theta: values.time("theta")?,
-            basis: values.word("basis")?,
-        })
-    }
-
-    fn write(&self) -> Values {
-        let theta = Value::time(self.theta);
-        Values::of([("theta", theta), ("basis", Value::of(self.basis))])
-    }
-
-    fn usual() -> Values {
-        Self::default().write()
-    }
-}
-
 impl Watch for Cpu {
     const TICKS: bool = true;
+    const MEASURED: &'static [Measured] =
+        &[Measured::new("cpu", &Cpu::KEYS[0], "cpu: busy without idle", &["cpu"])];
+    // What is beside only notices a CPU that was busy before the recording and stays so.
+    const RECORDED: &'static [Recorded] = &[Recorded::new("cpu", "busy CPUs", "cpu", |basis| {
+        vec![match basis {
+            Basis::Task => tracepoints(&[("emud_rec_switch", "sched_switch")]),
+            Basis::Idle => tracepoints(&[("emud_rec_idle", "cpu_idle")]),
+        }]
+    })
+    .beside(|| tracepoints(&[("emud_rec_runtime", "sched_stat_runtime")]))];
 
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         kernel.global("emud_cpu_theta_ns", ns(self.theta));
-        let idle = self.basis == Basis::Idle;
-        kernel.global("emud_cpu_idle_basis", u64::from(idle));
+        kernel.global("emud_cpu_idle_basis", (self.basis == Basis::Idle).into());
         Ok(())
     }
 
     fn hooks(&self, _: GroupBy) -> Vec<Attempt> {
-        let switch = part(
-            "emud_switch",
-            Tracepoint("sched_switch"),
-            abi::EMUD_HOOK_SWITCH,
-        );
+        let switch = part("emud_switch", Tracepoint("sched_switch"), abi::EMUD_HOOK_SWITCH);
         let idle = part("emud_idle", Tracepoint("cpu_idle"), abi::EMUD_HOOK_IDLE);
         let candidate = match self.basis {
             Basis::Task => Candidate::of([switch])
                 .but("softirqs on top of the idle task count as idle (--cpu-basis idle)"),
             Basis::Idle => Candidate::of([idle, switch]),
         };
-        vec![Attempt {
-            label: "cpu",
-            candidates: vec![candidate],
-        }]
+        vec![Attempt::of("cpu", [candidate])]
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {
@@ -105,31 +72,9 @@ impl Watch for Cpu {
     }
 
     fn words(scope: &Scope) -> Option<[String; 2]> {
-        let Scope::Cpu { cpu } = scope else {
-            return None;
-        };
-        Some([format!("CPU {cpu} without idle"), format!("cpu {cpu}")])
+        match scope {
+            Scope::Cpu { cpu } => Some([format!("CPU {cpu} without idle"), format!("cpu {cpu}")]),
+            _ => None,
+        }
     }
-
-    const RECORDED: &'static [Recorded] = &[Recorded {
-        key: "cpu",
-        what: "busy CPUs",
-        label: "cpu",
-        candidates: |basis| {
-            vec![match basis {
-                Basis::Task => tracepoints(&[("emud_rec_switch", "sched_switch")]),
-                Basis::Idle => tracepoints(&[("emud_rec_idle", "cpu_idle")]),
-            }]
-        },
-        // Only to notice a CPU that was busy before the recording and stays so.
-        beside: Some(|| tracepoints(&[("emud_rec_runtime", "sched_stat_runtime")])),
-    }];
-
-    const MEASURED: &'static [Measured] = &[Measured {
-        name: "cpu",
-        key: &Self::KEYS[0],
-        title: "cpu: busy without idle",
-        shown_by: &["cpu"],
-        none_is_usual: false,
-    }];
 }

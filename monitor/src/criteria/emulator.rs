@@ -4,64 +4,29 @@
 
 use std::time::Duration;
 
-use super::table::{HOUR, Key, Kind, Table, US, Value, Values, ns};
-use super::{Attempt, GroupBy, Settings, Watch, text};
+use super::table::{HOUR, Key, Kind, US, Usual, Values, ns, table};
+use super::{Attempt, Settings, Watch, text};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
 use crate::hooks::{Candidate, part};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Emulator {
-    /// A packet released later than this after its departure time is contention.
-    pub late: Duration,
-}
+table! {
+    /// The emulator's own failures.
+    #[derive(Copy)]
+    Emulator = "emulator", On;
 
-impl Default for Emulator {
-    fn default() -> Self {
-        Self {
-            late: Duration::from_millis(1),
-        }
-    }
-}
-
-impl Table for Emulator {
-    const NAME: &'static str = "emulator";
-    const KEYS: &'static [Key] = &[
-        // Below 1 us lies what fq's timer and the holder's clock are good for.
-        Key::new("late", Kind::Time(US, HOUR), "late_ns")
-            .threshold()
-            .also(&["lateness"])
-            .flag(
-                "late",
-                "TIME",
-                "A packet of an emulated link released later than this is contention, or `off`",
-            ),
-    ];
-
-    fn read(values: &Values) -> Option<Self> {
-        values.time("late").map(|late| Self { late })
-    }
-
-    fn write(&self) -> Values {
-        Values::of([("late", Value::time(self.late))])
-    }
-
-    fn usual() -> Values {
-        Self::default().write()
-    }
+    // Below 1 us lies what fq's timer and the holder's clock are good for.
+    /// A packet of an emulated link released later than this is contention, or `off`
+    "late" late: Duration = Duration::from_millis(1),
+        Key::new(Kind::Time(US, HOUR), "late_ns").threshold().flag("late", "TIME")
+            .also(&["lateness"]);
 }
 
 impl Watch for Emulator {
-
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         kernel.global("emud_late_ns", ns(self.late));
         Ok(())
-    }
-
-    /// None at the start: [`with_links`].
-    fn hooks(&self, _: GroupBy) -> Vec<Attempt> {
-        vec![]
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {
@@ -96,11 +61,11 @@ impl Watch for Emulator {
     }
 }
 
-/// Attached with the first link, so that nobody else pays.
+/// Its hooks, attached with the first link, so that nobody else pays.
 pub(crate) fn with_links() -> [Attempt; 2] {
-    let one = |program, tracepoint, hook| Attempt {
-        label: "emulator",
-        candidates: vec![Candidate::of([part(program, Tracepoint(tracepoint), hook)])],
+    let one = |program, tracepoint, hook| {
+        let candidate = Candidate::of([part(program, Tracepoint(tracepoint), hook)]);
+        Attempt::of("emulator", [candidate])
     };
     [
         one("emud_late", "net_dev_start_xmit", abi::EMUD_HOOK_LATE),

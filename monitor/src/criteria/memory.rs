@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::table::{Key, Kind, MS, SECOND, Table, Value, Values};
+use super::table::{Key, Kind, MS, SECOND, Table as _, Usual, Values, table};
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch};
 use crate::abi::{self, emud_alarm};
 use crate::event::{Scope, Unit};
@@ -11,77 +11,57 @@ use crate::hooks::Point::{Fentry, Kprobe, MajorFaults, Tracepoint};
 use crate::hooks::{Candidate, part, tracepoints};
 use crate::swaps;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// Length of the window; 1 ms to 10 s.
-    pub window: Duration,
-    /// Contention at this many pages read from swap in a window; none: not watched.
-    pub page_ins: Option<u64>,
-    /// Contention at this many pages written to swap in a window; none: not watched.
-    pub page_outs: Option<u64>,
-}
+table! {
+    /// Swap traffic in a sliding window.
+    #[derive(Copy)]
+    Memory = "memory", On;
 
-impl Default for Memory {
-    fn default() -> Self {
-        Self {
-            window: Duration::from_millis(10),
-            page_ins: Some(1),
-            page_outs: Some(1),
-        }
-    }
-}
+    /// Window in which pages read from and written to swap are counted
+    "window" window: Duration = Duration::from_millis(10),
+        Key::new(Kind::Time(MS, 10 * SECOND), "window_ns").flag("memory-window", "TIME");
 
-impl Table for Memory {
-    const NAME: &'static str = "memory";
-    const ALSO: &'static [&'static str] = &["paging", "swap"];
-    const KEYS: &'static [Key] = &[
-        Key::new("window", Kind::Time(MS, 10 * SECOND), "window_ns").flag(
-            "memory-window",
-            "TIME",
-            "Window in which pages read from and written to swap are counted",
-        ),
-        Key::new("page-ins", Kind::Count("pages", u64::MAX), "page_ins")
-            .threshold()
-            .also(&["page_ins", "swap-in"])
-            .flag(
-                "page-ins",
-                "N",
-                "Contention at this many pages read from swap in a window, or `off`",
-            ),
-        Key::new("page-outs", Kind::Count("pages", u64::MAX), "page_outs")
-            .threshold()
-            .also(&["page_outs", "swap-out"])
-            .flag(
-                "page-outs",
-                "N",
-                "Contention at this many pages written to swap in a window, or `off`",
-            ),
-    ];
+    /// Contention at this many pages read from swap in a window, or `off`
+    "page-ins" page_ins: Option<u64> = Some(1),
+        Key::new(Kind::Count("pages", u64::MAX), "page_ins").threshold().flag("page-ins", "N")
+            .also(&["page_ins", "swap-in"]);
 
-    fn read(values: &Values) -> Option<Self> {
-        let memory = Self {
-            window: values.time("window")?,
-            page_ins: values.number("page-ins"),
-            page_outs: values.number("page-outs"),
-        };
-        (memory.page_ins.is_some() || memory.page_outs.is_some()).then_some(memory)
-    }
+    /// Contention at this many pages written to swap in a window, or `off`
+    "page-outs" page_outs: Option<u64> = Some(1),
+        Key::new(Kind::Count("pages", u64::MAX), "page_outs").threshold().flag("page-outs", "N")
+            .also(&["page_outs", "swap-out"]);
 
-    fn write(&self) -> Values {
-        Values::of([
-            ("window", Value::time(self.window)),
-            ("page-ins", Value::number(self.page_ins)),
-            ("page-outs", Value::number(self.page_outs)),
-        ])
-    }
-
-    fn usual() -> Values {
-        Self::default().write()
-    }
+    impl { const ALSO: &'static [&'static str] = &["paging", "swap"]; }
 }
 
 impl Watch for Memory {
     const SLIDING: Option<Unit> = Some(Unit::Pages);
+    const MEASURED: &'static [Measured] = &[
+        Measured::new("page-in", &Memory::KEYS[1], "page-ins in", &["page-ins"]).usually_none(),
+        Measured::new("page-out", &Memory::KEYS[2], "page-outs in", &["page-outs"]).usually_none(),
+    ];
+    const RECORDED: &'static [Recorded] = &[
+        Recorded::new("page-ins", "page-ins", "page-in", |_| {
+            let function =
+                |program, name| Candidate::of([part(program, Fentry(name), abi::EMUD_HOOKS)]);
+            let bios = tracepoints(&[("emud_rec_swap_in_bio", "block_bio_queue")]);
+            vec![
+                function("emud_rec_swap_read_folio", "swap_read_folio"),
+                function("emud_rec_swap_readpage", "swap_readpage"),
+                bios.but(format!(
+                    "reads of swap devices: without pages that come from zswap or were all \
+                     zeros{}",
+                    unseen()
+                )),
+            ]
+        }),
+        Recorded::new("page-outs", "page-outs", "page-out", |_| {
+            let bios = tracepoints(&[("emud_rec_swap_out_bio", "block_bio_queue")]);
+            vec![
+                tracepoints(&[("emud_rec_write_folio", "mm_vmscan_write_folio")]),
+                bios.but(format!("writes to swap devices{}", unseen())),
+            ]
+        }),
+    ];
 
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         kernel.window(abi::EMUD_WINDOW_PAGE_IN, self.window, self.page_ins);
@@ -90,19 +70,14 @@ impl Watch for Memory {
     }
 
     fn hooks(&self, _: GroupBy) -> Vec<Attempt> {
-        let outs = self.page_outs.map(|_| Attempt {
-            label: "memory: page-out",
-            candidates: vec![Candidate::of([part(
-                "emud_page_out",
-                Tracepoint("mm_vmscan_write_folio"),
-                abi::EMUD_HOOK_PAGE_OUT,
-            )])],
-        });
-        let ins = self.page_ins.map(|_| Attempt {
-            label: "memory: page-in",
-            candidates: page_ins(),
-        });
-        outs.into_iter().chain(ins).collect()
+        let written = part(
+            "emud_page_out",
+            Tracepoint("mm_vmscan_write_folio"),
+            abi::EMUD_HOOK_PAGE_OUT,
+        );
+        let outs = Attempt::of("memory: page-out", [Candidate::of([written])]);
+        let outs = self.page_outs.map(|_| outs).into_iter();
+        outs.chain(self.page_ins.map(|_| page_ins())).collect()
     }
 
     fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {
@@ -114,72 +89,19 @@ impl Watch for Memory {
     }
 
     fn words(scope: &Scope) -> Option<[String; 2]> {
-        let Scope::Paging { direction } = scope else {
-            return None;
-        };
-        Some([(*direction).into(), (*direction).into()])
+        match scope {
+            Scope::Paging { direction } => Some([direction, direction].map(|&way| way.into())),
+            _ => None,
+        }
     }
-
-    const RECORDED: &'static [Recorded] = &[
-        Recorded {
-            key: "page-ins",
-            what: "page-ins",
-            label: "page-in",
-            candidates: |_| {
-                let function =
-                    |program, name| Candidate::of([part(program, Fentry(name), abi::EMUD_HOOKS)]);
-                let bios = tracepoints(&[("emud_rec_swap_in_bio", "block_bio_queue")]);
-                vec![
-                    function("emud_rec_swap_read_folio", "swap_read_folio"),
-                    function("emud_rec_swap_readpage", "swap_readpage"),
-                    bios.but(format!(
-                        "reads of swap devices: without pages that come from zswap or were all \
-                         zeros{}",
-                        unseen()
-                    )),
-                ]
-            },
-            beside: None,
-        },
-        Recorded {
-            key: "page-outs",
-            what: "page-outs",
-            label: "page-out",
-            candidates: |_| {
-                let bios = tracepoints(&[("emud_rec_swap_out_bio", "block_bio_queue")]);
-                vec![
-                    tracepoints(&[("emud_rec_write_folio", "mm_vmscan_write_folio")]),
-                    bios.but(format!("writes to swap devices{}", unseen())),
-                ]
-            },
-            beside: None,
-        },
-    ];
-
-    const MEASURED: &'static [Measured] = &[
-        Measured {
-            name: "page-in",
-            key: &Self::KEYS[1],
-            title: "page-ins in",
-            shown_by: &["page-ins"],
-            none_is_usual: true,
-        },
-        Measured {
-            name: "page-out",
-            key: &Self::KEYS[2],
-            title: "page-outs in",
-            shown_by: &["page-outs"],
-            none_is_usual: true,
-        },
-    ];
 }
 
-fn page_ins() -> Vec<Candidate> {
+fn page_ins() -> Attempt {
     let one = |program, point| Candidate::of([part(program, point, abi::EMUD_HOOK_PAGE_IN)]);
     let single = "a page of many (a large folio) counts as one";
     let file = swap_files().into_iter().next();
     let file = file.map(|path| format!("{path} is a swap file: its reads are not told apart"));
-    vec![
+    let candidates = [
         one("emud_page_in", Fentry("swap_read_folio")),
         one("emud_page_in_old", Fentry("swap_readpage")),
         one("emud_page_in_probe", Kprobe("swap_read_folio")).but(single),
@@ -192,7 +114,8 @@ fn page_ins() -> Vec<Candidate> {
             .unless(file),
         one("emud_page_in_fault", MajorFaults)
             .but("all major faults: demand paging of files counts, too"),
-    ]
+    ];
+    Attempt::of("memory: page-in", candidates)
 }
 
 /// A file's blocks cannot be told from others of its device.

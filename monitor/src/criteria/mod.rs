@@ -43,10 +43,14 @@ pub(crate) trait Watch: Table {
     const MEASURED: &'static [Measured] = &[];
 
     /// Tells the programs in the kernel; an error is of the configuration.
-    fn set(&self, kernel: &mut Settings) -> Result<(), String>;
+    fn set(&self, _kernel: &mut Settings) -> Result<(), String> {
+        Ok(())
+    }
 
-    /// All of them have to find a hook.
-    fn hooks(&self, group_by: GroupBy) -> Vec<Attempt>;
+    /// All of them have to find a hook when the monitor starts.
+    fn hooks(&self, _group_by: GroupBy) -> Vec<Attempt> {
+        vec![]
+    }
 
     /// Of an alarm of the kernel; `devices` are the network devices with a window of their own.
     fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit);
@@ -87,7 +91,59 @@ pub struct Measured {
     pub none_is_usual: bool,
 }
 
+impl Attempt {
+    pub fn of(label: &'static str, candidates: impl Into<Vec<Candidate>>) -> Self {
+        let candidates = candidates.into();
+        Self { label, candidates }
+    }
+}
+
+impl Recorded {
+    const fn new(
+        key: &'static str,
+        what: &'static str,
+        label: &'static str,
+        candidates: fn(Basis) -> Vec<Candidate>,
+    ) -> Self {
+        Self {
+            key,
+            what,
+            label,
+            candidates,
+            beside: None,
+        }
+    }
+
+    const fn beside(self, beside: fn() -> Candidate) -> Self {
+        let beside = Some(beside);
+        Self { beside, ..self }
+    }
+}
+
 impl Measured {
+    const fn new(
+        name: &'static str,
+        key: &'static Key,
+        title: &'static str,
+        shown_by: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            key,
+            title,
+            shown_by,
+            none_is_usual: false,
+        }
+    }
+
+    const fn usually_none(self) -> Self {
+        let none_is_usual = true;
+        Self {
+            none_is_usual,
+            ..self
+        }
+    }
+
     /// All of them, in the order of a file.
     pub fn all() -> impl Iterator<Item = (&'static Criterion, &'static Self)> {
         let of = |criterion: &'static Criterion| {
@@ -126,21 +182,6 @@ pub struct Criterion {
     /// None: it is off.
     pub(crate) hooks: fn(&Config) -> Option<Vec<Attempt>>,
     pub(crate) scope: fn(&emud_alarm, &[String]) -> (Scope, Unit),
-}
-
-macro_rules! section {
-    ($field:ident: $Table:ty, $get:expr, $set:expr) => {
-        Section {
-            name: <$Table>::NAME,
-            keys: <$Table>::KEYS,
-            also: <$Table>::ALSO,
-            pair: <$Table>::PAIR,
-            usual: <$Table>::usual,
-            conflicts: <$Table>::conflicts,
-            get: $get,
-            set: $set,
-        }
-    };
 }
 
 macro_rules! criteria {
@@ -185,9 +226,9 @@ macro_rules! criteria {
         /// All of them, in the order of [`Resource::ALL`].
         pub static CRITERIA: [Criterion; Resource::ALL.len()] = [$(Criterion {
             resource: Resource::$Type,
-            section: section!($module: $Type,
+            section: Section::of::<$Type>(
                 |config| config.$module.as_ref().map(Table::write),
-                |config, values| config.$module = $Type::read(values)
+                |config, values| config.$module = $Type::read(values),
             ),
             recorded: $Type::RECORDED,
             measured: $Type::MEASURED,
@@ -200,17 +241,17 @@ macro_rules! criteria {
         }),+];
     };
 }
-use {criteria, section};
+use criteria;
 
 /// Tables that are no criteria.
 static OTHERS: [Section; 2] = [
-    section!(psi: Psi,
+    Section::of::<Psi>(
         |config| config.psi.as_ref().map(Table::write),
-        |config, values| config.psi = Psi::read(values)
+        |config, values| config.psi = Psi::read(values),
     ),
-    section!(alarms: Alarms,
+    Section::of::<Alarms>(
         |config| Some(config.alarms.write()),
-        |config, values| config.alarms = Alarms::read(values).unwrap_or_default()
+        |config, values| config.alarms = Alarms::read(values).unwrap_or_default(),
     ),
 ];
 
@@ -243,6 +284,22 @@ impl Resource {
 }
 
 impl Section {
+    const fn of<T: Table>(
+        get: fn(&Config) -> Option<Values>,
+        set: fn(&mut Config, &Values),
+    ) -> Self {
+        Self {
+            name: T::NAME,
+            keys: T::KEYS,
+            also: T::ALSO,
+            pair: T::PAIR,
+            usual: T::usual,
+            conflicts: T::conflicts,
+            get,
+            set,
+        }
+    }
+
     /// It can be switched off.
     pub fn is_optional(&self) -> bool {
         self.keys.iter().any(|key| key.threshold)

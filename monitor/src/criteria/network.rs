@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::table::{
-    Conflict, Device, Key, Kind, MS, Of, SECOND, Table, Value, Values, Word as _, words,
+    Conflict, Device, Key, Kind, MS, Of, SECOND, Table as _, Usual, Values, Word as _, table, words,
 };
 use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name};
 use crate::abi::{self, emud_alarm, emud_netdev_rule};
@@ -13,19 +13,39 @@ use crate::event::{Scope, Unit};
 use crate::hooks::Point::Tracepoint;
 use crate::hooks::{Candidate, part, tracepoints};
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Network {
-    /// Length of the window; 1 ms to 10 s.
-    pub window: Duration,
-    /// Contention at this rate over the window, all external devices together; bit/s.
-    pub external_bit_s: Option<u64>,
-    /// The same for all internal devices together (veth, bridge, TAP, loopback, ...).
-    pub internal_bit_s: Option<u64>,
-    /// Interfaces whose class is not the guess from the device kind, by name, in every
-    /// network namespace.
-    pub classes: BTreeMap<String, Class>,
-    /// Thresholds of single interfaces, bit/s, by name; on top of their class.
-    pub devices: BTreeMap<String, u64>,
+table! {
+    /// Bytes transmitted in a sliding window.
+    Network = "network", On;
+
+    /// Window in which transmitted bytes are counted
+    "window" window: Duration = Duration::from_millis(10),
+        Key::new(Kind::Time(MS, 10 * SECOND), "window_ns").flag("network-window", "TIME");
+
+    /// Contention at this rate of all external devices together, or `off`
+    "external" external_bit_s: Option<u64> = Some(490_000_000),
+        Key::new(Kind::Rate, "external_bytes").threshold().flag("external", "RATE");
+
+    /// Contention at this rate of all internal devices together, or `off`
+    "internal" internal_bit_s: Option<u64> = Some(1_000_000_000),
+        Key::new(Kind::Rate, "internal_bytes").threshold().flag("internal", "RATE");
+
+    /// Class of an interface where the guess from its kind is wrong: external, internal, ignored
+    "class" classes: BTreeMap<String, Class> = BTreeMap::new(),
+        Key::new(Kind::Named(Device::Interface, Of::Word(Class::WORDS)), "class")
+            .flag("class", "IFACE=CLASS").also(&["classes"]);
+
+    /// Contention at this rate of one interface, on top of its class
+    "device" devices: BTreeMap<String, u64> = BTreeMap::new(),
+        Key::new(Kind::Named(Device::Interface, Of::Rate), "device_bytes").threshold()
+            .flag("device", "IFACE=RATE").also(&["devices", "disks", "interface"]);
+
+    impl {
+        const ALSO: &'static [&'static str] = &["net"];
+
+        fn conflicts(values: &Values) -> Vec<Conflict> {
+            conflicts(values)
+        }
+    }
 }
 
 words! {
@@ -33,139 +53,54 @@ words! {
     Class {
         /// Out of this host: a device with hardware behind it.
         External = "external",
-        /// To another device of this host.
+        /// To another device of this host: veth, bridge, TAP, loopback, ...
         Internal = "internal",
         /// Not counted.
         Ignored = "ignored",
     }
 }
 
-impl Default for Network {
-    fn default() -> Self {
-        Self {
-            window: Duration::from_millis(10),
-            external_bit_s: Some(490_000_000),
-            internal_bit_s: Some(1_000_000_000),
-            classes: BTreeMap::new(),
-            devices: BTreeMap::new(),
-        }
+fn conflicts(values: &Values) -> Vec<Conflict> {
+    let mut found = vec![];
+    let devices = values.named::<u64>("device");
+    let classes = values.named::<Class>("class");
+    let ignored = |name: &&String| classes.get(*name) == Some(&Class::Ignored);
+    for name in devices.keys().filter(ignored) {
+        found.push(Conflict {
+            between: vec![("device", Some(name.clone())), ("class", Some(name.clone()))],
+            gives_way: true,
+            title: format!("`{name}` is ignored and has a threshold of its own"),
+            help: "keep one of the two: class = \"ignored\" or the threshold",
+        });
     }
-}
-
-const CLASS: Kind = Kind::Named(Device::Interface, Of::Word(Class::WORDS));
-
-impl Table for Network {
-    const NAME: &'static str = "network";
-    const ALSO: &'static [&'static str] = &["net"];
-    const KEYS: &'static [Key] = &[
-        Key::new("window", Kind::Time(MS, 10 * SECOND), "window_ns").flag(
-            "network-window",
-            "TIME",
-            "Window in which transmitted bytes are counted",
-        ),
-        Key::new("external", Kind::Rate, "external_bytes")
-            .threshold()
-            .flag(
-                "external",
-                "RATE",
-                "Contention at this rate of all external devices together, or `off`",
-            ),
-        Key::new("internal", Kind::Rate, "internal_bytes")
-            .threshold()
-            .flag(
-                "internal",
-                "RATE",
-                "Contention at this rate of all internal devices together, or `off`",
-            ),
-        Key::new("class", CLASS, "class").also(&["classes"]).flag(
-            "class",
-            "IFACE=CLASS",
-            "Class of an interface where the guess from its kind is wrong: external, internal, \
-             ignored",
-        ),
-        Key::new(
-            "device",
-            Kind::Named(Device::Interface, Of::Rate),
-            "device_bytes",
-        )
-        .threshold()
-        .also(&["devices", "disks", "interface"])
-        .flag(
-            "device",
-            "IFACE=RATE",
-            "Contention at this rate of one interface, on top of its class",
-        ),
-    ];
-
-    fn read(values: &Values) -> Option<Self> {
-        let network = Self {
-            window: values.time("window")?,
-            external_bit_s: values.number("external"),
-            internal_bit_s: values.number("internal"),
-            classes: values.named("class", Value::word),
-            devices: values.named("device", rate),
-        };
-        let classes = [network.external_bit_s, network.internal_bit_s];
-        let watched = classes.iter().any(Option::is_some) || !network.devices.is_empty();
-        watched.then_some(network)
-    }
-
-    fn write(&self) -> Values {
-        Values::of([
-            ("window", Value::time(self.window)),
-            ("external", Value::number(self.external_bit_s)),
-            ("internal", Value::number(self.internal_bit_s)),
-            ("class", Value::named(&self.classes, |class| Value::of(*class))),
-            ("device", Value::named(&self.devices, |rate| Value::number(*rate))),
-        ])
-    }
-
-    fn usual() -> Values {
-        Self::default().write()
-    }
-
-    fn conflicts(values: &Values) -> Vec<Conflict> {
-        let mut found = vec![];
-        let devices = values.named("device", rate);
-        let classes = values.named::<Class>("class", Value::word);
-        let ignored = |name: &&String| classes.get(*name) == Some(&Class::Ignored);
-        for name in devices.keys().filter(ignored) {
+    let window_ns = u128::from(values.number("window").unwrap_or(0));
+    let both = ["external", "internal"].map(|key| (key, None, values.number(key)));
+    let devices = devices.into_iter().map(|(name, rate)| ("device", Some(name), Some(rate)));
+    for (key, name, rate) in both.into_iter().chain(devices) {
+        // The kernel counts bytes: a threshold of less than one would always be reached.
+        let reached_by_none = |bit_s| u128::from(bit_s) * window_ns < 8 * u128::from(SECOND);
+        if rate.is_some_and(reached_by_none) {
             found.push(Conflict {
-                between: vec![("device", Some(name.clone())), ("class", Some(name.clone()))],
-                gives_way: true,
-                title: format!("`{name}` is ignored and has a threshold of its own"),
-                help: "keep one of the two: class = \"ignored\" or the threshold",
+                between: vec![(key, name), ("window", None)],
+                gives_way: false,
+                title: "$0/s is less than a byte in a window of $1".into(),
+                help: "idle devices would reach it: raise the rate or the window, or switch \
+                       it \"off\"",
             });
         }
-        let window_ns = u128::from(values.number("window").unwrap_or(0));
-        let both = ["external", "internal"].map(|key| (key, None, values.number(key)));
-        let devices = devices.into_iter().map(|(name, rate)| ("device", Some(name), Some(rate)));
-        for (key, name, rate) in both.into_iter().chain(devices) {
-            // The kernel counts bytes: a threshold of less than one would always be reached.
-            let reached_by_none = |bit_s| u128::from(bit_s) * window_ns < 8 * u128::from(SECOND);
-            if rate.is_some_and(reached_by_none) {
-                found.push(Conflict {
-                    between: vec![(key, name), ("window", None)],
-                    gives_way: false,
-                    title: "$0/s is less than a byte in a window of $1".into(),
-                    help: "idle devices would reach it: raise the rate or the window, or switch \
-                           it \"off\"",
-                });
-            }
-        }
-        found
     }
-}
-
-fn rate(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(bit_s) => Some(*bit_s),
-        _ => None,
-    }
+    found
 }
 
 impl Watch for Network {
     const SLIDING: Option<Unit> = Some(Unit::Bytes);
+    const MEASURED: &'static [Measured] = &[
+        Measured::new("external", &Network::KEYS[1], "external: rate over", &["network"]),
+        Measured::new("internal", &Network::KEYS[2], "internal: rate over", &["network"]),
+    ];
+    const RECORDED: &'static [Recorded] = &[Recorded::new("network", "packets", "network", |_| {
+        vec![tracepoints(&[("emud_rec_xmit", "net_dev_xmit")])]
+    })];
 
     fn set(&self, kernel: &mut Settings) -> Result<(), String> {
         let bytes = |bit_s: u64| {
@@ -214,10 +149,7 @@ impl Watch for Network {
                 "a packet sent in softirq is counted for the task that was interrupted; {twice}"
             ))],
         };
-        vec![Attempt {
-            label: "network",
-            candidates,
-        }]
+        vec![Attempt::of("network", candidates)]
     }
 
     fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit) {
@@ -247,29 +179,4 @@ impl Watch for Network {
             _ => None,
         }
     }
-
-    const RECORDED: &'static [Recorded] = &[Recorded {
-        key: "network",
-        what: "packets",
-        label: "network",
-        candidates: |_| vec![tracepoints(&[("emud_rec_xmit", "net_dev_xmit")])],
-        beside: None,
-    }];
-
-    const MEASURED: &'static [Measured] = &[
-        Measured {
-            name: "external",
-            key: &Self::KEYS[1],
-            title: "external: rate over",
-            shown_by: &["network"],
-            none_is_usual: false,
-        },
-        Measured {
-            name: "internal",
-            key: &Self::KEYS[2],
-            title: "internal: rate over",
-            shown_by: &["network"],
-            none_is_usual: false,
-        },
-    ];
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
+    /// What it means: a line of `--help`.
+    pub help: &'static str,
     pub kind: Kind,
     /// It can be `"off"`; a table without any threshold is off.
     pub threshold: bool,
@@ -20,12 +22,11 @@ pub struct Key {
     pub also: &'static [&'static str],
 }
 
-/// A flag of the command line.
+/// A flag of the command line: its name, and what its value is called.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
     pub name: &'static str,
     pub value: &'static str,
-    pub help: &'static str,
 }
 
 /// What a value is, and what its number counts.
@@ -86,29 +87,109 @@ pub struct Conflict {
     pub help: &'static str,
 }
 
-/// A table of the configuration.
-pub trait Table: Sized {
+/// What a table says where the user says nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usual {
+    /// Its defaults.
+    On,
+    /// Its defaults, but its thresholds are off.
+    Off,
+    /// Nothing at all.
+    Unset,
+}
+
+/// A table of the configuration; [`table!`] makes one.
+pub trait Table: Default {
     const NAME: &'static str;
     const KEYS: &'static [Key];
+    const USUAL: Usual;
     /// Words that people write instead of its name.
     const ALSO: &'static [&'static str] = &[];
     /// One flag for the first two keys, as A/B.
     const PAIR: Option<Flag> = None;
 
-    /// None: it is off.
-    fn read(values: &Values) -> Option<Self>;
+    /// None: a value is missing.
+    fn parse(values: &Values) -> Option<Self>;
 
-    /// What [`Self::read`] reads.
+    /// What [`Self::parse`] reads.
     fn write(&self) -> Values;
-
-    /// What holds where the user says nothing.
-    fn usual() -> Values;
 
     /// Of values that are right, each by itself.
     fn conflicts(_values: &Values) -> Vec<Conflict> {
         vec![]
     }
+
+    /// None: it has thresholds, and all of them are off.
+    fn read(values: &Values) -> Option<Self> {
+        let thresholds: Vec<_> = Self::KEYS.iter().filter(|key| key.threshold).collect();
+        let is_on = |key: &&Key| values.0.get(key.name).is_some_and(Value::is_on);
+        let on = thresholds.is_empty() || thresholds.iter().any(is_on);
+        on.then(|| Self::parse(values)).flatten()
+    }
+
+    fn usual() -> Values {
+        let mut values = Self::default().write();
+        match Self::USUAL {
+            Usual::On => {}
+            Usual::Off => {
+                let off = Self::KEYS.iter().filter(|key| key.threshold);
+                values.0.extend(off.map(|key| (key.name, Value::Off)));
+            }
+            Usual::Unset => values.0.clear(),
+        }
+        values
+    }
 }
+
+/// A value of a table in Rust.
+pub trait Field: Sized {
+    /// None: it cannot be off, and is.
+    fn read(value: &Value) -> Option<Self>;
+    fn write(&self) -> Value;
+}
+
+/// A table: its name, what holds without a word of the user, and for each key its help, name, field,
+/// default and description; then what else its [`Table`] has.
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        $Table:ident = $name:literal, $usual:ident;
+        $($(#[doc = $help:literal])+ $key:literal $field:ident: $T:ty = $default:expr, $described:expr;)*
+        $(impl { $($more:tt)* })?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $Table {
+            $($(#[doc = $help])+ pub $field: $T,)*
+        }
+
+        impl Default for $Table {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl $crate::criteria::table::Table for $Table {
+            const NAME: &'static str = $name;
+            const KEYS: &'static [Key] = &[$($described.called($key, concat!($($help),+)),)*];
+            const USUAL: Usual = Usual::$usual;
+
+            fn parse(values: &Values) -> Option<Self> {
+                let _ = values;
+                Some(Self {
+                    $($field: $crate::criteria::table::Field::read(values.0.get($key)?)?,)*
+                })
+            }
+
+            fn write(&self) -> Values {
+                Values([$(($key, $crate::criteria::table::Field::write(&self.$field)),)*].into())
+            }
+
+            $($($more)*)?
+        }
+    };
+}
+pub(crate) use table;
 
 /// A value that is one word of a few.
 pub trait Word: Copy + PartialEq + 'static {
@@ -139,6 +220,19 @@ macro_rules! words {
             const ALL: &'static [Self] = &[$(Self::$variant),+];
             const WORDS: &'static [&'static str] = &[$($word),+];
         }
+
+        impl $crate::criteria::table::Field for $name {
+            fn read(value: &$crate::criteria::table::Value) -> Option<Self> {
+                match value {
+                    $crate::criteria::table::Value::Word(word) => $crate::criteria::table::Word::of(word),
+                    _ => None,
+                }
+            }
+
+            fn write(&self) -> $crate::criteria::table::Value {
+                $crate::criteria::table::Value::Word($crate::criteria::table::Word::word(*self))
+            }
+        }
     };
 }
 pub(crate) use words;
@@ -149,9 +243,11 @@ pub(crate) const SECOND: u64 = 1_000 * MS;
 pub(crate) const HOUR: u64 = 3600 * SECOND;
 
 impl Key {
-    pub(crate) const fn new(name: &'static str, kind: Kind, log: &'static str) -> Self {
+    /// `log`: its name in the log's start line; [`table!`] adds its own.
+    pub(crate) const fn new(kind: Kind, log: &'static str) -> Self {
         Self {
-            name,
+            name: "",
+            help: "",
             kind,
             threshold: false,
             log,
@@ -160,88 +256,106 @@ impl Key {
         }
     }
 
-    pub(crate) const fn threshold(mut self) -> Self {
-        self.threshold = true;
-        self
+    pub(crate) const fn called(self, name: &'static str, help: &'static str) -> Self {
+        Self { name, help, ..self }
     }
 
-    pub(crate) const fn flag(
-        mut self,
-        name: &'static str,
-        value: &'static str,
-        help: &'static str,
-    ) -> Self {
-        self.flag = Some(Flag { name, value, help });
-        self
+    pub(crate) const fn threshold(self) -> Self {
+        let threshold = true;
+        Self { threshold, ..self }
     }
 
-    pub(crate) const fn also(mut self, also: &'static [&'static str]) -> Self {
-        self.also = also;
-        self
+    pub(crate) const fn flag(self, name: &'static str, value: &'static str) -> Self {
+        let flag = Some(Flag { name, value });
+        Self { flag, ..self }
+    }
+
+    pub(crate) const fn also(self, also: &'static [&'static str]) -> Self {
+        Self { also, ..self }
     }
 }
 
 impl Values {
-    pub(crate) fn of<const N: usize>(pairs: [(&'static str, Value); N]) -> Self {
-        Self(pairs.into())
+    /// Of a key that has a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.0.get(key).and_then(Field::read)
     }
 
-    pub(crate) fn number(&self, key: &str) -> Option<u64> {
-        match self.0.get(key)? {
+    /// The devices named under a key.
+    pub(crate) fn named<T: Field>(&self, key: &str) -> BTreeMap<String, T> {
+        self.0.get(key).and_then(Field::read).unwrap_or_default()
+    }
+}
+
+impl Value {
+    fn is_on(&self) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Named(devices) => devices.values().any(Self::is_on),
+            Self::Number(_) | Self::Word(_) => true,
+        }
+    }
+}
+
+impl Field for u64 {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
             Value::Number(number) => Some(*number),
             _ => None,
         }
     }
 
-    pub(crate) fn time(&self, key: &str) -> Option<Duration> {
-        self.number(key).map(Duration::from_nanos)
-    }
-
-    pub(crate) fn word<W: Word>(&self, key: &str) -> Option<W> {
-        self.0.get(key).and_then(Value::word)
-    }
-
-    /// The devices named under a key; `read` says nothing of those that are not to be there.
-    pub(crate) fn named<T>(
-        &self,
-        key: &str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> BTreeMap<String, T> {
-        let Some(Value::Named(devices)) = self.0.get(key) else {
-            return BTreeMap::new();
-        };
-        let one = |(name, value): (&String, &Value)| Some((name.clone(), read(value)?));
-        devices.iter().filter_map(one).collect()
+    fn write(&self) -> Value {
+        Value::Number(*self)
     }
 }
 
-impl Value {
-    pub(crate) fn number(number: impl Into<Option<u64>>) -> Self {
-        number.into().map_or(Self::Off, Self::Number)
+impl Field for u32 {
+    fn read(value: &Value) -> Option<Self> {
+        u64::read(value).and_then(|number| number.try_into().ok())
     }
 
-    pub(crate) fn time(time: Duration) -> Self {
-        Self::Number(ns(time))
+    fn write(&self) -> Value {
+        u64::from(*self).write()
+    }
+}
+
+impl Field for Duration {
+    fn read(value: &Value) -> Option<Self> {
+        u64::read(value).map(Self::from_nanos)
     }
 
-    pub(crate) fn of<W: Word>(word: W) -> Self {
-        Self::Word(word.word())
+    fn write(&self) -> Value {
+        ns(*self).write()
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn read(value: &Value) -> Option<Self> {
+        Some(T::read(value))
     }
 
-    pub(crate) fn word<W: Word>(&self) -> Option<W> {
-        match self {
-            Self::Word(word) => W::of(word),
-            _ => None,
-        }
+    fn write(&self) -> Value {
+        self.as_ref().map_or(Value::Off, T::write)
+    }
+}
+
+impl<T: Field> Field for BTreeMap<String, T> {
+    fn read(value: &Value) -> Option<Self> {
+        let Value::Named(devices) = value else {
+            return None;
+        };
+        let one = |(name, value): (&String, &Value)| Some((name.clone(), T::read(value)?));
+        Some(devices.iter().filter_map(one).collect())
     }
 
-    pub(crate) fn named<T>(devices: &BTreeMap<String, T>, value: impl Fn(&T) -> Self) -> Self {
-        let one = |(name, of): (&String, &T)| (name.clone(), value(of));
-        Self::Named(devices.iter().map(one).collect())
+    fn write(&self) -> Value {
+        let one = |(name, value): (&String, &T)| (name.clone(), value.write());
+        Value::Named(self.iter().map(one).collect())
     }
 }
 
 /// ns, as many as a u64 has.
-pub(crate) fn ns(time: Duration) -> u64 {
+pub fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

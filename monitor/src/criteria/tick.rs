@@ -7,16 +7,11 @@ use crate::hooks::Point::{Timer, Tracepoint};
 use crate::hooks::{Candidate, part};
 
 pub(crate) fn hooks() -> Attempt {
-    Attempt {
-        label: "tick",
-        candidates: vec![
-            Candidate::of([part("emud_tick", Timer, abi::EMUD_HOOK_TICK)]),
-            Candidate::of([part(
-                "emud_tick_stat",
-                Tracepoint("sched_stat_runtime"),
-                abi::EMUD_HOOK_TICK,
-            )])
+    let stat = Tracepoint("sched_stat_runtime");
+    let candidates = [
+        Candidate::of([part("emud_tick", Timer, abi::EMUD_HOOK_TICK)]),
+        Candidate::of([part("emud_tick_stat", stat, abi::EMUD_HOOK_TICK)])
             .but("comes on busy CPUs only: a stuck device, or an end, may be seen late"),
-        ],
-    }
+    ];
+    Attempt::of("tick", candidates)
 }

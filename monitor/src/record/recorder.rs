@@ -331,7 +331,7 @@ impl Scribe {
     fn note_losses(&mut self) -> Result<emud_rec_counters, RecordError> {
         let counters = self.maps.counters()?;
         let time_ns = mono_ns();
-        for kind in Kind::ALL {
+        for kind in Kind::all() {
             let total = counters.lost[usize::from(kind.code())];
             let count = total - self.lost.get(&kind).copied().unwrap_or(0);
             if count > 0 {

@@ -130,7 +130,7 @@ fn read(file: &[u8]) -> Result<(Vec<Event>, End), ReadError> {
 fn what_is_written_is_read() {
     let events = one_of_each();
     let kinds: Vec<Kind> = events.iter().map(Event::kind).collect();
-    assert!(Kind::ALL.iter().all(|kind| kinds.contains(kind)));
+    assert!(Kind::all().all(|kind| kinds.contains(&kind)));
     let (got, end) = read(&written(&events)).unwrap();
     assert_eq!(got, events);
     let counts = kinds.into_iter().map(|kind| (kind, 1)).collect();

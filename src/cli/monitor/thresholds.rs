@@ -25,8 +25,9 @@ pub struct Thresholds {
 const SET: Flag = Flag {
     name: "set",
     value: "KEY=VALUE",
-    help: "Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off",
 };
+const SET_HELP: &str =
+    "Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off";
 
 impl clap::Args for Thresholds {
     fn augment_args(command: Command) -> Command {
@@ -47,12 +48,16 @@ impl clap::Args for Thresholds {
             ));
         let flags = sections().flat_map(|section| {
             let keys = section.keys.iter();
-            let keys = keys.filter_map(|key| Some(arg(key.flag?, is_named(key.kind))));
-            keys.chain(section.pair.map(|flag| arg(flag, false)))
+            let keys = keys.filter_map(|key| Some(arg(key.flag?, key.help, is_named(key.kind))));
+            keys.chain(
+                section
+                    .pair
+                    .map(|flag| arg(flag, section.keys[0].help, false)),
+            )
         });
         command
             .next_help_heading("Thresholds")
-            .args([file, arg(SET, true), only])
+            .args([file, arg(SET, SET_HELP, true), only])
             .args(flags)
     }
 
@@ -61,7 +66,7 @@ impl clap::Args for Thresholds {
     }
 }
 
-fn arg(flag: Flag, many: bool) -> Arg {
+fn arg(flag: Flag, help: &'static str, many: bool) -> Arg {
     let action = match many {
         true => ArgAction::Append,
         false => ArgAction::Set,
@@ -70,7 +75,7 @@ fn arg(flag: Flag, many: bool) -> Arg {
         .long(flag.name)
         .value_name(flag.value)
         .action(action)
-        .help(flag.help)
+        .help(help.trim_start())
 }
 
 fn is_named(kind: Kind) -> bool {
