@@ -98,7 +98,7 @@ pub enum Usual {
     Unset,
 }
 
-/// A table of the configuration; [`table!`] makes one.
+/// A table of the configuration; the macro `table` makes one.
 pub trait Table: Default {
     const NAME: &'static str;
     const KEYS: &'static [Key];
@@ -243,7 +243,7 @@ pub(crate) const SECOND: u64 = 1_000 * MS;
 pub(crate) const HOUR: u64 = 3600 * SECOND;
 
 impl Key {
-    /// `log`: its name in the log's start line; [`table!`] adds its own.
+    /// `log`: its name in the log's start line; the macro `table` adds its own.
     pub(crate) const fn new(kind: Kind, log: &'static str) -> Self {
         Self {
             name: "",

@@ -136,6 +136,7 @@ impl Thresholds {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use emud_monitor::criteria::table::Of;
 
     use super::*;
 
@@ -153,30 +154,40 @@ mod tests {
     /// Each flag sets its key and nothing else.
     #[test]
     fn every_flag_is_its_key() {
-        let flags = [
-            ("--cpu-theta 5ms", "cpu.theta = \"5ms\""),
-            ("--cpu-basis idle", "cpu.basis = \"idle\""),
-            ("--network-window 5ms", "network.window = \"5ms\""),
-            ("--external 5Gbit", "network.external = \"5Gbit\""),
-            ("--internal 5Gbit", "network.internal = \"5Gbit\""),
-            (
-                "--class a=external --class b=ignored",
-                "network.class = { a = \"external\", b = \"ignored\" }",
-            ),
-            (
-                "--device a=5Gbit --device b.1=1Gbit",
-                "network.device = { a = \"5Gbit\", \"b.1\" = \"1Gbit\" }",
-            ),
-            ("--memory-window 5ms", "memory.window = \"5ms\""),
-            ("--page-ins 5", "memory.page-ins = 5"),
-            ("--page-outs off", "memory.page-outs = \"off\""),
-            ("--disk-theta 5ms", "disk.theta = \"5ms\""),
-            ("--disk sda=5ms", "disk.device.sda = \"5ms\""),
-            ("--late 5ms", "emulator.late = \"5ms\""),
+        for section in sections() {
+            let (mut line, mut toml) = (String::new(), String::new());
+            for (n, key) in section.keys.iter().enumerate() {
+                let Some(flag) = key.flag else { continue };
+                let value = match key.kind {
+                    Kind::Time(..) | Kind::Named(_, Of::Time(..)) => format!("{}ms", 150 + n),
+                    Kind::Rate | Kind::Named(_, Of::Rate) => format!("{}Gbit", n + 2),
+                    Kind::Word(words) => words[words.len() - 1].to_owned(),
+                    Kind::Named(_, Of::Word(words)) => words[0].to_owned(),
+                    Kind::Share(..) => format!("{}%", n + 2),
+                    Kind::Count(..) => (n + 5).to_string(),
+                };
+                let [of, below] = if is_named(key.kind) {
+                    ["a=", ".a"]
+                } else {
+                    ["", ""]
+                };
+                line += &format!("--{} {of}{value} ", flag.name);
+                toml += &format!("{}.{}{below} = \"{value}\"\n", section.name, key.name);
+            }
+            assert_eq!(
+                config(&line).unwrap(),
+                watch::parse(&toml, "").unwrap(),
+                "{line}"
+            );
+            let said = config(&line).unwrap() != Config::default();
+            assert_eq!(said, !line.is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_that_are_more_than_a_key() {
+        for (flags, toml) in [
             ("--psi 5ms/1s", "psi = { stall = \"5ms\", window = \"1s\" }"),
-            ("--group-by command", "alarms.group-by = \"command\""),
-            ("--reporters all", "alarms.reporters = \"all\""),
-            ("--limit 5", "alarms.limit = 5"),
             (
                 "--set cpu.theta=5ms --set disk=off",
                 "cpu.theta = \"5ms\"\ndisk = \"off\"",
@@ -185,11 +196,10 @@ mod tests {
                 "--only cpu,memory --only cpu,memory",
                 "network = \"off\"\ndisk = \"off\"\nemulator = \"off\"",
             ),
-        ];
-        for (flag, toml) in flags {
+        ] {
             let expected = watch::parse(toml, "").unwrap();
             assert_ne!(expected, Config::default());
-            assert_eq!(config(flag).unwrap(), expected, "{flag}");
+            assert_eq!(config(flags).unwrap(), expected, "{flags}");
         }
     }
 
