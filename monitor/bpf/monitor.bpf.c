@@ -8,7 +8,7 @@
  * or how much passed in a sliding window, and judge it there and then: nothing
  * is sampled, and user space learns of alarms only. One header a criterion:
  *
- *	cpu network memory disk emulator	-> (group: whose) -> alarm
+ *	cpu network memory disk emulator steal	-> (group: whose) -> alarm
  *
  * What has no event of its own (a task that never yields, a device that is
  * stuck, a rate that has fallen) is seen by the tick, a timer on every CPU.
@@ -27,6 +27,7 @@
 #include "memory.h"
 #include "disk.h"
 #include "emulator.h"
+#include "steal.h"
 
 /* One CPU ticks more often, for the sake of devices that are stuck. */
 static __always_inline void emud_tick_now(void)

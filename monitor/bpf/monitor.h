@@ -16,6 +16,7 @@ enum emud_resource {
 	EMUD_DISK,
 	EMUD_APPLICATION,
 	EMUD_EMULATOR,
+	EMUD_STEAL,
 	EMUD_RESOURCES,
 };
 
@@ -41,6 +42,7 @@ enum emud_hook {
 	EMUD_HOOK_BIO_END,
 	EMUD_HOOK_LATE,
 	EMUD_HOOK_DROP,
+	EMUD_HOOK_STEAL,
 	EMUD_HOOKS,
 };
 

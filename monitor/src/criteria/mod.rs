@@ -31,6 +31,7 @@ criteria! {
     disk: Disk,
     application: Application,
     emulator: Emulator,
+    steal: Steal,
 }
 
 /// A table of which thresholds make contention of a resource.
