@@ -21,6 +21,9 @@
 #include "alarm.h"
 #include "group.h"
 
+const volatile __u64 emud_cpu_theta_ns = 0; /* 0: the criterion is off */
+const volatile __u64 emud_cpu_idle_basis = 0; /* else the idle task */
+
 /* The run queue's clock leaves out time stolen and, on some kernels, that of
  * interrupts: so long may it be relied upon. */
 #define EMUD_PAIR_NS 4000000ULL
@@ -79,7 +82,7 @@ static __always_inline void emud_cpu_alarm(struct emud_cpu *c, __u32 cpu, __u64 
 		.now = now,
 		.since = c->since,
 		.value = now - c->since,
-		.threshold = emud_config.cpu_theta_ns,
+		.threshold = emud_cpu_theta_ns,
 		.hook = hook,
 		.what = cpu,
 	};
@@ -141,7 +144,7 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 		__u64 now = bpf_ktime_get_ns();
 
 		/* Theta was over between the last tick and now. */
-		if (!c->episode && now - c->since >= emud_config.cpu_theta_ns) {
+		if (!c->episode && now - c->since >= emud_cpu_theta_ns) {
 			emud_cpu_settle(c, cpu, task, now);
 			emud_cpu_alarm(c, cpu, now, hook);
 		}
@@ -172,7 +175,7 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 	if (!c)
 		return;
 	if (emud_is_idle(next)) {
-		if (!emud_config.cpu_idle_basis)
+		if (!emud_cpu_idle_basis)
 			emud_cpu_end(c, cpu, prev, EMUD_HOOK_SWITCH);
 		else
 			emud_cpu_turn(c, prev, EMUD_KEY_INTERRUPTS, prev->se.exec_start);
@@ -183,7 +186,7 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 		__u64 rq = next->se.exec_start;
 		__u64 now = emud_switch_time(c, rq);
 
-		if (!emud_config.cpu_idle_basis)
+		if (!emud_cpu_idle_basis)
 			emud_cpu_begin(c, now, rq, group);
 		else
 			emud_cpu_turn(c, prev, group, rq);
@@ -231,12 +234,12 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 	const struct task_struct *current = bpf_get_current_task_btf();
 	struct emud_cpu *c = emud_this_cpu(cpu);
 
-	if (!emud_config.cpu_theta_ns || !c || !armed || !*armed)
+	if (!emud_cpu_theta_ns || !c || !armed || !*armed)
 		return;
 	/* Loading the monitor took up to 0.4 s of a slow CPU: that is not the host's. */
 	if (c->since && c->since < *armed)
 		c->since = *armed;
-	if (!emud_config.cpu_idle_basis && emud_is_idle(current)) {
+	if (!emud_cpu_idle_basis && emud_is_idle(current)) {
 		emud_cpu_untold_end(c, cpu, now);
 		return;
 	}
@@ -252,11 +255,27 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 	}
 	if (now < c->since)
 		return;
-	c->near = now - c->since + 2 * emud_config.tick_ns >= emud_config.cpu_theta_ns;
-	if (c->episode || now - c->since < emud_config.cpu_theta_ns)
+	c->near = now - c->since + 2 * emud_config.tick_ns >= emud_cpu_theta_ns;
+	if (c->episode || now - c->since < emud_cpu_theta_ns)
 		return;
 	emud_cpu_settle(c, cpu, current, now);
 	emud_cpu_alarm(c, cpu, now, EMUD_HOOK_TICK);
+}
+
+SEC("tp_btf/sched_switch")
+int emud_switch(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_SWITCH);
+	emud_cpu_switch((void *)args[1], (void *)args[2]);
+	return 0;
+}
+
+SEC("tp_btf/cpu_idle")
+int emud_idle(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_IDLE);
+	emud_cpu_idle_state(args[0]);
+	return 0;
 }
 
 #endif

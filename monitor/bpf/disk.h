@@ -17,6 +17,8 @@
 #include "block.h"
 #include "group.h"
 
+const volatile __u64 emud_disk_theta_ns = 0; /* 0: the criterion is off */
+
 #define EMUD_DISK_PROBES 8
 #define EMUD_DISK_UNUSED_NS 10000000000ULL
 
@@ -33,7 +35,7 @@ static __always_inline void emud_learn_disk(struct emud_disk *d,
 	bpf_probe_read_kernel_str(name.text, sizeof(name.text), disk->disk_name);
 	__builtin_memcpy(d->name, name.text, sizeof(d->name));
 	theta_ns = bpf_map_lookup_elem(&emud_disk_rules, &name);
-	d->theta_ns = theta_ns ? *theta_ns : emud_config.disk_theta_ns;
+	d->theta_ns = theta_ns ? *theta_ns : emud_disk_theta_ns;
 }
 
 /* Nothing pending, nothing told, nothing asked for so long that no other CPU is
@@ -255,12 +257,101 @@ static __always_inline void emud_disks_tick(__u64 now)
 	struct emud_counters *counters = emud_counts();
 	__u64 used;
 
-	if (!emud_config.disk_theta_ns || !counters)
+	if (!emud_disk_theta_ns || !counters)
 		return;
 	used = counters->disks;
 	for (__u32 n = 0; n < EMUD_DISKS && used; n++, used >>= 1)
 		if (used & 1)
 			emud_disk_tick(n, now);
+}
+
+static __always_inline int emud_request_start(const struct request *rq)
+{
+	const struct gendisk *disk = emud_request_disk(rq);
+
+	if (disk)
+		emud_disk_start(disk, rq->bio, rq->__data_len, EMUD_HOOK_DISK_START);
+	return 0;
+}
+
+static __always_inline int emud_request_end(const struct request *rq)
+{
+	const struct gendisk *disk = emud_request_disk(rq);
+
+	if (disk)
+		emud_disk_end(disk, EMUD_HOOK_DISK_END);
+	return 0;
+}
+
+SEC("tp_btf/block_io_start")
+int emud_io_start(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DISK_START);
+	return emud_request_start((void *)args[0]);
+}
+
+SEC("tp_btf/block_io_done")
+int emud_io_done(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DISK_END);
+	return emud_request_end((void *)args[0]);
+}
+
+/* A request that became part of another one before it was issued: it has begun
+ * and will not complete. */
+SEC("tp_btf/block_rq_merge")
+int emud_io_merge(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DISK_MERGE);
+	return emud_request_end((void *)args[0]);
+}
+
+/* Until Linux 6.4. */
+SEC("tp_btf/block_rq_issue")
+int emud_rq_issue(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DISK_START);
+	return emud_request_start((void *)args[0]);
+}
+
+SEC("tp_btf/block_rq_requeue")
+int emud_rq_requeue(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DISK_MERGE);
+	return emud_request_end((void *)args[0]);
+}
+
+SEC("tp_btf/block_rq_complete")
+int emud_rq_complete(emud_args *args)
+{
+	const struct request *rq = (void *)args[0];
+
+	emud_ran(EMUD_HOOK_DISK_END);
+	/* It may complete in parts. */
+	return (__u32)args[2] >= rq->__data_len ? emud_request_end(rq) : 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int emud_bio_queue(emud_args *args)
+{
+	const struct bio *bio = (void *)args[0];
+	const struct gendisk *disk = emud_bio_disk(bio);
+
+	emud_ran(EMUD_HOOK_BIO_START);
+	if (disk)
+		emud_disk_start(disk, bio, bio->bi_iter.bi_size, EMUD_HOOK_BIO_START);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_complete")
+int emud_bio_complete(emud_args *args)
+{
+	const struct gendisk *disk = emud_bio_disk((void *)args[1]);
+
+	emud_ran(EMUD_HOOK_BIO_END);
+	if (disk)
+		emud_disk_end(disk, EMUD_HOOK_BIO_END);
+	return 0;
 }
 
 #endif

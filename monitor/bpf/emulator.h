@@ -10,6 +10,8 @@
 
 #include "alarm.h"
 
+const volatile __u64 emud_late_ns = 0;
+
 /* An episode ends after so long without another one. */
 #define EMUD_FAULT_QUIET_NS 100000000ULL
 
@@ -33,7 +35,7 @@ static __always_inline void emud_failed(__u32 failure, const struct net_device *
 		.now = now,
 		.since = since,
 		.value = value,
-		.threshold = failure == EMUD_LATE ? emud_config.late_ns : 1,
+		.threshold = failure == EMUD_LATE ? emud_late_ns : 1,
 		.hook = failure == EMUD_LATE ? EMUD_HOOK_LATE : EMUD_HOOK_DROP,
 		.what = failure,
 		.a = dev->ifindex,
@@ -64,7 +66,7 @@ static __always_inline void emud_check_late(const struct sk_buff *skb,
 		return;
 	now = bpf_ktime_get_ns();
 	/* A stamp ahead of this clock is of another one (a time of receipt). */
-	if (now > departure && now - departure > emud_config.late_ns)
+	if (now > departure && now - departure > emud_late_ns)
 		emud_failed(EMUD_LATE, dev, departure, now, now - departure);
 }
 
@@ -116,6 +118,22 @@ static __always_inline void emud_fault_tick(__u32 failure, __u64 now)
 	clear.episode = emud_end_episode(&fault->episode);
 	if (clear.episode)
 		emud_tell(&clear);
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int emud_late(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_LATE);
+	emud_check_late((void *)args[0], (void *)args[1]);
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int emud_drop(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_DROP);
+	emud_check_drop((void *)args[0], args[2]);
+	return 0;
 }
 
 #endif

@@ -79,13 +79,16 @@ static __always_inline __u64 emud_scalar(__u64 *scratch, const void *address)
 	return *(volatile __u64 *)scratch;
 }
 
-static __always_inline void emud_ran(enum emud_ran program)
+/* Arguments of a tracepoint, as its prototype has them. */
+typedef unsigned long long emud_args;
+
+static __always_inline void emud_ran(enum emud_hook hook)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct emud_runs *runs = bpf_map_lookup_elem(&emud_runs, &cpu);
 
 	if (runs)
-		runs->of[program]++;
+		runs->of[hook]++;
 }
 
 static __always_inline struct emud_tx *emud_this_tx(__u32 cpu)

@@ -68,4 +68,67 @@ static __always_inline void emud_swap_read(const struct bio *bio)
 		   EMUD_HOOK_PAGE_IN);
 }
 
+SEC("tp_btf/mm_vmscan_write_folio")
+int emud_page_out(emud_args *args)
+{
+	const void *folio = (void *)args[0];
+
+	emud_ran(EMUD_HOOK_PAGE_OUT);
+	if (emud_swap_backed(folio))
+		emud_paged(EMUD_WINDOW_PAGE_OUT, emud_folio_pages(folio),
+			   EMUD_HOOK_PAGE_OUT);
+	return 0;
+}
+
+SEC("fentry/swap_read_folio")
+int emud_page_in(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_paged(EMUD_WINDOW_PAGE_IN, emud_folio_pages((void *)args[0]),
+		   EMUD_HOOK_PAGE_IN);
+	return 0;
+}
+
+/* Until Linux 6.7. */
+SEC("fentry/swap_readpage")
+int emud_page_in_old(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_paged(EMUD_WINDOW_PAGE_IN, emud_folio_pages((void *)args[0]),
+		   EMUD_HOOK_PAGE_IN);
+	return 0;
+}
+
+SEC("kprobe/swap_read_folio")
+int emud_page_in_probe(void *ctx)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_paged(EMUD_WINDOW_PAGE_IN, 1, EMUD_HOOK_PAGE_IN);
+	return 0;
+}
+
+SEC("kprobe/swap_readpage")
+int emud_page_in_probe_old(void *ctx)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_paged(EMUD_WINDOW_PAGE_IN, 1, EMUD_HOOK_PAGE_IN);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int emud_page_in_bio(emud_args *args)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_swap_read((void *)args[0]);
+	return 0;
+}
+
+SEC("perf_event")
+int emud_page_in_fault(void *ctx)
+{
+	emud_ran(EMUD_HOOK_PAGE_IN);
+	emud_paged(EMUD_WINDOW_PAGE_IN, 1, EMUD_HOOK_PAGE_IN);
+	return 0;
+}
+
 #endif

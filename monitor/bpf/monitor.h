@@ -16,6 +16,7 @@ enum emud_resource {
 	EMUD_DISK,
 	EMUD_APPLICATION,
 	EMUD_EMULATOR,
+	EMUD_STEAL,
 	EMUD_RESOURCES,
 };
 
@@ -25,7 +26,8 @@ enum emud_group_by {
 	EMUD_BY_COMMAND,
 };
 
-/* Which program raised an alarm. */
+/* A hook of the kernel. Programs that are alternatives of one another, of which
+ * one is attached, share a number. */
 enum emud_hook {
 	EMUD_HOOK_SWITCH,
 	EMUD_HOOK_IDLE,
@@ -35,10 +37,12 @@ enum emud_hook {
 	EMUD_HOOK_PAGE_OUT,
 	EMUD_HOOK_DISK_START,
 	EMUD_HOOK_DISK_END,
+	EMUD_HOOK_DISK_MERGE,
 	EMUD_HOOK_BIO_START,
 	EMUD_HOOK_BIO_END,
 	EMUD_HOOK_LATE,
 	EMUD_HOOK_DROP,
+	EMUD_HOOK_STEAL,
 	EMUD_HOOKS,
 };
 
@@ -54,12 +58,9 @@ enum emud_window_index {
 /* Of a device whose packets are not counted. */
 #define EMUD_WINDOW_NONE 0xff
 
-/* Set once, before the programs are loaded: the verifier removes what a
- * criterion that is off would need. */
+/* Set once, before the programs are loaded, as are the constants of each
+ * criterion: the verifier removes what one that is off would need. */
 struct emud_config {
-	__u64 cpu_theta_ns; /* 0: the criterion is off */
-	__u64 disk_theta_ns;
-	__u64 late_ns;
 	__u64 tick_ns; /* the longest time between two ticks of a CPU */
 	__u64 window_ns[EMUD_WINDOWS];
 	__u64 threshold[EMUD_WINDOWS]; /* bytes, pages; 0: not watched */
@@ -67,8 +68,8 @@ struct emud_config {
 	__u64 limit; /* alarms a resource */
 	__u32 cpus; /* possible ones */
 	__u32 group_by; /* enum emud_group_by */
-	__u32 cpu_idle_basis; /* else the idle task */
 	__u32 windows; /* in use: a device's own are the last ones */
+	__u32 pad;
 };
 
 /* A part of a busy interval or window. */
@@ -235,36 +236,9 @@ struct emud_alarm {
 /* Episodes beyond the limit: known here, not told. */
 #define EMUD_SILENT (1ULL << 63)
 
-/* Of what a CPU counts the runs: the kernel does only while it times them, too. */
-enum emud_ran {
-	EMUD_RAN_SWITCH,
-	EMUD_RAN_IDLE,
-	EMUD_RAN_TICK,
-	EMUD_RAN_TICK_STAT,
-	EMUD_RAN_XMIT,
-	EMUD_RAN_START_XMIT,
-	EMUD_RAN_PAGE_OUT,
-	EMUD_RAN_PAGE_IN,
-	EMUD_RAN_PAGE_IN_OLD,
-	EMUD_RAN_PAGE_IN_PROBE,
-	EMUD_RAN_PAGE_IN_PROBE_OLD,
-	EMUD_RAN_PAGE_IN_BIO,
-	EMUD_RAN_PAGE_IN_FAULT,
-	EMUD_RAN_IO_START,
-	EMUD_RAN_IO_DONE,
-	EMUD_RAN_IO_MERGE,
-	EMUD_RAN_RQ_ISSUE,
-	EMUD_RAN_RQ_REQUEUE,
-	EMUD_RAN_RQ_COMPLETE,
-	EMUD_RAN_BIO_QUEUE,
-	EMUD_RAN_BIO_COMPLETE,
-	EMUD_RAN_LATE,
-	EMUD_RAN_DROP,
-	EMUD_PROGRAMS,
-};
-
+/* How often a CPU ran each: the kernel counts only while it times them, too. */
 struct emud_runs {
-	__u64 of[EMUD_PROGRAMS];
+	__u64 of[EMUD_HOOKS];
 } __attribute__((aligned(64)));
 
 struct emud_counters {

@@ -173,4 +173,30 @@ static __always_inline void emud_offered(struct emud_tx *tx, __u32 cpu,
 	emud_sent(tx, d, cpu, len);
 }
 
+SEC("tp_btf/net_dev_xmit")
+int emud_xmit(emud_args *args)
+{
+	const struct net_device *dev = (void *)args[2];
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct emud_tx *tx = emud_this_tx(cpu);
+
+	emud_ran(EMUD_HOOK_XMIT);
+	/* Unless the driver did not take it. */
+	if (tx && !(int)args[1])
+		emud_transmitted(tx, cpu, dev, args[3]);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int emud_start_xmit(emud_args *args)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct emud_tx *tx = emud_this_tx(cpu);
+
+	emud_ran(EMUD_HOOK_XMIT);
+	if (tx)
+		emud_offered(tx, cpu, (void *)args[0], (void *)args[1]);
+	return 0;
+}
+
 #endif

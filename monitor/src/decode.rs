@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::abi::{self, emud_alarm, emud_table};
-use crate::event::{Alarm, Clear, Event, Resource, Scope, Share, Unit};
-use crate::names::{Names, text};
+use crate::event::{Alarm, Clear, Event, Resource, Scope, Share};
+use crate::names::Names;
 
 /// Groups that an alarm names.
 const TOP: usize = 8;
@@ -56,15 +56,15 @@ impl Decoder {
 
     fn alarm(&mut self, a: &emud_alarm) -> Alarm {
         let tables = std::mem::take(&mut self.tables);
-        let scope = self.scope(a);
         let resource = resource(a.resource);
+        let (scope, unit) = (resource.criterion().scope)(a, &self.devices);
         let (shares, rest) = self.shares(a, &tables);
         self.open.insert(a.episode, scope.clone());
         Alarm {
             episode: a.episode,
             mono_ns: a.now,
             resource,
-            unit: unit(resource, &scope),
+            unit,
             scope,
             since_mono_ns: a.since,
             value: a.value,
@@ -92,55 +92,11 @@ impl Decoder {
         self.hooks.get(hook as usize).cloned().unwrap_or_default()
     }
 
-    fn scope(&self, a: &emud_alarm) -> Scope {
-        match a.resource {
-            abi::EMUD_CPU => Scope::Cpu { cpu: a.what },
-            abi::EMUD_DISK => Scope::Disk {
-                name: text(&a.name),
-                major: a.a,
-                minor: a.b,
-            },
-            abi::EMUD_EMULATOR => Scope::Link {
-                failure: if a.what == abi::EMUD_LATE {
-                    "late"
-                } else {
-                    "dropped"
-                },
-                what: None,
-                name: text(&a.name),
-                ifindex: a.a,
-                netns: a.b,
-            },
-            _ => self.window(a),
-        }
-    }
-
-    fn window(&self, a: &emud_alarm) -> Scope {
-        match a.what {
-            abi::EMUD_WINDOW_EXTERNAL => Scope::Class { class: "external" },
-            abi::EMUD_WINDOW_INTERNAL => Scope::Class { class: "internal" },
-            abi::EMUD_WINDOW_PAGE_IN => Scope::Paging {
-                direction: "page-in",
-            },
-            abi::EMUD_WINDOW_PAGE_OUT => Scope::Paging {
-                direction: "page-out",
-            },
-            device => Scope::Device {
-                name: self
-                    .devices
-                    .get((device - abi::EMUD_WINDOW_DEVICES) as usize)
-                    .cloned()
-                    .unwrap_or_default(),
-                ifindex: a.a,
-                netns: a.b,
-            },
-        }
-    }
-
     /// The part of each group, over all tables of the alarm.
     fn shares(&mut self, a: &emud_alarm, tables: &[Box<emud_table>]) -> (Vec<Share>, f64) {
-        let sliding = matches!(a.resource, abi::EMUD_NETWORK | abi::EMUD_MEMORY);
-        let window = sliding.then(|| Sliding::at(a.now, self.window_ns[a.what as usize]));
+        let sliding = resource(a.resource).criterion().sliding;
+        let window = sliding.and_then(|_| self.window_ns.get(a.what as usize));
+        let window = window.map(|window_ns| Sliding::at(a.now, *window_ns));
         let mut groups = BTreeMap::<String, f64>::new();
         let mut total = 0.0;
         for table in tables.iter().filter(|t| t.episode == a.episode) {
@@ -209,13 +165,4 @@ fn read<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
 
 fn resource(number: u32) -> Resource {
     Resource::ALL[(number as usize).min(Resource::ALL.len() - 1)]
-}
-
-fn unit(resource: Resource, scope: &Scope) -> Unit {
-    match (resource, scope) {
-        (Resource::Network, _) => Unit::Bytes,
-        (Resource::Memory, _) => Unit::Pages,
-        (Resource::Emulator, Scope::Link { failure, .. }) if *failure == "dropped" => Unit::Packets,
-        _ => Unit::Ns,
-    }
 }

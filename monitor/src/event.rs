@@ -3,27 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Resource {
-    Cpu,
-    Network,
-    Memory,
-    Disk,
-    Application,
-    Emulator,
-}
-
-impl Resource {
-    pub const ALL: [Self; 6] = [
-        Self::Cpu,
-        Self::Network,
-        Self::Memory,
-        Self::Disk,
-        Self::Application,
-        Self::Emulator,
-    ];
-}
+pub use crate::criteria::Resource;
 
 /// Which one of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -169,7 +149,7 @@ pub struct Dropped {
     /// Records that found the ring buffer full.
     pub ring_full: u64,
     /// Alarms beyond the limit, by resource, in the order of [`Resource::ALL`].
-    pub suppressed: [u64; 6],
+    pub suppressed: [u64; Resource::ALL.len()],
 }
 
 /// Cost of one program.

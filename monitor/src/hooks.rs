@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the programs attach. For each criterion a ladder: its rungs are tried in
-//! order, by loading and attaching (a configuration says nothing of what is
-//! refused), and the first that holds is kept.
+//! Where the programs attach. The candidates of a criterion are tried in order, by loading and
+//! attaching (a configuration says nothing of what is refused), and the first that holds is kept.
+
+use std::time::Duration;
 
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
 
 use crate::abi;
+use crate::criteria::Attempt;
 use crate::event::Hook;
-use crate::settings::{TICK, WATCH_TICK};
+
+/// The timer of every CPU, and that of the one which also watches over devices
+/// that are stuck: a program takes 0.3 us, the interrupt for it about 1 us.
+pub const TICK: Duration = Duration::from_millis(4);
+const WATCH_TICK: Duration = Duration::from_millis(1);
 
 /// How a program attaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Point {
     /// A tracepoint with BTF types: its name.
     Tracepoint(&'static str),
     /// The entry of a kernel function, through ftrace.
@@ -26,7 +32,7 @@ pub enum Way {
     MajorFaults,
 }
 
-impl Way {
+impl Point {
     fn name(self) -> String {
         match self {
             Self::Tracepoint(name) => format!("tp_btf/{name}"),
@@ -38,22 +44,22 @@ impl Way {
     }
 }
 
-/// A program of bpf/monitor.bpf.c, its place, and the alarms it raises.
+/// A program, where it attaches, and its number in `enum emud_hook`.
 pub struct Part {
     pub program: &'static str,
-    pub way: Way,
-    pub raises: Option<u32>,
+    pub point: Point,
+    pub hook: u32,
 }
 
 /// Programs that are of use together only.
-pub struct Rung {
+pub struct Candidate {
     pub parts: Vec<Part>,
     pub caveat: Option<String>,
     /// Why not even to try.
     pub out_of_question: Option<String>,
 }
 
-impl Rung {
+impl Candidate {
     pub fn of(parts: impl IntoIterator<Item = Part>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
@@ -73,12 +79,29 @@ impl Rung {
     }
 }
 
-pub const fn part(program: &'static str, way: Way, raises: Option<u32>) -> Part {
+pub const fn part(program: &'static str, point: Point, hook: u32) -> Part {
     Part {
         program,
-        way,
-        raises,
+        point,
+        hook,
     }
+}
+
+/// Programs that raise no alarms, at tracepoints.
+pub fn tracepoints(programs: &[(&'static str, &'static str)]) -> Candidate {
+    let parts = programs.iter();
+    Candidate::of(
+        parts.map(|(program, name)| part(program, Point::Tracepoint(name), abi::EMUD_HOOKS)),
+    )
+}
+
+/// A program that holds.
+pub struct Attached {
+    pub program: &'static str,
+    /// "tp_btf/sched_switch".
+    pub name: String,
+    /// In `enum emud_hook`.
+    pub hook: u32,
 }
 
 /// The programs that hold, and what was tried.
@@ -86,8 +109,7 @@ pub struct Hooks {
     pub tried: Vec<Hook>,
     /// Name of the hook that raises an alarm, by `enum emud_hook`.
     pub raising: Vec<String>,
-    /// Programs attached, with their hooks.
-    pub attached: Vec<(&'static str, String)>,
+    pub attached: Vec<Attached>,
     btf: Btf,
     cpus: Vec<u32>,
 }
@@ -103,63 +125,66 @@ impl Hooks {
         }
     }
 
-    /// Takes the first rung that holds; false if none does.
-    pub fn climb(&mut self, bpf: &mut Ebpf, criterion: &str, ladder: &[Rung]) -> bool {
-        ladder
-            .iter()
-            .any(|rung| self.step(bpf, criterion, rung).is_ok())
+    /// Takes the first candidate that holds; false if none does.
+    pub fn attach_first(&mut self, bpf: &mut Ebpf, attempt: &Attempt) -> bool {
+        let mut candidates = attempt.candidates.iter();
+        candidates.any(|candidate| self.attempt(bpf, attempt.label, candidate))
     }
 
     /// Whether a program is attached.
     pub fn has(&self, program: &str) -> bool {
-        self.attached.iter().any(|(name, _)| *name == program)
+        self.attached.iter().any(|held| held.program == program)
     }
 
-    fn step(&mut self, bpf: &mut Ebpf, criterion: &str, rung: &Rung) -> Result<(), ()> {
-        let names: Vec<_> = rung.parts.iter().map(|part| part.way.name()).collect();
-        let mut hook = Hook {
+    /// Tries one, and notes what came of it; false if it does not hold.
+    pub fn attempt(&mut self, bpf: &mut Ebpf, criterion: &str, candidate: &Candidate) -> bool {
+        let names: Vec<_> = candidate
+            .parts
+            .iter()
+            .map(|part| part.point.name())
+            .collect();
+        let refused = self.attach_all(bpf, candidate).err();
+        if refused.is_none() {
+            self.keep(candidate);
+        }
+        let holds = refused.is_none();
+        self.tried.push(Hook {
             criterion: criterion.into(),
             hook: names.join(" + "),
-            refused: None,
-            caveat: rung.caveat.clone(),
-        };
-        match self.attach_all(bpf, rung) {
-            Ok(()) => {
-                self.tried.push(hook);
-                self.keep(rung);
-                Ok(())
-            }
-            Err(why) => {
-                hook.refused = Some(why);
-                self.tried.push(hook);
-                Err(())
-            }
-        }
+            refused,
+            caveat: candidate.caveat.clone(),
+        });
+        holds
     }
 
-    fn keep(&mut self, rung: &Rung) {
-        for part in &rung.parts {
-            self.attached.push((part.program, part.way.name()));
-            if let Some(raises) = part.raises {
-                self.raising[raises as usize] = part.way.name();
+    fn keep(&mut self, candidate: &Candidate) {
+        for part in &candidate.parts {
+            let name = part.point.name();
+            if let Some(raising) = self.raising.get_mut(part.hook as usize) {
+                raising.clone_from(&name);
             }
+            self.attached.push(Attached {
+                program: part.program,
+                name,
+                hook: part.hook,
+            });
         }
     }
 
     /// All or none.
-    fn attach_all(&self, bpf: &mut Ebpf, rung: &Rung) -> Result<(), String> {
-        if let Some(why) = &rung.out_of_question {
+    fn attach_all(&self, bpf: &mut Ebpf, candidate: &Candidate) -> Result<(), String> {
+        if let Some(why) = &candidate.out_of_question {
             return Err(why.clone());
         }
-        for (n, part) in rung.parts.iter().enumerate() {
+        for (n, part) in candidate.parts.iter().enumerate() {
             if let Err(error) = self.attach(bpf, part) {
-                for undone in &rung.parts[..=n] {
+                for undone in &candidate.parts[..=n] {
                     if let Some(program) = bpf.program_mut(undone.program) {
                         // Not loaded: nothing to unload.
                         let _ = unload(program);
                     }
                 }
-                return Err(format!("{}: {}", part.way.name(), reason(&error)));
+                return Err(format!("{}: {}", part.point.name(), reason(&error)));
             }
         }
         Ok(())
@@ -169,24 +194,24 @@ impl Hooks {
         let program = bpf
             .program_mut(part.program)
             .ok_or(ProgramError::NotLoaded)?;
-        match (program, part.way) {
-            (Program::BtfTracePoint(program), Way::Tracepoint(name)) => {
+        match (program, part.point) {
+            (Program::BtfTracePoint(program), Point::Tracepoint(name)) => {
                 program.load(name, &self.btf)?;
                 program.attach().map(drop)
             }
-            (Program::FEntry(program), Way::Fentry(function)) => {
+            (Program::FEntry(program), Point::Fentry(function)) => {
                 program.load(function, &self.btf)?;
                 program.attach().map(drop)
             }
-            (Program::KProbe(program), Way::Kprobe(function)) => {
+            (Program::KProbe(program), Point::Kprobe(function)) => {
                 program.load()?;
                 program.attach(function, 0).map(drop)
             }
-            (Program::PerfEvent(program), way) => {
+            (Program::PerfEvent(program), point) => {
                 program.load()?;
                 self.cpus.iter().enumerate().try_for_each(|(n, cpu)| {
-                    let (event, period) = match way {
-                        Way::MajorFaults => (SoftwareEvent::PageFaultsMaj, 1),
+                    let (event, period) = match point {
+                        Point::MajorFaults => (SoftwareEvent::PageFaultsMaj, 1),
                         _ if n == 0 => (SoftwareEvent::CpuClock, WATCH_TICK.as_nanos()),
                         _ => (SoftwareEvent::CpuClock, TICK.as_nanos()),
                     };

@@ -22,7 +22,7 @@ pub fn page_bytes() -> u32 {
 
 /// Block devices with requests whose statistics are off: the kernel does not tell the end of
 /// their requests by block_io_done (it calls that from where the statistics are kept).
-pub fn disks_without_statistics() -> Vec<String> {
+fn disks_without_statistics() -> Vec<String> {
     let Ok(disks) = fs::read_dir("/sys/block") else {
         return vec![];
     };
@@ -38,7 +38,8 @@ pub fn disks_without_statistics() -> Vec<String> {
 }
 
 /// Why block_io_done cannot be relied upon here, if it cannot.
-pub fn endless_requests(without_statistics: &[String]) -> Option<String> {
+pub fn endless_requests() -> Option<String> {
+    let without_statistics = disks_without_statistics();
     (!without_statistics.is_empty()).then(|| {
         let disks = without_statistics.join(", ");
         format!("may tell no end of requests where queue/iostats is 0: {disks}")

@@ -10,20 +10,19 @@
 mod abi;
 pub mod calibrate;
 pub mod config;
+pub mod criteria;
 mod decode;
 pub mod denied;
 pub mod empty;
 pub mod event;
 mod hooks;
 mod host;
-mod ladders;
 pub mod log;
 mod moments;
 mod monitor;
 mod names;
 pub mod psi;
 pub mod record;
-mod settings;
 mod swaps;
 
 pub use config::Config;

@@ -12,16 +12,15 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::abi::{self, emud_counters, emud_emulated, emud_runs};
-use crate::config::Config;
+use crate::criteria::{Attempt, CRITERIA, Config, Settings, tick, with_links};
 use crate::decode::Decoder;
 use crate::denied::{is_denied, with_causes};
+use crate::empty;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
-use crate::hooks::Hooks;
+use crate::hooks::{Attached, Hooks, TICK};
 use crate::moments::Moments;
 use crate::names::Names;
-use crate::settings::{self, Settings};
-use crate::swaps::{self, Swaps};
-use crate::{empty, host, ladders};
+use crate::swaps::Swaps;
 
 /// Why the monitor could not be started, or went blind.
 #[derive(Debug, thiserror::Error)]
@@ -72,33 +71,6 @@ pub struct Emulated {
     pub ifindex: u32,
 }
 
-/// In the order of `enum emud_ran`.
-const PROGRAMS: [&str; abi::EMUD_PROGRAMS as usize] = [
-    "emud_switch",
-    "emud_idle",
-    "emud_tick",
-    "emud_tick_stat",
-    "emud_xmit",
-    "emud_start_xmit",
-    "emud_page_out",
-    "emud_page_in",
-    "emud_page_in_old",
-    "emud_page_in_probe",
-    "emud_page_in_probe_old",
-    "emud_page_in_bio",
-    "emud_page_in_fault",
-    "emud_io_start",
-    "emud_io_done",
-    "emud_io_merge",
-    "emud_rq_issue",
-    "emud_rq_requeue",
-    "emud_rq_complete",
-    "emud_bio_queue",
-    "emud_bio_complete",
-    "emud_late",
-    "emud_drop",
-];
-
 /// A running monitor; dropping it detaches everything.
 pub struct Monitor {
     ring: AsyncFd<RingBuf<MapData>>,
@@ -135,7 +107,7 @@ impl Monitor {
     pub fn start(config: &Config) -> Result<Self, MonitorError> {
         let cpus = aya::util::nr_cpus().map_err(|(what, source)| system(what, source))? as u32;
         let online = aya::util::online_cpus().map_err(|(what, source)| system(what, source))?;
-        let settings = Settings::of(config, cpus)?;
+        let settings = Settings::of(config, cpus).map_err(MonitorError::Config)?;
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&settings, &btf)?;
         let statistics = aya::sys::enable_stats(aya::sys::Stats::RunTime);
@@ -148,8 +120,7 @@ impl Monitor {
         let emulated = take(&mut bpf, "emud_emulated")?;
         let list = take(&mut bpf, "emud_swaps")?;
         let mut hooks = Hooks::new(btf, online);
-        let watched = attach(&mut bpf, &mut hooks, config);
-        blind(&watched, &hooks)?;
+        let watched = attach(&mut bpf, &mut hooks, config)?;
         let started_mono_ns = mono_ns();
         arm(&mut bpf, started_mono_ns)?;
         let swaps = match hooks.has("emud_page_in_bio") {
@@ -229,7 +200,7 @@ impl Monitor {
 
     /// Time between two ticks of the monitor's own timer on a CPU, at most.
     pub fn tick(&self) -> Duration {
-        settings::TICK
+        TICK
     }
 
     /// What was dropped so far.
@@ -267,18 +238,17 @@ impl Monitor {
         let of_cpus = (0..self.runs.len()).map(|cpu| self.runs.get(&cpu, 0));
         let of_cpus = of_cpus.collect::<Result<Vec<_>, _>>();
         let of_cpus = of_cpus.map_err(at("emud_runs"))?;
-        let cost = |(name, hook): &(&'static str, String)| {
+        let cost = |held: &Attached| {
+            let name = held.program;
             let program = self.bpf.program(name).ok_or(MonitorError::Missing(name))?;
             let info = program
                 .info()
                 .map_err(|e| system("run statistics", io::Error::other(e)))?;
-            let ran = PROGRAMS.iter().position(|program| program == name);
-            let ran = ran.ok_or(MonitorError::Missing(name))?;
             let (timed, time) = (info.run_count(), info.run_time());
-            let events = of_cpus.iter().map(|cpu| cpu.of[ran]).sum();
+            let events = of_cpus.iter().map(|cpu| cpu.of[held.hook as usize]).sum();
             Ok(Cost {
-                program: (*name).into(),
-                hook: hook.clone(),
+                program: name.into(),
+                hook: held.name.clone(),
                 events,
                 timed,
                 run_time_ns: (time.as_nanos() * u128::from(events) / u128::from(timed.max(1)))
@@ -313,13 +283,7 @@ impl Monitor {
                 .map_err(at("emud_emulated"))?;
         }
         if self.known.is_empty() && !wanted.is_empty() && !self.hooks.has("emud_late") {
-            let late = self
-                .hooks
-                .climb(&mut self.bpf, "emulator", &ladders::late());
-            let drop = self
-                .hooks
-                .climb(&mut self.bpf, "emulator", &ladders::drop());
-            if !(late && drop) {
+            if !attach_all(&mut self.bpf, &mut self.hooks, &with_links()) {
                 self.watched[Resource::Emulator as usize] = Watched::Unknown;
             }
             self.decoder.hooks.clone_from(&self.hooks.raising);
@@ -336,7 +300,11 @@ fn watch(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
 
 fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
     let cpus = settings.config.cpus;
-    EbpfLoader::new()
+    let mut loader = EbpfLoader::new();
+    for (name, value) in &settings.globals {
+        loader.override_global(name, value, true);
+    }
+    loader
         .btf(Some(btf))
         .override_global("emud_config", &settings.config, true)
         .map_max_entries("emud_ring", ring_len(cpus))
@@ -388,57 +356,37 @@ fn arm(bpf: &mut Ebpf, now_ns: u64) -> Result<(), MonitorError> {
 }
 
 /// What came of each criterion that was asked for.
-fn attach(bpf: &mut Ebpf, hooks: &mut Hooks, config: &Config) -> [Watched; Resource::ALL.len()] {
+///
+/// # Errors
+/// [`MonitorError::Blind`]: not one of those that are judged in the kernel found its hooks.
+fn attach(
+    bpf: &mut Ebpf,
+    hooks: &mut Hooks,
+    config: &Config,
+) -> Result<[Watched; Resource::ALL.len()], MonitorError> {
     let mut watched = [Watched::No; Resource::ALL.len()];
-    let mut set = |resource: Resource, holds: bool| {
-        watched[resource as usize] = if holds {
-            Watched::Yes
-        } else {
-            Watched::Unknown
+    let mut in_kernel = vec![];
+    for criterion in &CRITERIA {
+        let Some(attempts) = (criterion.hooks)(config) else {
+            continue;
         };
-    };
-    let cpu = config
-        .cpu
-        .map(|cpu| hooks.climb(bpf, "cpu", &ladders::cpu(cpu.basis)));
-    if config.network.is_some() {
-        let ladder = ladders::network(config.alarms.group_by);
-        set(Resource::Network, hooks.climb(bpf, "network", &ladder));
-    }
-    if let Some(memory) = &config.memory {
-        let outs = memory.page_outs.is_none()
-            || hooks.climb(bpf, "memory: page-out", &ladders::page_out());
-        let file = swaps::now()
-            .unwrap_or_default()
-            .into_iter()
-            .find(|swap| swap.device.is_none());
-        let ladder = ladders::page_in(file.as_ref().map(|swap| swap.path.as_str()));
-        let ins = memory.page_ins.is_none() || hooks.climb(bpf, "memory: page-in", &ladder);
-        set(Resource::Memory, ins && outs);
-    }
-    if config.disk.is_some() {
-        let without = host::disks_without_statistics();
-        let requests = hooks.climb(bpf, "disk: requests", &ladders::requests(&without));
-        let bios = hooks.climb(bpf, "disk: bios", &ladders::bios());
-        set(Resource::Disk, requests && bios);
-    }
-    if config.emulator.is_some() {
-        set(Resource::Emulator, true);
+        let index = criterion.resource as usize;
+        watched[index] = match attach_all(bpf, hooks, &attempts) {
+            true => Watched::Yes,
+            false => Watched::Unknown,
+        };
+        if !attempts.is_empty() {
+            in_kernel.push(index);
+        }
     }
     // Last: it would take a CPU for busy whose idling nobody sees yet.
-    let ticks = hooks.climb(bpf, "tick", &ladders::tick());
-    if let Some(holds) = cpu {
-        set(Resource::Cpu, holds && ticks);
+    if !hooks.attach_first(bpf, &tick::hooks()) {
+        let blind = (CRITERIA.iter().zip(&mut watched)).filter(|(of, _)| of.ticks);
+        let asked_for = blind.filter(|(_, state)| **state == Watched::Yes);
+        asked_for.for_each(|(_, state)| *state = Watched::Unknown);
     }
-    // Reported, not watched for.
-    set(Resource::Application, true);
-    watched
-}
-
-/// Refuses to run when not one criterion can be judged.
-fn blind(watched: &[Watched], hooks: &Hooks) -> Result<(), MonitorError> {
-    let kernel = &watched[..=Resource::Disk as usize];
-    if kernel.contains(&Watched::Yes) || !kernel.contains(&Watched::Unknown) {
-        return Ok(());
+    if in_kernel.is_empty() || in_kernel.iter().any(|i| watched[*i] == Watched::Yes) {
+        return Ok(watched);
     }
     let refused = hooks.tried.iter().filter_map(|hook| {
         let why = hook.refused.as_ref()?;
@@ -448,6 +396,15 @@ fn blind(watched: &[Watched], hooks: &Hooks) -> Result<(), MonitorError> {
         ))
     });
     Err(MonitorError::Blind(refused.collect::<Vec<_>>().join("\n")))
+}
+
+/// Every one is tried, so that the log has them all; true if each holds.
+fn attach_all(bpf: &mut Ebpf, hooks: &mut Hooks, attempts: &[Attempt]) -> bool {
+    let mut holds = true;
+    for attempt in attempts {
+        holds &= hooks.attach_first(bpf, attempt);
+    }
+    holds
 }
 
 fn take(bpf: &mut Ebpf, name: &'static str) -> Result<Map, MonitorError> {

@@ -7,13 +7,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config;
+use crate::criteria::table::ns;
 use crate::event::{Alarm, Clear, Event, Hook, Resource, Scope, Unit};
 use crate::log::mono_ns;
 
@@ -209,10 +209,6 @@ fn refusal(error: &io::Error, config: config::Psi) -> String {
     }
 }
 
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
@@ -225,6 +221,7 @@ mod tests {
     use super::*;
     use rustix::net::{SendFlags, send};
     use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
 
     const CONFIG: config::Psi = config::Psi {
         stall: Duration::from_millis(100),

@@ -24,7 +24,7 @@ pub use word::Word;
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary, joined};
 pub(crate) use mistake::{At, Located, Source, clipped};
-pub(crate) use reader::{Reader, duration, number, quantity, word};
+pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};
 pub(crate) use table::{Draft, Given, Kind, is_none, table};
 pub(crate) use units::{Span, closest};

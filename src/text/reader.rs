@@ -95,17 +95,20 @@ pub(crate) fn number(
 
 /// One word of a few.
 pub(crate) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
-    let quoted: Vec<_> = T::WORDS
-        .iter()
-        .map(|(word, _)| format!("\"{word}\""))
-        .collect();
+    let words: Vec<_> = T::WORDS.iter().map(|(word, _)| *word).collect();
+    one_of(value, key, &words).map(|index| T::WORDS[index].1)
+}
+
+/// The index of a word among a few.
+pub(crate) fn one_of(value: &Located<Value>, key: &str, words: &[&str]) -> Result<usize, Mistake> {
+    let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let choice = format!("`{key}` is one of {}", quoted.join(", "));
     let Value::Text(text) = &value.value else {
         let title = format!("`{key}` cannot be {}", value.value.kind());
         return Err(Mistake::new(&value.at, title, choice));
     };
-    T::from_word(text).ok_or_else(|| {
-        let help = match closest(text, T::WORDS.iter().map(|(word, _)| *word)) {
+    words.iter().position(|word| word == text).ok_or_else(|| {
+        let help = match closest(text, words.iter().copied()) {
             Some(near) => format!("did you mean \"{near}\"? ({choice})"),
             None => choice,
         };

@@ -319,7 +319,7 @@ fn what_was_planted_is_in_the_file() {
     let reads = disk.read(READS);
     let recorded = recording.finish();
 
-    assert_eq!(recorded.header.watched.cpu, Watched::Yes);
+    assert_eq!(recorded.header.watched["cpu"], Watched::Yes);
     assert!(recorded.trailer().lost.is_empty());
     let busy = recorded.busy(cpu);
     assert!(busy.iter().any(|i| i.begin_ns <= begin && i.end_ns >= end));

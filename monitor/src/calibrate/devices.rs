@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Tally;
 use super::crossing::Crossing;
 use super::window::SlidingSum;
-use super::{Criterion, Tally};
 use crate::config::{Class, Network};
+use crate::criteria::table::ns;
 use crate::record::NetClass;
 
 /// What makes a device: the inode number of its network namespace, and its ifindex.
@@ -48,7 +49,7 @@ pub struct Devices {
     start_ns: u64,
     empty: Tally,
     names: HashMap<Device, String>,
-    classes: BTreeMap<Criterion, Watch>,
+    classes: BTreeMap<&'static str, Watch>,
     devices: HashMap<Device, Option<Watched>>,
 }
 
@@ -56,13 +57,13 @@ pub struct Devices {
 #[derive(Debug)]
 struct Watched {
     name: String,
-    class: Criterion,
+    class: &'static str,
     watch: Watch,
 }
 
 impl Devices {
     pub fn new(config: &Network, start_ns: u64, empty: &Tally) -> Self {
-        let window_ns = nanoseconds(config.window);
+        let window_ns = ns(config.window);
         let class = |rate: Option<u64>| {
             let threshold = rate.map(|rate| bytes(rate, window_ns));
             Watch::new(window_ns, threshold, empty)
@@ -74,8 +75,8 @@ impl Devices {
             empty: empty.clone(),
             names: HashMap::new(),
             classes: BTreeMap::from([
-                (Criterion::External, class(config.external_bit_s)),
-                (Criterion::Internal, class(config.internal_bit_s)),
+                ("external", class(config.external_bit_s)),
+                ("internal", class(config.internal_bit_s)),
             ]),
             devices: HashMap::new(),
         }
@@ -99,14 +100,14 @@ impl Devices {
         };
         let bytes = u64::from(bytes);
         watched.watch.add(time_ns, bytes, self.start_ns);
-        if let Some(class) = self.classes.get_mut(&watched.class) {
+        if let Some(class) = self.classes.get_mut(watched.class) {
             class.add(time_ns, bytes, self.start_ns);
         }
     }
 
     /// The classes, and all devices of the same class and name together.
-    pub fn finish(self) -> impl Iterator<Item = (Criterion, Tally, BTreeMap<String, Tally>)> {
-        let mut members: BTreeMap<Criterion, BTreeMap<String, Tally>> = BTreeMap::new();
+    pub fn finish(self) -> impl Iterator<Item = (&'static str, Tally, BTreeMap<String, Tally>)> {
+        let mut members: BTreeMap<&'static str, BTreeMap<String, Tally>> = BTreeMap::new();
         for device in self.devices.into_values().flatten() {
             let named = members.entry(device.class).or_default();
             match named.get_mut(&device.name) {
@@ -135,8 +136,8 @@ impl Devices {
         };
         let class = match (self.config.classes.get(&name), guess) {
             (Some(Class::Ignored), _) => return None,
-            (Some(Class::External), _) | (None, NetClass::External) => Criterion::External,
-            (Some(Class::Internal), _) | (None, NetClass::Internal) => Criterion::Internal,
+            (Some(Class::External), _) | (None, NetClass::External) => "external",
+            (Some(Class::Internal), _) | (None, NetClass::Internal) => "internal",
         };
         let own = self.config.devices.get(&name);
         let threshold = own.map(|rate| bytes(*rate, self.window_ns));
@@ -146,10 +147,6 @@ impl Devices {
             class,
         })
     }
-}
-
-pub fn nanoseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The fewest bytes in a window that reach a rate.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Criterion, Distribution};
+use super::Distribution;
+use crate::criteria::Measured;
 use crate::event::Watched;
-use crate::record::{End, Header, Kind};
+use crate::record::{End, Header, Kind, WatchedKinds};
 
 /// What one recording shows under some thresholds.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +20,8 @@ pub struct Findings {
     pub late: u64,
     /// From the start to the end, or, if it was cut short, to the last event.
     pub duration_ns: u64,
-    /// Criteria that the thresholds do not switch off.
-    pub measures: BTreeMap<Criterion, Measure>,
+    /// By the name of [`Measured`], those that the thresholds do not switch off.
+    pub measures: BTreeMap<&'static str, Measure>,
 }
 
 /// One criterion.
@@ -60,6 +61,15 @@ impl Tally {
         self.alarms += other.alarms;
         self.first_ns = None;
     }
+}
+
+/// Whether a recording shows all of it.
+pub(super) fn watched(measured: &Measured, kinds: &WatchedKinds) -> Watched {
+    let kinds = measured.shown_by.iter().map(|key| kinds.get(*key));
+    let mut states = kinds.map(|state| state.copied().unwrap_or(Watched::Unknown));
+    states
+        .find(|state| *state != Watched::Yes)
+        .unwrap_or(Watched::Yes)
 }
 
 impl Measure {

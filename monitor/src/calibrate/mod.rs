@@ -5,7 +5,6 @@
 //! [`crate::record::Reader`] → [`replay()`] → [`Findings`] → [`Suggestion`]. Memory is bounded
 //! by what one window holds and by the number of CPUs and devices, not by the file.
 
-mod criterion;
 mod crossing;
 mod devices;
 mod distribution;
@@ -18,7 +17,6 @@ mod suggest;
 mod tests;
 mod window;
 
-pub use criterion::Criterion;
 pub use distribution::{Distribution, RELATIVE_ERROR};
 pub use findings::{Findings, Measure, Tally};
 pub use replay::{CalibrateError, replay};

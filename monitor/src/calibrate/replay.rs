@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use super::devices::{Device, Devices, Watch, nanoseconds};
+use super::devices::{Device, Devices, Watch};
+use super::findings::watched;
 use super::intervals::Intervals;
 use super::reorder::Reorder;
-use super::{Criterion, Distribution, Findings, Measure, Tally};
-use crate::config::{Config, Memory};
+use super::{Distribution, Findings, Measure, Tally};
+use crate::config::Config;
+use crate::criteria::Measured;
+use crate::criteria::table::ns;
 use crate::record::{End, Event, Header, Kind, NetClass, ReadError, Reader};
 
 /// Why a recording cannot be replayed.
@@ -52,8 +55,8 @@ pub fn replay<R: Read>(
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sample {
     Packet(Device, bool, u32),
-    PageIn(u32),
-    PageOut(u32),
+    /// Of what is measured by this name.
+    Pages(&'static str, u32),
 }
 
 #[derive(Debug)]
@@ -64,28 +67,10 @@ struct Replay {
     disk: Option<Intervals>,
     disk_names: HashMap<u32, String>,
     devices: Option<Devices>,
-    paging: Option<Paging>,
+    window_ns: u64,
+    paging: BTreeMap<&'static str, Watch>,
     samples: Reorder<Sample>,
     lost: BTreeMap<Kind, u64>,
-}
-
-#[derive(Debug)]
-struct Paging {
-    window_ns: u64,
-    ins: Option<Watch>,
-    outs: Option<Watch>,
-}
-
-impl Paging {
-    fn new(memory: &Memory, empty: &Tally) -> Self {
-        let window_ns = nanoseconds(memory.window);
-        let watch = |pages: u64| Watch::new(window_ns, Some(pages), empty);
-        Self {
-            window_ns,
-            ins: memory.page_ins.map(watch),
-            outs: memory.page_outs.map(watch),
-        }
-    }
 }
 
 impl Replay {
@@ -98,20 +83,21 @@ impl Replay {
             first_ns: None,
         };
         let cpu = config.cpu.map(|cpu| {
-            let theta_ns = nanoseconds(cpu.theta);
+            let theta_ns = ns(cpu.theta);
             Intervals::new(theta_ns, BTreeMap::new(), start_ns, empty.clone())
         });
         let disk = config.disk.as_ref().map(|disk| {
             let own = disk.devices.iter();
-            let own = own.map(|(name, theta)| (name.clone(), theta.map(nanoseconds)));
-            Intervals::new(
-                nanoseconds(disk.theta),
-                own.collect(),
-                start_ns,
-                empty.clone(),
-            )
+            let own = own.map(|(name, theta)| (name.clone(), theta.map(ns)));
+            Intervals::new(ns(disk.theta), own.collect(), start_ns, empty.clone())
         });
         let network = config.network.as_ref();
+        let memory = config.memory.iter();
+        let window_ns = config.memory.map_or(0, |memory| ns(memory.window));
+        let paging = memory.flat_map(|m| [("page-in", m.page_ins), ("page-out", m.page_outs)]);
+        let watch = |(name, pages): (_, Option<u64>)| {
+            pages.map(|pages| (name, Watch::new(window_ns, Some(pages), &empty)))
+        };
         Ok(Self {
             start_ns,
             last_ns: start_ns,
@@ -119,7 +105,8 @@ impl Replay {
             disk,
             disk_names: HashMap::new(),
             devices: network.map(|n| Devices::new(n, start_ns, &empty)),
-            paging: config.memory.map(|memory| Paging::new(&memory, &empty)),
+            window_ns,
+            paging: paging.filter_map(watch).collect(),
             samples: Reorder::new(),
             lost: BTreeMap::new(),
         })
@@ -164,8 +151,12 @@ impl Replay {
                 let external = class == NetClass::External;
                 self.sample(time_ns, Sample::Packet((netns, ifindex), external, bytes));
             }
-            Event::PageIn { time_ns, pages } => self.sample(time_ns, Sample::PageIn(pages)),
-            Event::PageOut { time_ns, pages } => self.sample(time_ns, Sample::PageOut(pages)),
+            Event::PageIn { time_ns, pages } => {
+                self.sample(time_ns, Sample::Pages("page-in", pages))
+            }
+            Event::PageOut { time_ns, pages } => {
+                self.sample(time_ns, Sample::Pages("page-out", pages))
+            }
             Event::Lost { kind, count, .. } => *self.lost.entry(kind).or_default() += count,
         }
     }
@@ -183,24 +174,21 @@ impl Replay {
     }
 
     fn judge(&mut self, time_ns: u64, sample: &Sample) {
-        let (watch, pages) = match (sample, &mut self.paging) {
-            (Sample::Packet(device, external, bytes), _) => {
-                let class = if *external {
-                    NetClass::External
-                } else {
-                    NetClass::Internal
+        match sample {
+            Sample::Packet(device, external, bytes) => {
+                let class = match external {
+                    true => NetClass::External,
+                    false => NetClass::Internal,
                 };
                 if let Some(devices) = &mut self.devices {
                     devices.add(*device, class, time_ns, *bytes);
                 }
-                return;
             }
-            (_, None) => return,
-            (Sample::PageIn(pages), Some(paging)) => (&mut paging.ins, pages),
-            (Sample::PageOut(pages), Some(paging)) => (&mut paging.outs, pages),
-        };
-        if let Some(watch) = watch {
-            watch.add(time_ns, u64::from(*pages), self.start_ns);
+            Sample::Pages(name, pages) => {
+                if let Some(watch) = self.paging.get_mut(name) {
+                    watch.add(time_ns, u64::from(*pages), self.start_ns);
+                }
+            }
         }
     }
 
@@ -224,44 +212,36 @@ impl Replay {
         }
     }
 
-    fn measures(self, header: &Header) -> BTreeMap<Criterion, Measure> {
-        let measure = |criterion: Criterion, window_ns, total: Tally, members| {
-            let measure = Measure {
-                watched: criterion.watched(&header.watched),
-                window_ns,
-                total,
-                members,
-            };
-            (criterion, measure)
-        };
-        let intervals = |criterion, intervals: Intervals| {
+    fn measures(self, header: &Header) -> BTreeMap<&'static str, Measure> {
+        let intervals = |name, intervals: Intervals| {
             let threshold = Some(intervals.threshold());
             let total = Tally {
                 threshold,
                 ..intervals.total
             };
-            measure(criterion, None, total, intervals.members)
+            (name, None, total, intervals.members)
         };
-        let mut all = BTreeMap::new();
-        all.extend(self.cpu.map(|i| intervals(Criterion::Cpu, i)));
-        all.extend(self.disk.map(|i| intervals(Criterion::Disk, i)));
+        let mut found = vec![];
+        found.extend(self.cpu.map(|i| intervals("cpu", i)));
+        found.extend(self.disk.map(|i| intervals("disk", i)));
         if let Some(devices) = self.devices {
             let window_ns = Some(devices.window_ns());
             let classes = devices.finish();
-            all.extend(
-                classes.map(|(class, total, members)| measure(class, window_ns, total, members)),
-            );
+            found.extend(classes.map(|(name, total, of)| (name, window_ns, total, of)));
         }
-        if let Some(paging) = self.paging {
-            let window_ns = Some(paging.window_ns);
-            let both = [
-                (Criterion::PageIn, paging.ins),
-                (Criterion::PageOut, paging.outs),
-            ];
-            for (criterion, watch) in both {
-                all.extend(watch.map(|w| measure(criterion, window_ns, w.tally, BTreeMap::new())));
-            }
-        }
-        all
+        let window_ns = Some(self.window_ns);
+        let paging = self.paging.into_iter();
+        found.extend(paging.map(|(name, watch)| (name, window_ns, watch.tally, BTreeMap::new())));
+        let measure = |(name, window_ns, total, members)| {
+            let (_, measured) = Measured::all().find(|(_, measured)| measured.name == name)?;
+            let measure = Measure {
+                watched: watched(measured, &header.watched),
+                window_ns,
+                total,
+                members,
+            };
+            Some((name, measure))
+        };
+        found.into_iter().filter_map(measure).collect()
     }
 }

@@ -3,7 +3,9 @@
 //! Network Emulation Using Node Virtualization and Resource Monitoring" (2011): what load that
 //! is known to be good reaches is no contention.
 
-use super::{Criterion, Measure};
+use super::Measure;
+use crate::criteria::Measured;
+use crate::criteria::table::Kind;
 use crate::event::Watched;
 
 /// Added to the largest good value.
@@ -48,7 +50,7 @@ pub enum Outcome {
 /// A threshold for one criterion from its measures in good and in contended recordings.
 /// `margin` is a share of the largest good value.
 pub fn suggest(
-    criterion: Criterion,
+    criterion: &Measured,
     good: &[&Measure],
     contended: &[&Measure],
     margin: f64,
@@ -79,8 +81,7 @@ pub fn suggest(
     suggestion
 }
 
-fn place(criterion: Criterion, seen: &Suggestion, margin: f64) -> (Option<u64>, Outcome) {
-    let paging = matches!(criterion, Criterion::PageIn | Criterion::PageOut);
+fn place(criterion: &Measured, seen: &Suggestion, margin: f64) -> (Option<u64>, Outcome) {
     if let Some(bad) = seen.smallest_bad {
         let outcome = if seen.contended_above == seen.contended {
             Outcome::Between
@@ -98,21 +99,21 @@ fn place(criterion: Criterion, seen: &Suggestion, margin: f64) -> (Option<u64>, 
     match seen.largest_good {
         Some(good) => (Some(limited(criterion, above(good, margin))), outcome),
         // A host that does not page under good load has no reason to.
-        None if paging => (Some(1), outcome),
+        None if criterion.none_is_usual => (Some(1), outcome),
         None => (None, Outcome::NothingSeen),
     }
 }
 
 /// In the unit of a threshold: the kernel judges bytes, people think in rates.
-fn largest(criterion: Criterion, measure: &Measure) -> Option<u64> {
+fn largest(criterion: &Measured, measure: &Measure) -> Option<u64> {
     let max = measure.total.distribution.max()?;
     Some(in_threshold_unit(criterion, max, measure.window_ns))
 }
 
 /// A value of `criterion` as its threshold is written: bytes in a window as bit/s.
-pub fn in_threshold_unit(criterion: Criterion, value: u64, window_ns: Option<u64>) -> u64 {
-    match (criterion, window_ns) {
-        (Criterion::External | Criterion::Internal, Some(window_ns)) => {
+pub fn in_threshold_unit(criterion: &Measured, value: u64, window_ns: Option<u64>) -> u64 {
+    match (criterion.key.kind, window_ns) {
+        (Kind::Rate, Some(window_ns)) => {
             let bits = u128::from(value) * 8_000_000_000;
             let rate = bits.div_ceil(u128::from(window_ns.max(1)));
             u64::try_from(rate).unwrap_or(u64::MAX)
@@ -143,11 +144,11 @@ fn step(value: u64) -> u64 {
     10u64.pow(value.max(1).ilog10().saturating_sub(1))
 }
 
-/// Within what a monitor accepts: 1 ms to 1 h of being busy, up to 1 Tbit/s.
-fn limited(criterion: Criterion, theta: u64) -> u64 {
-    match criterion {
-        Criterion::Cpu | Criterion::Disk => theta.clamp(1_000_000, 3_600_000_000_000),
-        Criterion::External | Criterion::Internal => theta.min(1_000_000_000_000),
-        Criterion::PageIn | Criterion::PageOut => theta,
+/// Within what a monitor accepts, rates up to 1 Tbit/s.
+fn limited(criterion: &Measured, theta: u64) -> u64 {
+    match criterion.key.kind {
+        Kind::Time(least, most) | Kind::Share(least, most) => theta.clamp(least, most),
+        Kind::Rate => theta.min(1_000_000_000_000),
+        _ => theta,
     }
 }

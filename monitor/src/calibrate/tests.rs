@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::calibrate::{Criterion, Findings, Outcome, Tally, replay, suggest};
-use crate::config::{Class, Config, Cpu, Disk, Memory, Network};
+use crate::calibrate::{Findings, Outcome, Tally, replay, suggest};
+use crate::config::{Basis, Class, Config, Cpu, Disk, Memory, Network};
+use crate::criteria::Measured;
 use crate::event::Watched;
 use crate::log::{Clock, Host};
 use crate::record::{
-    CpuBasis, Event, Header, Interval, Kind, NetClass, Reader, SCHEMA, StopReason, Trailer,
-    WatchedKinds, Writer,
+    Event, Header, Interval, Kind, NetClass, Reader, SCHEMA, StopReason, Trailer, Writer,
 };
 use proptest::prelude::*;
 
@@ -33,17 +33,18 @@ fn header() -> Header {
             boottime_minus_mono_ns: 0,
         },
         start_mono_ns: START,
-        cpu_basis: CpuBasis::Task,
+        cpu_basis: Basis::Task,
         ring_bytes: 1 << 24,
         hooks: vec![],
-        watched: WatchedKinds {
-            cpu: Watched::Yes,
-            network: Watched::Yes,
-            page_ins: Watched::Unknown,
-            page_outs: Watched::Yes,
-            disk_requests: Watched::Yes,
-            disk_bios: Watched::Unknown,
-        },
+        watched: [
+            ("cpu".into(), Watched::Yes),
+            ("network".into(), Watched::Yes),
+            ("page-ins".into(), Watched::Unknown),
+            ("page-outs".into(), Watched::Yes),
+            ("disk-requests".into(), Watched::Yes),
+            ("disk-bios".into(), Watched::Unknown),
+        ]
+        .into(),
         swaps: vec![],
     }
 }
@@ -65,8 +66,13 @@ fn findings(events: &[Event], config: &Config) -> Findings {
     replay(Reader::new(&file[..]).unwrap(), config).unwrap()
 }
 
-fn total(findings: &Findings, criterion: Criterion) -> &Tally {
-    &findings.measures[&criterion].total
+fn total<'a>(findings: &'a Findings, criterion: &str) -> &'a Tally {
+    &findings.measures[criterion].total
+}
+
+fn measured(name: &str) -> &'static Measured {
+    let mut all = Measured::all().map(|(_, measured)| measured);
+    all.find(|measured| measured.name == name).unwrap()
 }
 
 fn packet(after_ns: u64, bytes: u32, ifindex: u32, class: NetClass) -> Event {
@@ -162,7 +168,7 @@ proptest! {
         let window_ns = window_us * 1_000;
         let rate = kilobit * 1_000;
         let found = findings(&events, &network(window, rate));
-        let external = total(&found, Criterion::External);
+        let external = total(&found, "external");
         let threshold = (rate as u128 * u128::from(window_ns)).div_ceil(8_000_000_000) as u64;
         prop_assert_eq!(external.threshold, Some(threshold));
         let (alarms, first) = episodes(&times, window_ns, threshold);
@@ -196,7 +202,7 @@ proptest! {
             ..Config::default()
         };
         let found = findings(&events, &config);
-        let cpu = total(&found, Criterion::Cpu);
+        let cpu = total(&found, "cpu");
         prop_assert_eq!(cpu.alarms, long.len() as u64);
         prop_assert_eq!(cpu.first_ns, long.iter().min().copied());
         let longest = lengths.iter().map(|(_, l)| l * MS).max();
@@ -228,7 +234,7 @@ fn classes_follow_the_configuration_and_members_their_names() {
     ]);
     net.devices = BTreeMap::from([("wg0".into(), 400_000)]);
     let found = findings(&events, &config);
-    let external = &found.measures[&Criterion::External];
+    let external = &found.measures["external"];
     assert_eq!(external.total.distribution.max(), Some(1_500));
     // 1.2 Mbit/s over 10 ms are 1500 bytes: reached, not exceeded.
     assert_eq!(
@@ -240,7 +246,7 @@ fn classes_follow_the_configuration_and_members_their_names() {
     // 400 kbit/s over 10 ms are 500 bytes.
     assert_eq!(external.members["wg0"].alarms, 1);
     assert_eq!(external.members["eth0"].threshold, None);
-    let internal = &found.measures[&Criterion::Internal];
+    let internal = &found.measures["internal"];
     // Its name was lost: namespace and index stand for it.
     assert_eq!(internal.members.keys().next().unwrap(), "4@7");
 }
@@ -276,7 +282,7 @@ fn disks_have_thresholds_of_their_own() {
         ..Config::default()
     };
     let found = findings(&events, &config);
-    let disk = &found.measures[&Criterion::Disk];
+    let disk = &found.measures["disk"];
     let names: Vec<&String> = disk.members.keys().collect();
     assert_eq!(names, ["253:1", "sda", "sdb"]);
     assert_eq!((disk.total.alarms, disk.total.first_ns), (1, Some(50 * MS)));
@@ -309,10 +315,10 @@ fn page_ins_and_page_outs_are_apart() {
     };
     let found = findings(&events, &config);
     // The first page-in has left the window of 10 ms when the second comes.
-    assert_eq!(total(&found, Criterion::PageIn).alarms, 0);
-    assert_eq!(total(&found, Criterion::PageIn).distribution.max(), Some(3));
-    assert_eq!(total(&found, Criterion::PageOut).alarms, 1);
-    assert_eq!(total(&found, Criterion::PageOut).first_ns, Some(9 * MS));
+    assert_eq!(total(&found, "page-in").alarms, 0);
+    assert_eq!(total(&found, "page-in").distribution.max(), Some(3));
+    assert_eq!(total(&found, "page-out").alarms, 1);
+    assert_eq!(total(&found, "page-out").first_ns, Some(9 * MS));
 }
 
 #[test]
@@ -359,15 +365,12 @@ fn cpu_of(milliseconds: &[u64]) -> Findings {
 }
 
 fn suggested(good: &[&Findings], bad: &[&Findings]) -> (Option<u64>, Outcome) {
-    let of = |all: &[&Findings]| -> Vec<_> {
-        all.iter()
-            .map(|f| f.measures[&Criterion::Cpu].clone())
-            .collect()
-    };
+    let of =
+        |all: &[&Findings]| -> Vec<_> { all.iter().map(|f| f.measures["cpu"].clone()).collect() };
     let (good, bad) = (of(good), of(bad));
     let good: Vec<_> = good.iter().collect();
     let bad: Vec<_> = bad.iter().collect();
-    let s = suggest(Criterion::Cpu, &good, &bad, 0.25);
+    let s = suggest(measured("cpu"), &good, &bad, 0.25);
     (s.theta, s.outcome)
 }
 
@@ -402,12 +405,12 @@ fn a_threshold_is_above_all_good_and_below_all_bad_values() {
 #[test]
 fn nothing_is_suggested_from_what_could_not_be_watched() {
     let found = findings(&[], &Config::default());
-    let measure = &found.measures[&Criterion::PageIn];
-    let s = suggest(Criterion::PageIn, &[measure], &[], 0.25);
+    let measure = &found.measures["page-in"];
+    let s = suggest(measured("page-in"), &[measure], &[], 0.25);
     assert_eq!((s.theta, s.outcome), (None, Outcome::Unknown));
     // Watched, and no page came: one is already more than under good load.
-    let measure = &found.measures[&Criterion::PageOut];
-    let s = suggest(Criterion::PageOut, &[measure], &[], 0.25);
+    let measure = &found.measures["page-out"];
+    let s = suggest(measured("page-out"), &[measure], &[], 0.25);
     assert_eq!((s.theta, s.outcome), (Some(1), Outcome::Margin));
 }
 
@@ -429,12 +432,12 @@ proptest! {
         };
         let window = Duration::from_millis(10);
         let measure = |events: &[Event], rate| {
-            findings(events, &network(window, rate)).measures[&Criterion::External].clone()
+            findings(events, &network(window, rate)).measures["external"].clone()
         };
         let (calm, wild) = (measure(&of(1), 1), measure(&of(factor), 1));
-        let alone = suggest(Criterion::External, &[&calm], &[], 0.0).theta.unwrap();
+        let alone = suggest(measured("external"), &[&calm], &[], 0.0).theta.unwrap();
         prop_assert_eq!(measure(&of(1), alone).total.alarms, 0);
-        let both = suggest(Criterion::External, &[&calm], &[&wild], 0.25);
+        let both = suggest(measured("external"), &[&calm], &[&wild], 0.25);
         prop_assert_eq!(both.outcome, Outcome::Between);
         let theta = both.theta.unwrap();
         prop_assert_eq!(measure(&of(1), theta).total.alarms, 0);

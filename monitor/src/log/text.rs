@@ -64,20 +64,9 @@ impl Text {
     }
 }
 
-fn name(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Cpu => "cpu",
-        Resource::Network => "network",
-        Resource::Memory => "memory",
-        Resource::Disk => "disk",
-        Resource::Application => "application",
-        Resource::Emulator => "emulator",
-    }
-}
-
 /// Criteria may have parts: "memory: page-in".
 fn is_of(hook: &Hook, resource: Resource) -> bool {
-    hook.criterion.split(':').next() == Some(name(resource))
+    hook.criterion.split(':').next() == Some(resource.name())
 }
 
 /// One sentence for each resource that was asked for and cannot be watched.
@@ -94,7 +83,7 @@ pub fn why_unknown(watched: &PerResource<Watched>, hooks: &[Hook]) -> Vec<String
         };
         format!(
             "{} CANNOT BE WATCHED here, contention of it would not be noticed ({refusals})",
-            name(resource)
+            resource.name()
         )
     };
     unknown.map(|(resource, _)| why(*resource)).collect()
@@ -112,7 +101,7 @@ fn start(time: &str, start: &Start, unknown: &[String]) -> String {
         let of_it = |hook: &&Hook| is_of(hook, *resource) && hook.refused.is_none();
         let hooks: Vec<String> = start.hooks.iter().filter(of_it).map(taken).collect();
         if !hooks.is_empty() {
-            let _ = writeln!(out, "  {:<11} {}", name(*resource), hooks.join(", "));
+            let _ = writeln!(out, "  {:<11} {}", resource.name(), hooks.join(", "));
         }
     }
     if let Some(socket) = &start.socket {
@@ -154,35 +143,17 @@ fn alarm(time: &str, alarm: &Alarm) -> String {
     format!(
         "{time}Z  #{:<3} {:<11} {}{}{}  [{}]\n",
         alarm.episode,
-        name(alarm.resource),
-        scope(&alarm.scope),
+        alarm.resource.name(),
+        scope(alarm.resource, &alarm.scope),
         measured(alarm),
         shares(&alarm.shares, alarm.rest),
         printable(&alarm.hook),
     )
 }
 
-fn scope(scope: &Scope) -> String {
-    match scope {
-        Scope::Cpu { cpu } => format!("CPU {cpu} without idle"),
-        Scope::Class { class } => format!("all {class} devices"),
-        Scope::Device { name, netns, .. } => format!("{} in netns {netns}", printable(name)),
-        Scope::Paging { direction } => (*direction).to_owned(),
-        Scope::Disk { name, .. } => format!("{} never empty", printable(name)),
-        Scope::Application { name } => printable(name).into_owned(),
-        Scope::Link {
-            failure,
-            what,
-            name,
-            netns,
-            ..
-        } => {
-            let what = what.as_deref().map(printable);
-            let what = what.map_or(String::new(), |what| format!(": {what}"));
-            format!("{failure} on {} in netns {netns}{what}", printable(name))
-        }
-        Scope::Psi { of } => format!("tasks stalled for {of}"),
-    }
+fn scope(resource: Resource, scope: &Scope) -> String {
+    let [line, _] = resource.words(scope);
+    printable(&line).into_owned()
 }
 
 /// What was measured against what; a rate with the time it was measured in.
@@ -190,7 +161,7 @@ fn measured(alarm: &Alarm) -> String {
     let value = |value| quantity(value, alarm.unit);
     let within = match alarm.unit {
         Unit::None => return String::new(),
-        Unit::Bytes | Unit::Pages if alarm.since_mono_ns < alarm.mono_ns => {
+        unit if in_window(alarm, unit) => {
             let window = alarm.mono_ns - alarm.since_mono_ns;
             format!(" in {}", quantity(window, Unit::Ns))
         }
@@ -201,6 +172,11 @@ fn measured(alarm: &Alarm) -> String {
         threshold => format!(" (threshold {})", value(threshold)),
     };
     format!(": {}{within}{threshold}", value(alarm.value))
+}
+
+fn in_window(alarm: &Alarm, unit: Unit) -> bool {
+    let of_kernel = alarm.resource.criterion().sliding == Some(unit);
+    of_kernel && alarm.since_mono_ns < alarm.mono_ns
 }
 
 /// Four digits, with a unit.
@@ -245,8 +221,8 @@ fn clear(time: &str, line: &ClearLine) -> String {
     format!(
         "{time}Z  #{:<3} {:<11} {}: over after {}  [{}]\n",
         clear.episode,
-        name(clear.resource),
-        scope(&clear.scope),
+        clear.resource.name(),
+        scope(clear.resource, &clear.scope),
         quantity(line.duration_ns, Unit::Ns),
         printable(&clear.hook),
     )
@@ -255,7 +231,7 @@ fn clear(time: &str, line: &ClearLine) -> String {
 fn drops(drops: &Drops) -> String {
     let mut parts: Vec<String> = (drops.suppressed.iter())
         .filter(|(_, n)| **n > 0)
-        .map(|(resource, n)| format!("{} {n}", name(*resource)))
+        .map(|(resource, n)| format!("{} {n}", resource.name()))
         .collect();
     if !parts.is_empty() {
         parts[0].insert_str(0, "alarms beyond the limit so far: ");
@@ -282,7 +258,7 @@ fn end(end: &End, unknown: &[String]) -> String {
             Verdict::Unknown => "UNKNOWN".into(),
             Verdict::NotWatched => continue,
         };
-        let _ = writeln!(out, "  {:<11} {said}", name(*resource));
+        let _ = writeln!(out, "  {:<11} {said}", resource.name());
     }
     for sentence in unknown {
         let _ = writeln!(out, "  {}", printable(sentence));

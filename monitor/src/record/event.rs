@@ -3,9 +3,8 @@
 
 use std::mem::offset_of;
 
-use serde::{Deserialize, Serialize};
-
 use super::abi::{self, emud_rec};
+use crate::criteria::table::{Word as _, words};
 
 /// Length of one record.
 pub const RECORD_BYTES: usize = size_of::<emud_rec>();
@@ -87,61 +86,51 @@ pub enum NetClass {
     Internal,
 }
 
-/// Kind of a record, for counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    CpuBusy,
-    Packet,
-    PageIn,
-    PageOut,
-    DiskBusy,
-    Interface,
-    Disk,
-    Lost,
+words! {
+    /// Kind of a record, for counting.
+    #[derive(PartialOrd, Ord, Hash)]
+    Kind {
+        CpuBusy = "cpu-busy",
+        Packet = "packet",
+        PageIn = "page-in",
+        PageOut = "page-out",
+        DiskBusy = "disk-busy",
+        Interface = "interface",
+        Disk = "disk",
+        Lost = "lost",
+    }
 }
 
-impl Kind {
-    pub const ALL: [Self; 8] = [
-        Self::CpuBusy,
-        Self::Packet,
-        Self::PageIn,
-        Self::PageOut,
-        Self::DiskBusy,
-        Self::Interface,
-        Self::Disk,
-        Self::Lost,
-    ];
+/// In the order of [`Kind`].
+const CODES: [u32; KINDS] = [
+    abi::EMUD_REC_CPU_BUSY,
+    abi::EMUD_REC_PACKET,
+    abi::EMUD_REC_PAGE_IN,
+    abi::EMUD_REC_PAGE_OUT,
+    abi::EMUD_REC_DISK_BUSY,
+    abi::EMUD_REC_NETDEV,
+    abi::EMUD_REC_DISK,
+    abi::EMUD_REC_LOST,
+];
 
+/// How many kinds there are.
+pub(super) const KINDS: usize = Kind::ALL.len();
+
+impl Kind {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::CpuBusy => "cpu-busy",
-            Self::Packet => "packet",
-            Self::PageIn => "page-in",
-            Self::PageOut => "page-out",
-            Self::DiskBusy => "disk-busy",
-            Self::Interface => "interface",
-            Self::Disk => "disk",
-            Self::Lost => "lost",
-        }
+        self.word()
+    }
+
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied()
     }
 
     pub(super) fn code(self) -> u8 {
-        let code = match self {
-            Self::CpuBusy => abi::EMUD_REC_CPU_BUSY,
-            Self::Packet => abi::EMUD_REC_PACKET,
-            Self::PageIn => abi::EMUD_REC_PAGE_IN,
-            Self::PageOut => abi::EMUD_REC_PAGE_OUT,
-            Self::DiskBusy => abi::EMUD_REC_DISK_BUSY,
-            Self::Interface => abi::EMUD_REC_NETDEV,
-            Self::Disk => abi::EMUD_REC_DISK,
-            Self::Lost => abi::EMUD_REC_LOST,
-        };
-        code as u8
+        CODES[self as usize] as u8
     }
 
     pub(super) fn of_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|k| k.code() == code)
+        Self::all().find(|k| k.code() == code)
     }
 }
 

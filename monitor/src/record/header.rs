@@ -26,7 +26,7 @@ pub struct Header {
     pub clock: Clock,
     /// When the last program was attached, CLOCK_MONOTONIC.
     pub start_mono_ns: u64,
-    pub cpu_basis: CpuBasis,
+    pub cpu_basis: Basis,
     /// Size of the ring buffer.
     pub ring_bytes: u32,
     /// Every hook that was tried, taken or refused.
@@ -36,45 +36,9 @@ pub struct Header {
     pub swaps: Vec<String>,
 }
 
-/// [`Basis`] as the file says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CpuBasis {
-    Task,
-    Idle,
-}
-
-impl From<Basis> for CpuBasis {
-    fn from(basis: Basis) -> Self {
-        match basis {
-            Basis::Task => Self::Task,
-            Basis::Idle => Self::Idle,
-        }
-    }
-}
-
-impl From<CpuBasis> for Basis {
-    fn from(basis: CpuBasis) -> Self {
-        match basis {
-            CpuBasis::Task => Self::Task,
-            CpuBasis::Idle => Self::Idle,
-        }
-    }
-}
-
-/// Whether the absence of records means that nothing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct WatchedKinds {
-    pub cpu: Watched,
-    pub network: Watched,
-    pub page_ins: Watched,
-    pub page_outs: Watched,
-    /// Block devices with requests.
-    pub disk_requests: Watched,
-    /// Block devices without: zram, md, dm, ...
-    pub disk_bios: Watched,
-}
+/// By the key of [`crate::criteria::Recorded`]: whether the absence of records means that nothing
+/// happened.
+pub type WatchedKinds = BTreeMap<String, Watched>;
 
 /// What became of the recording; missing if it was cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ mod writer;
 
 pub use error::{ReadError, RecordError};
 pub use event::{Event, Interval, Kind, NetClass, RECORD_BYTES};
-pub use header::{CpuBasis, Header, SCHEMA, StopReason, Trailer, WatchedKinds};
+pub use header::{Header, SCHEMA, StopReason, Trailer, WatchedKinds};
 pub use reader::{End, Reader};
 pub use recorder::{Options, Recorder, Summary};
 pub use writer::Writer;

@@ -14,8 +14,9 @@ use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
 use super::event::{self, Kind, Record};
-use super::programs::{self, Attached, Circumstances};
-use super::{CpuBasis, Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use super::programs::{self, Attached};
+use super::{Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
+use crate::criteria::Basis;
 use crate::denied::is_denied;
 use crate::host;
 use crate::log::{Clock, Host, mono_ns};
@@ -26,7 +27,7 @@ use crate::swaps::{self, Swap};
 pub struct Options {
     /// Of the ring buffer between kernel and file: a power of two, 4 KiB to 1 GiB.
     pub ring_bytes: u32,
-    pub cpu_basis: CpuBasis,
+    pub cpu_basis: Basis,
 }
 
 impl Options {
@@ -37,7 +38,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             ring_bytes: Self::RING_BYTES,
-            cpu_basis: CpuBasis::Task,
+            cpu_basis: Basis::Task,
         }
     }
 }
@@ -95,17 +96,11 @@ impl Recorder {
     /// This process may not, or the kernel supports not one of the hooks.
     pub fn start(file: File, options: &Options) -> Result<Self, RecordError> {
         let swaps = swap_areas();
-        let files = swaps.iter().filter(|s| s.device.is_none());
-        let on = Circumstances {
-            cpu_basis: options.cpu_basis,
-            swap_files: files.map(|s| s.path.clone()).collect(),
-            disks_without_statistics: host::disks_without_statistics(),
-        };
         let btf = Btf::from_sys_fs()?;
         let mut bpf = load(&btf, options)?;
         let mut maps = Maps::of(&mut bpf)?;
         maps.set_swaps(&swaps)?;
-        let attached = programs::attach(&mut bpf, btf, &on)?;
+        let attached = programs::attach(&mut bpf, btf, options.cpu_basis)?;
         let header = header(options, attached, swaps);
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer = Writer::new(out, &header).map_err(RecordError::Write)?;
@@ -336,7 +331,7 @@ impl Scribe {
     fn note_losses(&mut self) -> Result<emud_rec_counters, RecordError> {
         let counters = self.maps.counters()?;
         let time_ns = mono_ns();
-        for kind in Kind::ALL {
+        for kind in Kind::all() {
             let total = counters.lost[usize::from(kind.code())];
             let count = total - self.lost.get(&kind).copied().unwrap_or(0);
             if count > 0 {

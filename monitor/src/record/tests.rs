@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::Basis;
 use crate::event::{Hook, Watched};
 use crate::log::{Clock, Host};
 use crate::record::{
-    CpuBasis, End, Event, Header, Interval, Kind, NetClass, RECORD_BYTES, ReadError, Reader,
-    SCHEMA, StopReason, Trailer, WatchedKinds, Writer,
+    End, Event, Header, Interval, Kind, NetClass, RECORD_BYTES, ReadError, Reader, SCHEMA,
+    StopReason, Trailer, Writer,
 };
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn header() -> Header {
             boottime_minus_mono_ns: -3,
         },
         start_mono_ns: 1_000,
-        cpu_basis: CpuBasis::Task,
+        cpu_basis: Basis::Task,
         ring_bytes: 1 << 24,
         hooks: vec![Hook {
             criterion: "cpu".into(),
@@ -35,14 +36,15 @@ fn header() -> Header {
             refused: None,
             caveat: None,
         }],
-        watched: WatchedKinds {
-            cpu: Watched::Yes,
-            network: Watched::Yes,
-            page_ins: Watched::Unknown,
-            page_outs: Watched::Yes,
-            disk_requests: Watched::Yes,
-            disk_bios: Watched::Yes,
-        },
+        watched: [
+            ("cpu".into(), Watched::Yes),
+            ("network".into(), Watched::Yes),
+            ("page-ins".into(), Watched::Unknown),
+            ("page-outs".into(), Watched::Yes),
+            ("disk-requests".into(), Watched::Yes),
+            ("disk-bios".into(), Watched::Yes),
+        ]
+        .into(),
         swaps: vec![],
     }
 }
@@ -128,7 +130,7 @@ fn read(file: &[u8]) -> Result<(Vec<Event>, End), ReadError> {
 fn what_is_written_is_read() {
     let events = one_of_each();
     let kinds: Vec<Kind> = events.iter().map(Event::kind).collect();
-    assert!(Kind::ALL.iter().all(|kind| kinds.contains(kind)));
+    assert!(Kind::all().all(|kind| kinds.contains(&kind)));
     let (got, end) = read(&written(&events)).unwrap();
     assert_eq!(got, events);
     let counts = kinds.into_iter().map(|kind| (kind, 1)).collect();

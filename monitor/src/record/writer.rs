@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::event::{EndRecord, Kind, RECORD_BYTES, Record};
+use super::event::{EndRecord, KINDS, Kind, RECORD_BYTES, Record};
 use super::reader::{MAGIC, VERSION};
 use super::{Event, Header, Trailer};
 
@@ -13,7 +13,7 @@ use super::{Event, Header, Trailer};
 pub struct Writer<W> {
     out: W,
     crc: crc32fast::Hasher,
-    counts: [u64; Kind::ALL.len()],
+    counts: [u64; KINDS],
 }
 
 impl<W: Write> Writer<W> {
@@ -27,7 +27,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Self {
             out,
             crc: crc32fast::Hasher::new(),
-            counts: [0; Kind::ALL.len()],
+            counts: [0; KINDS],
         };
         writer.put(MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
@@ -46,7 +46,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes a little-endian record as it is.
     pub(super) fn record(&mut self, record: &Record) -> io::Result<()> {
-        if let Some(i) = Kind::ALL.iter().position(|k| k.code() == record[0]) {
+        if let Some(i) = Kind::all().position(|k| k.code() == record[0]) {
             self.counts[i] += 1;
         }
         self.put(record)
@@ -54,11 +54,8 @@ impl<W: Write> Writer<W> {
 
     /// Records written so far, by kind.
     pub fn counts(&self) -> BTreeMap<Kind, u64> {
-        Kind::ALL
-            .into_iter()
-            .zip(self.counts)
-            .filter(|(_, n)| *n > 0)
-            .collect()
+        let counts = Kind::all().zip(self.counts);
+        counts.filter(|(_, n)| *n > 0).collect()
     }
 
     /// Hands what is buffered to the system, so that it survives this process.

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::signal;
+use emud_monitor::criteria::table::Word as _;
+use emud_monitor::criteria::{Basis, CRITERIA};
 use emud_monitor::event::Watched;
-use emud_monitor::record::{CpuBasis, Header, Options, Recorder, StopReason, Summary};
+use emud_monitor::record::{Header, Options, Recorder, StopReason, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
@@ -48,7 +50,7 @@ pub struct Args {
 
     /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
     #[arg(long, value_name = "task|idle", default_value = "task", value_parser = basis)]
-    cpu_basis: CpuBasis,
+    cpu_basis: Basis,
 
     /// Print the summary as JSON: the file's header and trailer
     #[arg(long)]
@@ -120,21 +122,15 @@ fn wait(recorder: &Recorder, stop: impl AsFd, args: &Args) -> Result<StopReason,
 
 /// What the recording will not show, or not exactly.
 fn notes(header: &Header) -> String {
-    let w = &header.watched;
-    let kinds = [
-        ("busy CPUs", w.cpu),
-        ("packets", w.network),
-        ("page-ins", w.page_ins),
-        ("page-outs", w.page_outs),
-        ("block devices with requests", w.disk_requests),
-        ("block devices without requests (zram, md, dm)", w.disk_bios),
-    ];
     let mut out = String::new();
-    for (what, _) in kinds.iter().filter(|(_, w)| *w != Watched::Yes) {
-        let _ = writeln!(
-            out,
-            "emud: {what}: unknown, no hook of this kernel shows them"
-        );
+    for recorded in CRITERIA.iter().flat_map(|criterion| criterion.recorded) {
+        if header.watched.get(recorded.key) != Some(&Watched::Yes) {
+            let what = recorded.what;
+            let _ = writeln!(
+                out,
+                "emud: {what}: unknown, no hook of this kernel shows them"
+            );
+        }
     }
     for hook in &header.hooks {
         if let Some(caveat) = &hook.caveat
@@ -190,12 +186,8 @@ fn as_text(file: &Path, summary: &Summary) -> String {
     out
 }
 
-fn basis(text: &str) -> Result<CpuBasis, String> {
-    match text {
-        "task" => Ok(CpuBasis::Task),
-        "idle" => Ok(CpuBasis::Idle),
-        _ => Err("it is `task` or `idle`".into()),
-    }
+fn basis(text: &str) -> Result<Basis, String> {
+    Basis::of(text).ok_or_else(|| "it is `task` or `idle`".into())
 }
 
 fn size(text: &str) -> Result<u32, String> {

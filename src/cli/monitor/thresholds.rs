@@ -1,99 +1,117 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counts as contention: the flags of `emud monitor` and `emud monitor calibrate`.
+//! What counts as contention: the flags of `emud monitor` and `emud monitor calibrate`, which are
+//! short for keys of the file.
 
 use std::path::PathBuf;
 
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use emud::monitor::settings as watch;
 use emud::monitor::settings::{Argument, COMMAND_LINE};
 use emud::text::TextError;
 use emud_monitor::Config;
+use emud_monitor::criteria::sections;
+use emud_monitor::criteria::table::{Flag, Kind};
 
 use crate::cli::Failure;
 use crate::cli::failure::EX_USAGE;
 
 /// Thresholds and windows; the keys are those of docs/monitor.md.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Thresholds")]
+#[derive(Debug, Default)]
 pub struct Thresholds {
-    /// Read thresholds from a TOML file (docs/monitor.md)
-    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    arguments: Vec<Argument>,
+}
 
-    /// Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+const SET: Flag = Flag {
+    name: "set",
+    value: "KEY=VALUE",
+};
+const SET_HELP: &str =
+    "Set any key of the file: cpu.theta=50ms, network.device.eth0=900Mbit, memory=off";
 
-    /// Watch these alone: cpu, network, memory, disk, emulator, psi, application
-    #[arg(long, value_name = "CRITERION,...")]
-    only: Vec<String>,
+impl clap::Args for Thresholds {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Read thresholds from a TOML file (docs/monitor.md)");
+        let names = sections().filter(|section| section.is_optional());
+        let names: Vec<_> = names.map(|section| section.name).collect();
+        let only = Arg::new("only")
+            .long("only")
+            .value_name("CRITERION,...")
+            .action(ArgAction::Append)
+            .help(format!(
+                "Watch these alone: {}, application",
+                names.join(", ")
+            ));
+        let flags = sections().flat_map(|section| {
+            let keys = section.keys.iter();
+            let keys = keys.filter_map(|key| Some(arg(key.flag?, key.help, is_named(key.kind))));
+            keys.chain(
+                section
+                    .pair
+                    .map(|flag| arg(flag, section.keys[0].help, false)),
+            )
+        });
+        command
+            .next_help_heading("Thresholds")
+            .args([file, arg(SET, SET_HELP, true), only])
+            .args(flags)
+    }
 
-    /// A CPU is contended when without idle for this long, or `off`
-    #[arg(long, value_name = "TIME")]
-    cpu_theta: Option<String>,
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
 
-    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
-    #[arg(long, value_name = "task|idle")]
-    cpu_basis: Option<String>,
+fn arg(flag: Flag, help: &'static str, many: bool) -> Arg {
+    let action = match many {
+        true => ArgAction::Append,
+        false => ArgAction::Set,
+    };
+    Arg::new(flag.name)
+        .long(flag.name)
+        .value_name(flag.value)
+        .action(action)
+        .help(help.trim_start())
+}
 
-    /// Window in which transmitted bytes are counted
-    #[arg(long, value_name = "TIME")]
-    network_window: Option<String>,
+fn is_named(kind: Kind) -> bool {
+    matches!(kind, Kind::Named(..))
+}
 
-    /// Contention at this rate of all external devices together, or `off`
-    #[arg(long, value_name = "RATE")]
-    external: Option<String>,
+impl FromArgMatches for Thresholds {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |name| {
+            let values = matches.get_many::<String>(name).into_iter().flatten();
+            values.map(String::as_str)
+        };
+        let mut arguments: Vec<_> = given(SET.name).map(Argument::set).collect();
+        for section in sections() {
+            for key in section.keys {
+                let Some(flag) = key.flag else { continue };
+                let (name, path) = (format!("--{}", flag.name), (section.name, key.name));
+                arguments.extend(given(flag.name).map(|value| match is_named(key.kind) {
+                    true => Argument::named(&name, path, value),
+                    false => Argument::key(&name, path, value),
+                }));
+            }
+            let pair = section.pair.into_iter();
+            arguments.extend(pair.flat_map(|flag| given(flag.name)).map(Argument::psi));
+        }
+        arguments.extend(given("only").map(Argument::only));
+        Ok(Self {
+            config: matches.get_one("config").cloned(),
+            arguments,
+        })
+    }
 
-    /// Contention at this rate of all internal devices together, or `off`
-    #[arg(long, value_name = "RATE")]
-    internal: Option<String>,
-
-    /// Class of an interface where the guess from its kind is wrong: external, internal, ignored
-    #[arg(long, value_name = "IFACE=CLASS")]
-    class: Vec<String>,
-
-    /// Contention at this rate of one interface, on top of its class
-    #[arg(long, value_name = "IFACE=RATE")]
-    device: Vec<String>,
-
-    /// Window in which pages read from and written to swap are counted
-    #[arg(long, value_name = "TIME")]
-    memory_window: Option<String>,
-
-    /// Contention at this many pages read from swap in a window, or `off`
-    #[arg(long, value_name = "N")]
-    page_ins: Option<String>,
-
-    /// Contention at this many pages written to swap in a window, or `off`
-    #[arg(long, value_name = "N")]
-    page_outs: Option<String>,
-
-    /// A disk is contended when never without a request for this long, or `off`
-    #[arg(long, value_name = "TIME")]
-    disk_theta: Option<String>,
-
-    /// Another theta for one disk, or `ignored`
-    #[arg(long, value_name = "NAME=TIME")]
-    disk: Vec<String>,
-
-    /// A packet of an emulated link released later than this is contention, or `off`
-    #[arg(long, value_name = "TIME")]
-    late: Option<String>,
-
-    /// Pressure stall information: contention when tasks stall this long within a window, or `off`
-    #[arg(long, value_name = "STALL/WINDOW")]
-    psi: Option<String>,
-
-    /// Whose shares an alarm carries: netns, cgroup, command
-    #[arg(long, value_name = "GROUP")]
-    group_by: Option<String>,
-
-    /// Who may report contention of programs: root, own (root and the user who called sudo), all
-    #[arg(long, value_name = "USERS")]
-    reporters: Option<String>,
-
-    /// Alarms of one resource before the rest is only counted
-    #[arg(long, value_name = "N")]
-    limit: Option<String>,
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl Thresholds {
@@ -103,7 +121,7 @@ impl Thresholds {
     /// Every mistake at once; 64 if all are on the command line, 65 if some are in the
     /// file, 66 without it.
     pub fn config(&self) -> Result<Config, Failure> {
-        watch::config(self.config.as_deref(), &self.arguments()).map_err(|error| {
+        watch::config(self.config.as_deref(), &self.arguments).map_err(|error| {
             let code = match &error {
                 TextError::Mistakes(m) if m.iter().all(|one| m.origin(one) == COMMAND_LINE) => {
                     EX_USAGE
@@ -113,49 +131,12 @@ impl Thresholds {
             Failure::new(code, error.to_string())
         })
     }
-
-    fn arguments(&self) -> Vec<Argument> {
-        let keys = [
-            ("--cpu-theta", ("cpu", "theta"), &self.cpu_theta),
-            ("--cpu-basis", ("cpu", "basis"), &self.cpu_basis),
-            (
-                "--network-window",
-                ("network", "window"),
-                &self.network_window,
-            ),
-            ("--external", ("network", "external"), &self.external),
-            ("--internal", ("network", "internal"), &self.internal),
-            ("--memory-window", ("memory", "window"), &self.memory_window),
-            ("--page-ins", ("memory", "page-ins"), &self.page_ins),
-            ("--page-outs", ("memory", "page-outs"), &self.page_outs),
-            ("--disk-theta", ("disk", "theta"), &self.disk_theta),
-            ("--late", ("emulator", "late"), &self.late),
-            ("--group-by", ("alarms", "group-by"), &self.group_by),
-            ("--reporters", ("alarms", "reporters"), &self.reporters),
-            ("--limit", ("alarms", "limit"), &self.limit),
-        ];
-        let named = [
-            ("--class", ("network", "class"), &self.class),
-            ("--device", ("network", "device"), &self.device),
-            ("--disk", ("disk", "device"), &self.disk),
-        ];
-        let key = |(flag, path, value): (&str, _, &Option<String>)| {
-            value.as_ref().map(|value| Argument::key(flag, path, value))
-        };
-        let mut arguments: Vec<_> = self.set.iter().map(|set| Argument::set(set)).collect();
-        arguments.extend(keys.into_iter().filter_map(key));
-        for (flag, path, assignments) in named {
-            arguments.extend(assignments.iter().map(|a| Argument::named(flag, path, a)));
-        }
-        arguments.extend(self.psi.iter().map(|psi| Argument::psi(psi)));
-        arguments.extend(self.only.iter().map(|only| Argument::only(only)));
-        arguments
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use emud_monitor::criteria::table::Of;
 
     use super::*;
 
@@ -173,30 +154,40 @@ mod tests {
     /// Each flag sets its key and nothing else.
     #[test]
     fn every_flag_is_its_key() {
-        let flags = [
-            ("--cpu-theta 5ms", "cpu.theta = \"5ms\""),
-            ("--cpu-basis idle", "cpu.basis = \"idle\""),
-            ("--network-window 5ms", "network.window = \"5ms\""),
-            ("--external 5Gbit", "network.external = \"5Gbit\""),
-            ("--internal 5Gbit", "network.internal = \"5Gbit\""),
-            (
-                "--class a=external --class b=ignored",
-                "network.class = { a = \"external\", b = \"ignored\" }",
-            ),
-            (
-                "--device a=5Gbit --device b.1=1Gbit",
-                "network.device = { a = \"5Gbit\", \"b.1\" = \"1Gbit\" }",
-            ),
-            ("--memory-window 5ms", "memory.window = \"5ms\""),
-            ("--page-ins 5", "memory.page-ins = 5"),
-            ("--page-outs off", "memory.page-outs = \"off\""),
-            ("--disk-theta 5ms", "disk.theta = \"5ms\""),
-            ("--disk sda=5ms", "disk.device.sda = \"5ms\""),
-            ("--late 5ms", "emulator.late = \"5ms\""),
+        for section in sections() {
+            let (mut line, mut toml) = (String::new(), String::new());
+            for (n, key) in section.keys.iter().enumerate() {
+                let Some(flag) = key.flag else { continue };
+                let value = match key.kind {
+                    Kind::Time(..) | Kind::Named(_, Of::Time(..)) => format!("{}ms", 150 + n),
+                    Kind::Rate | Kind::Named(_, Of::Rate) => format!("{}Gbit", n + 2),
+                    Kind::Word(words) => words[words.len() - 1].to_owned(),
+                    Kind::Named(_, Of::Word(words)) => words[0].to_owned(),
+                    Kind::Share(..) => format!("{}%", n + 2),
+                    Kind::Count(..) => (n + 5).to_string(),
+                };
+                let [of, below] = if is_named(key.kind) {
+                    ["a=", ".a"]
+                } else {
+                    ["", ""]
+                };
+                line += &format!("--{} {of}{value} ", flag.name);
+                toml += &format!("{}.{}{below} = \"{value}\"\n", section.name, key.name);
+            }
+            assert_eq!(
+                config(&line).unwrap(),
+                watch::parse(&toml, "").unwrap(),
+                "{line}"
+            );
+            let said = config(&line).unwrap() != Config::default();
+            assert_eq!(said, !line.is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_that_are_more_than_a_key() {
+        for (flags, toml) in [
             ("--psi 5ms/1s", "psi = { stall = \"5ms\", window = \"1s\" }"),
-            ("--group-by command", "alarms.group-by = \"command\""),
-            ("--reporters all", "alarms.reporters = \"all\""),
-            ("--limit 5", "alarms.limit = 5"),
             (
                 "--set cpu.theta=5ms --set disk=off",
                 "cpu.theta = \"5ms\"\ndisk = \"off\"",
@@ -205,11 +196,10 @@ mod tests {
                 "--only cpu,memory --only cpu,memory",
                 "network = \"off\"\ndisk = \"off\"\nemulator = \"off\"",
             ),
-        ];
-        for (flag, toml) in flags {
+        ] {
             let expected = watch::parse(toml, "").unwrap();
             assert_ne!(expected, Config::default());
-            assert_eq!(config(flag).unwrap(), expected, "{flag}");
+            assert_eq!(config(flags).unwrap(), expected, "{flags}");
         }
     }
 

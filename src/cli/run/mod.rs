@@ -164,7 +164,7 @@ pub fn run(args: Args) -> Result<u8, Failure> {
     }
     let what = what::What::new(&args)?;
     let settings = settings(&args, &what)?;
-    if args.require_clean && !watches(&settings.config) {
+    if args.require_clean && !settings.config.is_anything_on() {
         let message =
             "--require-clean: every criterion of --monitor is off, so no run can be clean";
         return Err(Failure::new(super::failure::EX_USAGE, message));
@@ -224,20 +224,6 @@ fn user(args: &Args, caller: Option<&User>) -> Result<Option<User>, Failure> {
         }),
         (None, _) => Ok(caller.cloned()),
     }
-}
-
-fn watches(config: &Config) -> bool {
-    let Config {
-        cpu,
-        network,
-        memory,
-        disk,
-        emulator,
-        psi,
-        alarms: _,
-    } = config;
-    let network = network.is_some() || disk.is_some();
-    cpu.is_some() || network || memory.is_some() || emulator.is_some() || psi.is_some()
 }
 
 /// A sample takes about 100 us for each link: shorter intervals would cost too much.

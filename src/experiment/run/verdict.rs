@@ -5,7 +5,6 @@ use emud_monitor::event::Resource;
 use emud_monitor::log::{ExitLine, PerResource, RunVerdict, Span, Verdict};
 
 use crate::monitor::session::experiment::Finished;
-use crate::monitor::session::resource_word;
 
 use super::ExitCode;
 
@@ -101,9 +100,9 @@ pub fn text(finished: &Finished) -> String {
 fn watched(verdicts: &PerResource<Verdict>) -> String {
     let names = |wanted: bool, head: &str| {
         let of_host = (verdicts.iter()).filter(|(of, _)| **of != Resource::Application);
-        let names: Vec<String> = of_host
+        let names: Vec<&str> = of_host
             .filter(|(_, verdict)| (**verdict != Verdict::NotWatched) == wanted)
-            .map(|(of, _)| resource_word(of))
+            .map(|(of, _)| of.name())
             .collect();
         match names.is_empty() {
             true => String::new(),

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED};
 use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
-use super::metrics::word;
 use super::witness::Episode;
 
 /// Episodes of the same thing that are less apart are one for people: a busy CPU that was idle
@@ -136,26 +135,14 @@ fn span(episode: &Episode, ended_mono_ns: u64) -> Span {
         group: share.group.clone(),
         share: share.share,
     });
+    let [_, what] = alarm.resource.words(&alarm.scope);
     Span {
-        resource: word(&alarm.resource),
-        what: what(&alarm.scope),
+        resource: alarm.resource.name().into(),
+        what,
         since_mono_ns: alarm.since_mono_ns,
         until_mono_ns: until,
         duration_ns: until - alarm.since_mono_ns,
         by: shares.collect(),
-    }
-}
-
-fn what(scope: &Scope) -> String {
-    match scope {
-        Scope::Cpu { cpu } => format!("cpu {cpu}"),
-        Scope::Class { class } => format!("{class} devices"),
-        Scope::Device { name, .. } | Scope::Application { name } => name.clone(),
-        Scope::Paging { direction } => (*direction).into(),
-        Scope::Disk { name, major, minor } if name.is_empty() => format!("{major}:{minor}"),
-        Scope::Disk { name, .. } => name.clone(),
-        Scope::Link { failure, name, .. } => format!("{name} {failure}"),
-        Scope::Psi { of } => format!("pressure {of}"),
     }
 }
 
@@ -263,13 +250,11 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
 /// worse for them.
 fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
     let some = evidence.suppressed.iter().filter(|(_, n)| **n > 0);
-    let unseen = some.filter(|(resource, _)| {
-        let resource = word(*resource);
-        spans.iter().all(|span| span.resource != resource)
-    });
+    let unseen =
+        some.filter(|(resource, _)| spans.iter().all(|span| span.resource != resource.name()));
     unseen
         .map(|(resource, n)| {
-            let resource = word(resource);
+            let resource = resource.name();
             format!("{n} alarms of {resource} were beyond the limit, when is not known")
         })
         .collect()

@@ -185,11 +185,11 @@ fn programs(registry: &mut Registry, measures: &Measures) {
 }
 
 fn name(resource: &Resource) -> String {
-    word(resource)
+    resource.name().into()
 }
 
 /// As the log has it.
-pub fn word(value: &impl serde::Serialize) -> String {
+fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),

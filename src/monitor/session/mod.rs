@@ -31,7 +31,6 @@ mod witness;
 pub use control::{Allowed, Place};
 pub use error::{ObserveError, StartError};
 pub use experiment::Experiment;
-pub use metrics::word as resource_word;
 pub use observation::{Observation, Request, Setup, Stop, Until};
 pub use prepare::{Socket, monitor, pressure, sockets};
 pub use punctual::punctual;

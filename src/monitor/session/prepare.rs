@@ -71,12 +71,11 @@ pub fn pressure(
         return Ok(None);
     };
     let refused: Vec<String> = psi.1.iter().filter_map(refusal).collect();
-    let other = config.cpu.is_some()
-        || config.network.is_some()
-        || config.memory.is_some()
-        || config.disk.is_some()
-        || config.emulator.is_some();
-    if !other && refused.len() == psi.1.len() {
+    let other = Config {
+        psi: None,
+        ..config.clone()
+    };
+    if !other.is_anything_on() && refused.len() == psi.1.len() {
         return Err(MonitorError::Blind(refused.join("\n")));
     }
     notes.extend(refused);

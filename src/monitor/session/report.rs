@@ -2,8 +2,8 @@
 //! The first and the last line of a run, and the figures for them.
 
 use std::io;
-use std::time::Duration;
 
+use emud_monitor::criteria::table::ns;
 use emud_monitor::event::{Cost, Dropped, Hook, Resource, Watched};
 use emud_monitor::log::{
     Clock, CostLine, End, EndReason, Host, Judgement, Line, OnAlarm, Overhead, PerResource, SCHEMA,
@@ -223,8 +223,4 @@ impl<S: Source> Observation<S> {
 pub(crate) fn process_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()
-}
-
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

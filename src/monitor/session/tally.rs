@@ -207,10 +207,8 @@ mod tests {
     #[test]
     fn a_resource_is_clean_only_if_nothing_can_have_been_missed() {
         let mut tally = Tally::new(3);
-        let dropped = Dropped {
-            ring_full: 0,
-            suppressed: [0, 1, 0, 0, 0, 0],
-        };
+        let mut dropped = Dropped::default();
+        dropped.suppressed[Resource::Network as usize] = 1;
         assert!(
             tally
                 .alarm(Origin::Kernel, alarm(Resource::Disk, 1))
@@ -221,16 +219,27 @@ mod tests {
             Resource::Emulator => Watched::No,
             _ => Watched::Yes,
         };
-        let verdicts: Vec<Verdict> = tally.verdicts(&dropped, watched).into_values().collect();
-        use Verdict::{Clean, Contended, NotWatched, Unknown};
-        let expected = [Clean, Contended, Unknown, Contended, Clean, NotWatched];
-        assert_eq!(verdicts, expected);
+        let verdicts = tally.verdicts(&dropped, watched);
+        for (resource, expected) in [
+            (Resource::Cpu, Verdict::Clean),
+            (Resource::Network, Verdict::Contended),
+            (Resource::Memory, Verdict::Unknown),
+            (Resource::Disk, Verdict::Contended),
+            (Resource::Application, Verdict::Clean),
+            (Resource::Emulator, Verdict::NotWatched),
+        ] {
+            assert_eq!(verdicts[&resource], expected, "{resource:?}");
+        }
 
         let lost = Dropped {
             ring_full: 1,
             ..Dropped::default()
         };
         let verdicts = Tally::new(3).verdicts(&lost, all_watched);
-        assert!(verdicts.values().all(|verdict| *verdict == Unknown));
+        assert!(
+            verdicts
+                .values()
+                .all(|verdict| *verdict == Verdict::Unknown)
+        );
     }
 }

@@ -253,7 +253,7 @@ fn only(whole: &Part) -> Result<Only, Vec<Mistake>> {
             continue;
         }
         let all = format!("there are {}", keys::RESOURCES.join(", "));
-        let help = match closest(word, keys::RESOURCES) {
+        let help = match closest(word, keys::RESOURCES.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? ({all})"),
             None => all,
         };

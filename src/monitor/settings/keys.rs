@@ -1,73 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of a configuration of the monitor.
+//! The words of a configuration of the monitor.
+
+use std::sync::LazyLock;
+
+use emud_monitor::criteria::{self, sections};
 
 use crate::text::{Located, Mistake, Section, Vocabulary};
 
-macro_rules! section {
-    ($name:literal: $($key:literal),+) => {
-        Section {
-            keys: &[$($key),+],
-            place: concat!("in [", $name, "]"),
-            belongs: concat!("under [", $name, "]"),
-        }
-    };
-}
-
-pub(crate) const TOP: Section = Section {
-    keys: &[
-        "cpu", "network", "memory", "disk", "emulator", "psi", "alarms",
-    ],
-    place: "at the top",
-    belongs: "at the top of the file, as a header: [cpu]",
-};
-pub(crate) const CPU: Section = section!("cpu": "theta", "basis");
-pub(crate) const NETWORK: Section =
-    section!("network": "window", "external", "internal", "class", "device");
-pub(crate) const MEMORY: Section = section!("memory": "window", "page-ins", "page-outs");
-pub(crate) const DISK: Section = section!("disk": "theta", "device");
-pub(crate) const EMULATOR: Section = section!("emulator": "late");
-pub(crate) const PSI: Section = section!("psi": "stall", "window");
-pub(crate) const ALARMS: Section = section!("alarms": "limit", "group-by", "reporters");
-
 /// What `--only` knows. Reports of programs are always taken.
-pub(crate) const RESOURCES: [&str; 7] = [
-    "cpu",
-    "network",
-    "memory",
-    "disk",
-    "emulator",
-    "psi",
-    "application",
-];
+pub(crate) static RESOURCES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let optional = sections().filter(|section| section.is_optional());
+    optional
+        .map(|section| section.name)
+        .chain(["application"])
+        .collect()
+});
 
-const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, CPU, NETWORK, MEMORY, DISK, EMULATOR, PSI, ALARMS],
-    hints: &[],
-    aliases: &[
-        ("alarm", "alarms"),
-        ("block", "disk"),
-        ("busy", "theta"),
-        ("classes", "class"),
-        ("devices", "device"),
-        ("disks", "device"),
-        ("group_by", "group-by"),
-        ("groups", "group-by"),
-        ("interface", "device"),
-        ("lateness", "late"),
-        ("net", "network"),
-        ("page_ins", "page-ins"),
-        ("page_outs", "page-outs"),
-        ("paging", "memory"),
-        ("pressure", "psi"),
-        ("processor", "cpu"),
-        ("swap", "memory"),
-        ("swap-in", "page-ins"),
-        ("swap-out", "page-outs"),
-        ("threshold", "theta"),
-    ],
-};
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    let top = Section {
+        keys: Vec::leak(sections().map(|section| section.name).collect()),
+        place: "at the top",
+        belongs: "at the top of the file, as a header: [cpu]",
+    };
+    let tables = sections().map(|section| Section {
+        keys: Vec::leak(section.keys.iter().map(|key| key.name).collect()),
+        place: String::leak(format!("in [{}]", section.name)),
+        belongs: String::leak(format!("under [{}]", section.name)),
+    });
+    let also = |section: &'static criteria::Section| {
+        let keys = section.keys.iter();
+        let keys = keys.flat_map(|key| key.also.iter().map(|also| (*also, key.name)));
+        section
+            .also
+            .iter()
+            .map(|also| (*also, section.name))
+            .chain(keys)
+    };
+    Vocabulary {
+        sections: Vec::leak([top].into_iter().chain(tables).collect()),
+        hints: &[],
+        aliases: Vec::leak(sections().flat_map(also).collect()),
+    }
+});
 
-/// What is said of a key that `section` has not.
-pub(crate) fn unknown(key: &Located<String>, section: &Section) -> Mistake {
-    VOCABULARY.unknown(key, section)
+/// What is said of a key that is not there: in `section`, or at the top.
+pub(crate) fn unknown(key: &Located<String>, section: Option<&str>) -> Mistake {
+    let place = match section {
+        Some(name) => format!("in [{name}]"),
+        None => "at the top".to_owned(),
+    };
+    let sections = VOCABULARY.sections;
+    let own = sections.iter().find(|section| section.place == place);
+    VOCABULARY.unknown(key, own.unwrap_or(&sections[0]))
 }

@@ -3,16 +3,14 @@
 //! [`Config`].
 //!
 //! One way only: file and [`Argument`]s -> [`crate::text`] (keys and values with
-//! their places) -> `draft` (what was said, the command line over the file) ->
-//! `check` -> [`Config`]. The format is in docs/monitor.md.
+//! their places) -> `draft` (what was said, the command line over the file) -> [`Config`]. What
+//! keys there are, [`emud_monitor::criteria`] says. The format is in docs/monitor.md.
 
 mod argument;
-mod check;
 mod draft;
 mod keys;
 mod print;
 mod value;
-mod words;
 
 use std::path::Path;
 
@@ -21,7 +19,7 @@ use emud_monitor::Config;
 use crate::text::{Mistakes, Reader, Source, TextError, document, read_file, utf8};
 
 pub use argument::{Argument, COMMAND_LINE};
-pub use print::to_toml;
+pub use print::{to_toml, toml};
 
 use draft::Draft;
 
@@ -56,7 +54,7 @@ fn read(file: Source, arguments: &[Argument]) -> Result<Config, TextError> {
         Err(mistakes) => reader.mistakes = mistakes,
     }
     let only = draft.arguments(&mut reader, arguments);
-    let config = check::finish(&mut reader, draft, &only);
+    let config = draft.finish(&mut reader, &only);
     if reader.mistakes.is_empty() {
         return Ok(config);
     }

@@ -2,62 +2,68 @@
 //! One value each: thresholds, windows, names of devices.
 
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
-use crate::text::{Located, Mistake, Rate, Time, Value, duration, quantity};
+use emud_monitor::criteria::table::{Device, Key, Kind, Of, Value as Setting};
+
+use crate::text::{Located, Mistake, Percent, Rate, Time, Value, duration, one_of, quantity};
 
 /// Switches a threshold off.
 pub(crate) const OFF: &str = "off";
 /// A disk that is not watched.
 pub(crate) const IGNORED: &str = "ignored";
 
-const US: u64 = 1_000;
-const MS: u64 = 1_000 * US;
-const S: u64 = 1_000 * MS;
-
-/// Busy time that is contention, as in [`emud_monitor::config::Cpu`].
-pub(crate) const THETA_NS: RangeInclusive<u64> = MS..=3600 * S;
-/// Sliding window, as in [`emud_monitor::config::Network`].
-pub(crate) const WINDOW_NS: RangeInclusive<u64> = MS..=10 * S;
-/// Below it lies what fq's timer and the holder's clock are good for.
-pub(crate) const LATE_NS: RangeInclusive<u64> = US..=3600 * S;
-/// The kernel counts stalls in us.
-pub(crate) const STALL_NS: RangeInclusive<u64> = US..=10 * S;
-/// What the kernel takes (kernel/sched/psi.c).
-pub(crate) const PSI_WINDOW_NS: RangeInclusive<u64> = 500 * MS..=10 * S;
-
 /// The longest name of an interface: IFNAMSIZ - 1 bytes.
 const INTERFACE_BYTES: usize = 15;
 /// The longest name of a block device: DISK_NAME_LEN - 1 bytes.
 const DISK_BYTES: usize = 31;
 
-/// A threshold: a value, or none at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Setting<T> {
-    Off,
-    On(T),
+/// The value of a key that has a single one.
+pub(crate) fn single(key: &Key, value: &Located<Value>) -> Result<Setting, Mistake> {
+    match &value.value {
+        Value::Text(text) if text == OFF && key.threshold => return Ok(Setting::Off),
+        _ => {}
+    }
+    match key.kind {
+        Kind::Time(least, most) => time(value, key.name, least..=most),
+        Kind::Rate => rate(value, key.name),
+        Kind::Share(least, most) => share(value, key.name, least..=most),
+        Kind::Count(of, most) => count(value, key.name, of, most),
+        Kind::Word(words) => return word(value, key.name, words),
+        // Its values are those of devices.
+        Kind::Named(..) => Ok(0),
+    }
+    .map(Setting::Number)
 }
 
-/// `"off"`, or what `read` makes of the value.
-pub(crate) fn or_off<T>(
-    value: &Located<Value>,
-    read: impl FnOnce(&Located<Value>) -> Result<T, Mistake>,
-) -> Result<Setting<T>, Mistake> {
-    match &value.value {
-        Value::Text(text) if text == OFF => Ok(Setting::Off),
-        _ => read(value).map(Setting::On),
+/// The value of the device `name`.
+pub(crate) fn device(of: Of, name: &str, value: &Located<Value>) -> Result<Setting, Mistake> {
+    match (of, &value.value) {
+        (Of::Word(words), _) => word(value, name, words),
+        (Of::Rate, Value::Text(text)) if text == OFF => Ok(Setting::Off),
+        (Of::Rate, _) => rate(value, name).map(Setting::Number),
+        (Of::Time(..), Value::Text(text)) if text == IGNORED => Ok(Setting::Off),
+        (Of::Time(..), Value::Text(text)) if text == OFF => Err(Mistake::new(
+            &value.at,
+            "a single disk cannot be `off`",
+            "did you mean \"ignored\"?",
+        )),
+        (Of::Time(least, most), _) => time(value, name, least..=most).map(Setting::Number),
     }
 }
 
-/// A duration in `range`.
-pub(crate) fn time(
+fn word(
     value: &Located<Value>,
     key: &str,
-    range: RangeInclusive<u64>,
-) -> Result<Duration, Mistake> {
+    words: &'static [&'static str],
+) -> Result<Setting, Mistake> {
+    one_of(value, key, words).map(|index| Setting::Word(words[index]))
+}
+
+/// A duration in `range`.
+fn time(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Result<u64, Mistake> {
     let ns = duration(value, key)?;
     if range.contains(&ns) {
-        return Ok(Duration::from_nanos(ns));
+        return Ok(ns);
     }
     let bounds = format!("{} to {}", Time(*range.start()), Time(*range.end()));
     Err(Mistake::new(
@@ -68,7 +74,7 @@ pub(crate) fn time(
 }
 
 /// A rate in bit/s; `/s` may be written out.
-pub(crate) fn rate(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
+fn rate(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
     let mut value = value.clone();
     if let Value::Text(text) = &mut value.value
         && let Some(bare) = text.strip_suffix("bit/s")
@@ -91,19 +97,15 @@ fn is_zero(text: &str) -> bool {
     number.trim().parse::<f64>() == Ok(0.0)
 }
 
-/// A whole number from 1 on.
-pub(crate) fn count<T: TryFrom<u64>>(
-    value: &Located<Value>,
-    key: &str,
-    of: &str,
-) -> Result<T, Mistake> {
+/// A whole number from 1 to `most`.
+fn count(value: &Located<Value>, key: &str, of: &str, most: u64) -> Result<u64, Mistake> {
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
         let title = format!("`{key}` cannot be {}", value.value.kind());
         let help = format!("write a number of {of}, such as {key} = 1");
         return Err(Mistake::new(&value.at, title, help));
     };
-    let number = text.parse::<u64>().ok().filter(|number| *number > 0);
-    number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
+    let number = text.parse::<u64>().ok();
+    number.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
         let help = match text.as_str() {
             "0" => format!("0 {of} are reached by an idle machine: the least is 1"),
             _ => format!("write a whole number of {of} from 1 on, such as {key} = 1"),
@@ -112,25 +114,39 @@ pub(crate) fn count<T: TryFrom<u64>>(
     })
 }
 
-/// What a single disk is judged by; none: it is ignored.
-pub(crate) fn disk(value: &Located<Value>, name: &str) -> Result<Option<Duration>, Mistake> {
-    match &value.value {
-        Value::Text(text) if text == IGNORED => Ok(None),
-        Value::Text(text) if text == OFF => Err(Mistake::new(
-            &value.at,
-            "a single disk cannot be `off`",
-            "did you mean \"ignored\"?",
-        )),
-        _ => time(value, name, THETA_NS).map(Some),
+/// In millionths.
+fn share(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Result<u64, Mistake> {
+    let written = match &value.value {
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    };
+    let millionths = written.map(|Percent(share)| (share * 1e6).round() as u64);
+    let in_range = millionths.filter(|millionths| range.contains(millionths));
+    in_range.ok_or_else(|| {
+        let said = match &value.value {
+            Value::Text(text) | Value::Number(text) => text,
+            other => other.kind(),
+        };
+        let [least, most] = [range.start(), range.end()].map(|n| Percent(*n as f64 / 1e6));
+        let help = format!("it is a share, such as \"5%\", from {least} to {most}");
+        Mistake::new(&value.at, format!("`{key}` cannot be {said}"), help)
+    })
+}
+
+/// The name of a device, if it can be one.
+pub(crate) fn device_name(of: Device, key: &Located<String>) -> Result<String, Mistake> {
+    match of {
+        Device::Interface => interface_name(key),
+        Device::Disk => disk_name(key),
     }
 }
 
-pub(crate) fn interface_name(key: &Located<String>) -> Result<String, Mistake> {
+fn interface_name(key: &Located<String>) -> Result<String, Mistake> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
     name(key, "an interface", INTERFACE_BYTES, bad)
 }
 
-pub(crate) fn disk_name(key: &Located<String>) -> Result<String, Mistake> {
+fn disk_name(key: &Located<String>) -> Result<String, Mistake> {
     if let Some(bare) = key.value.strip_prefix("/dev/") {
         let help =
             format!("did you mean `{bare}`? Disks go by the kernel's name, as in /sys/block");

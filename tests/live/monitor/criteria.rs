@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde_json::json;
 use support::lab::{Engine, Lab, Verdict};
 use support::load::{COMMAND, Load};
 use support::place::{SlowDisk, Swap, Wires};
@@ -150,6 +151,79 @@ fn read(verdict: &mut Verdict, watch: &Watch, disk: &SlowDisk) {
     let over = watch.clear(&alarm, PATIENCE).is_some();
     verdict.same("disk: its end", true, over);
     verdict.at_least("disk: share of the load", 0.5, alarm.share_of(COMMAND));
+}
+
+/// What the kernel says of the hypervisor, while both CPUs have something to do; on a machine without
+/// one, that is nothing, and there must be no alarm.
+pub fn steal() {
+    const WINDOW: Duration = Duration::from_secs(10);
+    let mut verdict = Verdict::default();
+    // 10 ms in a window: the unit of /proc/stat.
+    let watch = watch(&[
+        "--only",
+        "steal",
+        "--steal",
+        "0.1%",
+        "--steal-window",
+        "10s",
+    ]);
+    let before = stolen();
+    let mut loads: Vec<Load> = (0..2)
+        .map(|i| Load::start("cpu", &[("cpu", &(i % clock::cpus()).to_string())]))
+        .collect();
+    loads
+        .iter_mut()
+        .for_each(|load| load.say(&format!("spin {}", 3000 * MS)));
+    loads.iter_mut().for_each(|load| drop(load.hear()));
+    drop(loads);
+    let within = stolen();
+    // What was stolen last is accounted at the next tick.
+    sleep(Duration::from_millis(50));
+    let ended = watch.end();
+    let alarms = ended.of("alarm");
+    for (cpu, (was, is)) in before.iter().zip(&within).enumerate() {
+        let told = alarms.iter().any(|alarm| alarm.json["scope"]["cpu"] == cpu);
+        println!(
+            "    CPU {cpu}: {} ms stolen, alarm: {told}",
+            10 * (is - was)
+        );
+        let threshold = WINDOW.as_nanos() as u64 / 1000;
+        for alarm in alarms
+            .iter()
+            .filter(|alarm| alarm.json["scope"]["cpu"] == cpu)
+        {
+            verdict.same("threshold", threshold, alarm.number("/threshold"));
+        }
+        match stolen()[cpu] - was {
+            // Less than its unit.
+            0 => verdict.same(&format!("CPU {cpu}: an alarm"), false, told),
+            _ if is - was >= 2 => verdict.same(&format!("CPU {cpu}: an alarm"), true, told),
+            _ => {}
+        }
+    }
+    let seen = if alarms.is_empty() {
+        "clean"
+    } else {
+        "contended"
+    };
+    verdict.same("verdict", seen, ended.verdict_on("steal"));
+    verdict.same(
+        "without shares",
+        true,
+        alarms.iter().all(|a| a.json["shares"] == json!([])),
+    );
+    verdict.end();
+}
+
+/// Hundredths of a second that the hypervisor took from each CPU since boot.
+fn stolen() -> Vec<u64> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let cpus = text
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with("cpu"));
+    let steal = |line: &str| line.split_whitespace().nth(8).and_then(|n| n.parse().ok());
+    cpus.filter_map(steal).collect()
 }
 
 /// All of them with one monitor, whose start is most of the time that a guest takes.

@@ -25,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
             criteria::emulator,
             criteria::network,
             criteria::paging,
+            criteria::steal,
             alarms::application,
             alarms::limit,
             alarms::metrics,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use emud::monitor::session::{Stop, Until};
 use emud_monitor::config::{Class, Config, Psi};
+use emud_monitor::criteria::Steal;
 use emud_monitor::event::{Dropped, Resource, Scope, TAMPERED, Unit};
 use emud_monitor::log::{EndReason, Verdict};
 use serde_json::{Value, json};
@@ -46,12 +47,14 @@ fn scopes() -> Vec<(Resource, Scope, Unit)> {
         (Resource::Emulator, link("late"), Unit::Ns),
         (Resource::Emulator, link("dropped"), Unit::Packets),
         (Resource::Emulator, link(TAMPERED), Unit::None),
+        (Resource::Steal, Scope::Cpu { cpu: 0 }, Unit::Ns),
         (Resource::Cpu, Scope::Psi { of: "cpu" }, Unit::Ns),
     ]
 }
 
 fn full_config() -> Config {
     let mut config = Config {
+        steal: Some(Steal::default()),
         psi: Some(Psi {
             stall: Duration::from_millis(150),
             window: Duration::from_secs(2),
@@ -81,10 +84,11 @@ fn every_line() -> Vec<Value> {
         running.feed(alarm);
         running.feed(clear);
     }
-    let dropped = Dropped {
+    let mut dropped = Dropped {
         ring_full: 2,
-        suppressed: [0, 3, 0, 0, 0, 0],
+        ..Dropped::default()
     };
+    dropped.suppressed[Resource::Network as usize] = 3;
     *running.kernel.dropped.lock().unwrap() = dropped;
     let mut lines = vec![];
     while lines

@@ -132,6 +132,7 @@ fn every_key_of_a_file() {
             group_by: GroupBy::Cgroup,
             reporters: Reporters::All,
         },
+        ..Config::default()
     };
     assert_eq!(parse(&text), expected);
 }
@@ -141,15 +142,13 @@ fn off() {
     let all = "cpu = \"off\"\nnetwork = \"off\"\nmemory = \"off\"\ndisk = \"off\"\n\
                emulator = \"off\"\npsi = \"off\"";
     let by_section = parse(all);
-    let alarms = Alarms::default();
     let nothing = Config {
         cpu: None,
         network: None,
         memory: None,
         disk: None,
         emulator: None,
-        psi: None,
-        alarms,
+        ..Config::default()
     };
     assert_eq!(by_section, nothing);
     let by_key = "cpu.theta = \"off\"\nnetwork = { external = \"off\", internal = \"off\" }\n\

@@ -91,6 +91,11 @@ const FILES: &[Case] = &[
     Case("[memory]\npage-outs = -1", 2, "-1", "cannot be -1", "whole number of pages"),
     Case("[memory]\npage-outs = \"none\"", 2, "\"none\"", "cannot be none", "whole number of pages"),
     Case("[memory]\npage-outs = []", 2, "[]", "cannot be an array", "number of pages"),
+    // Shares
+    Case("[steal]", 1, "[steal]", "nothing is said", "share and window"),
+    Case("[steal]\nshare = \"0%\"", 2, "\"0%\"", "`share` cannot be 0%", "from 0.01% to 100%"),
+    Case("[steal]\nshare = \"101%\"", 2, "\"101%\"", "cannot be 101%", "from 0.01% to 100%"),
+    Case("[steal]\nshare = 5", 2, "5", "`share` cannot be 5", "such as \"5%\""),
     // Pressure
     Case("[psi]", 1, "[psi]", "nothing is said", "stall and window"),
     Case("[psi]\nstall = \"5ms\"", 2, "\"5ms\"", "`stall` without `window`", "give both"),

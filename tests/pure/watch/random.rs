@@ -10,6 +10,7 @@ use emud_monitor::Config;
 use emud_monitor::config::{
     Alarms, Basis, Class, Cpu, Disk, Emulator, GroupBy, Memory, Network, Psi, Reporters,
 };
+use emud_monitor::criteria::Steal;
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::chance::same_cases;
@@ -102,21 +103,26 @@ fn configs() -> impl Strategy<Value = Config> {
         prop::option::of(disks()),
         prop::option::of(times(US..=HOUR)),
         prop::option::of(psis()),
+        prop::option::of((100..=1_000_000u64, times(100 * MS..=60_000 * MS))),
         (1..=u32::MAX, group_by, reporters),
     )
-        .prop_map(|(cpu, network, memory, disk, late, psi, alarms)| Config {
-            cpu,
-            network,
-            memory,
-            disk,
-            emulator: late.map(|late| Emulator { late }),
-            psi,
-            alarms: Alarms {
-                limit: alarms.0,
-                group_by: alarms.1,
-                reporters: alarms.2,
+        .prop_map(
+            |(cpu, network, memory, disk, late, psi, steal, alarms)| Config {
+                cpu,
+                network,
+                memory,
+                disk,
+                emulator: late.map(|late| Emulator { late }),
+                psi,
+                steal: steal.map(|(millionths, window)| Steal { millionths, window }),
+                alarms: Alarms {
+                    limit: alarms.0,
+                    group_by: alarms.1,
+                    reporters: alarms.2,
+                },
+                ..Config::default()
             },
-        })
+        )
 }
 
 proptest! {

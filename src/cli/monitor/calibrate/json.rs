@@ -16,7 +16,7 @@ pub fn of(report: &Report) -> String {
         .collect();
     let rows = report.rows.iter();
     let criteria: Map<String, Value> = rows
-        .map(|row| (row.criterion.name().into(), criterion(report, row)))
+        .map(|row| (row.measured.name.into(), criterion(report, row)))
         .collect();
     let json = json!({
         "schema": "emud-calibrate/1",
@@ -53,7 +53,7 @@ fn criterion(report: &Report, row: &Row) -> Value {
         .recordings
         .iter()
         .filter_map(|r| {
-            let total = &r.findings.measures.get(&row.criterion)?.total;
+            let total = &r.findings.measures.get(row.measured.name)?.total;
             Some(json!({
                 "file": r.file,
                 "alarms": total.alarms,

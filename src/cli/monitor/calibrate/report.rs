@@ -2,11 +2,11 @@
 //! What all recordings say together, for every way of printing it.
 
 use emud_monitor::Config;
-use emud_monitor::calibrate::{
-    Criterion, Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest,
-};
+use emud_monitor::calibrate::{Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest};
+use emud_monitor::criteria::table::Kind;
+use emud_monitor::criteria::{Criterion, Measured};
 use emud_monitor::event::Watched;
-use emud_monitor::record::{End, Kind};
+use emud_monitor::record::{self, End};
 
 use crate::cli::monitor::quantity;
 
@@ -26,7 +26,9 @@ pub struct Recording {
 
 /// One criterion.
 pub struct Row {
-    pub criterion: Criterion,
+    /// Of which it is a threshold.
+    pub criterion: &'static Criterion,
+    pub measured: &'static Measured,
     pub watched: Watched,
     /// All good recordings together.
     pub good: Measure,
@@ -37,8 +39,8 @@ pub struct Row {
 
 impl Report {
     pub fn new(config: &Config, recordings: Vec<Recording>, margin: f64) -> Self {
-        let row = |criterion| row(criterion, &recordings, margin);
-        let rows: Vec<Row> = Criterion::ALL.into_iter().filter_map(row).collect();
+        let row = |(criterion, measured)| row(criterion, measured, &recordings, margin);
+        let rows: Vec<Row> = Measured::all().filter_map(row).collect();
         let mut warnings: Vec<String> = recordings.iter().flat_map(|r| doubts(r, config)).collect();
         warnings.extend(rows.iter().flat_map(remarks));
         Self {
@@ -53,7 +55,7 @@ impl Report {
 impl Row {
     /// A value of this criterion in the unit of its threshold: ns, bit/s, pages.
     pub fn value(&self, value: u64) -> u64 {
-        in_threshold_unit(self.criterion, value, self.good.window_ns)
+        in_threshold_unit(self.measured, value, self.good.window_ns)
     }
 
     /// The same for people.
@@ -63,46 +65,49 @@ impl Row {
 
     /// Of a value that is in the unit of the threshold.
     pub fn quantity(&self, value: u64) -> String {
-        match self.criterion {
-            Criterion::Cpu | Criterion::Disk => quantity::duration(value),
-            Criterion::External | Criterion::Internal => quantity::rate(value),
-            Criterion::PageIn | Criterion::PageOut => quantity::count(value),
+        match self.measured.key.kind {
+            Kind::Time(..) => quantity::duration(value),
+            Kind::Rate => quantity::rate(value),
+            _ => quantity::count(value),
         }
     }
 
     pub fn unit(&self) -> &'static str {
-        match self.criterion {
-            Criterion::Cpu | Criterion::Disk => "ns",
-            Criterion::External | Criterion::Internal => "bit/s",
-            Criterion::PageIn | Criterion::PageOut => "pages",
+        match self.measured.key.kind {
+            Kind::Time(..) => "ns",
+            Kind::Rate => "bit/s",
+            Kind::Count(of, _) => of,
+            _ => "",
         }
     }
 
     pub fn title(&self) -> String {
-        let window = quantity::duration(self.good.window_ns.unwrap_or(0));
-        match self.criterion {
-            Criterion::Cpu => "cpu: busy without idle".into(),
-            Criterion::Disk => "disk: never empty".into(),
-            Criterion::External => format!("external: rate over {window}"),
-            Criterion::Internal => format!("internal: rate over {window}"),
-            Criterion::PageIn => format!("page-ins in {window}"),
-            Criterion::PageOut => format!("page-outs in {window}"),
+        let title = self.measured.title;
+        match self.good.window_ns {
+            Some(window_ns) => format!("{title} {}", quantity::duration(window_ns)),
+            None => title.into(),
         }
     }
 }
 
-fn row(criterion: Criterion, recordings: &[Recording], margin: f64) -> Option<Row> {
+fn row(
+    criterion: &'static Criterion,
+    measured: &'static Measured,
+    recordings: &[Recording],
+    margin: f64,
+) -> Option<Row> {
     let of = |contended: bool| -> Vec<&Measure> {
         let wanted = recordings.iter().filter(|r| r.contended == contended);
         wanted
-            .filter_map(|r| r.findings.measures.get(&criterion))
+            .filter_map(|r| r.findings.measures.get(measured.name))
             .collect()
     };
     let (good, bad) = (of(false), of(true));
-    let suggestion = suggest(criterion, &good, &bad, margin);
+    let suggestion = suggest(measured, &good, &bad, margin);
     let good = together(&good)?;
     Some(Row {
         criterion,
+        measured,
         watched: good.watched,
         good,
         contended: together(&bad),
@@ -130,7 +135,11 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
             quantity::count(findings.records)
         ));
     }
-    for (kind, lost) in findings.lost.iter().filter(|(k, _)| **k != Kind::Lost) {
+    for (kind, lost) in findings
+        .lost
+        .iter()
+        .filter(|(k, _)| **k != record::Kind::Lost)
+    {
         let lost = quantity::count(*lost);
         doubts.push(format!(
             "{file}: {lost} records of kind {} are lost: what is shown of them is too little",
@@ -147,7 +156,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
         doubts.push(format!("{file}: {late} events came out of order"));
     }
     if let Some(cpu) = config.cpu
-        && cpu.basis != findings.header.cpu_basis.into()
+        && cpu.basis != findings.header.cpu_basis
     {
         doubts.push(format!(
             "{file}: recorded with another --cpu-basis than the thresholds are for"
@@ -158,7 +167,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
 
 /// What is to be known of a suggestion.
 fn remarks(row: &Row) -> Vec<String> {
-    let name = row.criterion.name();
+    let name = row.measured.name;
     let s = &row.suggestion;
     let (above, contended) = (s.contended_above, s.contended);
     let mut remarks = vec![];

@@ -3,38 +3,28 @@
 
 use std::fmt::Write;
 
-use emud::text::{Rate, Time};
-use emud_monitor::calibrate::Criterion;
+use emud::monitor::settings::toml;
+use emud::text::Time;
+use emud_monitor::criteria::table::Value;
 
 use super::report::{Report, Row};
-
-/// Section and key of each criterion, in the order of the file.
-const KEYS: [(Criterion, &str, &str); 6] = [
-    (Criterion::Cpu, "cpu", "theta"),
-    (Criterion::External, "network", "external"),
-    (Criterion::Internal, "network", "internal"),
-    (Criterion::PageIn, "memory", "page-ins"),
-    (Criterion::PageOut, "memory", "page-outs"),
-    (Criterion::Disk, "disk", "theta"),
-];
 
 pub fn of(report: &Report) -> String {
     let files: Vec<&str> = report.recordings.iter().map(|r| r.file.as_str()).collect();
     let mut out = format!("# emud monitor calibrate {}\n", files.join(" "));
     let mut section = "";
-    for (criterion, name, key) in KEYS {
-        let Some(row) = report.rows.iter().find(|r| r.criterion == criterion) else {
-            continue;
-        };
+    for row in &report.rows {
+        let (name, key) = (row.criterion.section.name, row.measured.key);
         if section != name {
             let _ = writeln!(out, "\n[{name}]");
             section = name;
             window(&mut out, row);
         }
+        let value = |theta| toml(key.kind, &Value::Number(theta));
         let _ = match row.suggestion.theta {
-            Some(theta) => writeln!(out, "{key} = {}", value(criterion, theta)),
+            Some(theta) => writeln!(out, "{} = {}", key.name, value(theta)),
             // The default holds then.
-            None => writeln!(out, "# {key}: the recordings say nothing of it"),
+            None => writeln!(out, "# {}: the recordings say nothing of it", key.name),
         };
     }
     out
@@ -44,13 +34,5 @@ pub fn of(report: &Report) -> String {
 fn window(out: &mut String, row: &Row) {
     if let Some(window_ns) = row.good.window_ns {
         let _ = writeln!(out, "window = \"{}\"", Time(window_ns));
-    }
-}
-
-fn value(criterion: Criterion, theta: u64) -> String {
-    match criterion {
-        Criterion::Cpu | Criterion::Disk => format!("\"{}\"", Time(theta)),
-        Criterion::External | Criterion::Internal => format!("\"{}\"", Rate(theta)),
-        Criterion::PageIn | Criterion::PageOut => theta.to_string(),
     }
 }

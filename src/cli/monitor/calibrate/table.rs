@@ -126,7 +126,7 @@ fn alarms(row: &Row, tally: &Tally) -> String {
 /// Of the first recording that has one.
 fn first_alarm(report: &Report, row: &Row, contended: bool) -> String {
     let with_alarm = |r: &Recording| {
-        let measure = r.findings.measures.get(&row.criterion)?;
+        let measure = r.findings.measures.get(row.measured.name)?;
         let first = measure
             .total
             .first_ns
@@ -160,7 +160,7 @@ fn suggestions(out: &mut String, report: &Report) {
             Outcome::NothingSeen => "nothing of it in the good recordings".into(),
             Outcome::Unknown => "unknown".into(),
         };
-        let _ = writeln!(out, "  {:<10} {theta:>9}   {why}", row.criterion.name());
+        let _ = writeln!(out, "  {:<10} {theta:>9}   {why}", row.measured.name);
     }
     for r in report.recordings.iter().filter(|r| r.contended) {
         let names = found_by(report, r);
@@ -176,12 +176,12 @@ fn suggestions(out: &mut String, report: &Report) {
 /// Criteria whose suggested threshold a recording reaches.
 pub fn found_by(report: &Report, recording: &Recording) -> Vec<&'static str> {
     let reaches = |row: &&Row| {
-        let measure = recording.findings.measures.get(&row.criterion);
+        let measure = recording.findings.measures.get(row.measured.name);
         let max = measure.and_then(|m| m.total.distribution.max());
         let theta = row.suggestion.theta;
         max.zip(theta)
             .is_some_and(|(max, theta)| row.value(max) >= theta)
     };
     let rows = report.rows.iter().filter(reaches);
-    rows.map(|row| row.criterion.name()).collect()
+    rows.map(|row| row.measured.name).collect()
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The emulator's own failures: links whose packets leave late or are dropped where they wait, and
+//! links of which somebody else changes a part. What is not seen in the kernel comes as a report.
+
+use std::time::Duration;
+
+use super::table::{HOUR, Key, Kind, US, Usual, Values, ns, table};
+use super::{Attempt, Settings, Watch, text};
+use crate::abi::{self, emud_alarm};
+use crate::event::{Scope, Unit};
+use crate::hooks::Point::Tracepoint;
+use crate::hooks::{Candidate, part};
+
+table! {
+    /// The emulator's own failures.
+    #[derive(Copy)]
+    Emulator = "emulator", On;
+
+    // Below 1 us lies what fq's timer and the holder's clock are good for.
+    /// A packet of an emulated link released later than this is contention, or `off`
+    "late" late: Duration = Duration::from_millis(1),
+        Key::new(Kind::Time(US, HOUR), "late_ns").threshold().flag("late", "TIME")
+            .also(&["lateness"]);
+}
+
+impl Watch for Emulator {
+    fn set(&self, kernel: &mut Settings) -> Result<(), String> {
+        kernel.global("emud_late_ns", ns(self.late));
+        Ok(())
+    }
+
+    fn scope(alarm: &emud_alarm, _: &[String]) -> (Scope, Unit) {
+        let (failure, unit) = match alarm.what {
+            abi::EMUD_LATE => ("late", Unit::Ns),
+            _ => ("dropped", Unit::Packets),
+        };
+        let link = Scope::Link {
+            failure,
+            what: None,
+            name: text(&alarm.name),
+            ifindex: alarm.a,
+            netns: alarm.b,
+        };
+        (link, unit)
+    }
+
+    fn words(scope: &Scope) -> Option<[String; 2]> {
+        let Scope::Link {
+            failure,
+            what,
+            name,
+            netns,
+            ..
+        } = scope
+        else {
+            return None;
+        };
+        let what = what.as_ref().map_or(String::new(), |what| format!(": {what}"));
+        let line = format!("{failure} on {name} in netns {netns}{what}");
+        Some([line, format!("{name} {failure}")])
+    }
+}
+
+/// Its hooks, attached with the first link, so that nobody else pays.
+pub(crate) fn with_links() -> [Attempt; 2] {
+    let one = |program, tracepoint, hook| {
+        let candidate = Candidate::of([part(program, Tracepoint(tracepoint), hook)]);
+        Attempt::of("emulator", [candidate])
+    };
+    [
+        one("emud_late", "net_dev_start_xmit", abi::EMUD_HOOK_LATE),
+        one("emud_drop", "kfree_skb", abi::EMUD_HOOK_DROP),
+    ]
+}

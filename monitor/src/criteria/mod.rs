@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The criteria: what is watched, and when it is contention. One file each, beside its header in
+//! bpf/, and a line in the list below; everything else goes over that list.
+
+mod alarms;
+mod psi;
+mod settings;
+pub mod table;
+pub(crate) mod tick;
+
+use serde::Serialize;
+
+pub use self::alarms::{Alarms, GroupBy, Reporters};
+pub use self::cpu::Basis;
+pub(crate) use self::emulator::with_links;
+pub use self::network::Class;
+pub use self::psi::Psi;
+pub(crate) use self::settings::{Settings, name};
+use self::table::{Conflict, Flag, Key, Table, Values};
+pub(crate) use crate::names::text;
+
+use crate::abi::emud_alarm;
+use crate::event::{Scope, Unit};
+use crate::hooks::Candidate;
+
+// In the order of `enum emud_resource`.
+criteria! {
+    cpu: Cpu,
+    network: Network,
+    memory: Memory,
+    disk: Disk,
+    application: Application,
+    emulator: Emulator,
+    steal: Steal,
+}
+
+/// A table of which thresholds make contention of a resource.
+pub(crate) trait Watch: Table {
+    /// Unit of what it sums up in a window; none: of busy intervals.
+    const SLIDING: Option<Unit> = None;
+    /// It cannot do without the tick.
+    const TICKS: bool = false;
+    const RECORDED: &'static [Recorded] = &[];
+    const MEASURED: &'static [Measured] = &[];
+
+    /// Tells the programs in the kernel; an error is of the configuration.
+    fn set(&self, _kernel: &mut Settings) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// All of them have to find a hook when the monitor starts.
+    fn hooks(&self, _group_by: GroupBy) -> Vec<Attempt> {
+        vec![]
+    }
+
+    /// Of an alarm of the kernel; `devices` are the network devices with a window of their own.
+    fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit);
+
+    /// Which one, in a line of the log for people and in a few words.
+    fn words(scope: &Scope) -> Option<[String; 2]>;
+}
+
+/// Hooks of which one is needed, the best first. What the kernels have was found by trying 6.1,
+/// 6.12, 6.18 and 7.2.
+pub(crate) struct Attempt {
+    pub label: &'static str,
+    pub candidates: Vec<Candidate>,
+}
+
+/// A kind of record that `emud monitor record` writes for a criterion.
+pub struct Recorded {
+    /// In the header of the file, which says whether it was watched.
+    pub key: &'static str,
+    /// In words.
+    pub what: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) candidates: fn(Basis) -> Vec<Candidate>,
+    /// Tried as well once one of the candidates holds.
+    pub(crate) beside: Option<fn() -> Candidate>,
+}
+
+/// A threshold for which `emud monitor calibrate` has values of a recording.
+#[derive(Debug)]
+pub struct Measured {
+    pub name: &'static str,
+    pub key: &'static Key,
+    /// Of a window it is the beginning: the window's length follows.
+    pub title: &'static str,
+    /// The kinds of records, by key, that have to be there.
+    pub shown_by: &'static [&'static str],
+    /// Under good load there is nothing of it.
+    pub none_is_usual: bool,
+}
+
+impl Attempt {
+    pub fn of(label: &'static str, candidates: impl Into<Vec<Candidate>>) -> Self {
+        let candidates = candidates.into();
+        Self { label, candidates }
+    }
+}
+
+impl Recorded {
+    const fn new(
+        key: &'static str,
+        what: &'static str,
+        label: &'static str,
+        candidates: fn(Basis) -> Vec<Candidate>,
+    ) -> Self {
+        Self {
+            key,
+            what,
+            label,
+            candidates,
+            beside: None,
+        }
+    }
+
+    const fn beside(self, beside: fn() -> Candidate) -> Self {
+        let beside = Some(beside);
+        Self { beside, ..self }
+    }
+}
+
+impl Measured {
+    const fn new(
+        name: &'static str,
+        key: &'static Key,
+        title: &'static str,
+        shown_by: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            key,
+            title,
+            shown_by,
+            none_is_usual: false,
+        }
+    }
+
+    const fn usually_none(self) -> Self {
+        let none_is_usual = true;
+        Self {
+            none_is_usual,
+            ..self
+        }
+    }
+
+    /// All of them, in the order of a file.
+    pub fn all() -> impl Iterator<Item = (&'static Criterion, &'static Self)> {
+        let of = |criterion: &'static Criterion| {
+            let measured = criterion.measured.iter();
+            measured.map(move |measured| (criterion, measured))
+        };
+        CRITERIA.iter().flat_map(of)
+    }
+}
+
+/// A table of the configuration as the rest sees it.
+pub struct Section {
+    pub name: &'static str,
+    pub keys: &'static [Key],
+    pub also: &'static [&'static str],
+    pub pair: Option<Flag>,
+    pub usual: fn() -> Values,
+    pub conflicts: fn(&Values) -> Vec<Conflict>,
+    /// None: it is off.
+    pub get: fn(&Config) -> Option<Values>,
+    pub set: fn(&mut Config, &Values),
+}
+
+/// A criterion as the rest sees it.
+pub struct Criterion {
+    pub resource: Resource,
+    pub section: Section,
+    pub recorded: &'static [Recorded],
+    pub measured: &'static [Measured],
+    /// Which one, in a line of the log for people and in a few words.
+    pub words: fn(&Scope) -> Option<[String; 2]>,
+    /// Unit of what it sums up in a window; none: of busy intervals.
+    pub sliding: Option<Unit>,
+    pub(crate) ticks: bool,
+    pub(crate) tell: fn(&Config, &mut Settings) -> Result<(), String>,
+    /// None: it is off.
+    pub(crate) hooks: fn(&Config) -> Option<Vec<Attempt>>,
+    pub(crate) scope: fn(&emud_alarm, &[String]) -> (Scope, Unit),
+}
+
+macro_rules! criteria {
+    ($($module:ident: $Type:ident,)+) => {
+        $(mod $module;)+
+        $(pub use self::$module::$Type;)+
+
+        /// What can run out, or fail.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Resource {
+            $(#[allow(missing_docs, reason = "a criterion each")] $Type,)+
+        }
+
+        /// What is contention. A criterion that is none is not watched.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Config {
+            $(#[allow(missing_docs, reason = "a criterion each")] pub $module: Option<$Type>,)+
+            /// Pressure stall information, a second opinion of the kernel; off by default.
+            pub psi: Option<Psi>,
+            pub alarms: Alarms,
+        }
+
+        impl Default for Config {
+            /// CPU 200 ms, network 490 Mbit/s external and 1 Gbit/s internal over 10 ms, any
+            /// swapping over 10 ms, disk 100 ms: the thresholds of S. D. Maier, "Scalable Computer
+            /// Network Emulation Using Node Virtualization and Resource Monitoring" (2011).
+            fn default() -> Self {
+                Self {
+                    $($module: $Type::read(&$Type::usual()),)+
+                    psi: None,
+                    alarms: Alarms::default(),
+                }
+            }
+        }
+
+        impl Resource {
+            /// All of them, in the order of the kernel part.
+            pub const ALL: [Self; [$($Type::NAME),+].len()] = [$(Self::$Type),+];
+        }
+
+        /// All of them, in the order of [`Resource::ALL`].
+        pub static CRITERIA: [Criterion; Resource::ALL.len()] = [$(Criterion {
+            resource: Resource::$Type,
+            section: Section::of::<$Type>(
+                |config| config.$module.as_ref().map(Table::write),
+                |config, values| config.$module = $Type::read(values),
+            ),
+            recorded: $Type::RECORDED,
+            measured: $Type::MEASURED,
+            words: $Type::words,
+            sliding: $Type::SLIDING,
+            ticks: $Type::TICKS,
+            tell: |config, kernel| config.$module.as_ref().map_or(Ok(()), |on| on.set(kernel)),
+            hooks: |config| config.$module.as_ref().map(|on| on.hooks(config.alarms.group_by)),
+            scope: $Type::scope,
+        }),+];
+    };
+}
+use criteria;
+
+/// Tables that are no criteria.
+static OTHERS: [Section; 2] = [
+    Section::of::<Psi>(
+        |config| config.psi.as_ref().map(Table::write),
+        |config, values| config.psi = Psi::read(values),
+    ),
+    Section::of::<Alarms>(
+        |config| Some(config.alarms.write()),
+        |config, values| config.alarms = Alarms::read(values).unwrap_or_default(),
+    ),
+];
+
+/// All tables of the configuration, in the order of a file.
+pub fn sections() -> impl Iterator<Item = &'static Section> {
+    let criteria = CRITERIA.iter().map(|criterion| &criterion.section);
+    criteria
+        .filter(|section| !section.keys.is_empty())
+        .chain(&OTHERS)
+}
+
+impl Resource {
+    /// As the log has it.
+    pub fn name(self) -> &'static str {
+        self.criterion().section.name
+    }
+
+    /// What makes contention of it.
+    pub fn criterion(self) -> &'static Criterion {
+        &CRITERIA[self as usize]
+    }
+
+    /// Which one of it, in a line of the log for people and in a few words.
+    pub fn words(self, scope: &Scope) -> [String; 2] {
+        if let Scope::Psi { of } = scope {
+            return [format!("tasks stalled for {of}"), format!("pressure {of}")];
+        }
+        (self.criterion().words)(scope).unwrap_or_default()
+    }
+}
+
+impl Section {
+    const fn of<T: Table>(
+        get: fn(&Config) -> Option<Values>,
+        set: fn(&mut Config, &Values),
+    ) -> Self {
+        Self {
+            name: T::NAME,
+            keys: T::KEYS,
+            also: T::ALSO,
+            pair: T::PAIR,
+            usual: T::usual,
+            conflicts: T::conflicts,
+            get,
+            set,
+        }
+    }
+
+    /// It can be switched off.
+    pub fn is_optional(&self) -> bool {
+        self.keys.iter().any(|key| key.threshold)
+    }
+
+    /// Whether anything has a threshold.
+    pub fn is_on(&self, config: &Config) -> bool {
+        self.is_optional() && (self.get)(config).is_some()
+    }
+}
+
+impl Config {
+    /// Whether anything but reports of programs is watched for.
+    pub fn is_anything_on(&self) -> bool {
+        sections().any(|section| section.is_on(self))
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes transmitted in a sliding window.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::table::{
+    Conflict, Device, Key, Kind, MS, Of, SECOND, Table as _, Usual, Values, Word as _, table, words,
+};
+use super::{Attempt, GroupBy, Measured, Recorded, Settings, Watch, name};
+use crate::abi::{self, emud_alarm, emud_netdev_rule};
+use crate::event::{Scope, Unit};
+use crate::hooks::Point::Tracepoint;
+use crate::hooks::{Candidate, part, tracepoints};
+
+table! {
+    /// Bytes transmitted in a sliding window.
+    Network = "network", On;
+
+    /// Window in which transmitted bytes are counted
+    "window" window: Duration = Duration::from_millis(10),
+        Key::new(Kind::Time(MS, 10 * SECOND), "window_ns").flag("network-window", "TIME");
+
+    /// Contention at this rate of all external devices together, or `off`
+    "external" external_bit_s: Option<u64> = Some(490_000_000),
+        Key::new(Kind::Rate, "external_bytes").threshold().flag("external", "RATE");
+
+    /// Contention at this rate of all internal devices together, or `off`
+    "internal" internal_bit_s: Option<u64> = Some(1_000_000_000),
+        Key::new(Kind::Rate, "internal_bytes").threshold().flag("internal", "RATE");
+
+    /// Class of an interface where the guess from its kind is wrong: external, internal, ignored
+    "class" classes: BTreeMap<String, Class> = BTreeMap::new(),
+        Key::new(Kind::Named(Device::Interface, Of::Word(Class::WORDS)), "class")
+            .flag("class", "IFACE=CLASS").also(&["classes"]);
+
+    /// Contention at this rate of one interface, on top of its class
+    "device" devices: BTreeMap<String, u64> = BTreeMap::new(),
+        Key::new(Kind::Named(Device::Interface, Of::Rate), "device_bytes").threshold()
+            .flag("device", "IFACE=RATE").also(&["devices", "disks", "interface"]);
+
+    impl {
+        const ALSO: &'static [&'static str] = &["net"];
+
+        fn conflicts(values: &Values) -> Vec<Conflict> {
+            conflicts(values)
+        }
+    }
+}
+
+words! {
+    /// Where the packets of a device go.
+    Class {
+        /// Out of this host: a device with hardware behind it.
+        External = "external",
+        /// To another device of this host: veth, bridge, TAP, loopback, ...
+        Internal = "internal",
+        /// Not counted.
+        Ignored = "ignored",
+    }
+}
+
+fn conflicts(values: &Values) -> Vec<Conflict> {
+    let mut found = vec![];
+    let devices = values.named::<u64>("device");
+    let classes = values.named::<Class>("class");
+    let ignored = |name: &&String| classes.get(*name) == Some(&Class::Ignored);
+    for name in devices.keys().filter(ignored) {
+        found.push(Conflict {
+            between: vec![("device", Some(name.clone())), ("class", Some(name.clone()))],
+            gives_way: true,
+            title: format!("`{name}` is ignored and has a threshold of its own"),
+            help: "keep one of the two: class = \"ignored\" or the threshold",
+        });
+    }
+    let window_ns = u128::from(values.number("window").unwrap_or(0));
+    let both = ["external", "internal"].map(|key| (key, None, values.number(key)));
+    let devices = devices.into_iter().map(|(name, rate)| ("device", Some(name), Some(rate)));
+    for (key, name, rate) in both.into_iter().chain(devices) {
+        // The kernel counts bytes: a threshold of less than one would always be reached.
+        let reached_by_none = |bit_s| u128::from(bit_s) * window_ns < 8 * u128::from(SECOND);
+        if rate.is_some_and(reached_by_none) {
+            found.push(Conflict {
+                between: vec![(key, name), ("window", None)],
+                gives_way: false,
+                title: "$0/s is less than a byte in a window of $1".into(),
+                help: "idle devices would reach it: raise the rate or the window, or switch \
+                       it \"off\"",
+            });
+        }
+    }
+    found
+}
+
+impl Watch for Network {
+    const SLIDING: Option<Unit> = Some(Unit::Bytes);
+    const MEASURED: &'static [Measured] = &[
+        Measured::new("external", &Network::KEYS[1], "external: rate over", &["network"]),
+        Measured::new("internal", &Network::KEYS[2], "internal: rate over", &["network"]),
+    ];
+    const RECORDED: &'static [Recorded] = &[Recorded::new("network", "packets", "network", |_| {
+        vec![tracepoints(&[("emud_rec_xmit", "net_dev_xmit")])]
+    })];
+
+    fn set(&self, kernel: &mut Settings) -> Result<(), String> {
+        let bytes = |bit_s: u64| {
+            let bits = u128::from(bit_s) * self.window.as_nanos() / 1_000_000_000;
+            (bits / 8) as u64
+        };
+        let classes = [
+            (abi::EMUD_WINDOW_EXTERNAL, self.external_bit_s),
+            (abi::EMUD_WINDOW_INTERNAL, self.internal_bit_s),
+        ];
+        for (w, bit_s) in classes {
+            kernel.window(w, self.window, bit_s.map(bytes));
+        }
+        let named: BTreeSet<&String> = self.devices.keys().chain(self.classes.keys()).collect();
+        for device in named {
+            let own = match self.devices.get(device) {
+                Some(bit_s) => kernel.device_window(device, self.window, bytes(*bit_s))?,
+                None => abi::EMUD_WINDOW_NONE,
+            };
+            let window = match self.classes.get(device) {
+                Some(Class::External) => abi::EMUD_WINDOW_EXTERNAL,
+                Some(Class::Internal) => abi::EMUD_WINDOW_INTERNAL,
+                Some(Class::Ignored) => abi::EMUD_WINDOW_NONE,
+                None => abi::EMUD_GUESS,
+            };
+            let rule = emud_netdev_rule { window, own };
+            kernel.netdev_rules.push((name(device)?, rule));
+        }
+        Ok(())
+    }
+
+    fn hooks(&self, group_by: GroupBy) -> Vec<Attempt> {
+        let one = |program, tracepoint| {
+            Candidate::of([part(program, Tracepoint(tracepoint), abi::EMUD_HOOK_XMIT)])
+        };
+        let taken = one("emud_xmit", "net_dev_xmit");
+        let offered = one("emud_start_xmit", "net_dev_start_xmit");
+        let twice = "a packet that a busy driver refuses counts each time it is offered";
+        let candidates = match group_by {
+            GroupBy::Netns => vec![taken, offered.but(twice)],
+            GroupBy::Cgroup => vec![offered.but(format!(
+                "the cgroup is that of the socket (unified hierarchy), else of the running task; \
+                 {twice}"
+            ))],
+            GroupBy::Command => vec![offered.but(format!(
+                "a packet sent in softirq is counted for the task that was interrupted; {twice}"
+            ))],
+        };
+        vec![Attempt::of("network", candidates)]
+    }
+
+    fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit) {
+        let scope = match alarm.what {
+            abi::EMUD_WINDOW_EXTERNAL => Scope::Class { class: "external" },
+            abi::EMUD_WINDOW_INTERNAL => Scope::Class { class: "internal" },
+            device => Scope::Device {
+                name: devices
+                    .get(device.saturating_sub(abi::EMUD_WINDOW_DEVICES) as usize)
+                    .cloned()
+                    .unwrap_or_default(),
+                ifindex: alarm.a,
+                netns: alarm.b,
+            },
+        };
+        (scope, Unit::Bytes)
+    }
+
+    fn words(scope: &Scope) -> Option<[String; 2]> {
+        match scope {
+            Scope::Class { class } => {
+                Some([format!("all {class} devices"), format!("{class} devices")])
+            }
+            Scope::Device { name, netns, .. } => {
+                Some([format!("{name} in netns {netns}"), name.clone()])
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What has no event of its own: a task that never yields, a stuck device, an end.
+
+use super::Attempt;
+use crate::abi;
+use crate::hooks::Point::{Timer, Tracepoint};
+use crate::hooks::{Candidate, part};
+
+pub(crate) fn hooks() -> Attempt {
+    let stat = Tracepoint("sched_stat_runtime");
+    let candidates = [
+        Candidate::of([part("emud_tick", Timer, abi::EMUD_HOOK_TICK)]),
+        Candidate::of([part("emud_tick_stat", stat, abi::EMUD_HOOK_TICK)])
+            .but("comes on busy CPUs only: a stuck device, or an end, may be seen late"),
+    ];
+    Attempt::of("tick", candidates)
+}
