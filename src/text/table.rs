@@ -40,6 +40,13 @@ impl<T> Given<T> for Option<T> {
     }
 }
 
+/// ` key value` of each key but those `without`, for a line that people read.
+pub(crate) fn plain(keys: &[(&str, String)], without: &[&str]) -> String {
+    let shown = keys.iter().filter(|(key, _)| !without.contains(key));
+    let one = |(key, value): &(&str, String)| format!(" {key} {}", value.trim_matches('"'));
+    shown.map(one).collect()
+}
+
 /// What has been written of a table, as [`table!`] makes it.
 pub(crate) trait Draft: Default {
     /// Applies the value of one key, which messages call `name`; `none` takes it away. False: the
@@ -196,19 +203,49 @@ macro_rules! table {
             }
         }
 
+        #[allow(dead_code, reason = "not every table needs all of it")]
         impl $Table {
+            /// The keys that are not at their defaults and not among `known`: whoever handles some
+            /// keys only learns of the others, also of those that do not exist yet.
+            pub(crate) fn beyond(&self, known: &[&str]) -> Vec<&'static str> {
+                let mut beyond = Vec::new();
+                $(
+                    let default: $Type = $default;
+                    if self.$field != default && !known.contains(&$key) {
+                        beyond.push($key);
+                    }
+                )*
+                beyond
+            }
+
+            /// ` key value` of each key that is not at its default and not among `without`, for a line
+            /// that people read.
+            pub(crate) fn plain_text(&self, without: &[&str]) -> String {
+                $crate::text::plain(&self.written(false), without)
+            }
+
+            /// ` key value` of each key that has a value.
+            pub(crate) fn plain_text_of_all(&self) -> String {
+                $crate::text::plain(&self.written(true), &[])
+            }
+
             /// The keys that are not at their defaults, as TOML.
             pub(crate) fn keys_text(&self) -> Vec<String> {
+                let written = self.written(false).into_iter();
+                written.map(|(key, value)| format!("{key} = {value}")).collect()
+            }
+
+            /// Each key with its value as TOML, those at their defaults only if asked for.
+            fn written(&self, defaults: bool) -> Vec<(&'static str, String)> {
                 let mut keys = Vec::new();
                 $(
                     let default: $Type = $default;
-                    if self.$field != default
+                    if (defaults || self.$field != default)
                         && let Some(value) = $crate::text::Given::<
                             <$Kind as $crate::text::Kind>::Value
                         >::given(&self.$field)
                     {
-                        let text = <$Kind as $crate::text::Kind>::text(value);
-                        keys.push(format!("{} = {text}", $key));
+                        keys.push(($key, <$Kind as $crate::text::Kind>::text(value)));
                     }
                 )*
                 keys
