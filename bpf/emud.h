@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 5
+#define EMUD_ABI 6
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -326,6 +326,8 @@ struct emud_link {
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
 	__u32 corrupt_from; /* bytes behind the start of the IP header, */
 	__u32 corrupt_to; /* up to but not with that one */
+	__u32 loss_run_max; /* packets lost in a row, at most; 0: any number */
+	__u32 reserved; /* 0 */
 
 	struct emud_queueing queueing;
 
@@ -339,7 +341,7 @@ struct emud_link {
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 520, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {
@@ -503,6 +505,7 @@ struct emud_state {
 	__u64 loss_id; /* of the model that loss_state is of */
 	__u64 loss_state; /* state of its chain, or a count */
 	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
+	__u64 loss_run; /* packets lost since the last one that was not */
 	__s64 duplicate_normal;
 	__s64 corrupt_normal;
 
@@ -522,7 +525,7 @@ struct emud_state {
 	__u32 tdma_packets; /* in it so far */
 	__u32 tdma_bytes;
 };
-_Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 232, "shared with Rust");
 
 /* Which generation is in force, for both directions at once: bits of one word. */
 #define EMUD_LINKS_GENERATION 1
