@@ -2,15 +2,19 @@
 //! Delays that a link gave to packets, in the classes that the classifier counts them in: 16 an
 //! octave (`emud_delay_class` in bpf/delay.h).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::abi::{EMUD_HIST_STEPS, EMUD_HIST_UNIT};
 
 /// Packets with `from_ns <= delay < to_ns`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Bucket {
+    /// Shortest delay in ns.
     pub from_ns: u64,
+    /// End of the bucket in ns, exclusive.
     pub to_ns: u64,
+    /// Packets with such a delay.
     pub packets: u64,
 }
 
@@ -23,13 +27,15 @@ pub struct Delays {
 }
 
 /// What `emud show` prints.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DelayGiven {
-    /// Exact.
+    /// Mean in ns, exact.
     pub mean_ns: u64,
+    /// Median in ns, off by at most 1/16.
     pub p50_ns: u64,
+    /// 99th percentile in ns, off by at most 1/16.
     pub p99_ns: u64,
-    /// No delay was longer: the end of the last bucket.
+    /// No delay was longer, in ns; at most 1/16 above the longest.
     pub max_ns: u64,
 }
 

@@ -10,5 +10,6 @@ pub mod host;
 pub mod monitor;
 pub mod netlink;
 pub mod profile;
+pub mod schema;
 pub mod text;
 pub mod verify;

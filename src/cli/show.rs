@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use emud::datapath::show::link::{Delay, LinkReport, Reordering};
 use emud::datapath::show::matching::{HiddenBy, Matching};
-use emud::datapath::show::report::{Counters, Direction, Report};
+use emud::datapath::show::report::{Counters, Direction, Report, Show};
 use emud::datapath::show::time::{SlotReport, TimelineReport};
 use emud::datapath::show::{loss as report_loss, overlap};
 use emud::datapath::stage::queueing::{Manager, Queue, Wire};
 use emud::datapath::{attachment, matrix};
 use emud::profile::{Pair, Percent, Rate, Time};
-use serde_json::json;
 
 use super::Failure;
 
@@ -41,8 +40,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        let shown = json!({ "schema": "emud-show/2", "interfaces": reports });
-        return super::out(&format!("{shown:#}\n"));
+        return super::out(&super::json(&Show::of(&reports))?);
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
     super::out(&texts.join("\n"))

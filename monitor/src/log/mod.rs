@@ -7,6 +7,7 @@ mod clock;
 mod experiment;
 mod file;
 mod line;
+mod schema;
 mod sorted;
 mod stream;
 mod text;

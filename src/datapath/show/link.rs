@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link's figures in force: those of its phase's link, under those of its row.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::{Counters, counters, moments};
@@ -13,61 +14,95 @@ use crate::datapath::stage::queueing::{Manager, Queue, Wire};
 use crate::profile::{Link, Profile};
 
 /// One direction of a link.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LinkReport {
-    /// bit/s, 0 in an outage, of opportunities their mean; absent: no limit.
+    /// Rate in bit/s, 0 in an outage, of opportunities the mean; null: no limit. Off by at most a
+    /// part in 10^12.
+    #[schemars(range(min = 0))]
     pub rate_bit_s: Option<f64>,
+    /// Bytes that each packet needs on the wire in addition to its length.
+    #[schemars(range(min = -64, max = 4096))]
     pub overhead_bytes: i32,
+    /// Properties of the wire other than its rate.
     pub wire: Wire,
+    /// Limits of the queue, all of which apply; "none" without a rate.
     pub queue: Queue,
-    /// The name by which other links have this queue, too; absent: it is this link's alone.
+    /// Name of the queue that several links share; null: the queue of this link alone.
+    #[schemars(length(min = 1))]
     pub shared: Option<String>,
-    /// Packets that wait for longer are marked; absent: none for that.
+    /// Packets that wait longer are marked, in ns; null: none.
     pub ecn_above_ns: Option<u64>,
+    /// Active queue management; null: none.
     pub aqm: Option<Manager>,
-    /// Time until the last admitted packet has left the wire.
+    /// Time until the last packet of the queue has left the wire, in ns.
     pub backlog_ns: u64,
+    /// Delay in force.
     pub delay: Delay,
+    /// Packets that are sent without delay, to overtake others; null: none.
     pub reorder: Option<Reordering>,
-    /// Share of the packets in the long run; absent where it depends on their length.
+    /// Long-run share of lost packets; null: it depends on their length.
+    #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// ARP, neighbour discovery and PTP event messages: `pass` or `emulate`.
+    /// Treatment of ARP, neighbour discovery and PTP event messages.
+    #[schemars(extend("enum" = ["pass", "emulate"]))]
     pub neighbours: &'static str,
+    /// Counters since attach. Packets are wire packets: a super-packet counts for those in it.
     pub counters: Counters,
-    /// `up`, or `down`: everything is lost.
+    /// "down": every packet is lost.
+    #[schemars(extend("enum" = ["up", "down"]))]
     pub state: &'static str,
-    /// Absent: nothing is lost.
+    /// Loss model; null: nothing is lost. A row with a loss is "bernoulli".
     pub loss_model: Option<report_loss::LossReport>,
+    /// Packets that arrive twice; null: none.
     pub duplicate: Option<report_loss::DuplicateReport>,
+    /// Packets that arrive damaged; null: none.
     pub corrupt: Option<report_loss::CorruptReport>,
-    /// Absent: nothing changes with time.
+    /// Changes with time; null: none.
     pub timeline: Option<report_time::TimelineReport>,
+    /// Departures in slots; null: at any time.
     pub slot: Option<report_time::SlotReport>,
 }
 
 /// Mean and deviation of the delays in force.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Delay {
+    /// Mean in ns.
+    #[schemars(range(min = 0))]
     pub mean_ns: f64,
+    /// Standard deviation in ns.
+    #[schemars(range(min = 0))]
     pub sd_ns: f64,
+    /// Distribution; null: constant.
+    #[schemars(extend("enum" = ["uniform", "normal", "pareto", "paretonormal", "lognormal", "table", null]))]
     pub distribution: Option<&'static str>,
-    /// `never` or `jitter`.
+    /// "never" keeps the order of packets, "jitter" does not.
+    #[schemars(extend("enum" = ["never", "jitter"]))]
     pub reorder: &'static str,
-    /// Only in order.
+    /// Time between two independent delays in ns; null: delays are independent of time.
+    #[schemars(range(min = 1))]
     pub coherence_ns: Option<u64>,
-    /// Of the delays of a flow's successive packets; only per packet.
+    /// Correlation of the delays of successive packets of a flow.
+    #[schemars(range(min = 0, max = 1))]
     pub correlation: f64,
-    /// Of the packets that are delayed; absent: all.
+    /// Share of the packets that are delayed; null: all.
+    #[schemars(range(min = 0, max = 1))]
     pub share: Option<f64>,
-    /// The longest; absent: as the distribution has it.
+    /// Longest delay in ns; null: not limited.
+    #[schemars(range(min = 1))]
     pub max_ns: Option<u64>,
 }
 
 /// Packets that are sent without delay, to overtake.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Reordering {
+    /// Probability that a packet is sent without delay.
+    #[schemars(range(min = 0, max = 1))]
     pub probability: f64,
+    /// Correlation with the previous packet.
+    #[schemars(range(min = 0, max = 1))]
     pub correlation: f64,
+    /// At least gap - 1 delayed packets are between two of them.
+    #[schemars(range(min = 1))]
     pub gap: u64,
 }
 

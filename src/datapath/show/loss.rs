@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::abi;
@@ -10,35 +11,49 @@ use crate::datapath::stage::loss::bit_error_rate;
 use crate::profile::{ChecksumAfter, Link, LinkState, Loss, LossModel, Percent, Stage, Word};
 
 /// The loss model in force.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LossReport {
-    /// As in a profile: `bernoulli`, `gilbert-elliott` ...
+    /// Name in a profile.
+    #[schemars(extend("enum" = ["bernoulli", "gilbert-elliott", "four-state", "bit-error", "every", "pattern", "burst"]))]
     pub model: &'static str,
-    /// `after-queue` or `before-queue`.
+    /// Whether packets are lost before or after the queue.
+    #[schemars(extend("enum" = ["after-queue", "before-queue"]))]
     pub stage: &'static str,
-    /// What understands ECN is marked instead.
+    /// Packets of senders that understand ECN are marked instead.
     pub ecn: bool,
-    /// Its figures by their keys in a profile; probabilities from 0 to 1.
+    /// Parameters by their key in a profile; probabilities and `loop` are from 0 to 1.
     pub parameters: BTreeMap<&'static str, f64>,
 }
 
 /// Packets that come twice.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DuplicateReport {
+    /// Probability that a packet is copied.
+    #[schemars(range(min = 0, max = 1))]
     pub probability: f64,
+    /// Correlation with the previous packet.
+    #[schemars(range(min = 0, max = 1))]
     pub correlation: f64,
 }
 
 /// Packets that come damaged.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CorruptReport {
+    /// Probability that a packet is damaged.
+    #[schemars(range(min = 0, max = 1))]
     pub probability: f64,
+    /// Correlation with the previous packet.
+    #[schemars(range(min = 0, max = 1))]
     pub correlation: f64,
+    /// Number of bits that are inverted in a packet.
+    #[schemars(range(min = 1, max = 32))]
     pub bits: u32,
+    /// First byte that can be damaged, from the start of the IP header.
     pub from_bytes: u32,
-    /// Absent: the packet's end.
+    /// Byte after the last one that can be damaged; null: the end of the packet.
     pub to_bytes: Option<u32>,
-    /// `keep` or `mend`.
+    /// "mend": the checksum is corrected.
+    #[schemars(extend("enum" = ["keep", "mend"]))]
     pub checksum: &'static str,
 }
 

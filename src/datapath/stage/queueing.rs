@@ -4,6 +4,7 @@
 
 use crate::abi;
 use crate::profile::{self, Aqm, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times.
@@ -142,7 +143,7 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
 }
 
 /// The limits in force, each in the unit it is judged in.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
     /// No rate, so nothing ever waits.
@@ -152,65 +153,101 @@ pub enum Queue {
 }
 
 /// All of those present hold.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("minProperties" = 1))]
 pub struct Limits {
+    /// Largest number of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1, max = 65536))]
     pub packets: Option<u32>,
+    /// Largest number of bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub bytes: Option<u64>,
+    /// Longest waiting time in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub time_ns: Option<u64>,
 }
 
 /// What the wire does beside its rate.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Wire {
-    /// Bytes that pass at once after idleness.
+    /// Bytes that pass at once after an idle time.
     pub burst_bytes: u64,
-    /// Least bytes of a packet, overhead included.
+    /// Smallest size of a packet in bytes, including overhead.
+    #[schemars(range(max = 4096))]
     pub mpu_bytes: u32,
+    /// Cells into which packets are cut; null: none.
     pub cell: Option<Cell>,
 }
 
 /// How packets are cut up.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Cell {
+    /// Payload of a cell in bytes.
+    #[schemars(range(min = 1, max = 65535))]
     pub size_bytes: u32,
+    /// Bytes of a cell in addition to its payload.
+    #[schemars(range(min = -65534, max = 255))]
     pub overhead_bytes: i32,
-    /// The last one is sent full.
+    /// The last cell is padded.
     pub padded: bool,
 }
 
 /// Who acts before the queue is full; gains and probabilities as the classifier has them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Manager {
+    /// Random early detection.
     Red {
+        /// Average backlog from which packets are dropped, as time on the wire in ns.
         min_ns: u64,
+        /// Average backlog from which all packets are dropped, as time on the wire in ns.
         max_ns: u64,
+        /// Drop probability just below `max_ns`.
+        #[schemars(range(min = 0, max = 1))]
         probability: f64,
+        /// Weight of the newest backlog in the average.
+        #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
         weight: f64,
+        /// Packets are marked instead of dropped.
         ecn: bool,
     },
+    /// Controlled delay.
     Codel {
+        /// Acceptable waiting time in ns.
         target_ns: u64,
+        /// Time above the target before the first drop in ns.
         interval_ns: u64,
+        /// Packets are marked instead of dropped.
         ecn: bool,
     },
+    /// Proportional integral controller, enhanced.
     Pie {
+        /// Waiting time that is aimed at in ns.
         target_ns: u64,
+        /// Time between two updates of the drop probability in ns.
         tupdate_ns: u64,
+        /// Change of the probability per second, for each second of delay above the target.
+        #[schemars(range(min = 0))]
         alpha: f64,
+        /// Change of the probability per second, for each second by which the delay has grown.
+        #[schemars(range(min = 0))]
         beta: f64,
+        /// Packets are marked instead of dropped.
         ecn: bool,
     },
 }
 
 /// Drops with room in the queue, by who decided them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AqmDropped {
+    /// By RED.
     pub red: u64,
+    /// By CoDel.
     pub codel: u64,
+    /// By PIE.
     pub pie: u64,
 }
 

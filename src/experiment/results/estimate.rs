@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What repeats say of a figure: its mean, and how sure that is.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A figure over runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// Runs.
+    /// Number of runs.
+    #[schemars(range(min = 1))]
     pub n: usize,
+    /// Mean of the runs.
     pub mean: f64,
-    /// Standard deviation of the runs (n - 1); none: a single one.
+    /// Standard deviation of the runs (n - 1); null: a single run.
     pub sd: Option<f64>,
-    /// Where the mean of all possible runs lies (Student's t).
+    /// Confidence interval of the mean (Student's t); null: a single run.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Two means against each other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A t-test of two means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TTest {
-    /// Where the difference of the means lies.
+    /// Confidence interval of the difference.
     pub interval: [f64; 2],
-    /// How often runs that do not differ would come out as far apart, or farther.
+    /// Probability that runs of two identical experiments differ by at least this much.
+    #[schemars(range(min = 0, max = 1))]
     pub p: f64,
 }
 

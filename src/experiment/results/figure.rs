@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a run that statistics are made of.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Run, Track};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// A measured quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
+    /// Mean throughput.
     Throughput,
+    /// Mean delay.
     DelayMean,
+    /// Median of the delay.
     DelayP50,
+    /// 99th percentile of the delay.
     DelayP99,
+    /// Share of packets lost on the wire.
     Loss,
+    /// Share of packets dropped by the queue.
     Drops,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Unit of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
+    /// Bits per second.
     BitS,
+    /// Nanoseconds.
     Ns,
     /// 0 to 1.
     Share,

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -11,14 +12,18 @@ use super::{
 use emud_monitor::log::printable;
 
 /// A run, and whether it counts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunEntry {
+    /// Path of the log.
     pub log: String,
+    /// Number of the run, from 1.
     pub repeat: u32,
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// "clean", "unwatched", "contended", "invalid", or "unfinished": its log has no end.
+    /// Verdict; "unfinished": the log has no end.
+    #[schemars(extend("enum" = ["clean", "unwatched", "contended", "invalid", "unfinished"]))]
     pub verdict: &'static str,
-    /// Why it is left out of the figures; none: it is not.
+    /// Why the figures exclude the run; null: the run counts.
     pub excluded: Option<String>,
 }
 

@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         draw(file, &report)?;
     }
     let text = match (args.json, args.toml) {
-        (true, _) => json::of(&report),
+        (true, _) => crate::cli::json(&json::of(&report))?,
         (_, true) => snippet::of(&report),
         _ => table::of(&report),
     };
