@@ -41,7 +41,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// `version`: such as "emud-log/1".
+/// `version`: such as "emud-log/2".
 fn of<T: JsonSchema>(version: &str, title: &str) -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with_transform(RecursiveTransform(close));

@@ -249,14 +249,11 @@ pub struct Sample {
 pub struct DelaySample {
     /// Mean in ns, exact.
     pub mean_ns: u64,
-    /// Median in ns; off by at most 1/16.
-    pub p50_ns: u64,
-    /// 99th percentile in ns; off by at most 1/16.
-    pub p99_ns: u64,
-    /// No delay was longer, in ns.
-    pub max_ns: u64,
-    /// From (inclusive) and to (exclusive) in ns, and packets.
-    pub histogram: Vec<[u64; 3]>,
+    /// Histogram: pairs of a bucket and its packets, in ascending order, without empty buckets. Below
+    /// 32, bucket b has the delays from b to b + 1 units of 1024 ns. Above, it has those from s * 2^o
+    /// to (s + 1) * 2^o units, where o = floor(b / 16) - 1 and s = b - 16 * o. Quantiles of several
+    /// samples follow from the sum of their histograms.
+    pub buckets: Vec<[u64; 2]>,
 }
 
 /// A command ended.

@@ -18,8 +18,8 @@ use super::{Clock, Thresholds};
 use crate::config::GroupBy;
 use crate::event::{Alarm, Clear, Cost, Hook, Resource, Watched};
 
-/// The number goes up when a key goes away or changes its meaning.
-pub const SCHEMA: &str = "emud-log/1";
+/// The number increases when a key is removed or changes its meaning.
+pub const SCHEMA: &str = "emud-log/2";
 
 pub type PerResource<T> = BTreeMap<Resource, T>;
 

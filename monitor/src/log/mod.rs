@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of a run, "emud-log/1": one line for the start, each alarm, each end of an
+//! The log of a run, "emud-log/2": one line for the start, each alarm, each end of an
 //! episode, what was dropped, and the end. As JSON (docs/log-format.md) or for people.
 //! Of an experiment, as JSON alone, also what was done; in the order of time.
 

@@ -133,10 +133,7 @@ impl Tally {
 }
 
 fn delays(sample: &DelaySample) -> Delays {
-    let bucket = |&[from_ns, to_ns, packets]: &[u64; 3]| Bucket {
-        from_ns,
-        to_ns,
-        packets,
-    };
-    Delays::with_mean(sample.histogram.iter().map(bucket), sample.mean_ns as f64)
+    let buckets = sample.buckets.iter();
+    let buckets = buckets.map(|&[number, packets]| Bucket::of(number, packets));
+    Delays::with_mean(buckets, sample.mean_ns as f64)
 }
