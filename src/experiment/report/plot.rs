@@ -6,8 +6,8 @@ use std::ops::Range;
 use emud_monitor::log::{LinkEvent, Span};
 
 use super::chart;
-use super::chart::{Axis, BLUE, BROWN, Curve, Failed, Panel, VIOLET};
-use super::escape::plain;
+use super::chart::{Axis, BLUE, BROWN, Curve, Panel, VIOLET};
+use super::{PageError, plain};
 use crate::experiment::results::{Run, Tally, Track, resource_name};
 use crate::histogram::Delays;
 
@@ -41,11 +41,16 @@ impl<'a> Plots<'a> {
     ///
     /// # Errors
     /// It cannot be drawn.
-    pub fn of(&self, track: &Track) -> Result<Option<String>, Failed> {
+    pub fn of(&self, track: &Track) -> Result<Option<String>, PageError> {
         if track.series.points().is_empty() {
             return Ok(None);
         }
-        chart::draw(&self.panels(track), &self.axis(track)).map(Some)
+        let drawn = chart::draw(&self.panels(track), &self.axis(track));
+        let failed = |source| PageError::Plot {
+            track: track.name(),
+            source,
+        };
+        drawn.map(Some).map_err(failed)
     }
 
     fn axis(&self, track: &Track) -> Axis {
