@@ -15,6 +15,7 @@ use minijinja::{Environment, Error, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 
 use super::results::{Run, count};
+use crate::plot::PlotError;
 use plot::Plots;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));
@@ -29,7 +30,7 @@ pub enum PageError {
         /// Name of the track.
         track: String,
         /// Why not.
-        source: chart::Failed,
+        source: PlotError,
     },
     /// The template does not fit its data.
     #[error("cannot make the page: {0}")]

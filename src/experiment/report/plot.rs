@@ -6,10 +6,11 @@ use std::ops::Range;
 use emud_monitor::log::{LinkEvent, Span};
 
 use super::chart;
-use super::chart::{Axis, BLUE, BROWN, Curve, Panel, VIOLET};
+use super::chart::{Axis, Curve, Panel};
 use super::{PageError, plain};
 use crate::experiment::results::{Run, Tally, Track, resource_name};
 use crate::histogram::Delays;
+use crate::plot::{BLUE, BROWN, VIOLET};
 
 /// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
 const NEAR: f64 = 1.0 / 500.0;
