@@ -214,7 +214,18 @@ pub struct Sample {
     pub class: Option<String>,
     /// Length of the interval in ns.
     pub interval_ns: u64,
-    /// Wire packets that reached the link.
+    #[serde(flatten)]
+    pub counted: Counted,
+    /// Bytes in the queue at the end of the interval; null: the link has no queue.
+    pub backlog_bytes: Option<u64>,
+    /// Delays of the packets of the interval; null: no packet.
+    pub delay: Option<DelaySample>,
+}
+
+/// Counters of one direction of a link. Packets are wire packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Packets that reached the link.
     pub packets: u64,
     /// Bytes of these packets.
     pub bytes: u64,
@@ -234,14 +245,39 @@ pub struct Sample {
     pub corrupted: u64,
     /// Packets that passed without emulation: no lease, or not parsable.
     pub untouched: u64,
-    /// Bytes in the queue at the end of the interval; null: the link has no queue.
-    pub backlog_bytes: Option<u64>,
-    /// Delays of the packets of the interval; null: no packet.
-    pub delay: Option<DelaySample>,
     /// Packets that the engine sent more than 1 ms after their departure time.
     pub late: u64,
     /// Packets that the engine dropped.
     pub engine_dropped: u64,
+}
+
+impl Counted {
+    /// Returns what was counted since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Returns the sum of both.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            packets: of(self.packets, other.packets),
+            bytes: of(self.bytes, other.bytes),
+            passed_packets: of(self.passed_packets, other.passed_packets),
+            passed_bytes: of(self.passed_bytes, other.passed_bytes),
+            lost: of(self.lost, other.lost),
+            dropped: of(self.dropped, other.dropped),
+            marked: of(self.marked, other.marked),
+            duplicated: of(self.duplicated, other.duplicated),
+            corrupted: of(self.corrupted, other.corrupted),
+            untouched: of(self.untouched, other.untouched),
+            late: of(self.late, other.late),
+            engine_dropped: of(self.engine_dropped, other.engine_dropped),
+        }
+    }
 }
 
 /// Delays that the link assigned to the packets of an interval.

@@ -16,7 +16,7 @@ mod writer;
 
 pub use clock::{Clock, mono_ns};
 pub use experiment::{
-    ArtefactLine, AskedFor, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
+    ArtefactLine, AskedFor, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
     OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, RunVerdict,
     Sample, Span, SpanShare,
 };

@@ -87,15 +87,15 @@ fn row(track: &Track) -> Vec<String> {
         asked(|a| share(a.loss)),
         loss.map(|l| share(l.share)),
         loss.map(|l| percent(l.interval)),
-        Some(count(tally.packets)),
-        Some(count(tally.dropped)),
+        Some(count(tally.counted.packets)),
+        Some(count(tally.counted.dropped)),
     ];
     cells.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 /// What else happened to packets; none: nothing did.
 fn also(track: &Track) -> Option<String> {
-    let tally = &track.measured;
+    let tally = &track.measured.counted;
     let counts = [
         (tally.marked, "marked (ECN)"),
         (tally.duplicated, "duplicated"),

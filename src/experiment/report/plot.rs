@@ -137,7 +137,7 @@ impl<'a> Plots<'a> {
         let asked = track.asked.filter(|a| !a.varies);
         let drops = |p: &Tally| p.drop_share().map(|s| s * 100.0);
         let mut curves = vec![self.curve("lost", BROWN, points, |p| Some(p.loss_share()? * 100.0))];
-        if points.iter().any(|p| p.dropped > 0) {
+        if points.iter().any(|p| p.counted.dropped > 0) {
             curves.push(self.curve("dropped by the queue", VIOLET, points, drops));
         }
         Panel {

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::difference::differences;
 use super::summary::{Row, rows};
 use super::{
-    CONFIDENCE, Difference, Estimate, Figure, Losses, Quantity, Run, RunEntry, TTest, Unit,
-    figures, losses, paired, welch,
+    CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, figures,
+    losses, paired, welch,
 };
 
 /// The number increases when a key is removed or changes its meaning.
@@ -52,16 +52,8 @@ pub struct Side {
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
-    /// Name of the link.
-    pub link: String,
-    /// "up" is what the interface sends, "down" what it receives.
-    pub direction: String,
-    /// Named link to which rules of the profile send packets; null: the whole direction.
-    pub class: Option<String>,
-    /// The quantity.
-    pub quantity: Quantity,
-    /// Unit of the values.
-    pub unit: Unit,
+    #[serde(flatten)]
+    pub name: FigureName,
     /// First side; null: it has no such figure.
     pub a: Option<Estimate>,
     /// Second side; null: it has no such figure.
@@ -148,7 +140,7 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
         (row.a, row.b) = (row.b, None);
     }
     for row in rows(b).into_iter().map(Compared::of) {
-        match found.iter_mut().find(|other| other.is_same(&row)) {
+        match found.iter_mut().find(|other| other.name == row.name) {
             Some(other) => other.b = row.b,
             None => found.push(row),
         }
@@ -159,7 +151,7 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
         .collect();
     for row in &mut found {
         row.relate();
-        let value = |of: &[Figure]| Some(of.iter().find(|f| row.is(f))?.value);
+        let value = |of: &[Figure]| Some(of.iter().find(|f| f.name == row.name)?.value);
         let differences = pairs
             .iter()
             .filter_map(|(a, b)| Some(value(b)? - value(a)?));
@@ -172,11 +164,7 @@ impl Compared {
     /// Of b alone.
     fn of(row: Row) -> Self {
         Self {
-            link: row.link,
-            direction: row.direction,
-            class: row.class,
-            quantity: row.quantity,
-            unit: row.unit,
+            name: row.name,
             a: None,
             b: Some(row.estimate),
             difference: None,
@@ -184,21 +172,6 @@ impl Compared {
             welch: None,
             paired: None,
         }
-    }
-
-    fn is(&self, figure: &Figure) -> bool {
-        (&self.link, &self.direction, &self.class, self.quantity)
-            == (
-                &figure.link,
-                &figure.direction,
-                &figure.class,
-                figure.quantity,
-            )
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        (&self.link, &self.direction, &self.class, self.quantity)
-            == (&other.link, &other.direction, &other.class, other.quantity)
     }
 
     fn relate(&mut self) {

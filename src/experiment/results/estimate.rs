@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What repeats say of a figure: its mean, and how sure that is.
 
+use super::Quantity;
+use crate::verify::moments;
 use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -39,9 +41,8 @@ impl Estimate {
         if n == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        let sd = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
+        let (mean, sd) = moments(values);
+        let sd = (n > 1).then_some(sd);
         let interval = sd.and_then(|sd| {
             let half = t_quantile((n - 1) as f64)? * sd / (n as f64).sqrt();
             Some([mean - half, mean + half])
@@ -52,6 +53,15 @@ impl Estimate {
             sd,
             interval,
         })
+    }
+
+    /// Returns the mean as text, with half of its interval if it has one.
+    pub fn text(&self, quantity: Quantity) -> String {
+        let mean = quantity.text(self.mean);
+        match self.interval {
+            Some([low, high]) => format!("{mean} ± {}", quantity.text((high - low) / 2.0)),
+            None => mean,
+        }
     }
 
     fn variance_of_mean(&self) -> Option<f64> {

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Run, Track};
+use super::{Run, Track, count};
 
 /// How far the network repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -86,7 +86,7 @@ pub fn losses(runs: &[&Run]) -> Losses {
 
 /// The first total that differs.
 fn differ(a: &Track, b: &Track) -> Option<String> {
-    let (x, y) = (&a.measured, &b.measured);
+    let (x, y) = (&a.measured.counted, &b.measured.counted);
     let totals = [
         ("packets came", x.packets, y.packets),
         ("packets lost", x.lost, y.lost),
@@ -96,9 +96,6 @@ fn differ(a: &Track, b: &Track) -> Option<String> {
         ("packets corrupted", x.corrupted, y.corrupted),
     ];
     let (what, x, y) = totals.into_iter().find(|(_, x, y)| x != y)?;
-    let (x, y) = (
-        crate::experiment::results::count(x),
-        crate::experiment::results::count(y),
-    );
+    let (x, y) = (count(x), count(y));
     Some(format!("{}: {x} and {y} {what}", a.name()))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use emud::histogram::number;
 use emud_monitor::log::{
-    AskedFor, Clock, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, OutputLine,
+    AskedFor, Clock, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, OutputLine,
     OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, RunVerdict, Sample, Span, SpanShare,
 };
 use serde::Serialize;
@@ -200,16 +200,20 @@ impl Log {
             direction: direction.to_owned(),
             class: None,
             interval_ns: SECOND,
-            packets,
-            bytes: packets * 1_514,
-            passed_packets: passed,
-            passed_bytes: passed * 1_514,
-            lost,
-            dropped,
-            marked: 0,
-            duplicated: 0,
-            corrupted: 0,
-            untouched: 0,
+            counted: Counted {
+                packets,
+                bytes: packets * 1_514,
+                passed_packets: passed,
+                passed_bytes: passed * 1_514,
+                lost,
+                dropped,
+                marked: 0,
+                duplicated: 0,
+                corrupted: 0,
+                untouched: 0,
+                late: 0,
+                engine_dropped: 0,
+            },
             backlog_bytes: Some((queue / 1e6) as u64 * 1_000),
             delay: (passed > 0).then_some(DelaySample {
                 mean_ns: mean as u64,
@@ -218,8 +222,6 @@ impl Log {
                     [number(mean as u64 + 7_000_000), passed - passed * 9 / 10],
                 ],
             }),
-            late: 0,
-            engine_dropped: 0,
         });
     }
 

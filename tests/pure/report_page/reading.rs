@@ -3,7 +3,7 @@
 
 use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
 use emud::histogram::number;
-use emud_monitor::log::{DelaySample, Lost, PhaseName, RunVerdict, Sample};
+use emud_monitor::log::{Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -22,23 +22,25 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
         direction: "down".to_owned(),
         class: None,
         interval_ns: SECOND,
-        packets,
-        bytes: packets * 1_000,
-        passed_packets: packets - lost,
-        passed_bytes: (packets - lost) * 1_000,
-        lost,
-        dropped: 0,
-        marked: 0,
-        duplicated: 0,
-        corrupted: 0,
-        untouched: 0,
+        counted: Counted {
+            packets,
+            bytes: packets * 1_000,
+            passed_packets: packets - lost,
+            passed_bytes: (packets - lost) * 1_000,
+            lost,
+            dropped: 0,
+            marked: 0,
+            duplicated: 0,
+            corrupted: 0,
+            untouched: 0,
+            late: 0,
+            engine_dropped: 0,
+        },
         backlog_bytes: None,
         delay: (packets > lost).then_some(DelaySample {
             mean_ns: second * 1_000_000,
             buckets: vec![[number(second * 1_000_000), packets - lost]],
         }),
-        late: 0,
-        engine_dropped: 0,
     }
 }
 
@@ -54,7 +56,7 @@ fn figures_are_those_of_the_measured_phase() {
     log.end(2, Some(&judgement(RunVerdict::Clean, 2)));
     let run = read(&log);
     let track = &run.tracks[0];
-    assert_eq!((track.samples, track.measured.packets), (2, 1_300));
+    assert_eq!((track.samples, track.measured.counted.packets), (2, 1_300));
     assert_eq!(track.measured.throughput_bit_s(), Some(4_800_000.0));
     assert_eq!(track.measured.peak_bit_s, 8e6);
     let loss = track.measured.loss().unwrap();
@@ -76,7 +78,7 @@ fn figures_are_those_of_the_measured_phase() {
     assert_eq!(track.series.points().len(), 4);
     let throughput = figures(&run)
         .into_iter()
-        .find(|f| f.quantity == Quantity::Throughput);
+        .find(|f| f.name.quantity == Quantity::Throughput);
     assert_eq!(throughput.unwrap().value, 4_800_000.0);
 }
 
@@ -91,7 +93,7 @@ fn quantiles_are_those_of_all_packets() {
     let figures = figures(&read(&log));
     let p99 = figures
         .iter()
-        .find(|f| f.quantity == Quantity::DelayP99)
+        .find(|f| f.name.quantity == Quantity::DelayP99)
         .unwrap()
         .value;
     assert!((p99 / 1e6 - 1.0).abs() < 1.0 / 16.0, "{p99}");
@@ -259,7 +261,7 @@ fn repeats_are_summarised_over_the_clean_ones() {
         .collect();
     assert_eq!(excluded, [false, false, true, false, true]);
     let throughput = &summary.figures[0];
-    assert_eq!(throughput.name(), "access up throughput");
+    assert_eq!(throughput.name.text(), "access up throughput");
     let clean = [&runs[0], &runs[1], &runs[3]];
     let values = clean.map(|run| run.tracks[0].measured.throughput_bit_s().unwrap());
     assert_eq!(throughput.estimate.mean, values.iter().sum::<f64>() / 3.0);
