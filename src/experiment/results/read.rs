@@ -13,7 +13,7 @@ use emud_monitor::log::{
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
-use super::{Change, Ending, ResultsError, Run, Series, Tally, Track};
+use super::{Change, ResultsError, Run, Series, Tally, Track};
 
 /// Of a track: link, direction, class.
 type Key = (String, String, Option<String>);
@@ -146,9 +146,9 @@ impl Reading {
                     alarm.until_mono_ns = Some(line.until_mono_ns);
                 }
             }
-            Line::End(end, judgement) => {
-                run.saw(end.mono_ns);
-                run.end = judgement.map(|judgement| Ending::new(*end, *judgement));
+            Line::End(mono_ns, ending) => {
+                run.saw(mono_ns);
+                run.end = ending.map(|ending| *ending);
             }
             // A second start has no meaning.
             Line::Start(_) | Line::Run { .. } | Line::Other => {}

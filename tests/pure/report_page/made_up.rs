@@ -207,12 +207,7 @@ impl Log {
                 passed_bytes: passed * 1_514,
                 lost,
                 dropped,
-                marked: 0,
-                duplicated: 0,
-                corrupted: 0,
-                untouched: 0,
-                late: 0,
-                engine_dropped: 0,
+                ..Counted::default()
             },
             backlog_bytes: Some((queue / 1e6) as u64 * 1_000),
             delay: (passed > 0).then_some(DelaySample {

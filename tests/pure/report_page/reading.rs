@@ -28,13 +28,7 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
             passed_packets: packets - lost,
             passed_bytes: (packets - lost) * 1_000,
             lost,
-            dropped: 0,
-            marked: 0,
-            duplicated: 0,
-            corrupted: 0,
-            untouched: 0,
-            late: 0,
-            engine_dropped: 0,
+            ..Counted::default()
         },
         backlog_bytes: None,
         delay: (packets > lost).then_some(DelaySample {
