@@ -2,15 +2,19 @@
 //! Delays that a link gave to packets, in the classes that the classifier counts them in: 16 an
 //! octave (`emud_delay_class` in bpf/delay.h).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::abi::{EMUD_HIST_STEPS, EMUD_HIST_UNIT};
+use crate::abi::{EMUD_HIST_LEN, EMUD_HIST_STEPS, EMUD_HIST_UNIT};
 
 /// Packets with `from_ns <= delay < to_ns`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Bucket {
+    /// Shortest delay in ns.
     pub from_ns: u64,
+    /// End of the bucket in ns, exclusive.
     pub to_ns: u64,
+    /// Packets with such a delay.
     pub packets: u64,
 }
 
@@ -23,35 +27,58 @@ pub struct Delays {
 }
 
 /// What `emud show` prints.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DelayGiven {
-    /// Exact.
+    /// Mean in ns, exact.
     pub mean_ns: u64,
+    /// Median in ns, off by at most 1/16.
     pub p50_ns: u64,
+    /// 99th percentile in ns, off by at most 1/16.
     pub p99_ns: u64,
-    /// No delay was longer: the end of the last bucket.
+    /// No delay was longer, in ns; at most 1/16 above the longest.
     pub max_ns: u64,
 }
 
-/// The bucket that the classifier counts under this number.
-fn bucket(number: usize, packets: u64) -> Bucket {
-    let (number, steps) = (number as u64, u64::from(EMUD_HIST_STEPS));
-    // The first octave and all below it are in steps of the unit.
-    let octave = (number / steps).saturating_sub(1);
-    let step = number - octave * steps;
-    let ns = |step: u64| step << (octave + u64::from(EMUD_HIST_UNIT));
-    Bucket {
-        from_ns: ns(step),
-        to_ns: ns(step + 1),
-        packets,
+impl Bucket {
+    /// Returns the bucket that the classifier counts under this number; the last one for larger
+    /// numbers.
+    pub fn of(number: u64, packets: u64) -> Self {
+        let (number, steps) = (
+            number.min(u64::from(EMUD_HIST_LEN) - 1),
+            u64::from(EMUD_HIST_STEPS),
+        );
+        // The first octave and all below it are in steps of the unit.
+        let octave = (number / steps).saturating_sub(1);
+        let step = number - octave * steps;
+        let ns = |step: u64| step << (octave + u64::from(EMUD_HIST_UNIT));
+        Self {
+            from_ns: ns(step),
+            to_ns: ns(step + 1),
+            packets,
+        }
     }
+
+    /// Returns the number under which the classifier counts it.
+    pub fn number(&self) -> u64 {
+        number(self.from_ns)
+    }
+}
+
+/// Returns the number of the bucket for a delay.
+pub fn number(ns: u64) -> u64 {
+    let (units, steps) = (ns >> EMUD_HIST_UNIT, u64::from(EMUD_HIST_STEPS));
+    let octave = (units | steps).ilog2() - steps.ilog2();
+    let number = u64::from(octave) * steps + (units >> octave);
+    number.min(u64::from(EMUD_HIST_LEN) - 1)
 }
 
 /// The classifier's histogram without what is empty.
 pub fn buckets(counted: &[u64]) -> Vec<Bucket> {
-    let counted = counted.iter().enumerate();
+    let counted = (0..).zip(counted);
     let counted = counted.filter(|(_, packets)| **packets > 0);
-    counted.map(|(i, packets)| bucket(i, *packets)).collect()
+    counted
+        .map(|(number, packets)| Bucket::of(number, *packets))
+        .collect()
 }
 
 impl Delays {
@@ -149,14 +176,12 @@ impl Delays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::EMUD_HIST_LEN;
 
     /// As the classifier does it.
     fn of(delays: impl IntoIterator<Item = u64>) -> Delays {
         let (mut counted, mut sum) = (vec![0; EMUD_HIST_LEN as usize], 0u64);
-        let all: Vec<_> = (0..EMUD_HIST_LEN as usize).map(|i| bucket(i, 0)).collect();
         for ns in delays {
-            counted[all.partition_point(|b| b.to_ns <= ns)] += 1;
+            counted[number(ns) as usize] += 1;
             sum = sum.wrapping_add(ns);
         }
         Delays::counted(buckets(&counted), sum)
@@ -164,13 +189,21 @@ mod tests {
 
     #[test]
     fn buckets_have_no_gap_and_a_sixteenth_of_their_delay() {
-        let all: Vec<_> = (0..EMUD_HIST_LEN as usize).map(|i| bucket(i, 1)).collect();
+        let all: Vec<_> = (0..u64::from(EMUD_HIST_LEN))
+            .map(|i| Bucket::of(i, 1))
+            .collect();
         assert_eq!((all[0].from_ns, all[0].to_ns), (0, 1024));
         assert!(all.windows(2).all(|b| b[0].to_ns == b[1].from_ns));
         let fine = |b: &Bucket| b.to_ns - b.from_ns <= (b.from_ns / 16).max(1024);
         assert!(all.iter().all(fine));
         // Nine hours.
         assert_eq!(all[all.len() - 1].to_ns, 1 << 45);
+        let ends = (0..)
+            .zip(&all)
+            .all(|(n, b)| (number(b.from_ns), number(b.to_ns - 1)) == (n, n));
+        assert!(ends);
+        // Of a damaged log.
+        assert_eq!((Bucket::of(u64::MAX, 1), number(u64::MAX)), (all[511], 511));
     }
 
     #[test]
@@ -209,11 +242,28 @@ mod tests {
         assert_eq!((nothing.given(), nothing.quantile_ns(0.5)), (None, None));
     }
 
+    /// A quiet interval weighs as much as a busy one in a mean of quantiles.
+    #[test]
+    fn quantiles_of_intervals_are_added_up_not_averaged() {
+        let (busy, quiet) = (of(vec![10_000_000; 1000]), of(vec![100_000_000; 5]));
+        let p99 = |delays: &Delays| delays.quantile_ns(0.99).unwrap();
+        let averaged = f64::midpoint(p99(&busy), p99(&quiet));
+        let mut both = busy.clone();
+        both.add(&quiet);
+        // 1000 of the 1005 packets have 10 ms.
+        assert!(
+            (p99(&both) / 10e6 - 1.0).abs() < 1.0 / 16.0,
+            "{}",
+            p99(&both)
+        );
+        assert!(averaged > 50e6, "{averaged}");
+    }
+
     #[test]
     fn a_sum_that_passed_its_end_is_mended() {
         let packets = 1_000_000_000_000;
         let exact = u128::from(packets) * 50_000_000;
-        let held = vec![bucket(199, packets)];
+        let held = vec![Bucket::of(199, packets)];
         let delays = Delays::counted(held, exact as u64);
         assert!((delays.mean_ns().unwrap() / 50e6 - 1.0).abs() < 1e-9);
     }

@@ -9,6 +9,8 @@ pub mod histogram;
 pub mod host;
 pub mod monitor;
 pub mod netlink;
+pub mod plot;
 pub mod profile;
+pub mod schema;
 pub mod text;
 pub mod verify;

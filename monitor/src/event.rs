@@ -1,166 +1,221 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the monitor noticed. Times are ns of CLOCK_MONOTONIC.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::criteria::Resource;
 
-/// Which one of a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// What exactly is contended: a CPU, a device, a class of devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Scope {
+    /// A CPU without idle time, or from which the hypervisor took time.
     Cpu {
+        /// Number of the CPU.
         cpu: u32,
     },
-    /// All devices of a class together: "external" or "internal".
+    /// All network devices of a class together.
     Class {
+        /// Class of the devices.
+        #[schemars(extend("enum" = ["external", "internal"]))]
         class: &'static str,
     },
-    /// One network device. The name is the one it had when last seen; netns is the inode number.
+    /// A network device.
     Device {
+        /// Name of the device when the monitor last saw it.
         name: String,
+        /// Index of the device in its network namespace.
         ifindex: u32,
+        /// Inode number of the network namespace.
         netns: u32,
     },
-    /// "page-in" or "page-out".
+    /// Swap traffic of the host.
     Paging {
+        /// Direction of the swap traffic.
+        #[schemars(extend("enum" = ["page-in", "page-out"]))]
         direction: &'static str,
     },
-    /// One block device.
+    /// A block device.
     Disk {
+        /// Name of the device; empty if unknown.
         name: String,
+        /// Major device number.
         major: u32,
+        /// Minor device number.
         minor: u32,
     },
-    /// What a program reported of itself.
+    /// A program that reported contention.
     Application {
+        /// Name that the program reported.
+        #[schemars(length(min = 1))]
         name: String,
     },
-    /// "late" or "dropped" packets of an emulated link on a device, or a link "tampered" with.
+    /// An emulated link.
     Link {
+        /// Failure: packets that left late, packets that the engine dropped, or a link that another
+        /// process changed.
+        #[schemars(extend("enum" = ["late", "dropped", "tampered"]))]
         failure: &'static str,
-        /// What of a link tampered with is missing or changed.
+        /// With "tampered": the missing or changed parts, separated by "; "; null otherwise.
         what: Option<String>,
+        /// Name of the device when the monitor last saw it.
         name: String,
+        /// Index of the device in its network namespace.
         ifindex: u32,
+        /// Inode number of the network namespace.
         netns: u32,
     },
-    /// Pressure stall information: "cpu", "memory" or "io".
+    /// Pressure stall information of the host.
     Psi {
+        /// Resource for which tasks waited.
+        #[schemars(extend("enum" = ["cpu", "memory", "io"]))]
         of: &'static str,
     },
 }
 
-/// The failure of a link of which somebody else has deleted or changed a part.
+/// The failure of a link of which another process deleted or changed a part.
 pub const TAMPERED: &str = "tampered";
 
 /// Unit of an alarm's `value` and `threshold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
+    /// Nanoseconds.
     Ns,
+    /// Bytes.
     Bytes,
+    /// Pages of memory.
     Pages,
+    /// Packets.
     Packets,
-    /// A number of the program's own.
+    /// A number with a meaning that only the program knows.
     Number,
-    /// The program gave no value; `value` and `threshold` are 0.
+    /// The program reported no value; `value` and `threshold` are 0.
     None,
 }
 
-/// The part of one group in the busy interval or window.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Share of one group in the busy interval or window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
-    /// Network namespace, cgroup path or command, as asked for by `group_by`.
+    /// Network namespace, cgroup path or command, according to `group_by` of the start line.
     pub group: String,
-    /// 0 to 1, of all that was used.
+    /// Share of the resource that was used, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
     pub share: f64,
 }
 
-/// A contention episode began.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A contention episode began; `mono_ns` is the time of the decision.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Alarm {
-    /// Number of the episode, unique in a run; its end carries the same.
+    /// Number of the episode, unique in a log. The clear line has the same number.
     pub episode: u64,
-    /// When it was judged.
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Resource that was contended.
     pub resource: Resource,
+    /// What exactly was contended.
     pub scope: Scope,
-    /// When the busy interval or the window began; of a late packet: its departure time.
+    /// Begin of the busy interval or window in ns of CLOCK_MONOTONIC; of a late packet its departure
+    /// time.
     pub since_mono_ns: u64,
+    /// Measured value in `unit`.
     pub value: u64,
+    /// Threshold in `unit`; 0 if a program reported none.
     pub threshold: u64,
+    /// Unit of `value` and `threshold`.
     pub unit: Unit,
-    /// The hook whose program raised it, such as "perf/cpu-clock" or "tp_btf/net_dev_xmit".
+    /// Hook whose program raised the alarm, such as "tp_btf/net_dev_xmit"; "socket" for a report;
+    /// "psi/..." for pressure stall information.
+    #[schemars(length(min = 1))]
     pub hook: String,
-    /// The eight largest, largest first.
+    /// Shares of the eight largest groups, largest first; empty if the resource cannot be attributed.
+    #[schemars(length(max = 8))]
     pub shares: Vec<Share>,
-    /// Share of all the other groups.
+    /// Share of all other groups, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
     pub rest: f64,
 }
 
-/// A contention episode ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A contention episode ended; `mono_ns` is the time at which emud noticed it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Clear {
+    /// Number of the episode, as in its alarm line.
     pub episode: u64,
-    /// When the end was seen.
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Resource that was contended.
     pub resource: Resource,
+    /// What exactly was contended.
     pub scope: Scope,
+    /// Begin of the episode in ns of CLOCK_MONOTONIC, as in its alarm line.
     pub since_mono_ns: u64,
-    /// When it ended: the CPU or the device became idle, the rate fell.
+    /// End of the episode in ns of CLOCK_MONOTONIC: the CPU or device became idle, or the rate fell
+    /// below the threshold.
     pub until_mono_ns: u64,
+    /// Hook whose program noticed the end.
+    #[schemars(length(min = 1))]
     pub hook: String,
 }
 
+/// What the monitor noticed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// An episode began.
     Alarm(Alarm),
+    /// An episode ended.
     Clear(Clear),
 }
 
-/// A place in the kernel where a program of the monitor was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A kernel function or event to which the monitor tried to attach a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hook {
-    /// What it is for: "cpu", "network", ..., or "tick" (serves all).
+    /// Purpose: a resource, a part of one ("memory: page-in"), or "tick", which serves all.
+    #[schemars(length(min = 1))]
     pub criterion: String,
-    /// "tp_btf/sched_switch", "perf/cpu-clock", "fentry/swap_read_folio", ...
+    /// Type of program and location, such as "tp_btf/sched_switch" or "perf/cpu-clock".
+    #[schemars(length(min = 1))]
     pub hook: String,
-    /// Why the kernel refused it; none: taken.
+    /// Error of the kernel; null: the program is attached.
     pub refused: Option<String>,
-    /// What this hook sees less, or more, than the criterion means; none: exactly it.
+    /// What the hook misses or counts in addition to the criterion; null: nothing.
     pub caveat: Option<String>,
 }
 
-/// What can be said of a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Whether a resource is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Watched {
+    /// A hook watches the resource.
     Yes,
-    /// Not asked for.
+    /// The resource was not requested.
     No,
-    /// Asked for, but no hook of this kernel supports it: never to be read as clean.
+    /// The resource was requested, but no hook of this kernel supports it. This never means clean.
     Unknown,
 }
 
 /// Events that did not become alarm lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Records that found the ring buffer full.
+    /// Records for which the ring buffer had no space.
     pub ring_full: u64,
     /// Alarms beyond the limit, by resource, in the order of [`Resource::ALL`].
     pub suppressed: [u64; Resource::ALL.len()],
 }
 
-/// Cost of one program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Cost of one program in the kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
+    /// Name of the program.
+    #[schemars(length(min = 1))]
     pub program: String,
+    /// Hook of the program.
+    #[schemars(length(min = 1))]
     pub hook: String,
-    /// How often it ran.
+    /// Number of runs.
     pub events: u64,
-    /// Of those, how many the kernel's BPF run statistics timed.
+    /// Number of runs that the kernel's BPF run statistics timed: those in 100 ms of every 10 s.
     pub timed: u64,
-    /// Of all, if the others took as long as the timed ones.
+    /// Time of all runs in ns, extrapolated from the timed ones.
     pub run_time_ns: u64,
 }

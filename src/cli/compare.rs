@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let comparison = results::compare(&read(a)?, &read(b)?);
     match args.json {
-        true => super::out(&format!("{:#}\n", serde_json::to_value(&comparison)?))?,
+        true => super::out(&super::json(&comparison)?)?,
         false => super::out(&comparison.text())?,
     }
     Ok(match comparison.clean {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use emud::datapath::doctor::{Check, Examination, Verdict, examine};
-use serde_json::json;
 
 use super::Failure;
 use super::failure::EX_UNAVAILABLE;
@@ -23,7 +22,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let report = examine();
     let text = if args.json {
-        as_json(&report)
+        super::json(&report)?
     } else {
         as_text(&report)
     };
@@ -34,18 +33,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn as_json(report: &Examination) -> String {
-    let json = json!({
-        "schema": "emud-doctor/1",
-        "kernel": report.kernel,
-        "engines": report.engines,
-        "checks": report.checks,
-    });
-    format!("{json:#}\n")
-}
-
 fn as_text(report: &Examination) -> String {
-    let engines = match report.engines.as_slice() {
+    let engines: Vec<_> = report.engines.iter().map(ToString::to_string).collect();
+    let engines = match engines.as_slice() {
         [] => "none".to_owned(),
         some => some.join(", "),
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use emud::datapath::attachment;
+use emud::datapath::show::list::List;
 use emud::datapath::show::report::Report;
-use serde_json::json;
 
 use super::Failure;
 
@@ -18,23 +18,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let reports = attachment::reports(None)?;
     if args.json {
-        let interfaces: Vec<_> = reports
-            .iter()
-            .map(|r| {
-                json!({
-                    "interface": r.interface,
-                    "ifindex": r.ifindex,
-                    "profile": r.profile,
-                    "engine": r.engine,
-                    "up": r.up.is_some(),
-                    "down": r.down.is_some(),
-                    "tampered": r.tampered,
-                    "notes": r.notes,
-                })
-            })
-            .collect();
-        let list = json!({ "schema": "emud-list/1", "interfaces": interfaces });
-        return super::out(&format!("{list:#}\n"));
+        return super::out(&super::json(&List::of(&reports))?);
     }
     let lines: String = reports.iter().map(line).collect();
     super::out(&lines)

@@ -33,6 +33,7 @@ use std::io::{self, Write};
 
 use clap::{Parser, Subcommand};
 use emud::text::printable;
+use serde::Serialize;
 
 pub use failure::Failure;
 
@@ -73,6 +74,11 @@ Exit codes: 0 done, 1 and 2 a link is not as configured or not all measured (ver
 run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
+
+/// What a verb prints with `--json`: keys in alphabetical order.
+fn json(value: &impl Serialize) -> Result<String, Failure> {
+    Ok(format!("{:#}\n", serde_json::to_value(value)?))
+}
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no
 /// failure.

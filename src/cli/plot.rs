@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distribution functions of delays as SVG, a panel a direction.
 
-use std::error::Error;
 use std::path::Path;
 
+use emud::plot::{Area, BLUE, GREY, PlotError, chart, grid, letters, svg, write as write_text};
 use emud::verify::Cdf;
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::Failure;
 use super::failure::EX_CANTCREAT;
 use super::plot_runs::{self, RunsPanel};
 
-type Failed = Box<dyn Error>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 const PANEL: (u32, u32) = (620, 400);
 const FACTS: u32 = 20;
-
-const ASKED: RGBColor = RGBColor(96, 96, 96);
-const MEASURED: RGBColor = RGBColor(31, 94, 168);
 /// Points of a curve: more than a panel has pixels.
 const POINTS: usize = 1000;
 /// The axis ends there; a long tail would squeeze the rest.
@@ -49,7 +42,7 @@ pub fn asked(cdf: &Cdf, serialisation_ns: f64) -> Curve {
     };
     Curve {
         name: "asked",
-        colour: ASKED,
+        colour: GREY,
         points: (0..POINTS).map(point).collect(),
     }
 }
@@ -61,7 +54,7 @@ pub fn measured(sorted: &[f64]) -> Curve {
     let points = sorted.iter().enumerate().step_by(step);
     Curve {
         name: "measured",
-        colour: MEASURED,
+        colour: BLUE,
         points: points
             .map(|(i, ns)| (ns / 1e6, (i + 1) as f64 / n as f64))
             .collect(),
@@ -73,7 +66,7 @@ pub fn measured(sorted: &[f64]) -> Curve {
 /// # Errors
 /// They cannot be drawn or written.
 pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
-    write_with(path, panels, &[])
+    save(path, draw_all(panels, &[]))
 }
 
 /// The same with runs of losses below them.
@@ -81,25 +74,28 @@ pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
 /// # Errors
 /// They cannot be drawn or written.
 pub fn write_with(path: &Path, panels: &[Panel], runs: &[RunsPanel]) -> Result<(), Failure> {
+    save(path, draw_all(panels, runs))
+}
+
+/// Writes an image.
+///
+/// # Errors
+/// It was not drawn, or cannot be written.
+pub fn save(path: &Path, drawn: Result<String, PlotError>) -> Result<(), Failure> {
     let cannot = |e: &dyn std::fmt::Display| {
         Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
     };
-    let text = svg(panels, runs).map_err(|e| cannot(&e))?;
-    std::fs::write(path, text).map_err(|e| cannot(&e))
+    std::fs::write(path, drawn.map_err(|e| cannot(&e))?).map_err(|e| cannot(&e))
 }
 
-fn svg(panels: &[Panel], runs: &[RunsPanel]) -> Result<String, Failed> {
+fn draw_all(panels: &[Panel], runs: &[RunsPanel]) -> Result<String, PlotError> {
     let columns = panels.len().max(runs.len()).max(1);
     let above = PANEL.1 + header(panels.iter().map(|p| &p.facts));
     let below = match runs.is_empty() {
         true => 0,
         false => PANEL.1 + header(runs.iter().map(|p| &p.facts)),
     };
-    let mut text = String::new();
-    {
-        let size = (PANEL.0 * columns as u32, above + below);
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)?;
+    svg((PANEL.0 * columns as u32, above + below), |root| {
         let (delays, losses) = root.split_vertically(above);
         for (panel, area) in panels.iter().zip(delays.split_evenly((1, columns))) {
             let (chart, facts) = area.split_vertically(PANEL.1);
@@ -111,9 +107,8 @@ fn svg(panels: &[Panel], runs: &[RunsPanel]) -> Result<String, Failed> {
             plot_runs::draw(&chart, panel)?;
             write_facts(&facts, &panel.facts)?;
         }
-        root.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 /// The room that lines of text take.
@@ -121,31 +116,16 @@ fn header<'a>(facts: impl Iterator<Item = &'a Vec<String>>) -> u32 {
     FACTS * facts.map(Vec::len).max().unwrap_or(0) as u32
 }
 
-fn write_facts(area: &Area, facts: &[String]) -> Result<(), Failed> {
-    for (i, fact) in (0..).zip(facts) {
-        let style = ("sans-serif", 14).into_font().color(&BLACK);
-        area.draw(&Text::new(fact.clone(), (64, i * FACTS as i32), style))?;
-    }
-    Ok(())
+fn write_facts(area: &Area, facts: &[String]) -> Result<(), PlotError> {
+    let mut lines = (0..).zip(facts);
+    lines.try_for_each(|(i, fact)| write_text(area, fact, (64, i * FACTS as i32), 14))
 }
 
-fn draw(area: &Area, panel: &Panel) -> Result<(), Failed> {
+fn draw(area: &Area, panel: &Panel) -> Result<(), PlotError> {
     let (low, high) = range(panel);
-    let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, ("sans-serif", 17))
-        .margin(10)
-        .margin_right(26)
-        .x_label_area_size(40)
-        .y_label_area_size(54)
-        .build_cartesian_2d(low..high, 0.0..1.0)?;
-    chart
-        .configure_mesh()
-        .x_desc("delay, ms")
-        .y_desc("share of packets up to it")
-        .light_line_style(BLACK.mix(0.04))
-        .bold_line_style(BLACK.mix(0.14))
-        .label_style(("sans-serif", 13))
-        .draw()?;
+    let mut chart = chart(area, &panel.title, 54).build_cartesian_2d(low..high, 0.0..1.0)?;
+    let mut mesh = chart.configure_mesh();
+    grid(mesh.x_desc("delay, ms").y_desc("share of packets up to it"))?;
     for (i, curve) in (0..).zip(&panel.curves) {
         let mut points = vec![(low, 0.0)];
         if let Some((first, _)) = curve.points.first() {
@@ -154,12 +134,8 @@ fn draw(area: &Area, panel: &Panel) -> Result<(), Failed> {
         points.extend(curve.points.iter().filter(|p| p.0 <= high));
         points.push((high, points.last().map_or(0.0, |p| p.1)));
         chart.draw_series(LineSeries::new(points, curve.colour.stroke_width(2)))?;
-        let style = ("sans-serif", 14).into_font().color(&curve.colour);
-        area.draw(&Text::new(
-            curve.name,
-            (PANEL.0 as i32 - 110, 290 + 20 * i),
-            style,
-        ))?;
+        let at = (PANEL.0 as i32 - 110, 290 + 20 * i);
+        area.draw(&Text::new(curve.name, at, letters(14, curve.colour)))?;
     }
     Ok(())
 }

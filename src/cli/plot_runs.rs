@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs of losses as SVG: how many are of n packets or more.
 
-use plotters::coord::Shift;
+use emud::plot::{Area, BROWN, PlotError, chart, grid};
 use plotters::prelude::*;
 
-const LINE: RGBColor = RGBColor(168, 60, 31);
 /// The least share that is shown.
 const LOWEST: f64 = 1e-4;
 
@@ -17,35 +16,23 @@ pub struct RunsPanel {
     pub facts: Vec<String>,
 }
 
-pub fn draw(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    panel: &RunsPanel,
-) -> Result<(), Box<dyn std::error::Error>> {
+pub fn draw(area: &Area, panel: &RunsPanel) -> Result<(), PlotError> {
     let longest = panel.at_least.len().max(4) as f64;
-    let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, ("sans-serif", 17))
-        .margin(10)
-        .margin_right(26)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
+    let mut chart = chart(area, &panel.title, 64)
         .build_cartesian_2d(1.0..longest + 1.0, (LOWEST..1.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("n, packets")
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc("n, packets")
         .y_desc("share of runs of n or more")
         .x_label_formatter(&|n| match n.fract() {
             0.0 => n.to_string(),
             _ => String::new(),
-        })
-        .light_line_style(BLACK.mix(0.04))
-        .bold_line_style(BLACK.mix(0.14))
-        .label_style(("sans-serif", 13))
-        .draw()?;
+        });
+    grid(&mut mesh)?;
     let lengths = (1..).map(f64::from);
     let steps = lengths.zip(&panel.at_least);
     let corners = steps.flat_map(|(n, share)| [(n, *share), (n + 1.0, *share)]);
     let end = panel.at_least.len() as f64 + 1.0;
     let all = corners.chain([(end, LOWEST)]);
-    chart.draw_series(LineSeries::new(all, LINE.stroke_width(2)))?;
+    chart.draw_series(LineSeries::new(all, BROWN.stroke_width(2)))?;
     Ok(())
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a direction does over time as SVG, panels below one another.
 
-use std::error::Error;
 use std::path::Path;
 
+use emud::plot::{BLUE, PlotError, chart, grid, svg, write as write_text};
 use plotters::prelude::*;
 
 use super::Failure;
-use super::failure::EX_CANTCREAT;
+use super::plot::save;
 
 const PANEL: (u32, u32) = (1000, 300);
 /// A line of text.
 const NOTE: u32 = 30;
-const LINE: RGBColor = RGBColor(31, 94, 168);
 
 /// A figure of a direction: (s, value), each from its moment on.
 pub struct TimePanel {
@@ -28,50 +27,29 @@ pub struct TimePanel {
 /// # Errors
 /// They cannot be drawn or written.
 pub fn write(path: &Path, panels: &[TimePanel], note: Option<&str>) -> Result<(), Failure> {
-    let cannot = |e: &dyn std::fmt::Display| {
-        Failure::new(EX_CANTCREAT, format!("cannot plot {}: {e}", path.display()))
-    };
-    let text = svg(panels, note).map_err(|e| cannot(&e))?;
-    std::fs::write(path, text).map_err(|e| cannot(&e))
+    save(path, draw(panels, note))
 }
 
-fn svg(panels: &[TimePanel], note: Option<&str>) -> Result<String, Box<dyn Error>> {
+fn draw(panels: &[TimePanel], note: Option<&str>) -> Result<String, PlotError> {
     let rows = panels.len().max(1);
-    let mut text = String::new();
-    {
-        let height = PANEL.1 * rows as u32;
-        let below = if note.is_some() { NOTE } else { 0 };
-        let size = (PANEL.0, height + below);
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)?;
+    let height = PANEL.1 * rows as u32;
+    let below = if note.is_some() { NOTE } else { 0 };
+    svg((PANEL.0, height + below), |root| {
         let (charts, last) = root.split_vertically(height);
         if let Some(note) = note {
-            let style = ("sans-serif", 14).into_font().color(&BLACK);
-            last.draw(&Text::new(note.to_owned(), (74, 0), style))?;
+            write_text(&last, note, (74, 0), 14)?;
         }
         for (panel, area) in panels.iter().zip(charts.split_evenly((rows, 1))) {
             let high = panel.steps.iter().map(|s| s.1).fold(0.0, f64::max) * 1.05;
-            let mut chart = ChartBuilder::on(&area)
-                .caption(&panel.title, ("sans-serif", 17))
-                .margin(10)
-                .margin_right(26)
-                .x_label_area_size(40)
-                .y_label_area_size(64)
+            let mut chart = chart(&area, &panel.title, 64)
                 .build_cartesian_2d(0.0..panel.end_s.max(1e-9), 0.0..high.max(1e-9))?;
-            chart
-                .configure_mesh()
-                .x_desc("time, s")
-                .y_desc(panel.what)
-                .light_line_style(BLACK.mix(0.04))
-                .bold_line_style(BLACK.mix(0.14))
-                .label_style(("sans-serif", 13))
-                .draw()?;
-            let line = LineSeries::new(corners(panel), LINE.stroke_width(2));
+            let mut mesh = chart.configure_mesh();
+            grid(mesh.x_desc("time, s").y_desc(panel.what))?;
+            let line = LineSeries::new(corners(panel), BLUE.stroke_width(2));
             chart.draw_series(line)?;
         }
-        root.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 /// Each step holds until the next.

@@ -2,17 +2,16 @@
 
 use std::fmt::Write;
 
-use emud::datapath::show::link::LinkReport;
+use emud::datapath::show::link::{LinkReport, QueueInForce};
 use emud::datapath::show::matching::{HiddenBy, Matching};
 use emud::datapath::show::overlap;
-use emud::datapath::show::report::{Counters, Direction, Report};
+use emud::datapath::show::report::{Counters, Direction, Report, Show};
 use emud::datapath::show::time::TimelineReport;
 use emud::datapath::{attachment, matrix};
 use emud::profile::{
-    Aqm, Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Queue, Rate, Reordering,
-    Slot, Time, Word,
+    Aqm, Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Rate, Reordering, Slot,
+    Time, Word,
 };
-use serde_json::json;
 
 use super::Failure;
 
@@ -43,8 +42,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let reports = attachment::reports(args.interface.as_deref())?;
     if args.json {
-        let shown = json!({ "schema": "emud-show/2", "interfaces": reports });
-        return super::out(&format!("{shown:#}\n"));
+        return super::out(&super::json(&Show::of(&reports))?);
     }
     let texts: Vec<String> = reports.iter().map(text).collect();
     super::out(&texts.join("\n"))
@@ -199,7 +197,7 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
         parts.extend(Some(l.wire.summary()).filter(|wire| !wire.is_empty()));
         parts.push(format!(
             "queue {} (backlog {})",
-            queue(l.queue.as_ref()),
+            queue(&l.queue),
             ns(l.backlog_ns as f64)
         ));
     }
@@ -238,8 +236,8 @@ fn timeline(t: &TimelineReport) -> String {
     )
 }
 
-fn queue(queue: Option<&Queue>) -> String {
-    let Some(limits) = queue else {
+fn queue(queue: &QueueInForce) -> String {
+    let QueueInForce::Limits(limits) = queue else {
         return "none".into();
     };
     let limits = [

@@ -79,7 +79,7 @@ pub fn run(args: Args) -> Result<u8, Failure> {
         plot::write(path, &panels(&outcome))?;
     }
     if args.json {
-        super::out(&format!("{:#}\n", serde_json::to_value(&outcome)?))?;
+        super::out(&super::json(&outcome)?)?;
     } else {
         super::out(&table(&outcome))?;
     }

@@ -4,41 +4,61 @@
 
 use std::fs::OpenOptions;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::engine::{fq, hold};
+use super::engine::{Engine, fq, hold};
 use super::maps::{Loaded, Program};
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
 use crate::netlink::{BpfFilter, Hook, IfbOptions, Netlink, NetlinkError, tcx_programs};
 
-/// One feature.
-#[derive(Debug, Serialize)]
+/// The number increases when a key is removed or changes its meaning.
+pub const DOCTOR_SCHEMA: &str = "emud-doctor/1";
+
+/// One feature of the kernel.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend(
+    "if" = { "properties": { "verdict": { "const": "yes" } } },
+    "then" = { "properties": { "answer": { "type": "null" }, "remedy": { "type": "null" } } },
+    "else" = { "properties": { "answer": { "type": "string" }, "remedy": { "type": "string" } } },
+))]
 pub struct Check {
+    /// Name of the feature.
     pub feature: &'static str,
     /// How it was tested.
     pub tested: &'static str,
+    /// Result of the test.
     pub verdict: Verdict,
-    /// What the kernel answered to the test, if it is a no.
+    /// Error of the kernel; null: none.
     pub answer: Option<String>,
-    /// What to do about a no.
+    /// How to get the feature; null: it is there.
     pub remedy: Option<&'static str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Result of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
+    /// The feature works.
     Yes,
+    /// The feature does not work.
     No,
 }
 
-/// All of it.
-#[derive(Debug, Serialize)]
+/// What this kernel supports, found by trying it.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Examination {
-    /// `uname -r`.
+    /// Version of the format.
+    #[schemars(extend("const" = DOCTOR_SCHEMA))]
+    pub schema: &'static str,
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// Engines that work here, the one that `auto` takes first.
-    pub engines: Vec<&'static str>,
+    /// Engines that work; `--engine auto` takes the first.
+    #[schemars(extend("uniqueItems" = true))]
+    pub engines: Vec<Engine>,
+    /// The tests.
+    #[schemars(length(min = 1))]
     pub checks: Vec<Check>,
 }
 
@@ -115,12 +135,13 @@ pub fn examine() -> Examination {
     let good = |checks: &[&Check]| checks.iter().all(|c| c.verdict == Verdict::Yes);
     let mut engines = Vec::new();
     if good(&[&root, &bpf, &clsact, &ifb, &fq]) {
-        engines.push("fq");
+        engines.push(Engine::Fq);
     }
     if good(&[&root, &bpf, &clsact, &tun]) {
-        engines.push("hold");
+        engines.push(Engine::Hold);
     }
     Examination {
+        schema: DOCTOR_SCHEMA,
         kernel,
         engines,
         checks: vec![root, bpf, clsact, ifb, fq, tun, tcx, btf],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contention monitor (package `emud-monitor`) as a user starts it.
 
+pub mod calibration;
 pub mod session;
 pub mod settings;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets that arrive twice and packets that arrive damaged.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::latest;
@@ -12,11 +13,13 @@ pub const MAX_CORRUPT_BITS: u32 = crate::abi::EMUD_CORRUPT_BITS;
 
 table! {
     /// Packets of which a copy arrives, too, with a delay of its own.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     pub struct Duplicate {
-        /// 0.0..=1.0.
+        /// Probability that a packet is affected.
+        #[schemars(range(min = 0, max = 1))]
         probability: f64 = 0.0, "probability" as Share;
-        /// As that of [`super::LossModel::Bernoulli`].
+        /// Correlation with the decision on the previous packet.
+        #[schemars(range(min = 0, max = 1))]
         correlation: f64 = 0.0, "correlation" as Correlation;
     }
     struct DuplicateDraft {}
@@ -24,20 +27,24 @@ table! {
 
 table! {
     /// Packets in which bits are turned over.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     pub struct Corrupt {
-        /// 0.0..=1.0.
+        /// Probability that a packet is affected.
+        #[schemars(range(min = 0, max = 1))]
         probability: f64 = 0.0, "probability" as Share;
-        /// As that of [`super::LossModel::Bernoulli`].
+        /// Correlation with the decision on the previous packet.
+        #[schemars(range(min = 0, max = 1))]
         correlation: f64 = 0.0, "correlation" as Correlation;
-        /// Different ones of a packet, 1..=[`MAX_CORRUPT_BITS`].
+        /// Number of bits that are inverted in a packet, 1 to 32.
+        #[schemars(range(min = 1, max = 32))]
         bits: u32 = 1, "bits" as Count<1, MAX_CORRUPT_BITS>;
-        /// First byte that may be hit; 0 is the IP header's first.
+        /// First byte that can be damaged, from the start of the IP header.
         #[serde(rename = "from_bytes")]
         from: u32 = 0, "from" as Count<0, { u32::MAX }>;
-        /// The byte behind the last; `None`: the packet's end.
+        /// Byte after the last one that can be damaged; null: the end of the packet.
         #[serde(rename = "to_bytes")]
         to: Option<u32> = None, "to" as Count<0, { u32::MAX }>;
+        /// "mend": the checksum is corrected.
         checksum: ChecksumAfter = ChecksumAfter::Keep, "checksum" as OneOf<ChecksumAfter>;
     }
     struct CorruptDraft {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Active queue management: RED, CoDel and PIE, their keys and defaults.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{Share, SomeTime};
@@ -10,7 +11,7 @@ use crate::text::{
 };
 
 /// Who drops or marks before the queue is full.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "lowercase")]
 pub enum Aqm {
     Red(Red),
@@ -20,13 +21,16 @@ pub enum Aqm {
 
 table! {
     /// Floyd and Jacobson 1993.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Red {
         /// Average backlog from which packets are dropped.
         #[serde(rename = "min_ns", serialize_with = "on_the_wire")]
+        #[schemars(with = "u64")]
         min: Length = Length::Bytes(0), "min" as Backlog;
         /// Average backlog from which all are; in the same unit as `min`, and more.
         #[serde(rename = "max_ns", serialize_with = "on_the_wire")]
+        #[schemars(with = "u64")]
         max: Length = Length::Bytes(0), "max" as Backlog;
         /// Share dropped just below `max`, 0.0..=1.0; tc-red(8)'s.
         probability: f64 = 0.02, "probability" as Share;
@@ -42,7 +46,8 @@ table! {
 
 table! {
     /// RFC 8289.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct CoDel {
         /// Sojourn time to stay below, ns.
         target_ns: u64 = 5_000_000, "target" as SomeTime;
@@ -57,7 +62,8 @@ table! {
 
 table! {
     /// RFC 8033.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Pie {
         /// Delay to aim at, ns, at most 8 s.
         target_ns: u64 = 15_000_000, "target" as SomeTime;

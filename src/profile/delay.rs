@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::check::{latest, value};
@@ -17,18 +18,21 @@ use crate::text::{
 
 table! {
     /// One-way propagation delay.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
+    #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
     pub struct Delay {
         /// Mean in ns, up to one hour; of the delayed packets.
         mean_ns: u64 = 0, "mean" as Duration;
-        /// Share of the packets that are delayed, 0.0..1.0; `None`: all.
+        /// Share of the packets that are delayed; null: all.
+        #[schemars(range(min = 0, max = 1))]
         share: Option<f64> = None, "share" as Share;
-        /// Longest delay in ns; longer ones of the distribution become this one, so that `mean_ns`
+        /// Longest delay in ns, null: not limited; longer ones of the distribution become this one, so that `mean_ns`
         /// and the standard deviation are those of the distribution before. At least `mean_ns`.
+        #[schemars(range(min = 1))]
         max_ns: Option<u64> = None, "max" as SomeTime;
     }
     beside {
         #[serde(flatten, serialize_with = "with_or_without")]
+        #[schemars(with = "JitterKeys<'static>")]
         jitter: Option<Jitter> = None;
     }
     struct DelayDraft {
@@ -38,17 +42,20 @@ table! {
 
 table! {
     /// How the delay varies about its mean.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
+    #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
     pub struct Jitter {
+        /// "never" keeps the order of packets, "jitter" does not.
         reorder: Reorder = Reorder::Never, "reorder" as OneOf<Reorder>;
-        /// Distance in ns between two independent values of the in-order process;
-        /// `None`: derived from the distribution's spread.
+        /// Time between two independent delays in ns; null: derived from the spread of the
+        /// distribution, and where packets overtake there is none.
+        #[schemars(range(min = 1))]
         coherence_ns: Option<u64> = None, "coherence" as Duration;
-        /// Correlation of the delays of a flow's successive packets, 0.0..1.0; only
-        /// with [`Reorder::Jitter`].
+        /// Correlation of the delays of successive packets of a flow; 0 if packets stay in order.
+        #[schemars(range(min = 0, max = 1))]
         correlation: f64 = 0.0, "correlation" as Correlation;
     }
     beside {
+        #[schemars(range(min = 0))]
         /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
         sd_ns: f64 = 0.0;
         #[serde(skip)]
@@ -61,16 +68,20 @@ table! {
     }
 }
 
+/// A jitter in JSON.
+#[derive(Serialize, JsonSchema)]
+struct JitterKeys<'a> {
+    #[serde(flatten)]
+    jitter: &'a Jitter,
+    /// Distribution; null: constant.
+    #[schemars(extend("enum" = ["uniform", "normal", "pareto", "paretonormal", "lognormal", "table", null]))]
+    distribution: Option<&'static str>,
+}
+
 /// JSON has all keys, also of a delay without jitter.
 fn with_or_without<S: Serializer>(jitter: &Option<Jitter>, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Keys<'a> {
-        #[serde(flatten)]
-        jitter: &'a Jitter,
-        distribution: Option<&'static str>,
-    }
     let none = Jitter::default();
-    let keys = Keys {
+    let keys = JitterKeys {
         jitter: jitter.as_ref().unwrap_or(&none),
         distribution: jitter.as_ref().map(|jitter| jitter.distribution.word()),
     };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
@@ -12,17 +13,20 @@ use crate::text::{Percent, Word, table, words};
 
 table! {
     /// How packets are lost.
-    #[derive(Debug, Clone, PartialEq, Serialize)]
+    #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
     pub struct Loss {
+        /// Whether packets are lost before or after the queue.
         stage: Stage = Stage::AfterQueue, "stage" as OneOf<Stage>;
         /// What understands ECN is marked instead of lost.
         ecn: bool = false, "ecn" as Flag;
         /// Packets lost in a row, at most; the next one passes, and the model goes on as if it had
-        /// been lost. `None`: any number.
+        /// been lost. null: any number.
+        #[schemars(range(min = 1))]
         max_run: Option<u32> = None, "max-run" as Count<1, { u32::MAX }>;
     }
     beside {
         #[serde(flatten, serialize_with = "with_parameters")]
+        #[schemars(with = "ModelKeys")]
         model: LossModel = LossModel::default();
     }
     struct LossDraft {
@@ -59,14 +63,17 @@ table! {
     struct FiguresDraft {}
 }
 
-/// The name of a model and its figures by their keys; a flag is 0 or 1.
+/// A model in JSON.
+#[derive(Serialize, JsonSchema)]
+struct ModelKeys {
+    /// Name in a profile.
+    model: Model,
+    /// Parameters by their key in a profile; probabilities and `loop` are from 0 to 1.
+    parameters: BTreeMap<String, f64>,
+}
+
 fn with_parameters<S: Serializer>(model: &LossModel, to: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Keys {
-        model: Model,
-        parameters: BTreeMap<String, f64>,
-    }
-    let keys = Keys {
+    let keys = ModelKeys {
         model: model.name(),
         parameters: model.parameters().map_err(serde::ser::Error::custom)?,
     };

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::aqm::AqmDraft;
@@ -20,15 +21,19 @@ pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
 
 table! {
     /// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(extend("minProperties" = 1))]
     pub struct Queue {
-        /// As [`Limit::Packets`].
+        /// Largest number of packets, the one on the wire included.
+        #[schemars(with = "u32", range(min = 1, max = 65536))]
         #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<u32> = None, "limit" as PacketLimit;
-        /// As [`Limit::Bytes`].
+        /// Largest number of bytes on the wire not yet sent, the arriving packet included.
+        #[schemars(with = "u64")]
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64> = None, "bytes" as ByteLimit;
-        /// As [`Limit::Time`].
+        /// Longest waiting time in ns.
+        #[schemars(with = "u64")]
         #[serde(skip_serializing_if = "Option::is_none")]
         time_ns: Option<u64> = None, "time" as TimeLimit;
     }

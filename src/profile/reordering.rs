@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `reorder` of a link: packets that are sent without delay, to overtake.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kinds::{Correlation, Count, Share};
@@ -12,13 +13,16 @@ const GAP_MAX: u32 = 1_000_000;
 table! {
     /// Explicit reordering, as tc-netem's: behind `gap - 1` delayed packets each is
     /// sent without delay with this probability, until one is. Counted per flow.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     pub struct Reordering {
-        /// 0.0..=1.0
+        /// Probability that a packet is sent without delay.
+        #[schemars(range(min = 0, max = 1))]
         probability: f64 = 0.0, "probability" as Undelayed;
-        /// Of successive decisions, 0.0..1.0.
+        /// Correlation with the previous decision.
+        #[schemars(range(min = 0, max = 1))]
         correlation: f64 = 0.0, "correlation" as Correlation;
-        /// At least 1: with 5, at most every 5th.
+        /// At least gap - 1 delayed packets are between two of them.
+        #[schemars(range(min = 1))]
         gap: u32 = 1, "gap" as Count<1, GAP_MAX>;
     }
     struct ReorderDraft {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `slot`: departures in slots, as on a link whose time is divided.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kinds::{Duration, SomeBytes, SomePackets};
@@ -8,15 +9,17 @@ use crate::text::{Mistake, Reader, table};
 
 table! {
     /// Slots follow one another at distances uniform between two bounds.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Slot {
-        /// ns, 1..=`max_ns`.
+        /// Shortest time between two slots in ns.
         min_ns: u64 = 0, "min" as Duration;
-        /// ns, at most an hour; where it is not given, it is `min_ns`.
+        /// Longest time between two slots in ns.
         max_ns: u64 = 0, "max" as Duration;
-        /// Packets of a slot; `None`: any number.
+        /// Packets per slot; null: any.
+        #[schemars(range(min = 1))]
         packets: Option<u32> = None, "packets" as SomePackets;
-        /// Bytes of a slot; `None`: any number.
+        /// Bytes per slot; null: any.
+        #[schemars(range(min = 1))]
         bytes: Option<u32> = None, "bytes" as SomeBytes;
     }
     struct SlotDraft {}

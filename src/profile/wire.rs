@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `rate` as a table: what the wire does to a packet's length and time.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::check::{latest, value};
@@ -21,15 +22,19 @@ const CELL_OVERHEAD_MAX: f64 = 255.0;
 
 table! {
     /// Burst and framing; without effect where there is no rate.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct Wire {
         /// Bytes that pass at once after idleness, 1..=4 GiB less 1.
         #[serde(rename = "burst_bytes", serialize_with = "or_zero")]
+        #[schemars(with = "u64")]
         burst: Option<u64> = None, "burst" as Burst;
         /// Least bytes of a packet on the wire, overhead included, 0..=4096.
         #[serde(rename = "mpu_bytes")]
+        #[schemars(range(max = 4096))]
         mpu: u32 = 0, "mpu" as Count<0, MPU_MAX>;
+        /// Cells into which packets are cut; null: none.
         #[serde(rename = "cell")]
+        #[schemars(with = "Option<CellKeys>")]
         cells: Option<Cells> = None, "cell" as CellKind;
     }
     struct WireDraft {}
@@ -57,15 +62,22 @@ fn or_zero<S: Serializer>(bytes: &Option<u64>, to: S) -> Result<S::Ok, S::Error>
     to.serialize_u64(bytes.unwrap_or(0))
 }
 
+/// Cells in JSON.
+#[derive(Serialize, JsonSchema)]
+struct CellKeys {
+    /// Payload of a cell in bytes.
+    #[schemars(range(min = 1, max = 65535))]
+    size_bytes: u32,
+    /// Bytes of a cell in addition to its payload.
+    #[schemars(range(min = -65534, max = 255))]
+    overhead_bytes: i32,
+    /// The last cell is padded.
+    padded: bool,
+}
+
 impl Serialize for Cells {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Keys {
-            size_bytes: u32,
-            overhead_bytes: i32,
-            padded: bool,
-        }
-        let keys = Keys {
+        let keys = CellKeys {
             size_bytes: self.size(),
             overhead_bytes: self.overhead(),
             padded: self.padded(),

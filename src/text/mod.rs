@@ -2,6 +2,7 @@
 //! What people write: TOML with the place of everything, quantities with their
 //! units, and what is said of mistakes.
 
+mod columns;
 mod count;
 mod error;
 mod keys;
@@ -14,6 +15,7 @@ pub(crate) mod units;
 mod value;
 mod word;
 
+pub use columns::columns;
 pub use count::count;
 pub use error::{MAX_BYTES, TextError, read_text};
 pub use mistake::{Mistake, Mistakes};

@@ -29,7 +29,7 @@ macro_rules! words {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
         $vis enum $Name {
             $( $(#[$doc])* #[serde(rename = $word)] $Variant, )*
         }

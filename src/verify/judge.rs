@@ -5,6 +5,7 @@
 //! have at most [`FALSE_ALARM`] (Bonferroni). What the machine adds is kept apart from chance: a
 //! stated resolution.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::binomial::{clopper_pearson, most};
@@ -38,52 +39,77 @@ const LEAST_PROBES: usize = 50;
 /// A queue that was idle longer than this share of the train was not saturated.
 const MOST_IDLE: f64 = 0.1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// The measured value is as configured.
     Agrees,
+    /// The measured value differs from the configured one.
     Disagrees,
+    /// The value could not be measured.
     NotMeasured,
-    /// The link has something in it that this check has no theory for.
+    /// The link has something for which this check has no theory.
     NotJudged,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Measured quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
+    /// Mean of the delay.
     DelayMean,
+    /// Standard deviation of the delay.
     DelaySd,
+    /// Kolmogorov distance of the delay; of a constant delay the share of probes that differ by more
+    /// than the resolution.
     DelayDistribution,
+    /// Share of lost probes.
     Loss,
+    /// Share of duplicated probes.
     Duplicates,
+    /// Share of probes that arrived after a later one.
     Overtaken,
+    /// Rate; of a round trip that of the slower direction.
     Rate,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Unit of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
+    /// Nanoseconds.
     Ns,
+    /// Bits per second.
     BitS,
-    /// 0..=1
+    /// 0 to 1.
     Share,
 }
 
-/// One line of the answer.
-#[derive(Debug, Clone, Serialize)]
+/// A configured and a measured value.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Check {
+    /// "up" is what the interface sends, "down" what it receives, "both" there and back.
+    #[schemars(extend("enum" = ["up", "down", "both"]))]
     pub direction: &'static str,
+    /// Measured quantity.
     pub what: What,
+    /// Unit of the values.
     pub unit: Unit,
+    /// Configured value; a delay includes the serialisation of the probe.
     pub asked: f64,
+    /// Measured value; null: not measured.
     pub measured: Option<f64>,
-    /// Where the link's own value lies, with confidence 1 - `PER_CHECK`; for the distribution and
-    /// the order, how large the measured one may be.
+    /// Confidence interval of the value of the link. Of `delay_distribution`, and of `duplicates` and
+    /// `overtaken` if none is configured: 0 and the largest value that agrees. null: not measured or
+    /// not judged.
     pub interval: Option<(f64, f64)>,
-    /// A link whose value is this or further off is found out in 99 of 100 runs.
+    /// A link with this value, or one farther off, disagrees in 99 of 100 runs; null: there is no such
+    /// value, or the check was not measured or not judged.
     pub notices: Option<f64>,
+    /// Result of the check.
     pub verdict: Verdict,
-    /// Why it was not measured, or not judged.
+    /// Why the check was not measured or not judged; null otherwise.
     pub why: Option<String>,
 }
 

@@ -28,7 +28,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 pub use asked::compiled;
 pub use error::VerifyError;
 pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
-pub use outcome::{Curve, Method, Outcome};
+pub(crate) use simulate::moments;
+
+pub use outcome::{Curve, Method, Outcome, VERIFY_SCHEMA};
 pub use table::table;
 pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
 

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Request;
@@ -11,35 +12,52 @@ use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict, What};
 use super::probe::{Plan, Stream};
 use super::theory::Cdf;
 
-/// How it was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How the link was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// UDP, both ends on this machine's clock.
+    /// UDP, both ends on the clock of this machine.
     OneWay,
     /// ICMP echo: both directions together.
     RoundTrip,
 }
 
-/// All that `emud verify --json` prints (docs/verify.schema.json).
-#[derive(Debug, Serialize)]
+/// The number increases when a key is removed or changes its meaning.
+pub const VERIFY_SCHEMA: &str = "emud-verify/1";
+
+/// The configuration of a link and what was measured.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Outcome {
+    /// Version of the format.
+    #[schemars(extend("const" = VERIFY_SCHEMA))]
     pub schema: &'static str,
+    /// Name of the interface.
+    #[schemars(length(min = 1))]
     pub interface: String,
-    /// What it was judged against.
+    /// Name of the profile that the link was compared with.
     pub profile: String,
-    /// That profile was named on the command line, and is not what the kernel says is in force.
+    /// The profile was given with --against; otherwise it is the one in force, as the kernel runs it.
     pub against: bool,
+    /// How the link was measured.
     pub method: Method,
+    /// Address of the other end.
+    #[schemars(length(min = 1))]
     pub peer: IpAddr,
+    /// Duration of sending probes in s (--duration).
+    #[schemars(range(min = 1))]
     pub duration_s: f64,
+    /// What machine and path may add to a delay in ns (--resolution).
     pub resolution_ns: u64,
-    /// How often a link that is as asked disagrees, at most.
+    /// Share of runs with "disagrees" on links that are as configured, at most.
     pub false_alarm: f64,
-    /// Of each interval.
+    /// Confidence level of each interval.
     pub confidence: f64,
+    /// "disagrees" if a check does, otherwise "not_measured" if a check could not be measured,
+    /// otherwise "not_judged" if a check or a direction could not be judged.
     pub verdict: Verdict,
+    /// The checks.
     pub checks: Vec<Check>,
+    /// Sentences on the machine and on the precision of the measurement.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub curves: Vec<Curve>,
@@ -73,7 +91,7 @@ impl Outcome {
             }
         }
         Self {
-            schema: "emud-verify/1",
+            schema: VERIFY_SCHEMA,
             interface: request.interface.clone(),
             profile: links.profile.clone(),
             against: request.against.is_some(),

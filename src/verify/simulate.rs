@@ -173,7 +173,7 @@ fn kept_moments(delays: &[f64], latest: f64) -> (f64, f64) {
     moments(&kept)
 }
 
-/// Mean and standard deviation.
+/// Returns mean and standard deviation (n - 1) of a sample.
 pub fn moments(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use super::judge::{Check, Unit, Verdict, What};
 use super::outcome::{Method, Outcome};
 use crate::profile::{Rate, Time};
-
-const WIDTHS: [usize; 6] = [26, 13, 13, 27, 13, 0];
+use crate::text::columns;
 
 /// Asked, measured, interval, verdict; a line a check.
 pub fn table(o: &Outcome) -> String {
@@ -30,10 +29,8 @@ pub fn table(o: &Outcome) -> String {
         "notices from",
         "verdict",
     ];
-    line(&mut out, head.map(str::to_owned));
-    for check in &o.checks {
-        line(&mut out, row(check));
-    }
+    let head = head.map(str::to_owned);
+    out += &columns([head].into_iter().chain(o.checks.iter().map(row)));
     let _ = writeln!(
         out,
         "interval: where the link's value lies, confidence {}; for a distance or share, the most allowed",
@@ -59,14 +56,6 @@ pub fn table(o: &Outcome) -> String {
     out
 }
 
-fn line(out: &mut String, cells: [String; 6]) {
-    let mut text = String::new();
-    for (cell, width) in cells.iter().zip(WIDTHS) {
-        let _ = write!(text, "{cell:width$} ");
-    }
-    let _ = writeln!(out, "{}", text.trim_end());
-}
-
 fn row(c: &Check) -> [String; 6] {
     let what = match c.what {
         What::DelayMean => "delay mean",
@@ -85,30 +74,29 @@ fn row(c: &Check) -> [String; 6] {
         }
         Verdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
-    let value = |v: f64| match c.unit {
-        Unit::Ns => time(v),
-        Unit::BitS => Rate(v.round() as u64).to_string(),
-        Unit::Share => percent(v),
+    // Three digits of what was measured, all of what was asked.
+    let asked = match c.unit {
+        Unit::BitS => Rate(c.asked.round() as u64).to_string(),
+        _ => value(c.unit, c.asked),
     };
-    let none = || "-".to_owned();
-    let interval = |(low, high): (f64, f64)| match c.unit {
-        Unit::BitS => format!("{} .. {}", rate(low), rate(high)),
-        _ => format!("{} .. {}", value(low), value(high)),
-    };
+    let measured = |v: Option<f64>| v.map_or("-".to_owned(), |v| value(c.unit, v));
+    let interval = |(low, high)| format!("{} .. {}", value(c.unit, low), value(c.unit, high));
     [
         format!("{} {what}", c.direction),
-        value(c.asked),
-        c.measured.map_or_else(none, |v| match c.unit {
-            Unit::BitS => rate(v),
-            _ => value(v),
-        }),
-        c.interval.map_or_else(none, interval),
-        c.notices.map_or_else(none, |v| match c.unit {
-            Unit::BitS => rate(v),
-            _ => value(v),
-        }),
+        asked,
+        measured(c.measured),
+        c.interval.map_or("-".to_owned(), interval),
+        measured(c.notices),
         verdict,
     ]
+}
+
+fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Ns => time(value),
+        Unit::BitS => rate(value),
+        Unit::Share => percent(value),
+    }
 }
 
 /// Three digits, no more than a measurement has.

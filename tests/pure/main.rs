@@ -7,4 +7,5 @@ mod log;
 mod profiles;
 mod report_page;
 mod scenario;
+mod schema;
 mod watch;

@@ -3,6 +3,9 @@
 //! Network Emulation Using Node Virtualization and Resource Monitoring" (2011): what load that
 //! is known to be good reaches is no contention.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::Measure;
 use crate::criteria::Measured;
 use crate::criteria::table::Kind;
@@ -11,39 +14,45 @@ use crate::event::Watched;
 /// Added to the largest good value.
 pub const DEFAULT_MARGIN: f64 = 0.25;
 
-/// A threshold that the recordings speak for. Values are ns, bit/s over the window, or pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A threshold that the recordings suggest. Values are ns, bit/s over the window, or pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Suggestion {
+    /// Suggested threshold; null: none.
     pub theta: Option<u64>,
+    /// How the threshold was found, or why there is none.
+    #[serde(rename = "rule")]
     pub outcome: Outcome,
-    /// The largest value of all recordings under good load.
+    /// Largest value of all good recordings; null: there is no value.
     pub largest_good: Option<u64>,
-    /// It may have been larger: the recording began or ended in the middle of it.
+    /// It may have been larger, because the recording began or ended during it.
     pub largest_good_is_open: bool,
-    /// The largest value of each contended recording, the smallest of those that are above
-    /// `largest_good`.
+    /// Smallest of the largest values of those contended recordings that exceed `largest_good`; null:
+    /// none does.
+    #[serde(rename = "smallest_contended")]
     pub smallest_bad: Option<u64>,
-    /// Contended recordings, and how many of them go above `largest_good`.
+    /// Number of contended recordings.
     pub contended: usize,
+    /// Number of contended recordings that exceed `largest_good`.
     pub contended_above: usize,
 }
 
 /// How a threshold was found, or why there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The largest good value and a margin; there is no contended recording.
+    /// The largest good value and the margin; there is no contended recording.
     Margin,
-    /// The geometric mean of the largest good and the smallest bad value: every contended
-    /// recording goes above all good ones.
+    /// The geometric mean of `largest_good` and `smallest_contended`; every contended recording
+    /// exceeds the good ones.
     Between,
-    /// As `Between`, but some contended recordings stay below the largest good value: they
-    /// overlap, and this criterion alone does not find them.
+    /// The same, but some contended recordings do not exceed the good ones: this criterion alone does
+    /// not detect them.
     PartlyBetween,
-    /// As `Margin`: no contended recording goes above the largest good value. They overlap.
+    /// The largest good value and the margin; no contended recording exceeds the good ones.
     Overlap,
-    /// Nothing of it happened in the good recordings.
+    /// The good recordings have no value.
     NothingSeen,
-    /// Not all recordings show this criterion.
+    /// At least one recording does not show this criterion.
     Unknown,
 }
 

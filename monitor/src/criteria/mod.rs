@@ -8,6 +8,7 @@ mod settings;
 pub mod table;
 pub(crate) mod tick;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::alarms::{Alarms, GroupBy, Reporters};
@@ -190,8 +191,8 @@ macro_rules! criteria {
         $(mod $module;)+
         $(pub use self::$module::$Type;)+
 
-        /// What can run out, or fail.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        /// A resource that can be contended, or emulation that can fail.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
         #[serde(rename_all = "lowercase")]
         pub enum Resource {
             $(#[allow(missing_docs, reason = "a criterion each")] $Type,)+

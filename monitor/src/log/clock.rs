@@ -4,12 +4,15 @@
 use std::time::{Duration, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the other clocks show more than CLOCK_MONOTONIC, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Offsets of the other clocks from CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC in ns.
     pub realtime_minus_mono_ns: i64,
+    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC in ns.
     pub boottime_minus_mono_ns: i64,
 }
 

@@ -1,224 +1,326 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lines of `emud run`: what was done, beside what was noticed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What is run, behind which links; once, when the network is there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+use crate::event::Resource;
+
+/// What runs, behind which links. The second line of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
-    /// emud's command line.
+    /// Command line of emud.
     pub argv: Vec<String>,
+    /// Working directory of emud.
     pub cwd: String,
-    /// Of the scenario, or of the profile.
+    /// Name of the scenario or profile.
     pub name: String,
-    /// The scenario file in full; none: a single link.
+    /// Complete text of the scenario; null: a single link.
     pub scenario: Option<String>,
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// From 1.
+    /// Number of this run, from 1.
+    #[schemars(range(min = 1))]
     pub repeat: u32,
+    /// Number of requested runs.
+    #[schemars(range(min = 1))]
     pub repeats: u32,
-    /// The interface that existed before; none: a network of emud's own.
+    /// Interface that existed before; null: emud made the network.
     pub in_place: Option<String>,
-    /// As whom programs ran; none: root. Logs of before have no such key.
+    /// User of the programs; null: root.
     #[serde(default)]
     pub user: Option<String>,
-    /// Between two samples; none: no samples.
+    /// Time between two samples in ns; null: no samples.
     pub sample_ns: Option<u64>,
+    /// Nodes of the network.
     pub nodes: Vec<RunNode>,
+    /// Emulated links.
     pub links: Vec<RunLink>,
-    /// Sentences for people.
+    /// Sentences on the run.
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A node of the network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunNode {
+    /// Name in the scenario.
+    #[schemars(length(min = 1))]
     pub name: String,
+    /// Addresses with prefix length.
     pub addresses: Vec<String>,
-    /// As argument vector; none: nothing runs here.
+    /// Command with its arguments; null: the node runs nothing.
     pub command: Option<Vec<String>>,
+    /// The command starts in the preparation and runs until all other commands have ended.
     pub service: bool,
 }
 
-/// A link as it was attached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A link when it was attached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLink {
+    /// Name in the scenario.
+    #[schemars(length(min = 1))]
     pub name: String,
+    /// Node of the interface.
+    #[schemars(length(min = 1))]
     pub node: String,
+    /// Interface of the link.
     pub interface: String,
-    /// The profile's name.
+    /// Name of the profile.
     pub profile: String,
-    /// The profile in full, as it is in force: `up` is what the device sends.
+    /// Complete profile in force; `up` is what the interface sends.
     pub toml: String,
+    /// `up` and `down` of the profile were exchanged, because the interface is the other end.
     pub reversed: bool,
-    /// "fq" or "hold".
+    /// Engine of the link.
+    #[schemars(extend("enum" = ["fq", "hold"]))]
     pub engine: String,
-    /// Why this engine.
+    /// Why emud chose this engine.
     pub reason: String,
+    /// Seed of the random decisions of this link.
     pub seed: u64,
+    /// Configuration of what the interface sends; null: not emulated.
     pub up: Option<AskedFor>,
+    /// Configuration of what the interface receives; null: not emulated.
     pub down: Option<AskedFor>,
-    /// The other links of the profile, to which rules send packets.
+    /// Other links of the profile, to which rules send packets.
     pub classes: Vec<RunClass>,
+    /// Sentences on the link.
     pub notes: Vec<String>,
 }
 
 /// A named link of a profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunClass {
+    /// Name in the profile.
     pub name: String,
+    /// Configuration of what the interface sends; null: not emulated.
     pub up: Option<AskedFor>,
+    /// Configuration of what the interface receives; null: not emulated.
     pub down: Option<AskedFor>,
 }
 
-/// What a direction's default link is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Configuration of a link in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedFor {
-    /// Bits per second; none: not limited.
+    /// Rate in bit/s; null: not limited.
     pub rate_bit_s: Option<u64>,
+    /// Mean delay in ns.
     pub delay_ns: u64,
-    /// Standard deviation.
+    /// Standard deviation of the delay in ns.
     pub jitter_ns: u64,
-    /// Long-run share of packets, 0 to 1; of 1500 bytes where it depends on the length.
+    /// Long-run share of lost packets, 0 to 1; of packets of 1500 bytes if it depends on the length.
+    #[schemars(range(min = 0, max = 1))]
     pub loss: f64,
-    /// It changes with time: a trace or phases; the figures are those of the start.
+    /// The link changes with time (trace or phases); the values are those of the start.
     pub varies: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Phase of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseName {
+    /// Services start.
     Preparation,
+    /// The measured phase.
     Measurement,
+    /// Services end.
     CleanUp,
 }
 
 /// A phase begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseLine {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Phase that begins.
     pub phase: PhaseName,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Change of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkEvent {
+    /// The link is in force.
     Attached,
-    /// By `emud set`, `apply`, or a phase of its profile; noticed with the next sample.
+    /// By `emud set`, `emud apply` or a phase of the profile; noticed with the next sample.
     Changed,
-    /// Somebody else has deleted or changed a part of it.
+    /// Another process deleted or changed a part of the link.
     Tampered,
+    /// The link is removed.
     Detached,
 }
 
-/// A link comes, changes or goes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A link is attached, changed or removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkLine {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Name of the link.
+    #[schemars(length(min = 1))]
     pub link: String,
+    /// What happened.
     pub event: LinkEvent,
-    /// With "tampered": what is missing or changed; none: it is whole again.
+    /// With "tampered": the missing or changed parts; empty when the link is complete again.
     #[serde(default)]
     pub what: Vec<String>,
-    /// With "changed" by hand: the profile in full; else none.
+    /// With "changed" by a command: the complete profile; null otherwise.
     pub toml: Option<String>,
-    /// With "changed" by its own profile: the phase that has begun, from 1, and its name.
+    /// With "changed" by the profile: number (from 1) and name of the phase; null otherwise.
     pub phase: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Origin of a line of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
     /// Both, of a program at a terminal.
     Terminal,
 }
 
-/// A line of a program's output.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A program wrote a line; `mono_ns` is the time at which emud read its first byte.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutputLine {
-    /// When its first byte was read.
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Node of the program.
+    #[schemars(length(min = 1))]
     pub node: String,
+    /// Origin of the text.
     pub stream: OutputStream,
-    /// Without its line feed; bytes that are not UTF-8 as U+FFFD.
+    /// Text without its line feed; bytes that are not UTF-8 are U+FFFD.
     pub text: String,
-    /// It had no end: too long for a line, or the program ended.
+    /// The text had no line feed: it was too long, or the program ended.
     pub partial: bool,
 }
 
-/// Counters of a link's direction since the sample before (or since it was attached).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Counters of one direction of a link over an interval that ends at `mono_ns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// The end of the interval.
+    /// End of the interval in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Name of the link.
+    #[schemars(length(min = 1))]
     pub link: String,
-    /// "up" or "down".
+    /// "up" is what the interface sends, "down" what it receives.
+    #[schemars(extend("enum" = ["up", "down"]))]
     pub direction: String,
-    /// A class of the profile's rules, by name; none: the whole direction.
+    /// Named link to which rules of the profile send packets; null: the whole direction.
     pub class: Option<String>,
+    /// Length of the interval in ns.
     pub interval_ns: u64,
-    /// That came to the link, wire packets.
-    pub packets: u64,
-    pub bytes: u64,
-    /// That it let through.
-    pub passed_packets: u64,
-    pub passed_bytes: u64,
-    /// Lost on the wire.
-    pub lost: u64,
-    /// Dropped by the queue, AQM included.
-    pub dropped: u64,
-    /// Marked by ECN.
-    pub marked: u64,
-    pub duplicated: u64,
-    pub corrupted: u64,
-    /// Passed without what they were asked to meet: no lease, unparsable.
-    pub untouched: u64,
-    /// In the queue now; none: no queue.
+    #[serde(flatten)]
+    pub counted: Counted,
+    /// Bytes in the queue at the end of the interval; null: the link has no queue.
     pub backlog_bytes: Option<u64>,
-    /// Delay given to packets of the interval; none: no packet.
+    /// Delays of the packets of the interval; null: no packet.
     pub delay: Option<DelaySample>,
-    /// Left later than their departure time, or dropped, by what holds packets, in the interval.
+}
+
+/// Counters of one direction of a link. Packets are wire packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Packets that reached the link.
+    pub packets: u64,
+    /// Bytes of these packets.
+    pub bytes: u64,
+    /// Packets that the link passed.
+    pub passed_packets: u64,
+    /// Bytes of these packets.
+    pub passed_bytes: u64,
+    /// Packets that were lost on the wire.
+    pub lost: u64,
+    /// Packets that the queue dropped, including AQM.
+    pub dropped: u64,
+    /// Packets that ECN marked.
+    pub marked: u64,
+    /// Copies of packets.
+    pub duplicated: u64,
+    /// Packets that were damaged.
+    pub corrupted: u64,
+    /// Packets that passed without emulation: no lease, or not parsable.
+    pub untouched: u64,
+    /// Packets that the engine sent more than 1 ms after their departure time.
     pub late: u64,
+    /// Packets that the engine dropped.
     pub engine_dropped: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DelaySample {
-    /// Exact.
-    pub mean_ns: u64,
-    /// Of the histogram: off by 1/16 at most.
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    /// No delay was longer.
-    pub max_ns: u64,
-    /// From, until, packets: what has to be added up for a quantile of several samples.
-    pub histogram: Vec<[u64; 3]>,
+impl Counted {
+    /// Returns what was counted since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Returns the sum of both.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            packets: of(self.packets, other.packets),
+            bytes: of(self.bytes, other.bytes),
+            passed_packets: of(self.passed_packets, other.passed_packets),
+            passed_bytes: of(self.passed_bytes, other.passed_bytes),
+            lost: of(self.lost, other.lost),
+            dropped: of(self.dropped, other.dropped),
+            marked: of(self.marked, other.marked),
+            duplicated: of(self.duplicated, other.duplicated),
+            corrupted: of(self.corrupted, other.corrupted),
+            untouched: of(self.untouched, other.untouched),
+            late: of(self.late, other.late),
+            engine_dropped: of(self.engine_dropped, other.engine_dropped),
+        }
+    }
 }
 
-/// A command has ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Delays that the link assigned to the packets of an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DelaySample {
+    /// Mean in ns, exact.
+    pub mean_ns: u64,
+    /// Histogram: pairs of a bucket and its packets, in ascending order, without empty buckets. Below
+    /// 32, bucket b has the delays from b to b + 1 units of 1024 ns. Above, it has those from s * 2^o
+    /// to (s + 1) * 2^o units, where o = floor(b / 16) - 1 and s = b - 16 * o. Quantiles of several
+    /// samples follow from the sum of their histograms.
+    pub buckets: Vec<[u64; 2]>,
+}
+
+/// A command ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExitLine {
+    /// Time of the end in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Node of the command.
+    #[schemars(length(min = 1))]
     pub node: String,
+    /// Phase in which the command started.
     pub phase: PhaseName,
+    /// Command with its arguments.
     pub command: Vec<String>,
+    /// Time of the start in ns of CLOCK_MONOTONIC.
     pub started_mono_ns: u64,
-    /// None: ended by a signal.
+    /// Exit code; null: a signal ended the command.
     pub code: Option<i32>,
+    /// Number of the signal; null: the command exited.
     pub signal: Option<i32>,
-    /// emud ended it: its time was over, or the run was.
+    /// emud ended the command, because its time or the run was over.
     pub ended_by_emud: bool,
 }
 
 impl ExitLine {
-    /// It did not do what it was to do. A program that emud ended has not failed.
+    /// Returns whether the command failed. A command that emud ended did not fail.
     pub fn failed(&self) -> bool {
         self.code != Some(0) && !self.ended_by_emud
     }
 
-    /// "exit code 7", "signal 15, by emud".
+    /// Returns the status as text, such as "exit code 7" or "signal 15, by emud".
     pub fn status(&self) -> String {
         let how = match (self.code, self.signal) {
             (Some(code), _) => format!("exit code {code}"),
@@ -232,99 +334,112 @@ impl ExitLine {
     }
 }
 
-/// A file that was kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A file was kept, or could not be kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtefactLine {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Node of the file.
+    #[schemars(length(min = 1))]
     pub node: String,
-    /// In the node.
+    /// Path in the node.
     pub path: String,
-    /// Where it is now; none: it could not be kept.
+    /// Path of the copy; null: the file could not be kept.
     pub stored: Option<String>,
+    /// Size in bytes.
     pub bytes: u64,
+    /// Why the file could not be kept; null: it was.
     pub error: Option<String>,
 }
 
-/// What the log could not take since the line of this type before: the disk, or who reads, was
-/// too slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Lines that the log could not store since the previous line of this type, because the disk was too
+/// slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Number of lines of output.
     pub output_lines: u64,
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// What can be said of the whole run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Verdict on an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunVerdict {
-    /// Nothing was seen of what was watched.
+    /// Watched, and neither contention nor a failure of the emulator.
     Clean,
-    /// Nothing of the host was watched, so nothing can be said of it.
+    /// Nothing of the host was watched.
     Unwatched,
     /// The host had too little of a resource.
     Contended,
-    /// The emulator itself was late or dropped packets, and contention does not explain it; or
-    /// the host could not be watched all the time; or a link went away.
+    /// The emulator failed without contention, or the host was not watched all the time, or a link
+    /// was removed.
     Invalid,
 }
 
-/// How an experiment ended: part of the end line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Result of an experiment: a part of the end line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
+    /// Verdict on the experiment.
     pub verdict: RunVerdict,
-    /// Contention in the measured phase.
+    /// Contention in the measured phase, or contention that explains a failure of the emulator in it.
     pub contention: Vec<Span>,
-    /// Seconds of the measured phase, from 0, that contention touches.
+    /// Seconds of the measured phase, from 0, that overlap contention.
     pub contended_seconds: Vec<u64>,
-    /// Sentences that say why a run is invalid.
+    /// Sentences on why a run is invalid.
     pub invalid: Vec<String>,
-    /// From, until: the measured phase; none: it did not come to that.
+    /// Begin and end of the measured phase in ns of CLOCK_MONOTONIC; null: the run did not reach it.
     pub measured_mono_ns: Option<[u64; 2]>,
-    /// What emud's own exit code is.
+    /// Exit code of emud.
     pub exit_code: u8,
 }
 
-/// The keys of a judgement, or, of a run without one, null for each.
+/// Writes the keys of a judgement, all null without one.
 pub(super) fn judgement_or_nulls<S: Serializer>(
     judgement: &Option<Judgement>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     #[derive(Default, Serialize)]
-    struct Keys<'a> {
-        verdict: Option<RunVerdict>,
-        contention: Option<&'a [Span]>,
-        contended_seconds: Option<&'a [u64]>,
-        invalid: Option<&'a [String]>,
-        measured_mono_ns: Option<[u64; 2]>,
-        exit_code: Option<u8>,
+    struct Nulls {
+        verdict: (),
+        contention: (),
+        contended_seconds: (),
+        invalid: (),
+        measured_mono_ns: (),
+        exit_code: (),
     }
-    let keys = judgement.as_ref().map(|judgement| Keys {
-        verdict: Some(judgement.verdict),
-        contention: Some(&judgement.contention),
-        contended_seconds: Some(&judgement.contended_seconds),
-        invalid: Some(&judgement.invalid),
-        measured_mono_ns: judgement.measured_mono_ns,
-        exit_code: Some(judgement.exit_code),
-    });
-    keys.unwrap_or_default().serialize(serializer)
+    match judgement {
+        Some(judgement) => judgement.serialize(serializer),
+        None => Nulls::default().serialize(serializer),
+    }
 }
 
-/// Contention of one resource, from an alarm to its clear (or the end).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Contention of one resource, from an alarm to its clear line or to the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
+    /// Resource that was contended.
+    #[schemars(with = "Resource")]
     pub resource: String,
-    /// The alarm's scope in words: "cpu 1", "eth0", "8:0".
+    /// What exactly was contended, such as "cpu 1" or "eth0".
     pub what: String,
+    /// Begin in ns of CLOCK_MONOTONIC.
     pub since_mono_ns: u64,
+    /// End in ns of CLOCK_MONOTONIC.
     pub until_mono_ns: u64,
+    /// Duration in ns.
     pub duration_ns: u64,
-    /// Largest first.
+    /// Groups that used the resource, largest first; empty if unknown.
     pub by: Vec<SpanShare>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Share of one group in the contention.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanShare {
+    /// Network namespace, cgroup path or command.
     pub group: String,
+    /// Share of the resource at the time of the alarm, 0 to 1.
+    #[schemars(range(min = 0, max = 1))]
     pub share: f64,
 }

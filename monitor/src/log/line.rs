@@ -1,76 +1,146 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lines. docs/log.schema.json describes exactly these.
+//! The lines. docs/log.schema.json is derived from these types.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::Value::Null;
+use serde_json::json;
 
 use super::experiment::{
     ArtefactLine, ExitLine, Judgement, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample,
     judgement_or_nulls,
 };
+use super::schema::{ForEach, JudgementOrNulls, all, one_of};
 use super::{Clock, Thresholds};
 use crate::config::GroupBy;
 use crate::event::{Alarm, Clear, Cost, Hook, Resource, Watched};
 
-/// The number goes up when a key goes away or changes its meaning.
-pub const SCHEMA: &str = "emud-log/1";
+/// The number increases when a key is removed or changes its meaning.
+pub const SCHEMA: &str = "emud-log/2";
 
 pub type PerResource<T> = BTreeMap<Resource, T>;
 
-/// One line. From [`Line::Run`] to [`Line::Lost`] they are in an experiment's log alone.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Line {
-    Start(Box<Start>),
-    Hooks(HooksLine),
-    Alarm(Alarm),
-    Clear(ClearLine),
-    Drops(Drops),
-    Run(Box<Run>),
-    Phase(PhaseLine),
-    Link(LinkLine),
-    Output(OutputLine),
-    Sample(Box<Sample>),
-    Exit(ExitLine),
-    Artefact(ArtefactLine),
-    Lost(Lost),
-    End(Box<End>),
+/// The lines by the value of their key `type`.
+macro_rules! lines {
+    ($($Variant:ident($Body:ty) = $name:literal,)+) => {
+        /// One line. Those from [`Line::Run`] to [`Line::Lost`] are only in the log of an experiment.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Line {
+            $(#[allow(missing_docs, reason = "documented by its type")] $Variant($Body),)+
+        }
+
+        impl Line {
+            /// Returns the line as JSON, with its line feed.
+            ///
+            /// # Errors
+            /// A value that JSON does not have; none is known.
+            pub fn json(&self, clock: &Clock) -> serde_json::Result<String> {
+                let time = clock.time(self.mono_ns());
+                let mut text = match self {
+                    $(Self::$Variant(body) => {
+                        serde_json::to_string(&Stamped { r#type: $name, time, body })
+                    })+
+                }?;
+                text.push('\n');
+                Ok(text)
+            }
+        }
+
+        impl JsonSchema for Line {
+            fn schema_name() -> Cow<'static, str> {
+                "Line".into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                one_of(generator, &[$(($name, Stamped::<$Body>::json_schema)),+])
+            }
+        }
+    };
 }
 
-/// What is watched, how, and since when.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A line with the keys that all lines have.
+#[derive(Serialize, JsonSchema)]
+struct Stamped<'a, T> {
+    /// Type of the line.
+    r#type: &'static str,
+    /// Time of the line in UTC (RFC 3339, with nanoseconds).
+    #[schemars(regex(pattern = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$"))]
+    time: String,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+lines! {
+    Start(Box<Start>) = "start",
+    Hooks(HooksLine) = "hooks",
+    Alarm(Alarm) = "alarm",
+    Clear(ClearLine) = "clear",
+    Drops(Drops) = "drops",
+    Run(Box<Run>) = "run",
+    Phase(PhaseLine) = "phase",
+    Link(LinkLine) = "link",
+    Output(OutputLine) = "output",
+    Sample(Box<Sample>) = "sample",
+    Exit(ExitLine) = "exit",
+    Artefact(ArtefactLine) = "artefact",
+    Lost(Lost) = "lost",
+    End(Box<End>) = "end",
+}
+
+/// What is watched, how, and since when. The first line.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Start {
+    /// Time of the start in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Version of the format.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
+    /// Version of emud.
+    #[schemars(length(min = 1))]
     pub version: &'static str,
+    /// Process of the monitor.
     pub pid: u32,
+    /// The machine.
     pub host: Host,
+    /// Offsets of the clocks at the start. `time` is `mono_ns` plus this `realtime_minus_mono_ns` in
+    /// all lines.
     pub clock: Clock,
+    /// Thresholds. A value that is null is not watched.
     pub config: Thresholds,
-    /// Every hook that was tried, taken or refused.
+    /// Every hook that emud tried, in this order.
     pub hooks: Vec<Hook>,
+    /// What is watched, by resource.
+    #[schemars(with = "ForEach<Watched>")]
     pub watched: PerResource<Watched>,
+    /// Kind of group in the shares of alarms.
     pub group_by: GroupBy,
-    /// Alarms of one resource before the rest is only counted.
+    /// Number of alarms of one resource that become lines.
     pub limit: u32,
-    /// Between two ticks of the monitor's own timer.
+    /// Longest interval of the monitor's timer on a CPU, in ns.
     pub tick_ns: u64,
-    /// Where programs report; none: nowhere.
+    /// Path of the socket for reports of programs; null: no socket.
     pub socket: Option<String>,
-    /// Sentences for people: what was refused, and what that means.
+    /// Sentences on what the kernel rejected, and the consequences.
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
+    /// Release of the kernel.
+    #[schemars(length(min = 1))]
     pub kernel: String,
-    /// CPUs online.
+    /// Number of CPUs that are online.
     pub cpus: u32,
+    /// Name of the host.
     pub hostname: String,
 }
 
 impl Host {
-    /// This one.
+    /// Describes this machine.
     pub fn now() -> Self {
         let uname = rustix::system::uname();
         // SAFETY: no memory is passed.
@@ -83,96 +153,127 @@ impl Host {
     }
 }
 
-/// Hooks that were tried after the start: those for emulated links come with the first one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Hooks that emud tried after the start: those for emulated links follow the first link.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HooksLine {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
-    /// The new ones alone.
+    /// Only the new hooks.
+    #[schemars(length(min = 1))]
     pub hooks: Vec<Hook>,
-    /// From now on.
+    /// What is watched from now on, by resource.
+    #[schemars(with = "ForEach<Watched>")]
     pub watched: PerResource<Watched>,
 }
 
-/// The end of an episode.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A contention episode ended; `mono_ns` is the time at which emud noticed it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClearLine {
     #[serde(flatten)]
     pub clear: Clear,
-    /// `until_mono_ns` less `since_mono_ns`.
+    /// `until_mono_ns` minus `since_mono_ns`, in ns.
     pub duration_ns: u64,
 }
 
-/// What did not become a line, since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Alarms that did not become lines since the start. At most one line per second, when a number has
+/// increased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Drops {
+    /// Time of the line in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
-    /// Records that found the ring buffer full.
+    /// Records for which the ring buffer had no space.
     pub ring_full: u64,
-    /// Alarms beyond the limit.
+    /// Alarms beyond the limit, by resource.
+    #[schemars(with = "ForEach<u64>")]
     pub suppressed: PerResource<u64>,
 }
 
-/// What can be said of a resource after a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// State of a resource after a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Verdict {
+    /// Watched all the time, no alarm.
     #[serde(rename = "clean")]
     Clean,
+    /// At least one alarm.
     #[serde(rename = "contended")]
     Contended,
-    /// Asked for, but it could not be watched, or not all the time.
+    /// Requested, but not watched, or not all the time.
     #[serde(rename = "unknown")]
     Unknown,
+    /// Not requested.
     #[serde(rename = "not watched")]
     NotWatched,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndReason {
+    /// The requested duration is over.
     Duration,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
+    /// The requested number of alarms was reached.
     StopAfter,
-    /// Nobody reads the output any more.
+    /// The reader of the output closed it.
     OutputClosed,
     /// The experiment is over.
     Done,
-    /// The monitor went blind.
+    /// The monitor failed.
     Error,
 }
 
-/// What became of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Result of a run. The last line; missing if the process was killed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend(
+    "if" = { "properties": { "verdict": { "const": Null } } },
+    "then" = all(JudgementOrNulls::KEYS, &json!({ "const": Null })),
+    "else" = all(JudgementOrNulls::NEVER_NULL, &json!({ "not": { "const": Null } })),
+))]
 pub struct End {
+    /// Time of the end in ns of CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// Why the run ended.
     pub reason: EndReason,
-    /// What went wrong; with reason "error" only.
+    /// With reason "error": the error; null otherwise.
     pub error: Option<String>,
-    /// How long was watched.
+    /// Duration of watching in ns.
     pub duration_ns: u64,
-    /// Read again: another `realtime_minus_mono_ns` than at the start says that the clock was set.
+    /// Offsets of the clocks at the end. If `realtime_minus_mono_ns` differs from the start line, the
+    /// clock was set.
     pub clock: Clock,
+    /// State of each resource.
+    #[schemars(with = "ForEach<Verdict>")]
     pub resources: PerResource<Verdict>,
-    /// Alarm lines.
+    /// Number of alarm lines, by resource.
+    #[schemars(with = "ForEach<u64>")]
     pub alarms: PerResource<u64>,
+    /// Number of alarms beyond the limit, by resource.
+    #[schemars(with = "ForEach<u64>")]
     pub suppressed: PerResource<u64>,
+    /// Records for which the ring buffer had no space.
     pub ring_full: u64,
-    /// Lines that the output could not take, because its reader was too slow.
+    /// Lines that were dropped because the reader of an output was too slow.
     pub lines_lost: u64,
+    /// Cost of each program in the kernel.
     pub costs: Vec<CostLine>,
+    /// Cost of the whole monitor.
     pub overhead: Overhead,
-    /// What became of the commands; none: none was asked for.
+    /// Commands that ran because of alarms; null: none was requested.
     pub on_alarm: Option<OnAlarm>,
-    /// Of an experiment; its keys are the line's own, all null without it.
+    /// Keys of an experiment, all null without one.
     #[serde(flatten, serialize_with = "judgement_or_nulls")]
+    #[schemars(with = "JudgementOrNulls")]
     pub judgement: Option<Judgement>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Cost of one program in the kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostLine {
     #[serde(flatten)]
     pub cost: Cost,
-    /// Mean; none: no run was timed.
+    /// Mean time of the timed runs in ns; null: no run was timed.
+    #[schemars(range(min = 0))]
     pub ns_per_event: Option<f64>,
 }
 
@@ -186,18 +287,21 @@ impl From<Cost> for CostLine {
     }
 }
 
-/// What the whole monitor took from the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Cost of the whole monitor.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Overhead {
-    /// All programs in the kernel, by the runs that were timed.
+    /// Run time of all programs in the kernel in ns, extrapolated from the timed runs.
     pub run_time_ns: u64,
-    /// `run_time_ns` by the duration.
+    /// `run_time_ns` divided by the duration.
+    #[schemars(range(min = 0))]
     pub share_of_one_cpu: f64,
-    /// What the mere call of a program costs here.
+    /// Time of one run of an empty program on this machine in ns.
+    #[schemars(range(min = 0))]
     pub empty_probe_ns: f64,
-    /// The same share without that: what the programs themselves do.
+    /// `share_of_one_cpu` minus the share that empty programs would have.
+    #[schemars(range(min = 0))]
     pub above_empty_share: f64,
-    /// CPU time of the process that writes this line, beside the programs in the kernel.
+    /// CPU time of the process that writes this line in ns, without the programs in the kernel.
     pub process_ns: u64,
 }
 
@@ -218,16 +322,16 @@ impl Overhead {
     }
 }
 
-/// Commands that ran because of an alarm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// Commands that ran because of alarms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OnAlarm {
-    /// Ended with exit code 0.
+    /// Commands with exit code 0.
     pub succeeded: u64,
-    /// Could not be started, or ended otherwise.
+    /// Commands that did not start or had another exit code.
     pub failed: u64,
-    /// Still ran, or waited, when the time to end was over.
+    /// Commands that were running or waiting when the time to end was over.
     pub killed: u64,
-    /// Alarms that found the queue full: no command was run for them.
+    /// Alarms without a command, because too many were waiting.
     pub overflowed: u64,
 }
 
@@ -249,51 +353,6 @@ impl Line {
             Self::Lost(lost) => lost.mono_ns,
             Self::End(end) => end.mono_ns,
         }
-    }
-
-    /// The line as JSON, with its line feed.
-    ///
-    /// # Errors
-    /// None that is known; a value that JSON does not have.
-    pub fn json(&self, clock: &Clock) -> serde_json::Result<String> {
-        let mut text = match self {
-            Self::Start(start) => self.stamped("start", clock, start),
-            Self::Hooks(hooks) => self.stamped("hooks", clock, hooks),
-            Self::Alarm(alarm) => self.stamped("alarm", clock, alarm),
-            Self::Clear(clear) => self.stamped("clear", clock, clear),
-            Self::Drops(drops) => self.stamped("drops", clock, drops),
-            Self::Run(run) => self.stamped("run", clock, run),
-            Self::Phase(phase) => self.stamped("phase", clock, phase),
-            Self::Link(link) => self.stamped("link", clock, link),
-            Self::Output(output) => self.stamped("output", clock, output),
-            Self::Sample(sample) => self.stamped("sample", clock, sample),
-            Self::Exit(exit) => self.stamped("exit", clock, exit),
-            Self::Artefact(artefact) => self.stamped("artefact", clock, artefact),
-            Self::Lost(lost) => self.stamped("lost", clock, lost),
-            Self::End(end) => self.stamped("end", clock, end),
-        }?;
-        text.push('\n');
-        Ok(text)
-    }
-
-    fn stamped<T: Serialize>(
-        &self,
-        name: &'static str,
-        clock: &Clock,
-        body: &T,
-    ) -> serde_json::Result<String> {
-        #[derive(Serialize)]
-        struct Stamped<'a, T> {
-            r#type: &'static str,
-            time: String,
-            #[serde(flatten)]
-            body: &'a T,
-        }
-        serde_json::to_string(&Stamped {
-            r#type: name,
-            time: clock.time(self.mono_ns()),
-            body,
-        })
     }
 }
 

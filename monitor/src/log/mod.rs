@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of a run, "emud-log/1": one line for the start, each alarm, each end of an
+//! The log of a run, "emud-log/2": one line for the start, each alarm, each end of an
 //! episode, what was dropped, and the end. As JSON (docs/log-format.md) or for people.
 //! Of an experiment, as JSON alone, also what was done; in the order of time.
 
@@ -7,6 +7,7 @@ mod clock;
 mod experiment;
 mod file;
 mod line;
+mod schema;
 mod sorted;
 mod stream;
 mod text;
@@ -15,7 +16,7 @@ mod writer;
 
 pub use clock::{Clock, mono_ns};
 pub use experiment::{
-    ArtefactLine, AskedFor, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
+    ArtefactLine, AskedFor, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
     OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, RunVerdict,
     Sample, Span, SpanShare,
 };

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration as the log has it: ns, bytes, pages; null: not asked for.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
-use crate::criteria::table::{Kind, Of, Value};
+use crate::criteria::table::{Key, Kind, Of, Value};
 use crate::criteria::{Config, Section, sections};
 
-/// What is contention.
+/// Thresholds of contention by criterion; null: the criterion is off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds(Config);
 
@@ -53,6 +56,78 @@ fn json(kind: Kind, value: &Value, window_ns: u64) -> Json {
             Json::Object(devices.map(one).collect())
         }
     }
+}
+
+impl JsonSchema for Thresholds {
+    fn schema_name() -> Cow<'static, str> {
+        "Thresholds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let optional = || sections().filter(|section| section.is_optional());
+        let properties: Map<_, _> = optional()
+            .map(|s| (s.name.to_owned(), described(s)))
+            .collect();
+        let required: Vec<_> = optional().map(|section| section.name).collect();
+        json_schema!({
+            "description": "Thresholds of contention by criterion; null: the criterion is off.",
+            "type": "object",
+            "properties": properties,
+            "required": required,
+        })
+    }
+}
+
+fn described(section: &Section) -> Json {
+    let keys = || section.keys.iter().filter(|key| !key.log.is_empty());
+    let properties: Map<_, _> = keys()
+        .map(|key| (key.log.to_owned(), of_key(key)))
+        .collect();
+    let required: Vec<_> = keys().map(|key| key.log).collect();
+    json!({ "type": ["object", "null"], "properties": properties, "required": required })
+}
+
+fn of_key(key: &Key) -> Json {
+    let number = json!({ "type": "integer", "minimum": 0 });
+    let (unit, mut schema) = match key.kind {
+        Kind::Time(least, most) => (
+            "ns",
+            json!({ "type": "integer", "minimum": least, "maximum": most }),
+        ),
+        Kind::Rate => ("bytes in a window", number),
+        Kind::Share(least, most) => {
+            let share = |millionths: u64| millionths as f64 / 1e6;
+            let (least, most) = (share(least), share(most));
+            (
+                "0 to 1",
+                json!({ "type": "number", "minimum": least, "maximum": most }),
+            )
+        }
+        Kind::Count(what, _) => (what, number),
+        Kind::Word(words) => ("", json!({ "enum": words })),
+        Kind::Named(_, of) => {
+            let (unit, of) = match of {
+                Of::Word(words) => ("by name", json!({ "enum": words })),
+                Of::Rate => ("bytes in a window, by name", number),
+                Of::Time(..) => (
+                    "ns, by name",
+                    json!({ "type": ["integer", "null"], "minimum": 0 }),
+                ),
+            };
+            (
+                unit,
+                json!({ "type": "object", "additionalProperties": of }),
+            )
+        }
+    };
+    // A table whose only threshold is off is null as a whole.
+    if matches!(key.kind, Kind::Rate | Kind::Count(..)) && key.threshold {
+        schema["type"] = json!(["integer", "null"]);
+    }
+    let unit = Some(unit).filter(|unit| !unit.is_empty());
+    let unit = unit.map_or(String::new(), |unit| format!(" ({unit})"));
+    schema["description"] = format!("{}{unit}.", key.help).into();
+    schema
 }
 
 /// Whole bytes of a rate in a window.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
@@ -14,23 +15,29 @@ use crate::log::{Clock, Host};
 pub const SCHEMA: &str = "emud-record/1";
 
 /// What was recorded, where, and through which hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
+    /// Version of the format.
     pub schema: String,
-    /// Of the emud that recorded.
+    /// Version of the emud that recorded.
     pub version: String,
+    /// The machine.
     pub host: Host,
-    /// Timer interrupts a second of a busy CPU.
+    /// Timer interrupts of a busy CPU per second.
     pub hz: u32,
+    /// Size of a page in bytes.
     pub page_bytes: u32,
+    /// Offsets of the clocks at the start.
     pub clock: Clock,
-    /// When the last program was attached, CLOCK_MONOTONIC.
+    /// Time in ns of CLOCK_MONOTONIC at which the last program was attached.
     pub start_mono_ns: u64,
+    /// What counted as an idle CPU.
     pub cpu_basis: Basis,
-    /// Size of the ring buffer.
+    /// Size of the ring buffer in bytes.
     pub ring_bytes: u32,
-    /// Every hook that was tried, taken or refused.
+    /// Every hook that emud tried, in this order.
     pub hooks: Vec<Hook>,
+    /// What was watched, by kind of record.
     pub watched: WatchedKinds,
     /// Swap devices at the start, as in /proc/swaps.
     pub swaps: Vec<String>,

@@ -4,10 +4,11 @@
 pub mod fq;
 pub mod hold;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where packets wait for their departure time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// sch_fq on the device, and on an ifb for ingress.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link's figures in force: those of its phase's link, under those of its row.
 
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::report::{Counters, counters};
 use super::time as report_time;
@@ -15,37 +16,62 @@ use crate::profile::{
 };
 
 /// One direction of a link.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LinkReport {
-    /// bit/s, 0 in an outage, of opportunities their mean; absent: no limit.
+    /// Rate in bit/s, 0 in an outage, of opportunities the mean; null: no limit. Off by at most a
+    /// part in 10^12.
+    #[schemars(range(min = 0))]
     pub rate_bit_s: Option<f64>,
+    /// Bytes that each packet needs on the wire in addition to its length.
+    #[schemars(range(min = -64, max = 4096))]
     pub overhead_bytes: i32,
+    /// Properties of the wire other than its rate.
     pub wire: Wire,
-    /// "none" without a rate, so that nothing ever waits; else the limits, all of which hold.
-    #[serde(serialize_with = "or_none")]
-    pub queue: Option<Queue>,
-    /// The name by which other links have this queue, too; absent: it is this link's alone.
+    /// Limits of the queue, all of which apply; "none" without a rate.
+    pub queue: QueueInForce,
+    /// Name of the queue that several links share; null: the queue of this link alone.
+    #[schemars(length(min = 1))]
     pub shared: Option<String>,
-    /// Packets that wait for longer are marked; absent: none for that.
+    /// Packets that wait longer are marked, in ns; null: none.
     pub ecn_above_ns: Option<u64>,
+    /// Active queue management; null: none.
     pub aqm: Option<Aqm>,
-    /// Time until the last admitted packet has left the wire.
+    /// Time until the last packet of the queue has left the wire, in ns.
     pub backlog_ns: u64,
+    /// Delay in force.
     pub delay: Delay,
+    /// Packets that are sent without delay, to overtake others; null: none.
     pub reorder: Option<Reordering>,
-    /// Share of the packets in the long run; absent where it depends on their length.
+    /// Long-run share of lost packets; null: it depends on their length.
+    #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// Of ARP, neighbour discovery and PTP event messages.
+    /// Treatment of ARP, neighbour discovery and PTP event messages.
     pub neighbours: Neighbours,
+    /// Counters since attach. Packets are wire packets: a super-packet counts for those in it.
     pub counters: Counters,
+    /// "down": every packet is lost.
     pub state: LinkState,
-    /// Absent: nothing is lost.
+    /// Loss model; null: nothing is lost. A row with a loss is "bernoulli".
     pub loss_model: Option<Loss>,
+    /// Packets that arrive twice; null: none.
     pub duplicate: Option<Duplicate>,
+    /// Packets that arrive damaged; null: none.
     pub corrupt: Option<Corrupt>,
-    /// Absent: nothing changes with time.
+    /// Changes with time; null: none.
     pub timeline: Option<report_time::TimelineReport>,
+    /// Departures in slots; null: at any time.
     pub slot: Option<Slot>,
+}
+
+/// The limits of a queue.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueInForce {
+    /// No rate, so nothing ever waits.
+    None,
+    /// Limits, all of which apply.
+    #[serde(untagged)]
+    Limits(Queue),
 }
 
 /// Where links are read from.
@@ -97,10 +123,13 @@ impl Reader<'_> {
             rate_bit_s,
             overhead_bytes: overhead,
             wire,
-            queue: rate.map(|_| Queue {
-                packets: Some(queue.limit_packets()).filter(|packets| *packets > 0),
-                ..queue
-            }),
+            queue: match rate {
+                None => QueueInForce::None,
+                Some(_) => QueueInForce::Limits(Queue {
+                    packets: Some(queue.limit_packets()).filter(|packets| *packets > 0),
+                    ..queue
+                }),
+            },
             shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
             ecn_above_ns: queue.ecn_above_ns,
             aqm: queue.aqm,
@@ -213,12 +242,5 @@ impl InForce {
             wanted,
         };
         Ok(decode(&self.link, beside))
-    }
-}
-
-fn or_none<S: Serializer>(queue: &Option<Queue>, to: S) -> Result<S::Ok, S::Error> {
-    match queue {
-        Some(limits) => limits.serialize(to),
-        None => to.serialize_str("none"),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules, named links, instances and pairs in force.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::link::{LinkReport, Reader};
@@ -12,59 +13,71 @@ use crate::datapath::saved::Saved;
 use crate::profile::{Matrix, Profile, Rule, Target};
 
 /// Which link a packet takes, and how many did.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Matching {
-    /// The first that matches wins.
+    /// Rules in their order; the first that matches applies.
     pub rules: Vec<RuleReport>,
-    /// The named ones.
+    /// Named links.
     pub links: Vec<NamedReport>,
-    /// Absent: no rule has `per`.
+    /// Queues of flows, sources and so on; null: no rule has `per`.
     pub instances: Option<InstancesReport>,
+    /// Pairs of addresses; null: none.
     pub matrix: Option<MatrixReport>,
 }
 
 /// A rule in force.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RuleReport {
-    /// As in a profile.
+    /// The rule on one line: what it matches, and its link.
     pub text: String,
+    /// Wire packets that the rule matched.
     pub packets: u64,
-    /// Rules before it that take packets it would match.
+    /// Earlier rules that match packets of this rule.
     pub hidden_by: Vec<HiddenBy>,
 }
 
 /// A rule that comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HiddenBy {
-    /// From 1.
+    /// Number of the rule, from 1.
+    #[schemars(range(min = 1))]
     pub rule: usize,
-    /// Nothing is left.
+    /// No packet remains for the later rule.
     pub wholly: bool,
 }
 
 /// A link beside the profile's own.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct NamedReport {
+    /// Name of the link.
+    #[schemars(length(min = 1))]
     pub name: String,
+    /// What the interface sends; null: not emulated.
     pub up: Option<LinkReport>,
+    /// What the interface receives; null: not emulated.
     pub down: Option<LinkReport>,
 }
 
 /// Flows, sources and so on with a queue of their own.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct InstancesReport {
+    /// Queues in use.
     pub used: u32,
+    /// Largest number of queues.
     pub capacity: u32,
-    /// For others, because a set of the table was full.
+    /// Queues that were removed for others, because a set of the table was full.
     pub given_up: u64,
 }
 
 /// Pairs of addresses with figures of their own.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MatrixReport {
-    /// What they are based on; `link`: the profile's own.
+    /// Link on which the pairs are based; "link" is the profile's own.
+    #[schemars(length(min = 1))]
     pub link: String,
+    /// Pairs in force.
     pub pairs: usize,
+    /// Largest number of pairs.
     pub capacity: u32,
 }
 

@@ -2,6 +2,7 @@
 //! What is in force, read back from the kernel.
 
 pub mod link;
+pub mod list;
 pub mod matching;
 pub mod overlap;
 pub mod report;

@@ -13,113 +13,168 @@ use crate::datapath::saved::Saved;
 use crate::datapath::stage::queueing::AqmDropped;
 use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::profile::Profile;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The number increases when a key is removed or changes its meaning.
+pub const SHOW_SCHEMA: &str = "emud-show/2";
+
+/// What the kernel runs, read back from the maps of the classifier.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Show<'a> {
+    /// Version of the format.
+    #[schemars(extend("const" = SHOW_SCHEMA))]
+    schema: &'static str,
+    /// The interfaces with an emulated link.
+    interfaces: &'a [Report],
+}
+
+impl<'a> Show<'a> {
+    /// Shows these interfaces.
+    pub fn of(interfaces: &'a [Report]) -> Self {
+        let schema = SHOW_SCHEMA;
+        Self { schema, interfaces }
+    }
+}
+
 /// One interface with an emulated link.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Report {
+    /// Name of the interface in its network namespace.
+    #[schemars(length(min = 1))]
     pub interface: String,
+    /// Index of the interface.
+    #[schemars(range(min = 1))]
     pub ifindex: u32,
+    /// Name of the profile.
     pub profile: String,
+    /// Description of the profile.
     pub description: String,
+    /// Source of the profile's figures.
     pub source: String,
+    /// Seed of the random decisions.
     pub seed: u64,
+    /// Where packets wait for their departure time.
     pub engine: Engine,
-    /// Why this engine.
+    /// Why this engine was chosen.
     pub engine_reason: String,
-    /// The profile was exchanged end for end at attach.
+    /// `up` and `down` of the profile were exchanged at attach.
     pub reversed: bool,
-    /// Since attach.
+    /// Time since attach in s.
+    #[schemars(range(min = 0))]
     pub attached_s: f64,
-    /// What attach had to say, and what has gone wrong since.
+    /// Sentences on the attach and on later failures.
     pub notes: Vec<String>,
-    /// What of the link is missing or changed; [`crate::datapath::pieces::tampering`] knows.
+    /// Sentences on the parts of the link that another process deleted or changed; empty: none.
     pub tampered: Vec<String>,
+    /// What the interface sends; null: not emulated.
     pub up: Option<Direction>,
+    /// What the interface receives; null: not emulated.
     pub down: Option<Direction>,
     /// Which link a packet takes.
     #[serde(flatten)]
     pub matching: Matching,
 }
 
-/// One direction of it.
-#[derive(Debug, Serialize)]
+/// One direction of the profile's own link.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Direction {
     /// The profile's own link.
     #[serde(flatten)]
     pub link: LinkReport,
+    /// Process that holds packets; null: engine fq.
     pub holder: Option<Holder>,
-    /// Packets that the engine's own queue dropped (fq, or the TAP): each is a
-    /// failure of the emulator, not of the link.
+    /// Packets that the queue of the engine (fq or the TAP) dropped: each is a failure of the
+    /// emulator, not of the link.
     pub engine_dropped: u64,
 }
 
 /// Packets are wire packets: a super-packet counts for those in it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Counters {
+    /// Packets that reached the link.
     pub packets: u64,
+    /// Bytes of these packets, without overhead.
     pub bytes: u64,
+    /// Packets lost by the loss model.
     pub lost: u64,
+    /// Packets dropped because the queue was full.
     pub queue_dropped: u64,
+    /// Packets dropped by AQM with space in the queue.
     pub aqm_dropped: AqmDropped,
-    /// Congestion experienced, set by the queue.
+    /// Packets marked "congestion experienced" by the queue, including those that were marked
+    /// already.
     pub marked: u64,
+    /// Packets that departed before an earlier packet.
     pub reordered: u64,
-    /// So as not to overtake.
+    /// Packets with a longer delay, so that they do not overtake an earlier packet.
     pub held_back: u64,
+    /// Offload packets that were treated as one. Counts them, not the wire packets in them.
     pub super_packets: u64,
+    /// Flows whose packet number was dropped, because there were too many flows.
     pub flows_forgotten: u64,
-    /// Sent without delay: not in the delayed share, or reordered on purpose.
+    /// Packets sent without delay: not in the delayed share, or reordered on purpose.
     pub undelayed: u64,
+    /// Packets passed untouched, by reason.
     pub passed: Passed,
-    /// Of packets with a departure time, without overhead.
+    /// Bytes of packets with a departure time, without overhead.
     pub sent_bytes: u64,
     /// Sum of departure - arrival over those packets, ns, modulo 2^64: for differences.
     #[serde(skip)]
     pub delay_ns: u64,
-    /// None: no packet has got one.
+    /// Delay assigned to packets (departure minus arrival); null: no packet.
     pub delay_given: Option<DelayGiven>,
+    /// Packets by assigned delay, ascending, without empty buckets.
     pub delay_histogram: Vec<Bucket>,
-    /// Lost because the link was down.
+    /// Packets lost because the link was down.
     pub down: u64,
-    /// Copies made.
+    /// Copies of packets.
     pub duplicated: u64,
+    /// Packets that were damaged.
     pub corrupted: u64,
-    /// To be copied or corrupted, and could not be.
+    /// Packets that were to be copied or damaged and could not be.
     pub unaltered: u64,
 }
 
 /// Packets passed untouched, by reason.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Passed {
     /// ARP, neighbour discovery, PTP event messages.
     pub neighbour: u64,
+    /// Protocols other than IP, which this engine cannot delay here.
     pub not_ip: u64,
+    /// The holder did not renew its lease.
     pub no_holder: u64,
-    /// Attach or detach was under way.
+    /// During attach or detach.
     pub not_active: u64,
+    /// The kernel failed to redirect the packet.
     pub failed: u64,
     /// By a rule whose link is `none`.
     pub rule: u64,
 }
 
-/// The hold engine's own account.
-#[derive(Debug, Serialize)]
+/// Counters and state of the holder of engine hold.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Holder {
+    /// Process ID.
     pub pid: u64,
     /// It renewed its lease in time.
     pub alive: bool,
+    /// Frames that it sent.
     pub released: u64,
+    /// Frames that it failed to send.
     pub dropped: u64,
-    /// Released more than 1 ms after their time.
+    /// Frames that it sent more than 1 ms after their departure time.
     pub late: u64,
+    /// Largest lateness in ns.
     pub worst_late_ns: u64,
+    /// Frames that it held at its last report (every 50 ms).
     pub waiting: u64,
-    /// The CPU it is bound to; without one, frames may overtake each other.
+    /// CPU to which it is bound; null: none, frames may overtake each other.
     pub cpu: Option<u32>,
-    /// SCHED_RR; without it, busy tasks make frames late.
+    /// It has SCHED_RR; without it, busy tasks make frames late.
     pub realtime: bool,
-    /// Locked in memory.
+    /// It is locked in memory.
     pub locked: bool,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces, phases and slots, read back from the classifier's rows: where in them it is now.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::abi;
@@ -9,35 +10,45 @@ use crate::datapath::stage::compile::bit_s;
 use crate::profile::Profile;
 
 /// A link that changes with time.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TimelineReport {
-    /// `rates`, `figures` (no rate among them) or `opportunities`.
+    /// Rows with rates, rows with other figures only, or opportunities of 1500 bytes.
+    #[schemars(extend("enum" = ["rates", "figures", "opportunities"]))]
     pub kind: &'static str,
+    /// Number of rows.
+    #[schemars(range(min = 1))]
     pub rows: u32,
-    /// The one in force, from 0; of opportunities the last one that has been.
+    /// Row in force, from 0; of opportunities the last one that has been.
     pub row: u32,
-    /// Since the beginning of this round.
+    /// Time since the beginning of this round in s.
+    #[schemars(range(min = 0))]
     pub at_s: f64,
-    /// Rounds that are over.
+    /// Number of complete rounds.
     pub round: u64,
-    /// Of a round; absent: the last row holds for ever.
+    /// Length of a round in s; null: the last row applies for ever.
+    #[schemars(range(min = 0))]
     pub period_s: Option<f64>,
-    /// Until the next row; absent: never.
+    /// Time until the next row in s; null: there is none.
+    #[schemars(range(min = 0))]
     pub next_s: Option<f64>,
-    /// bit/s, 0 in an outage; absent: no limit, or none of this row's own.
+    /// Rate of this row in bit/s, 0 in an outage; null: no limit, or the row has no rate.
+    #[schemars(range(min = 0))]
     pub rate_bit_s: Option<f64>,
-    /// Absent: a trace.
+    /// Phase in force; null: a trace.
     pub phase: Option<PhaseReport>,
 }
 
 /// The phase in force.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PhaseReport {
-    /// From 1.
+    /// Number of the phase, from 1.
+    #[schemars(range(min = 1))]
     pub number: u32,
-    /// How many there are.
+    /// Number of phases.
+    #[schemars(range(min = 1))]
     pub of: u32,
-    /// What the profile calls it, which is its link's name unless it says otherwise.
+    /// Name of the phase, or else of its link; null: none.
+    #[schemars(length(min = 1))]
     pub name: Option<String>,
 }
 

@@ -5,6 +5,7 @@
 use super::fixed::decimal;
 use crate::abi;
 use crate::profile::{self, Aqm, Cells, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES, Queue, Wire};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times.
@@ -143,10 +144,13 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
 }
 
 /// Drops with room in the queue, by who decided them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct AqmDropped {
+    /// By RED.
     pub red: u64,
+    /// By CoDel.
     pub codel: u64,
+    /// By PIE.
     pub pie: u64,
 }
 

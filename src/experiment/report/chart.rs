@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Panels below one another with one axis of time, as SVG. plot.css has each colour for dark pages.
 
-use std::error::Error;
 use std::ops::Range;
 
-use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-pub type Failed = Box<dyn Error + Send + Sync>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+use crate::plot::{Area, GREEN, GREY, PlotError, RED, letters, svg, write};
+
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 const WIDTH: u32 = 560;
@@ -22,13 +20,6 @@ const Y_AXIS: u32 = 60;
 const RIGHT: u32 = 14;
 /// Of a letter, about.
 const LETTER: f64 = 7.0;
-
-pub const BLUE: RGBColor = RGBColor(31, 94, 168);
-pub const VIOLET: RGBColor = RGBColor(107, 79, 160);
-pub const BROWN: RGBColor = RGBColor(168, 60, 31);
-const ASKED: RGBColor = RGBColor(96, 96, 96);
-const CHANGE: RGBColor = RGBColor(10, 122, 92);
-const CONTENTION: RGBColor = RGBColor(200, 40, 30);
 
 /// What all panels have in common. Times are seconds.
 #[derive(Debug, Clone)]
@@ -65,12 +56,9 @@ pub struct Curve {
 ///
 /// # Errors
 /// They cannot be drawn: a fault of emud's.
-pub fn draw(panels: &[Panel], axis: &Axis) -> Result<String, Failed> {
-    let mut text = String::new();
-    {
-        let size = (WIDTH, (TITLE + HEIGHT) * panels.len() as u32 + X_AXIS);
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)?;
+pub fn draw(panels: &[Panel], axis: &Axis) -> Result<String, PlotError> {
+    let size = (WIDTH, (TITLE + HEIGHT) * panels.len() as u32 + X_AXIS);
+    svg(size, |root| {
         let mut rest = root.clone();
         for (i, panel) in panels.iter().enumerate() {
             let last = i + 1 == panels.len();
@@ -82,22 +70,23 @@ pub fn draw(panels: &[Panel], axis: &Axis) -> Result<String, Failed> {
             heading(&title, panel)?;
             draw_panel(&chart, panel, axis, i == 0, last)?;
         }
-        root.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
 /// The title on the left, names of curves in their colours on the right.
-fn heading(area: &Area, panel: &Panel) -> Result<(), Failed> {
-    let style = ("sans-serif", 15).into_font().color(&BLACK);
-    let title = Text::new(format!("{}, {}", panel.title, panel.unit), (8, 6), style);
-    area.draw(&title)?;
-    let asked = drawn(panel).map(|_| ("asked", ASKED));
+fn heading(area: &Area, panel: &Panel) -> Result<(), PlotError> {
+    write(
+        area,
+        &format!("{}, {}", panel.title, panel.unit),
+        (8, 6),
+        15,
+    )?;
+    let asked = drawn(panel).map(|_| ("asked", GREY));
     let names = panel.curves.iter().map(|c| (c.name, c.colour)).chain(asked);
     let mut right = f64::from(WIDTH - RIGHT);
     for (name, colour) in names.collect::<Vec<_>>().into_iter().rev() {
-        let style = ("sans-serif", 13).into_font().color(&colour);
-        let style = style.pos(Pos::new(HPos::Right, VPos::Top));
+        let style = letters(13, colour).pos(Pos::new(HPos::Right, VPos::Top));
         area.draw(&Text::new(name, (right as i32, 8), style))?;
         right -= name.len() as f64 * LETTER + 14.0;
     }
@@ -110,7 +99,7 @@ fn draw_panel(
     axis: &Axis,
     labelled: bool,
     last: bool,
-) -> Result<(), Failed> {
+) -> Result<(), PlotError> {
     let high = highest(panel);
     let mut chart = ChartBuilder::on(area)
         .margin_top(4)
@@ -139,12 +128,12 @@ fn draw_panel(
     mesh.draw()?;
     if let Some(asked) = drawn(panel) {
         let line = [(axis.range.start, asked), (axis.range.end, asked)];
-        let dashed = DashedLineSeries::new(line, 6, 4, ASKED.stroke_width(1));
+        let dashed = DashedLineSeries::new(line, 6, 4, GREY.stroke_width(1));
         chart.draw_series(dashed)?;
     }
     for at in &axis.changes {
         let line = [(*at, 0.0), (*at, high)];
-        chart.draw_series(DashedLineSeries::new(line, 3, 3, CHANGE.stroke_width(2)))?;
+        chart.draw_series(DashedLineSeries::new(line, 3, 3, GREEN.stroke_width(2)))?;
     }
     for curve in &panel.curves {
         for steps in curve.steps.chunk_by(|a, b| (a.1 - b.0).abs() < 1e-6) {
@@ -161,7 +150,7 @@ fn draw_panel(
 }
 
 /// Grey: not measured. Red: contended.
-fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
+fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     let mut band = |range: &Range<f64>, style: ShapeStyle| {
         let from = range.start.max(axis.range.start);
         let until = range.end.min(axis.range.end);
@@ -169,7 +158,7 @@ fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
             let corners = [(from, 0.0), (until, high)];
             chart.draw_series([Rectangle::new(corners, style)])?;
         }
-        Ok::<_, Failed>(())
+        Ok::<_, PlotError>(())
     };
     if let Some(measured) = &axis.measured {
         let grey = BLACK.mix(0.07).filled();
@@ -180,13 +169,13 @@ fn shade(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
         // A moment too short for a pixel is seen all the same.
         let least = (axis.range.end - axis.range.start) / f64::from(WIDTH);
         let until = range.end.max(range.start + least);
-        band(&(range.start..until), CONTENTION.mix(0.22).filled())?;
+        band(&(range.start..until), RED.mix(0.22).filled())?;
     }
     Ok(())
 }
 
 /// Of contention, where there is room.
-fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
+fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), PlotError> {
     let length = axis.range.end - axis.range.start;
     let letter = length * LETTER / f64::from(WIDTH - Y_AXIS - RIGHT);
     let mut free = f64::MIN;
@@ -201,7 +190,7 @@ fn label(chart: &mut Chart, axis: &Axis, high: f64) -> Result<(), Failed> {
             continue;
         }
         free = at + width + letter;
-        let style = ("sans-serif", 13).into_font().color(&CONTENTION);
+        let style = letters(13, RED);
         chart.draw_series([Text::new(label.clone(), (at, high * 0.99), style)])?;
     }
     Ok(())

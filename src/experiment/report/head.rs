@@ -1,38 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Top of the page: the verdict in words, and what was run.
-
-use std::fmt::Write;
+//! Top of the page: the verdict in words, and what was run. And its end: profiles and scenario.
 
 use emud_monitor::log::RunVerdict;
+use serde::Serialize;
 
-use super::entry;
-use super::escape::Escaped;
 use crate::experiment::results::{Ending, Run, time, verdict_word};
 
-pub fn write(out: &mut String, run: &Run) {
-    let about = &run.about;
-    let _ = writeln!(out, "<h1>{}</h1>", Escaped(&about.name));
-    let repeat = match about.repeats {
-        0 | 1 => String::new(),
-        n => format!(", run {} of {n}", about.repeat),
-    };
-    // To the second.
-    let time = run.time.get(..19).unwrap_or(&run.time).replace('T', " ");
-    let _ = writeln!(out, "<p class=\"soft\">{} UTC{repeat}</p>", Escaped(time));
-    verdict(out, run);
-    metadata(out, run);
-    if !run.notes.is_empty() {
-        out.push_str("<h2>Notes</h2>\n<ul>\n");
-        for note in &run.notes {
-            let _ = writeln!(out, "<li>{}</li>", Escaped(note));
+#[derive(Serialize)]
+pub struct Head<'a> {
+    name: &'a str,
+    when: String,
+    verdict: &'static str,
+    reasons: Vec<String>,
+    facts: Vec<(&'static str, String)>,
+    notes: &'a [String],
+    /// Titles and texts.
+    texts: Vec<(String, &'a str)>,
+}
+
+impl<'a> Head<'a> {
+    pub fn of(run: &'a Run) -> Self {
+        let about = &run.about;
+        let repeat = match about.repeats {
+            0 | 1 => String::new(),
+            n => format!(", run {} of {n}", about.repeat),
+        };
+        // To the second.
+        let time = run.time.get(..19).unwrap_or(&run.time).replace('T', " ");
+        Self {
+            name: &about.name,
+            when: format!("{time} UTC{repeat}"),
+            verdict: verdict_word(run.verdict()),
+            reasons: reasons(run),
+            facts: facts(run),
+            notes: &run.notes,
+            texts: texts(run),
         }
-        out.push_str("</ul>\n");
     }
 }
 
-fn verdict(out: &mut String, run: &Run) {
+/// What the verdict means, and why it is so.
+fn reasons(run: &Run) -> Vec<String> {
     let verdict = run.verdict();
-    let word = verdict_word(verdict);
     let means = match (verdict, &run.end) {
         (Some(RunVerdict::Clean), Some(end)) => clean(end),
         (Some(RunVerdict::Unwatched), _) => {
@@ -49,29 +58,23 @@ fn verdict(out: &mut String, run: &Run) {
         }
         _ => "There is no verdict on this run.".to_owned(),
     };
-    let _ = writeln!(
-        out,
-        "<div class=\"verdict {word}\"><strong>{word}</strong>\n<p>{}</p>",
-        Escaped(means)
-    );
-    let reasons = match &run.end {
-        Some(end) if verdict == Some(RunVerdict::Invalid) => end.judgement.invalid.clone(),
-        Some(_) if verdict == Some(RunVerdict::Unwatched) => vec![],
-        _ => run.why_not_clean().into_iter().collect(),
-    };
-    let failed = run
-        .why_failed()
-        .map(|why| format!("{why}: the run counts in no mean"));
-    for reason in reasons.into_iter().chain(failed) {
-        let _ = writeln!(out, "<p>{}</p>", Escaped(reason));
+    let mut reasons = vec![means];
+    match &run.end {
+        Some(end) if verdict == Some(RunVerdict::Invalid) => {
+            reasons.extend(end.judgement.invalid.iter().cloned());
+        }
+        Some(_) if verdict == Some(RunVerdict::Unwatched) => {}
+        _ => reasons.extend(run.why_not_clean()),
     }
+    let failed = run.why_failed();
+    reasons.extend(failed.map(|why| format!("{why}: the run counts in no mean")));
     if let Some(end) = &run.end
         && !end.judgement.contended_seconds.is_empty()
     {
         let seconds = ranges(&end.judgement.contended_seconds);
-        let _ = writeln!(out, "<p>Seconds touched by contention: {seconds}</p>");
+        reasons.push(format!("Seconds touched by contention: {seconds}"));
     }
-    out.push_str("</div>\n");
+    reasons
 }
 
 /// No more than what was watched is known.
@@ -86,35 +89,18 @@ fn clean(end: &Ending) -> String {
     }
     let others = end.watched(false);
     if !others.is_empty() {
-        let _ = write!(means, " Not watched: {}.", others.join(", "));
+        means += &format!(" Not watched: {}.", others.join(", "));
     }
     means
 }
 
-fn metadata(out: &mut String, run: &Run) {
-    let about = &run.about;
-    out.push_str("<h2>Run</h2>\n<dl>\n");
-    entry(out, "command", &about.argv.join(" "));
-    entry(out, "in", &about.cwd);
-    entry(out, "seed", &about.seed.to_string());
-    if let Some((from, until)) = run.measured() {
-        entry(out, "measured", &time(until.saturating_sub(from) as f64));
-    }
+fn facts(run: &Run) -> Vec<(&'static str, String)> {
+    let (about, host) = (&run.about, &run.host);
     let sample = about
         .sample_ns
-        .map_or("none".to_owned(), |ns| format!("every {}", time(ns as f64)));
-    entry(out, "samples", &sample);
-    if let Some(interface) = &about.in_place {
-        entry(out, "interface", interface);
-    }
-    let host = &run.host;
-    let cpus = host.cpus;
-    entry(
-        out,
-        "host",
-        &format!("{}, Linux {}, {cpus} CPUs", host.hostname, host.kernel),
-    );
-    entry(out, "emud", &run.version);
+        .map(|ns| format!("every {}", time(ns as f64)));
+    let measured = run.measured();
+    let measured = measured.map(|(from, until)| time(until.saturating_sub(from) as f64));
     let mut engines: Vec<String> = Vec::new();
     for link in &about.links {
         let engine = format!("{} ({})", link.engine, link.reason);
@@ -122,42 +108,52 @@ fn metadata(out: &mut String, run: &Run) {
             engines.push(engine);
         }
     }
-    entry(out, "engine", &engines.join(", "));
-    if let Some(end) = &run.end {
-        let said = end
-            .resources
-            .iter()
-            .map(|(resource, said)| format!("{resource} {said}"));
-        entry(out, "monitor", &said.collect::<Vec<_>>().join(", "));
-        entry(out, "exit code", &end.judgement.exit_code.to_string());
-    }
-    entry(out, "log", &run.path.display().to_string());
-    out.push_str("</dl>\n");
+    let monitor = run.end.as_ref().map(|end| {
+        let said = end.resources.iter();
+        let said = said.map(|(resource, said)| format!("{resource} {said}"));
+        said.collect::<Vec<_>>().join(", ")
+    });
+    let exit_code = run
+        .end
+        .as_ref()
+        .map(|end| end.judgement.exit_code.to_string());
+    let on = format!(
+        "{}, Linux {}, {} CPUs",
+        host.hostname, host.kernel, host.cpus
+    );
+    let facts = [
+        ("command", Some(about.argv.join(" "))),
+        ("in", Some(about.cwd.clone())),
+        ("seed", Some(about.seed.to_string())),
+        ("measured", measured),
+        ("samples", Some(sample.unwrap_or("none".to_owned()))),
+        ("interface", about.in_place.clone()),
+        ("host", Some(on)),
+        ("emud", Some(run.version.clone())),
+        ("engine", Some(engines.join(", "))),
+        ("monitor", monitor),
+        ("exit code", exit_code),
+        ("log", Some(run.path.display().to_string())),
+    ];
+    let known = facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact?)));
+    known.collect()
 }
 
-/// Profiles and scenario in full, at the end of the page.
-pub fn texts(out: &mut String, run: &Run) {
-    out.push_str("<h2>Asked for, in full</h2>\n");
-    let mut text = |title: String, text: &str| {
-        let (title, text) = (Escaped(title), Escaped(text));
-        let _ = writeln!(
-            out,
-            "<details><summary>{title}</summary>\n<pre>{text}</pre></details>"
-        );
-    };
-    if let Some(scenario) = &run.about.scenario {
-        text("scenario".to_owned(), scenario);
-    }
+fn texts(run: &Run) -> Vec<(String, &str)> {
+    let scenario = run.about.scenario.as_deref();
+    let scenario = scenario.map(|text| ("scenario".to_owned(), text));
     // A star of many peers has one profile.
     let mut links = run.about.links.iter().collect::<Vec<_>>();
     links.sort_by(|a, b| (&a.profile, &a.toml).cmp(&(&b.profile, &b.toml)));
-    for same in links.chunk_by(|a, b| (&a.profile, &a.toml) == (&b.profile, &b.toml)) {
+    let same = links.chunk_by(|a, b| (&a.profile, &a.toml) == (&b.profile, &b.toml));
+    let profiles = same.map(|same| {
         let names: Vec<&str> = same.iter().map(|link| link.name.as_str()).collect();
-        text(
-            format!("profile {} of {}", same[0].profile, names.join(", ")),
-            &same[0].toml,
-        );
-    }
+        let title = format!("profile {} of {}", same[0].profile, names.join(", "));
+        (title, same[0].toml.as_str())
+    });
+    scenario.into_iter().chain(profiles).collect()
 }
 
 /// "3-7, 12".

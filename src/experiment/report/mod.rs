@@ -1,73 +1,106 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment as a page that a browser shows by itself: no script, nothing from a network,
-//! light and dark, also on paper (docs/report.md).
+//! light and dark, also on paper (docs/report.md). page.html is its template.
 
 mod alarms;
 mod chart;
-mod escape;
 mod head;
 mod links;
 mod plot;
 mod programs;
 
-use std::fmt::Write;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, Error, UndefinedBehavior, escape_formatter};
+use serde::Serialize;
 
-use super::results::Run;
-use escape::Escaped;
+use super::results::{Run, count};
+use crate::plot::PlotError;
 use plot::Plots;
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));
 const PLOT_STYLE: &str = include_str!("plot.css");
 
-/// A plot could not be drawn: a fault of emud's.
+/// A page cannot be made: a fault of emud's.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot plot {track}: {source}")]
-pub struct PageError {
-    track: String,
-    source: chart::Failed,
+pub enum PageError {
+    /// A plot cannot be drawn.
+    #[error("cannot plot {track}: {source}")]
+    Plot {
+        /// Name of the track.
+        track: String,
+        /// Why not.
+        source: PlotError,
+    },
+    /// The template does not fit its data.
+    #[error("cannot make the page: {0}")]
+    Template(#[from] Error),
 }
 
 impl PageError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code, after sysexits.h.
     pub fn exit_code(&self) -> u8 {
         70
     }
 }
 
-/// The plots of a direction of a link, as an SVG file of its own.
+/// The plots of a direction of a link as an SVG file.
 #[derive(Debug)]
 pub struct Plot {
-    /// "access-down.svg": letters, digits, '-', '.', '_' alone.
+    /// Name such as "access-down.svg": only letters, digits, '-', '.', '_'.
     pub file: String,
+    /// Its text.
     pub svg: String,
 }
 
-/// The page.
+/// What the template shows.
+#[derive(Serialize)]
+struct Page<'a> {
+    emud: &'static str,
+    style: &'static str,
+    #[serde(flatten)]
+    head: head::Head<'a>,
+    links: links::Links,
+    contention: Option<alarms::Contention>,
+    #[serde(flatten)]
+    over_time: links::OverTime<'a>,
+    #[serde(flatten)]
+    programs: programs::Programs<'a>,
+}
+
+/// A table: the title and the class of each column, and the text of each cell.
+#[derive(Serialize)]
+struct Table {
+    columns: &'static [[&'static str; 2]],
+    rows: Vec<Vec<String>>,
+}
+
+/// Returns the page.
 ///
 /// # Errors
 /// A plot cannot be drawn.
 pub fn html(run: &Run) -> Result<String, PageError> {
-    let name = Escaped(&run.about.name);
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"emud {}\">\n<title>{name}: emud</title>\n\
-         <style>\n{STYLE}{PLOT_STYLE}</style>\n</head>\n<body>\n",
-        env!("CARGO_PKG_VERSION"),
-    );
-    head::write(&mut out, run);
-    links::table(&mut out, run);
-    alarms::write(&mut out, run);
-    links::plots(&mut out, run)?;
-    programs::write(&mut out, run);
-    head::texts(&mut out, run);
-    out.push_str("</body>\n</html>\n");
-    Ok(out)
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut syntax = SyntaxConfig::builder();
+    environment.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if !value.is_safe() => escape_formatter(out, state, &plain(text).into()),
+        _ => escape_formatter(out, state, value),
+    });
+    let page = Serde(Page {
+        emud: env!("CARGO_PKG_VERSION"),
+        style: STYLE,
+        head: head::Head::of(run),
+        links: links::Links::of(run),
+        contention: alarms::Contention::of(run),
+        over_time: links::OverTime::of(run)?,
+        programs: programs::Programs::of(run),
+    });
+    Ok(environment.render_named_str("page.html", include_str!("page.html"), page)?)
 }
 
-/// The plots alone, a file for each direction and class of a link that has samples.
+/// Returns the plots, a file for each direction and class of a link that has samples.
 ///
 /// # Errors
 /// A plot cannot be drawn.
@@ -75,18 +108,11 @@ pub fn plots(run: &Run) -> Result<Vec<Plot>, PageError> {
     let plots = Plots::new(run);
     let mut files: Vec<Plot> = Vec::new();
     for track in &run.tracks {
-        let failed = |source| PageError {
-            track: track.name(),
-            source,
-        };
-        let Some(svg) = plots.of(track).map_err(failed)? else {
+        let Some(svg) = plots.of(track)? else {
             continue;
         };
-        let class = track
-            .class
-            .as_ref()
-            .map(|c| format!("-{c}"))
-            .unwrap_or_default();
+        let class = track.class.iter().map(|class| format!("-{class}"));
+        let class: String = class.collect();
         let stem = file_name(&format!("{}-{}{class}", track.link, track.direction));
         // Names that differ only in what a file's name cannot have.
         let same = |file: &str| files.iter().any(|f| f.file == file);
@@ -113,20 +139,28 @@ fn file_name(text: &str) -> String {
     text.trim_start_matches('.').chars().map(allowed).collect()
 }
 
+/// Replaces what neither HTML nor XML can have: control characters, and those that turn the
+/// direction of writing, which would reach beyond the text. A log's text comes from any program.
+fn plain(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
 /// Seconds since the start of the measured phase, to the millisecond.
 fn at(run: &Run, mono_ns: u64) -> String {
     format!("{:.3}", plot::second(run, mono_ns))
 }
 
-/// A line of a list of names and values.
-fn entry(out: &mut String, name: &str, value: &str) {
-    let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", Escaped(value));
-}
-
-/// "and 12 more", where a log had more than a page has room for.
-fn left_out(out: &mut String, n: u64, what: &str) {
-    if n > 0 {
-        let n = crate::experiment::results::count(n);
-        let _ = writeln!(out, "<p class=\"soft\">{n} more {what} are in the log.</p>");
+/// What a log has beyond what a page has room for; empty: nothing.
+fn left_out(n: u64, what: &str) -> String {
+    match n {
+        0 => String::new(),
+        n => format!("{} more {what} are in the log.", count(n)),
     }
 }

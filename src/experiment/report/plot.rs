@@ -6,10 +6,11 @@ use std::ops::Range;
 use emud_monitor::log::{LinkEvent, Span};
 
 use super::chart;
-use super::chart::{Axis, BLUE, BROWN, Curve, Failed, Panel, VIOLET};
-use super::escape::plain;
+use super::chart::{Axis, Curve, Panel};
+use super::{PageError, plain};
 use crate::experiment::results::{Run, Tally, Track, resource_name};
 use crate::histogram::Delays;
+use crate::plot::{BLUE, BROWN, VIOLET};
 
 /// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
 const NEAR: f64 = 1.0 / 500.0;
@@ -41,11 +42,16 @@ impl<'a> Plots<'a> {
     ///
     /// # Errors
     /// It cannot be drawn.
-    pub fn of(&self, track: &Track) -> Result<Option<String>, Failed> {
+    pub fn of(&self, track: &Track) -> Result<Option<String>, PageError> {
         if track.series.points().is_empty() {
             return Ok(None);
         }
-        chart::draw(&self.panels(track), &self.axis(track)).map(Some)
+        let drawn = chart::draw(&self.panels(track), &self.axis(track));
+        let failed = |source| PageError::Plot {
+            track: track.name(),
+            source,
+        };
+        drawn.map(Some).map_err(failed)
     }
 
     fn axis(&self, track: &Track) -> Axis {
@@ -131,7 +137,7 @@ impl<'a> Plots<'a> {
         let asked = track.asked.filter(|a| !a.varies);
         let drops = |p: &Tally| p.drop_share().map(|s| s * 100.0);
         let mut curves = vec![self.curve("lost", BROWN, points, |p| Some(p.loss_share()? * 100.0))];
-        if points.iter().any(|p| p.dropped > 0) {
+        if points.iter().any(|p| p.counted.dropped > 0) {
             curves.push(self.curve("dropped by the queue", VIOLET, points, drops));
         }
         Panel {

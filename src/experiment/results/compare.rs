@@ -1,59 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One experiment, or its repeats, beside another.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::differences;
 use super::summary::{Row, rows};
 use super::{
-    CONFIDENCE, Difference, Estimate, Figure, Losses, Quantity, Run, RunEntry, TTest, Unit,
-    figures, losses, paired, welch,
+    CONFIDENCE, Difference, Estimate, Figure, FigureName, Losses, Run, RunEntry, TTest, figures,
+    losses, paired, welch,
 };
 
-/// The number goes up when a key goes away or changes its meaning.
+/// The number increases when a key is removed or changes its meaning.
 pub const COMPARE_SCHEMA: &str = "emud-compare/1";
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Two experiments, or repeats of two.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
+    /// Version of the format.
+    #[schemars(extend("const" = COMPARE_SCHEMA))]
     pub schema: &'static str,
+    /// Runs of the first experiment.
     pub a: Side,
+    /// Runs of the second experiment.
     pub b: Side,
-    /// By the first run of each side.
+    /// Differences of the configuration, from the first run of each side.
     pub differences: Vec<Difference>,
+    /// Confidence level of each interval.
     pub confidence: f64,
+    /// Figures of the measured phase.
     pub figures: Vec<Compared>,
-    /// Between all runs that count, of both sides.
+    /// Whether the network repeated in all runs that count, of both sides.
     pub losses: Losses,
-    /// All runs of both sides are, and no program failed.
+    /// All runs of both sides are clean, and no program failed.
     pub clean: bool,
-    /// Sentences for people.
+    /// Sentences on the comparison.
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Runs of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
+    /// The runs.
+    #[schemars(length(min = 1))]
     pub runs: Vec<RunEntry>,
-    /// How many the figures are of: those that count, or all if none does.
+    /// Number of runs of which the figures are: those that count, or all if none does.
+    #[schemars(range(min = 1))]
     pub counted: usize,
 }
 
-/// A figure of both sides; none: a side does not have it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A figure of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
-    pub link: String,
-    pub direction: String,
-    pub class: Option<String>,
-    pub quantity: Quantity,
-    pub unit: Unit,
+    #[serde(flatten)]
+    pub name: FigureName,
+    /// First side; null: it has no such figure.
     pub a: Option<Estimate>,
+    /// Second side; null: it has no such figure.
     pub b: Option<Estimate>,
-    /// b less a.
+    /// Mean of b minus mean of a; null: a side has no such figure.
     pub difference: Option<f64>,
-    /// As a share of a; none where a is 0.
+    /// The difference as a share of a; null: a is 0, or a side has no such figure.
     pub relative: Option<f64>,
-    /// None: a side is a single run.
+    /// Welch's t-test; null: a side is a single run.
     pub welch: Option<TTest>,
-    /// Of the runs that have one seed on both sides; none: fewer than two do.
+    /// Paired t-test of the runs with the same seed on both sides; null: there are fewer than two pairs,
+    /// or a side uses a seed twice.
     pub paired: Option<TTest>,
 }
 
@@ -128,7 +140,7 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
         (row.a, row.b) = (row.b, None);
     }
     for row in rows(b).into_iter().map(Compared::of) {
-        match found.iter_mut().find(|other| other.is_same(&row)) {
+        match found.iter_mut().find(|other| other.name == row.name) {
             Some(other) => other.b = row.b,
             None => found.push(row),
         }
@@ -139,7 +151,7 @@ fn compared(a: &[&Run], b: &[&Run], pairs: &[(&Run, &Run)]) -> Vec<Compared> {
         .collect();
     for row in &mut found {
         row.relate();
-        let value = |of: &[Figure]| Some(of.iter().find(|f| row.is(f))?.value);
+        let value = |of: &[Figure]| Some(of.iter().find(|f| f.name == row.name)?.value);
         let differences = pairs
             .iter()
             .filter_map(|(a, b)| Some(value(b)? - value(a)?));
@@ -152,11 +164,7 @@ impl Compared {
     /// Of b alone.
     fn of(row: Row) -> Self {
         Self {
-            link: row.link,
-            direction: row.direction,
-            class: row.class,
-            quantity: row.quantity,
-            unit: row.unit,
+            name: row.name,
             a: None,
             b: Some(row.estimate),
             difference: None,
@@ -164,21 +172,6 @@ impl Compared {
             welch: None,
             paired: None,
         }
-    }
-
-    fn is(&self, figure: &Figure) -> bool {
-        (&self.link, &self.direction, &self.class, self.quantity)
-            == (
-                &figure.link,
-                &figure.direction,
-                &figure.class,
-                figure.quantity,
-            )
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        (&self.link, &self.direction, &self.class, self.quantity)
-            == (&other.link, &other.direction, &other.class, other.quantity)
     }
 
     fn relate(&mut self) {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use emud_monitor::log::printable;
 
 use super::{Compared, Comparison, Estimate, Side};
+use crate::text::columns;
 
 /// Below that a difference is called one.
 const NOTABLE: f64 = 0.05;
@@ -44,20 +45,8 @@ impl Comparison {
             return;
         }
         let head = ["", "a", "b", "b - a", "", ""].map(str::to_owned);
-        let rows: Vec<[String; 6]> = [head]
-            .into_iter()
-            .chain(self.figures.iter().map(row))
-            .collect();
-        let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 6] = std::array::from_fn(width);
-        for row in &rows {
-            let cells = row
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:width$}"));
-            let line = cells.collect::<Vec<_>>().join("  ");
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
+        let rows = self.figures.iter().map(row);
+        *out += &columns([head].into_iter().chain(rows));
         if self.figures.iter().any(|f| f.welch.is_some()) {
             let percent = self.confidence * 100.0;
             let paired = self.figures.iter().any(|f| f.paired.is_some());
@@ -86,23 +75,12 @@ fn side(out: &mut String, name: &str, side: &Side) {
 }
 
 fn row(c: &Compared) -> [String; 6] {
-    let class = c.class.as_ref().map(|c| format!(" class {c}"));
-    let class = class.unwrap_or_default();
-    let name = format!("{} {}{class} {}", c.link, c.direction, c.quantity.name());
-    let estimate = |e: &Option<Estimate>| match e {
-        None => "-".to_owned(),
-        Some(e) => match e.interval {
-            Some([low, high]) => {
-                let half = c.quantity.text((high - low) / 2.0);
-                format!("{} ± {half}", c.quantity.text(e.mean))
-            }
-            None => c.quantity.text(e.mean),
-        },
-    };
-    let difference = c.difference.map(|d| match d > 0.0 {
-        true => format!("+{}", c.quantity.text(d)),
-        false => c.quantity.text(d),
-    });
+    let quantity = c.name.quantity;
+    let estimate = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
+    let sign = |d: f64| if d > 0.0 { "+" } else { "" };
+    let difference = c
+        .difference
+        .map(|d| format!("{}{}", sign(d), quantity.text(d)));
     let relative = c.relative.map(|r| format!("{:+.1} %", r * 100.0));
     let p = c.paired.or(c.welch).map(|test| match test.p {
         p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
@@ -110,7 +88,7 @@ fn row(c: &Compared) -> [String; 6] {
         p => format!("p = {p:.2}"),
     });
     [
-        printable(&name).into_owned(),
+        printable(&c.name.text()).into_owned(),
         estimate(&c.a),
         estimate(&c.b),
         difference.unwrap_or_default(),

@@ -4,15 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use emud_monitor::log::{AskedFor, Run as About, RunLink};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kept::shorten;
 use super::{Run, rate, share, time};
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A difference of the configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
+    /// What differs.
     pub what: String,
+    /// Text of the first side.
     pub a: String,
+    /// Text of the second side.
     pub b: String,
 }
 

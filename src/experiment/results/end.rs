@@ -3,35 +3,25 @@
 use std::collections::BTreeMap;
 
 use emud_monitor::log::Judgement;
-
-use super::line::End;
+use serde::Deserialize;
 
 /// How an experiment ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Ending {
-    pub mono_ns: u64,
-    /// "duration", "signal", "stop-after", "output-closed", "error".
-    pub reason: String,
     /// What went wrong with the monitor.
     pub error: Option<String>,
-    /// What the monitor says of each resource.
+    /// State of each resource: "clean", "contended", "unknown", "not watched".
+    #[serde(default)]
     pub resources: BTreeMap<String, String>,
+    /// Lines that the log lacks.
+    #[serde(default)]
     pub lines_lost: u64,
+    /// What is said of the experiment.
+    #[serde(flatten)]
     pub judgement: Judgement,
 }
 
 impl Ending {
-    pub(crate) fn new(end: End, judgement: Judgement) -> Self {
-        Self {
-            mono_ns: end.mono_ns,
-            reason: end.reason,
-            error: end.error,
-            resources: end.resources,
-            lines_lost: end.lines_lost,
-            judgement,
-        }
-    }
-
     /// Resources of the host, and the emulator, that were watched, or, if not `wanted`, were not.
     pub fn watched(&self, wanted: bool) -> Vec<&str> {
         let of_host = (self.resources.iter()).filter(|(of, _)| *of != "application");

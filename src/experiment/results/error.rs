@@ -11,7 +11,7 @@ pub enum ResultsError {
     #[error("{} is empty: `emud run --log FILE` writes what is read here", path.display())]
     Empty { path: PathBuf },
     #[error(
-        "{}, line 1: not the start of a log of schema \"emud-log/1\"{}: give the file that \
+        "{}, line 1: not the start of a log of schema \"emud-log/2\"{}: give the file that \
          `emud run --log FILE` wrote", path.display(), detail(found)
     )]
     NotALog { path: PathBuf, found: String },

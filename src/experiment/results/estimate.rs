@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What repeats say of a figure: its mean, and how sure that is.
 
+use super::Quantity;
+use crate::verify::moments;
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A figure over runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// Runs.
+    /// Number of runs.
+    #[schemars(range(min = 1))]
     pub n: usize,
+    /// Mean of the runs.
     pub mean: f64,
-    /// Standard deviation of the runs (n - 1); none: a single one.
+    /// Standard deviation of the runs (n - 1); null: a single run.
     pub sd: Option<f64>,
-    /// Where the mean of all possible runs lies (Student's t).
+    /// Confidence interval of the mean (Student's t); null: a single run.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Two means against each other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A t-test of two means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TTest {
-    /// Where the difference of the means lies.
+    /// Confidence interval of the difference.
     pub interval: [f64; 2],
-    /// How often runs that do not differ would come out as far apart, or farther.
+    /// Probability that runs of two identical experiments differ by at least this much.
+    #[schemars(range(min = 0, max = 1))]
     pub p: f64,
 }
 
@@ -34,9 +41,8 @@ impl Estimate {
         if n == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        let sd = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
+        let (mean, sd) = moments(values);
+        let sd = (n > 1).then_some(sd);
         let interval = sd.and_then(|sd| {
             let half = t_quantile((n - 1) as f64)? * sd / (n as f64).sqrt();
             Some([mean - half, mean + half])
@@ -47,6 +53,15 @@ impl Estimate {
             sd,
             interval,
         })
+    }
+
+    /// Returns the mean as text, with half of its interval if it has one.
+    pub fn text(&self, quantity: Quantity) -> String {
+        let mean = quantity.text(self.mean);
+        match self.interval {
+            Some([low, high]) => format!("{mean} ± {}", quantity.text((high - low) / 2.0)),
+            None => mean,
+        }
     }
 
     fn variance_of_mean(&self) -> Option<f64> {

@@ -1,37 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a run that statistics are made of.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Run, Track};
+use super::{Run, Track, rate, share, time};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// A measured quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
+    /// Mean throughput.
     Throughput,
+    /// Mean delay.
     DelayMean,
+    /// Median of the delay.
     DelayP50,
+    /// 99th percentile of the delay.
     DelayP99,
+    /// Share of packets lost on the wire.
     Loss,
+    /// Share of packets dropped by the queue.
     Drops,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Unit of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
+    /// Bits per second.
     BitS,
+    /// Nanoseconds.
     Ns,
     /// 0 to 1.
     Share,
 }
 
+/// What a figure is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FigureName {
+    /// Name of the link.
+    pub link: String,
+    /// "up" is what the interface sends, "down" what it receives.
+    pub direction: String,
+    /// Named link to which rules of the profile send packets; null: the whole direction.
+    pub class: Option<String>,
+    /// The quantity.
+    pub quantity: Quantity,
+    /// Unit of the values.
+    pub unit: Unit,
+}
+
 /// Of the measured phase of one direction or class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    pub link: String,
-    pub direction: String,
-    pub class: Option<String>,
-    pub quantity: Quantity,
+    /// What it is of.
+    pub name: FigureName,
+    /// Its value.
     pub value: f64,
 }
 
@@ -58,19 +83,21 @@ impl Quantity {
     /// For people.
     pub fn text(self, value: f64) -> String {
         match self.unit() {
-            Unit::BitS if value < 0.0 => format!("-{}", crate::experiment::results::rate(-value)),
-            Unit::BitS => crate::experiment::results::rate(value),
-            Unit::Ns => crate::experiment::results::time(value),
-            Unit::Share => crate::experiment::results::share(value),
+            Unit::BitS if value < 0.0 => format!("-{}", rate(-value)),
+            Unit::BitS => rate(value),
+            Unit::Ns => time(value),
+            Unit::Share => share(value),
         }
     }
 }
 
-impl Figure {
-    /// Is it the same figure of another run?
-    pub fn is_same(&self, other: &Self) -> bool {
-        (self.quantity, &self.link, &self.direction, &self.class)
-            == (other.quantity, &other.link, &other.direction, &other.class)
+impl FigureName {
+    /// Returns it as text, such as "access down class mobile delay mean".
+    pub fn text(&self) -> String {
+        let class = self.class.iter().map(|class| format!(" class {class}"));
+        let class: String = class.collect();
+        let name = self.quantity.name();
+        format!("{} {}{class} {name}", self.link, self.direction)
     }
 }
 
@@ -92,10 +119,13 @@ fn of(track: &Track) -> Vec<Figure> {
     ];
     let figure = |(quantity, value): (Quantity, Option<f64>)| {
         Some(Figure {
-            link: track.link.clone(),
-            direction: track.direction.clone(),
-            class: track.class.clone(),
-            quantity,
+            name: FigureName {
+                link: track.link.clone(),
+                direction: track.direction.clone(),
+                class: track.class.clone(),
+                quantity,
+                unit: quantity.unit(),
+            },
             value: value?,
         })
     };

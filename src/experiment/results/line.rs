@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use emud_monitor::log::{
-    ArtefactLine, ExitLine, Host, Judgement, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample,
-    SpanShare,
+    ArtefactLine, ExitLine, Host, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample, SpanShare,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
+
+use super::Ending;
 
 #[derive(Debug)]
 pub enum Line {
@@ -28,8 +29,8 @@ pub enum Line {
     Lost(Lost),
     Alarm(Alarm),
     Clear(Clear),
-    /// Without a judgement: the monitor's alone.
-    End(Box<End>, Option<Box<Judgement>>),
+    /// None: the end of a monitor alone.
+    End(u64, Option<Box<Ending>>),
     Other,
 }
 
@@ -78,15 +79,8 @@ pub struct Clear {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct End {
-    pub mono_ns: u64,
-    pub reason: String,
-    pub error: Option<String>,
-    /// What is said of each resource: "clean", "contended", "unknown", "not watched".
-    #[serde(default)]
-    pub resources: BTreeMap<String, String>,
-    #[serde(default)]
-    pub lines_lost: u64,
+struct End {
+    mono_ns: u64,
     verdict: Option<IgnoredAny>,
 }
 
@@ -114,12 +108,9 @@ impl Line {
             "alarm" => Self::Alarm(body(text)?),
             "clear" => Self::Clear(body(text)?),
             "end" => {
-                let end: Box<End> = body(text)?;
-                let judgement = match end.verdict {
-                    Some(_) => Some(body(text)?),
-                    None => None,
-                };
-                Self::End(end, judgement)
+                let end: End = body(text)?;
+                let ending = end.verdict.map(|_| body(text));
+                Self::End(end.mono_ns, ending.transpose()?)
             }
             _ => Self::Other,
         })

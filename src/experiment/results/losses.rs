@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Did the network repeat? With one seed, and packets at the same times, it must.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Run, Track};
+use super::{Run, Track, count};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How far the network repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Same {
     /// Every sample of every link has the same counters.
     BySample,
-    /// All totals are the same; the samples fell otherwise.
+    /// The totals are the same, but distributed differently over the samples.
     InTotal,
+    /// A total differs.
     Different,
-    /// Other seeds, other links, or no samples.
+    /// Different seeds, different links, no samples, or a single run.
     NotComparable,
 }
 
-/// Packets, bytes, losses, drops, marks, copies and damage of the measured phase, in all runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Whether packets, bytes, losses, drops, marks, copies and damage of the measured phase are the same
+/// in all runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Losses {
+    /// How far the network repeated.
     pub same: Same,
-    /// Why they cannot be compared, or the first direction that differs.
+    /// Why the runs cannot be compared, or the first direction that differs; null: neither.
     pub detail: Option<String>,
 }
 
@@ -81,7 +86,7 @@ pub fn losses(runs: &[&Run]) -> Losses {
 
 /// The first total that differs.
 fn differ(a: &Track, b: &Track) -> Option<String> {
-    let (x, y) = (&a.measured, &b.measured);
+    let (x, y) = (&a.measured.counted, &b.measured.counted);
     let totals = [
         ("packets came", x.packets, y.packets),
         ("packets lost", x.lost, y.lost),
@@ -91,9 +96,6 @@ fn differ(a: &Track, b: &Track) -> Option<String> {
         ("packets corrupted", x.corrupted, y.corrupted),
     ];
     let (what, x, y) = totals.into_iter().find(|(_, x, y)| x != y)?;
-    let (x, y) = (
-        crate::experiment::results::count(x),
-        crate::experiment::results::count(y),
-    );
+    let (x, y) = (count(x), count(y));
     Some(format!("{}: {x} and {y} {what}", a.name()))
 }

@@ -27,7 +27,7 @@ pub use difference::Difference;
 pub use end::Ending;
 pub use error::ResultsError;
 pub use estimate::{CONFIDENCE, Estimate, TTest, paired, welch};
-pub use figure::{Figure, Quantity, Unit, figures};
+pub use figure::{Figure, FigureName, Quantity, Unit, figures};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
 pub use losses::{Losses, Same, losses};

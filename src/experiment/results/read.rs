@@ -6,12 +6,14 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
-use emud_monitor::log::{AskedFor, OutputLine, PhaseLine, PhaseName, Run as About, SCHEMA, Sample};
+use emud_monitor::log::{
+    AskedFor, Counted, OutputLine, PhaseLine, PhaseName, Run as About, SCHEMA, Sample,
+};
 
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
-use super::{Change, Ending, ResultsError, Run, Series, Tally, Track};
+use super::{Change, ResultsError, Run, Series, Tally, Track};
 
 /// Of a track: link, direction, class.
 type Key = (String, String, Option<String>);
@@ -144,9 +146,9 @@ impl Reading {
                     alarm.until_mono_ns = Some(line.until_mono_ns);
                 }
             }
-            Line::End(end, judgement) => {
-                run.saw(end.mono_ns);
-                run.end = judgement.map(|judgement| Ending::new(*end, *judgement));
+            Line::End(mono_ns, ending) => {
+                run.saw(mono_ns);
+                run.end = ending.map(|ending| *ending);
             }
             // A second start has no meaning.
             Line::Start(_) | Line::Run { .. } | Line::Other => {}
@@ -185,7 +187,7 @@ impl Reading {
         if measured {
             track.measured.add(&tally);
             track.samples += 1;
-            counters(&sample).hash(&mut self.hashers[at]);
+            counters(&sample.counted).hash(&mut self.hashers[at]);
         }
     }
 
@@ -289,7 +291,7 @@ fn asked(about: &About, sample: &Sample) -> Option<AskedFor> {
 }
 
 /// What happened to packets: two runs in which the same packets were lost agree in it.
-fn counters(s: &Sample) -> [u64; 7] {
+fn counters(s: &Counted) -> [u64; 7] {
     [
         s.packets,
         s.bytes,

@@ -9,7 +9,7 @@ use emud_monitor::log::{
     RunVerdict, Span,
 };
 
-use super::{Alarm, Ending, Kept, ResultsError, Series, Tail, Tally, read};
+use super::{Alarm, Ending, Kept, ResultsError, Series, Tail, Tally, read, share, time};
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone)]
@@ -206,13 +206,7 @@ fn contended(spans: &[Span]) -> String {
         return "contended".to_owned();
     };
     let by = longest.by.first();
-    let by = by.map(|b| {
-        format!(
-            " ({} {})",
-            crate::experiment::results::share(b.share),
-            b.group
-        )
-    });
+    let by = by.map(|b| format!(" ({} {})", share(b.share), b.group));
     let more = match spans.len() - 1 {
         0 => String::new(),
         1 => ", and 1 more span".to_owned(),
@@ -221,7 +215,7 @@ fn contended(spans: &[Span]) -> String {
     format!(
         "{} contended for {}{}{more}",
         resource_name(&longest.resource, &longest.what),
-        crate::experiment::results::time(longest.duration_ns as f64),
+        time(longest.duration_ns as f64),
         by.unwrap_or_default()
     )
 }

@@ -66,6 +66,8 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use emud_monitor::log::Counted;
+
     use super::*;
 
     #[test]
@@ -76,18 +78,24 @@ mod tests {
                 from_ns: second * 1_000,
                 until_ns: (second + 1) * 1_000,
                 interval_ns: 1_000,
-                packets: 3,
+                counted: Counted {
+                    packets: 3,
+                    ..Counted::default()
+                },
                 ..Tally::default()
             });
         }
         let points = series.points();
         assert!((POINTS / 2..=POINTS).contains(&points.len()));
-        assert_eq!(points.iter().map(|p| p.packets).sum::<u64>(), 300_000);
+        assert_eq!(
+            points.iter().map(|p| p.counted.packets).sum::<u64>(),
+            300_000
+        );
         assert!(points.windows(2).all(|p| p[0].until_ns == p[1].from_ns));
         assert!(
             points
                 .iter()
-                .all(|p| p.packets <= 3 * series.samples_each())
+                .all(|p| p.counted.packets <= 3 * series.samples_each())
         );
     }
 }

@@ -3,47 +3,50 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    CONFIDENCE, Estimate, Figure, Losses, Quantity, Run, Unit, figures, losses, verdict_word,
-};
+use super::{CONFIDENCE, Estimate, FigureName, Losses, Run, figures, losses, verdict_word};
+use crate::text::columns;
 use emud_monitor::log::printable;
 
 /// A run, and whether it counts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunEntry {
+    /// Path of the log.
     pub log: String,
+    /// Number of the run, from 1.
     pub repeat: u32,
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// "clean", "unwatched", "contended", "invalid", or "unfinished": its log has no end.
+    /// Verdict; "unfinished": the log has no end.
+    #[schemars(extend("enum" = ["clean", "unwatched", "contended", "invalid", "unfinished"]))]
     pub verdict: &'static str,
-    /// Why it is left out of the figures; none: it is not.
+    /// Why the figures exclude the run; null: the run counts.
     pub excluded: Option<String>,
 }
 
 /// A figure over runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    pub link: String,
-    pub direction: String,
-    pub class: Option<String>,
-    pub quantity: Quantity,
-    pub unit: Unit,
-    #[serde(flatten)]
+    /// What it is of.
+    pub name: FigureName,
+    /// Its mean.
     pub estimate: Estimate,
 }
 
 /// What repeats say together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
+    /// All runs.
     pub runs: Vec<RunEntry>,
-    /// How many the figures are of.
+    /// Number of runs of which the figures are.
     pub counted: usize,
-    /// Of every interval.
+    /// Confidence level of each interval.
     pub confidence: f64,
+    /// Figures over the runs that count.
     pub figures: Vec<Row>,
-    /// Between the runs that count.
+    /// Whether the network repeated in the runs that count.
     pub losses: Losses,
 }
 
@@ -61,49 +64,18 @@ pub fn summarise(runs: &[Run]) -> Summary {
 
 /// Each figure over the runs that have it, in the order in which it first appears.
 pub(crate) fn rows(runs: &[&Run]) -> Vec<Row> {
-    let mut collected: Vec<(Figure, Vec<f64>)> = Vec::new();
+    let mut collected: Vec<(FigureName, Vec<f64>)> = Vec::new();
     for figure in runs.iter().flat_map(|run| figures(run)) {
-        match collected.iter_mut().find(|(f, _)| f.is_same(&figure)) {
+        match collected.iter_mut().find(|(name, _)| *name == figure.name) {
             Some((_, values)) => values.push(figure.value),
-            None => {
-                let value = figure.value;
-                collected.push((figure, vec![value]));
-            }
+            None => collected.push((figure.name, vec![figure.value])),
         }
     }
-    let row = |(figure, values): (Figure, Vec<f64>)| {
-        Some(Row {
-            unit: figure.quantity.unit(),
-            link: figure.link,
-            direction: figure.direction,
-            class: figure.class,
-            quantity: figure.quantity,
-            estimate: Estimate::of(&values)?,
-        })
+    let row = |(name, values): (FigureName, Vec<f64>)| {
+        let estimate = Estimate::of(&values)?;
+        Some(Row { name, estimate })
     };
     collected.into_iter().filter_map(row).collect()
-}
-
-impl Row {
-    /// "access down delay mean".
-    pub fn name(&self) -> String {
-        let class = self.class.as_ref().map(|c| format!(" class {c}"));
-        let class = class.unwrap_or_default();
-        let name = self.quantity.name();
-        format!("{} {}{class} {name}", self.link, self.direction)
-    }
-
-    /// The mean; with its interval where there is one.
-    pub fn text(&self) -> String {
-        let mean = self.quantity.text(self.estimate.mean);
-        match self.estimate.interval {
-            Some([low, high]) => {
-                let half = self.quantity.text((high - low) / 2.0);
-                format!("{mean} ± {half}")
-            }
-            None => mean,
-        }
-    }
 }
 
 impl Summary {
@@ -120,15 +92,15 @@ impl Summary {
             let _ = writeln!(out, "no figures: no run that counts has samples");
             return out;
         }
-        let names: Vec<_> = self.figures.iter().map(Row::name).collect();
-        let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
-        for (name, row) in names.iter().zip(&self.figures) {
+        let row = |row: &Row| {
             let fewer = match row.estimate.n {
-                n if n < counted => format!("  (of {n} runs)"),
+                n if n < counted => format!("(of {n} runs)"),
                 _ => String::new(),
             };
-            let _ = writeln!(out, "  {:width$}  {}{fewer}", printable(name), row.text());
-        }
+            let name = format!("  {}", printable(&row.name.text()));
+            [name, row.estimate.text(row.name.quantity), fewer]
+        };
+        out += &columns(self.figures.iter().map(row));
         if counted > 1 {
             let percent = self.confidence * 100.0;
             let _ = writeln!(

@@ -279,7 +279,7 @@ impl Work {
         for (name, own) in [("up", &report.up), ("down", &report.down)] {
             let Some(own) = own else { continue };
             let counts = Counts::of(&own.link, Some(own));
-            packets += counts.packets;
+            packets += counts.counted.packets;
             if let Some(before) = self.interval(link, None, name, &counts) {
                 self.failures(link, name, &before, &counts);
             }
@@ -288,7 +288,7 @@ impl Work {
             for (name, of) in [("up", &class.up), ("down", &class.down)] {
                 let Some(of) = of else { continue };
                 let counts = Counts::of(of, None);
-                packets += counts.packets;
+                packets += counts.counted.packets;
                 self.interval(link, Some(&class.name), name, &counts);
             }
         }
@@ -317,15 +317,13 @@ impl Work {
     }
 
     fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
+        let grown = now.counted.since(&before.counted);
         let failed = [
             (
-                now.engine_dropped.saturating_sub(before.engine_dropped),
+                grown.engine_dropped,
                 "were dropped by what holds them, not by the link",
             ),
-            (
-                now.untouched.saturating_sub(before.untouched),
-                "passed without the link",
-            ),
+            (grown.untouched, "passed without the link"),
         ];
         let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
         self.found

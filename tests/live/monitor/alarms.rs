@@ -66,7 +66,7 @@ fn well_formed(verdict: &mut Verdict, ended: &Ended) {
     );
     let begin = &ended.lines[0];
     verdict.same("first line", "start", begin.text("/type"));
-    verdict.same("schema", "emud-log/1", begin.text("/schema"));
+    verdict.same("schema", "emud-log/2", begin.text("/schema"));
     for place in [
         "/host/kernel",
         "/clock/realtime_minus_mono_ns",

@@ -2,7 +2,7 @@
 //! Lines that only an experiment's log has, against the schema.
 
 use emud_monitor::log::{
-    ArtefactLine, AskedFor, Clock, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
+    ArtefactLine, AskedFor, Clock, Counted, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
     OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, Sample,
 };
 use serde_json::Value;
@@ -62,10 +62,7 @@ fn run(full: bool) -> Run {
 fn sample(full: bool) -> Sample {
     let delay = DelaySample {
         mean_ns: 20_000_000,
-        p50_ns: 16_777_216,
-        p99_ns: 33_554_432,
-        max_ns: 21_000_000,
-        histogram: vec![[19_922_944, 20_971_520, 99]],
+        buckets: vec![[179, 99]],
     };
     Sample {
         mono_ns: 7,
@@ -73,20 +70,16 @@ fn sample(full: bool) -> Sample {
         direction: "up".into(),
         class: full.then(|| "mobile".into()),
         interval_ns: 1_000_000_000,
-        packets: 100,
-        bytes: 150_000,
-        passed_packets: 99,
-        passed_bytes: 148_500,
-        lost: 1,
-        dropped: 0,
-        marked: 0,
-        duplicated: 0,
-        corrupted: 0,
-        untouched: 0,
+        counted: Counted {
+            packets: 100,
+            bytes: 150_000,
+            passed_packets: 99,
+            passed_bytes: 148_500,
+            lost: 1,
+            ..Counted::default()
+        },
         backlog_bytes: full.then_some(3000),
         delay: full.then_some(delay),
-        late: 0,
-        engine_dropped: 0,
     }
 }
 

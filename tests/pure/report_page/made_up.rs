@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use emud::histogram::number;
 use emud_monitor::log::{
-    AskedFor, Clock, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, OutputLine,
+    AskedFor, Clock, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, OutputLine,
     OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, RunVerdict, Sample, Span, SpanShare,
 };
 use serde::Serialize;
@@ -111,7 +112,7 @@ impl Log {
         log.raw(
             "start",
             START,
-            &json!({"mono_ns": START, "schema": "emud-log/1", "version": "0.1.0", "pid": 1,
+            &json!({"mono_ns": START, "schema": "emud-log/2", "version": "0.1.0", "pid": 1,
                 "host": {"kernel": "6.18.0", "cpus": 2, "hostname": "bench"}, "clock": clock,
                 "notes": [], "to_be": "ignored"}),
         );
@@ -199,37 +200,23 @@ impl Log {
             direction: direction.to_owned(),
             class: None,
             interval_ns: SECOND,
-            packets,
-            bytes: packets * 1_514,
-            passed_packets: passed,
-            passed_bytes: passed * 1_514,
-            lost,
-            dropped,
-            marked: 0,
-            duplicated: 0,
-            corrupted: 0,
-            untouched: 0,
+            counted: Counted {
+                packets,
+                bytes: packets * 1_514,
+                passed_packets: passed,
+                passed_bytes: passed * 1_514,
+                lost,
+                dropped,
+                ..Counted::default()
+            },
             backlog_bytes: Some((queue / 1e6) as u64 * 1_000),
             delay: (passed > 0).then_some(DelaySample {
                 mean_ns: mean as u64,
-                p50_ns: mean as u64 - 500_000,
-                p99_ns: mean as u64 + 6_000_000,
-                max_ns: mean as u64 + 9_000_000,
-                histogram: vec![
-                    [
-                        mean as u64 - 500_000,
-                        mean as u64 + 500_000,
-                        passed * 9 / 10,
-                    ],
-                    [
-                        mean as u64 + 6_000_000,
-                        mean as u64 + 9_000_000,
-                        passed - passed * 9 / 10,
-                    ],
+                buckets: vec![
+                    [number(mean as u64), passed * 9 / 10],
+                    [number(mean as u64 + 7_000_000), passed - passed * 9 / 10],
                 ],
             }),
-            late: 0,
-            engine_dropped: 0,
         });
     }
 

@@ -2,7 +2,8 @@
 //! Figures of a log, and what is said of logs that cannot be read.
 
 use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
-use emud_monitor::log::{DelaySample, Lost, PhaseName, RunVerdict, Sample};
+use emud::histogram::number;
+use emud_monitor::log::{Counted, DelaySample, Lost, PhaseName, RunVerdict, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -21,26 +22,19 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
         direction: "down".to_owned(),
         class: None,
         interval_ns: SECOND,
-        packets,
-        bytes: packets * 1_000,
-        passed_packets: packets - lost,
-        passed_bytes: (packets - lost) * 1_000,
-        lost,
-        dropped: 0,
-        marked: 0,
-        duplicated: 0,
-        corrupted: 0,
-        untouched: 0,
+        counted: Counted {
+            packets,
+            bytes: packets * 1_000,
+            passed_packets: packets - lost,
+            passed_bytes: (packets - lost) * 1_000,
+            lost,
+            ..Counted::default()
+        },
         backlog_bytes: None,
         delay: (packets > lost).then_some(DelaySample {
             mean_ns: second * 1_000_000,
-            p50_ns: second * 1_000_000,
-            p99_ns: second * 1_000_000,
-            max_ns: second * 1_000_000,
-            histogram: vec![[second * 1_000_000, second * 1_000_000 + 1, packets - lost]],
+            buckets: vec![[number(second * 1_000_000), packets - lost]],
         }),
-        late: 0,
-        engine_dropped: 0,
     }
 }
 
@@ -56,7 +50,7 @@ fn figures_are_those_of_the_measured_phase() {
     log.end(2, Some(&judgement(RunVerdict::Clean, 2)));
     let run = read(&log);
     let track = &run.tracks[0];
-    assert_eq!((track.samples, track.measured.packets), (2, 1_300));
+    assert_eq!((track.samples, track.measured.counted.packets), (2, 1_300));
     assert_eq!(track.measured.throughput_bit_s(), Some(4_800_000.0));
     assert_eq!(track.measured.peak_bit_s, 8e6);
     let loss = track.measured.loss().unwrap();
@@ -70,14 +64,33 @@ fn figures_are_those_of_the_measured_phase() {
         (delays.mean_ns().unwrap() - 1.4e6 / 1.2).abs() < 1.0,
         "{delays:?}"
     );
-    assert_eq!(delays.quantile_ns(0.5).map(f64::round), Some(1e6));
-    assert_eq!(delays.quantile_ns(0.99).map(f64::round), Some(2e6));
-    assert_eq!(delays.max_ns(), Some(2_000_001));
+    for (share, should) in [(0.5, 1e6), (0.99, 2e6)] {
+        let is = delays.quantile_ns(share).unwrap();
+        assert!((is / should - 1.0).abs() < 1.0 / 32.0, "{share}: {is}");
+    }
+    assert_eq!(delays.max_ns(), Some(2_031_616));
     assert_eq!(track.series.points().len(), 4);
     let throughput = figures(&run)
         .into_iter()
-        .find(|f| f.quantity == Quantity::Throughput);
+        .find(|f| f.name.quantity == Quantity::Throughput);
     assert_eq!(throughput.unwrap().value, 4_800_000.0);
+}
+
+/// The mean of the samples' 99th percentiles would be 30 ms.
+#[test]
+fn quantiles_are_those_of_all_packets() {
+    let mut log = Log::new(7, &["access"]);
+    log.raw_sample(&sample(1, 1_000, 0));
+    log.raw_sample(&sample(59, 5, 0));
+    log.phase(MEASURED + 60 * SECOND, PhaseName::CleanUp);
+    log.end(60, Some(&judgement(RunVerdict::Clean, 60)));
+    let figures = figures(&read(&log));
+    let p99 = figures
+        .iter()
+        .find(|f| f.name.quantity == Quantity::DelayP99)
+        .unwrap()
+        .value;
+    assert!((p99 / 1e6 - 1.0).abs() < 1.0 / 16.0, "{p99}");
 }
 
 /// What a link of 1 Gbit/s carries in an hour.
@@ -208,10 +221,10 @@ fn mistakes_name_their_line() {
     twice.lines.push(twice.lines[1].clone());
     refused(&twice, "a second experiment");
     let mut other = clean(1);
-    other.lines[0] = other.lines[0].replace("emud-log/1", "emud-log/9");
+    other.lines[0] = other.lines[0].replace("emud-log/2", "emud-log/9");
     refused(
         &other,
-        "line 1: not the start of a log of schema \"emud-log/1\"",
+        "line 1: not the start of a log of schema \"emud-log/2\"",
     );
     let mut no_start = clean(1);
     no_start.lines.remove(0);
@@ -242,7 +255,7 @@ fn repeats_are_summarised_over_the_clean_ones() {
         .collect();
     assert_eq!(excluded, [false, false, true, false, true]);
     let throughput = &summary.figures[0];
-    assert_eq!(throughput.name(), "access up throughput");
+    assert_eq!(throughput.name.text(), "access up throughput");
     let clean = [&runs[0], &runs[1], &runs[3]];
     let values = clean.map(|run| run.tracks[0].measured.throughput_bit_s().unwrap());
     assert_eq!(throughput.estimate.mean, values.iter().sum::<f64>() / 3.0);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 /// Prints a line for each thing that is wrong.
 const SCHEMA: &str = r#"
@@ -83,24 +83,52 @@ pub fn all_mistakes(verb: &str, documents: &[Value]) -> Vec<String> {
     serde_json::from_str(&said).unwrap()
 }
 
-/// Returns the document with each key of the object at `place` left out, and with one more, and what
-/// was done to it.
-pub fn spoilt(document: &Value, place: &str) -> Vec<(String, Value)> {
-    let object = document.pointer(place).unwrap().as_object().unwrap();
-    let spoil = |what: String, change: &dyn Fn(&mut Map<String, Value>)| {
-        let mut wrong = document.clone();
-        change(wrong.pointer_mut(place).unwrap().as_object_mut().unwrap());
-        (what, wrong)
+/// Returns the document with one mistake each: a value of another type, a key removed, a key added,
+/// everywhere below `place`. Keys of the objects in `maps` are free, so they are not removed.
+pub fn spoilt(document: &Value, place: &str, maps: &[&str]) -> Vec<(String, Value)> {
+    let mut wrong = Vec::new();
+    for at in places(document.pointer(place).unwrap(), place.to_owned()) {
+        let mut spoil = |what: &str, change: &dyn Fn(&mut Value)| {
+            let mut document = document.clone();
+            change(document.pointer_mut(&at).unwrap());
+            wrong.push((format!("{at} {what}"), document));
+        };
+        let another = match document.pointer(&at).unwrap() {
+            Value::String(_) => json!(0.5),
+            Value::Null => json!({ "wrong": [] }),
+            _ => json!("wrong"),
+        };
+        spoil("of another type", &|value| *value = another.clone());
+        if let Some(Value::Object(object)) = document.pointer(&at) {
+            spoil("with more", &|value| value["more"] = json!({ "wrong": [] }));
+            let is_map = maps.iter().any(|map| at.ends_with(&format!("/{map}")));
+            for key in object.keys().filter(|_| !is_map) {
+                spoil(&format!("without {key}"), &|value| {
+                    value.as_object_mut().unwrap().remove(key);
+                });
+            }
+        }
+    }
+    wrong
+}
+
+/// Pointers to all values in a value.
+fn places(value: &Value, at: String) -> Vec<String> {
+    let below = |(key, value): (String, &Value)| places(value, format!("{at}/{key}"));
+    let inner: Vec<_> = match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, v)| (key.clone(), v))
+            .flat_map(below)
+            .collect(),
+        Value::Array(all) => (0..)
+            .map(|n: usize| n.to_string())
+            .zip(all)
+            .flat_map(below)
+            .collect(),
+        _ => vec![],
     };
-    let without = |key: &String| {
-        spoil(format!("{place} without {key}"), &|object| {
-            object.remove(key);
-        })
-    };
-    let more = spoil(format!("{place} with more"), &|object| {
-        object.insert("more".to_owned(), 1.into());
-    });
-    object.keys().map(without).chain([more]).collect()
+    [vec![at], inner].concat()
 }
 
 /// docs/VERB.schema.json finds something wrong with each of the documents.

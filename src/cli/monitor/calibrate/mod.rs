@@ -16,7 +16,8 @@ use emud_monitor::record::Reader;
 
 use super::thresholds::Thresholds;
 use crate::cli::Failure;
-use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
+use crate::cli::failure::EX_IOERR;
+use crate::cli::plot::save;
 use report::Report;
 
 /// Try thresholds on recordings, and say which ones they suggest
@@ -81,10 +82,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let report = Report::new(&config, recordings, args.margin);
     if let Some(file) = &args.plot {
-        draw(file, &report)?;
+        save(file, plot::draw(&report))?;
     }
     let text = match (args.json, args.toml) {
-        (true, _) => json::of(&report),
+        (true, _) => crate::cli::json(&json::of(&report))?,
         (_, true) => snippet::of(&report),
         _ => table::of(&report),
     };
@@ -120,11 +121,4 @@ fn findings(path: &Path, config: &Config) -> Result<Findings, Failure> {
     let reader = Reader::new(BufReader::with_capacity(1 << 20, file))
         .map_err(|e| Failure::new(e.exit_code(), format!("{name}: {e}")))?;
     replay(reader, config).map_err(|e| Failure::new(e.exit_code(), format!("{name}: {e}")))
-}
-
-fn draw(path: &Path, report: &Report) -> Result<(), Failure> {
-    let name = path.display();
-    let svg = plot::svg(report).map_err(|e| Failure::new(70, format!("{name}: {e}")))?;
-    std::fs::write(path, svg)
-        .map_err(|e| Failure::new(EX_CANTCREAT, format!("cannot make {name}: {e}")))
 }

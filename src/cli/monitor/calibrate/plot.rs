@@ -2,59 +2,48 @@
 //! Complementary cumulative distributions, a panel per criterion, both axes logarithmic: the
 //! share of values that are at least as large, with the thresholds.
 
-use std::error::Error;
-
+use emud::plot::{Area, BLUE, GREEN, GREY, PlotError, RED, chart, grid, letters, svg, write};
 use emud_monitor::calibrate::{Distribution, Measure};
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::report::{Report, Row};
 
-type Failed = Box<dyn Error>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 const COLUMNS: usize = 2;
 const PANEL: (u32, u32) = (620, 360);
 const HEADER: u32 = 64;
-
-const GOOD: RGBColor = RGBColor(31, 94, 168);
-const CONTENDED: RGBColor = RGBColor(196, 62, 40);
-const SUGGESTED: RGBColor = RGBColor(24, 128, 74);
-const CURRENT: RGBColor = RGBColor(96, 96, 96);
 
 /// The figure as SVG.
 ///
 /// # Errors
 /// The drawing library's.
-pub fn svg(report: &Report) -> Result<String, Failed> {
+pub fn draw(report: &Report) -> Result<String, PlotError> {
     let rows = report.rows.len().div_ceil(COLUMNS).max(1);
     let size = (PANEL.0 * COLUMNS as u32, HEADER + PANEL.1 * rows as u32);
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)?;
+    svg(size, |root| {
         let (header, body) = root.split_vertically(HEADER);
         legend(&header, report)?;
         let panels = body.split_evenly((rows, COLUMNS));
         for (row, area) in report.rows.iter().zip(&panels) {
             panel(area, row)?;
         }
-        root.present()?;
-    }
-    Ok(text)
+        Ok(())
+    })
 }
 
-fn legend(area: &Area, report: &Report) -> Result<(), Failed> {
-    let title = ("sans-serif", 19).into_font().color(&BLACK);
-    let what = "Share of values that are at least as large";
-    area.draw(&Text::new(what, (16, 10), title))?;
+fn legend(area: &Area, report: &Report) -> Result<(), PlotError> {
+    write(
+        area,
+        "Share of values that are at least as large",
+        (16, 10),
+        19,
+    )?;
     let contended = report.rows.iter().any(|r| r.contended.is_some());
     let entries = [
-        ("good recordings", GOOD, true),
-        ("contended recordings", CONTENDED, contended),
-        ("requested theta", CURRENT, true),
-        ("theta suggested", SUGGESTED, true),
+        ("good recordings", BLUE, true),
+        ("contended recordings", RED, contended),
+        ("requested theta", GREY, true),
+        ("theta suggested", GREEN, true),
     ];
     let mut x = 16;
     for (name, colour, shown) in entries {
@@ -63,38 +52,28 @@ fn legend(area: &Area, report: &Report) -> Result<(), Failed> {
         }
         let line = vec![(x, 48), (x + 28, 48)];
         area.draw(&PathElement::new(line, colour.stroke_width(3)))?;
-        let style = ("sans-serif", 15).into_font().color(&BLACK);
-        area.draw(&Text::new(name, (x + 36, 40), style))?;
+        write(area, name, (x + 36, 40), 15)?;
         x += 60 + 8 * name.len() as i32;
     }
     Ok(())
 }
 
-fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
+fn panel(area: &Area, row: &Row) -> Result<(), PlotError> {
     let Some(range) = Range::of(row) else {
         return empty(area, row);
     };
-    let mut chart = ChartBuilder::on(area)
-        .caption(row.title(), ("sans-serif", 17))
-        .margin(10)
-        .margin_right(26)
-        .x_label_area_size(34)
-        .y_label_area_size(64)
-        .build_cartesian_2d(
-            (range.values.0..range.values.1).log_scale(),
-            (range.shares..1.0).log_scale(),
-        )?;
-    chart
-        .configure_mesh()
-        .x_labels(7)
-        .y_labels(7)
-        .light_line_style(BLACK.mix(0.04))
-        .bold_line_style(BLACK.mix(0.14))
-        .label_style(("sans-serif", 13))
-        .x_label_formatter(&|v| row.quantity(v.round() as u64))
-        .y_label_formatter(&|share| percent(*share))
-        .draw()?;
-    let curves = [(Some(&row.good), GOOD), (row.contended.as_ref(), CONTENDED)];
+    let mut chart = chart(area, &row.title(), 64).build_cartesian_2d(
+        (range.values.0..range.values.1).log_scale(),
+        (range.shares..1.0).log_scale(),
+    )?;
+    let mut mesh = chart.configure_mesh();
+    grid(
+        mesh.x_labels(7)
+            .y_labels(7)
+            .x_label_formatter(&|v| row.quantity(v.round() as u64))
+            .y_label_formatter(&|share| percent(*share)),
+    )?;
+    let curves = [(Some(&row.good), BLUE), (row.contended.as_ref(), RED)];
     for (measure, colour) in curves {
         if let Some(measure) = measure {
             let line = steps(row, &measure.total.distribution, range.shares);
@@ -102,10 +81,7 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
         }
     }
     let current = row.good.total.threshold.map(|t| row.value(t));
-    let thetas = [
-        (current, CURRENT, 0.62),
-        (row.suggestion.theta, SUGGESTED, 0.86),
-    ];
+    let thetas = [(current, GREY, 0.62), (row.suggestion.theta, GREEN, 0.86)];
     for (theta, colour, height) in thetas {
         let Some(theta) = theta else { continue };
         let x = theta as f64;
@@ -118,7 +94,7 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
         } else {
             (HPos::Right, -5)
         };
-        let style = ("sans-serif", 14).into_font().color(&colour);
+        let style = letters(14, colour);
         let text = row.quantity(theta);
         // A curve of the contended recordings may pass behind.
         let width = shift.signum() * (8 * text.len() as i32 + 2);
@@ -131,16 +107,16 @@ fn panel(area: &Area, row: &Row) -> Result<(), Failed> {
     Ok(())
 }
 
-fn empty(area: &Area, row: &Row) -> Result<(), Failed> {
+fn empty(area: &Area, row: &Row) -> Result<(), PlotError> {
     let (width, height) = area.dim_in_pixel();
     let centre = Pos::new(HPos::Center, VPos::Center);
     let what = match row.watched {
         emud_monitor::event::Watched::Yes => "nothing of it was seen",
         _ => "unknown: no hook showed it",
     };
-    let caption = ("sans-serif", 17).into_font().color(&BLACK).pos(centre);
+    let caption = letters(17, BLACK).pos(centre);
     area.draw(&Text::new(row.title(), (width as i32 / 2, 24), caption))?;
-    let style = ("sans-serif", 15).into_font().color(&CURRENT).pos(centre);
+    let style = letters(15, GREY).pos(centre);
     let middle = (width as i32 / 2, height as i32 / 2);
     area.draw(&Text::new(what, middle, style))?;
     Ok(())
