@@ -206,7 +206,7 @@ __noinline int emud_delay_any(struct emud_packet *p)
 	return 1;
 }
 
-/* Delays that are constant or drawn per packet, the most common ones, need no
+/* Delays that are constant, or random per packet, the most common ones, need no
  * call. */
 static __always_inline void emud_delay(struct emud_packet *p, const struct emud_link *l,
 				       struct emud_counters *count)

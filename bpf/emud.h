@@ -58,12 +58,13 @@
 /* Delay table: EMUD_TABLE_LEN - 1 steps over the standard normal value
  * [-8, 8), so that one step is 1/256 of a standard deviation. */
 #define EMUD_Z_SHIFT 24 /* normal values are Q8.24 */
-#define EMUD_TABLE_SHIFT 16 /* 2^16 of those to a step */
+#define EMUD_TABLE_SHIFT 16 /* 2^16 of them per step */
 #define EMUD_TABLE_STEPS 4096
 #define EMUD_TABLE_LEN (EMUD_TABLE_STEPS + 1)
 #define EMUD_TABLE_ORIGIN (8 << EMUD_Z_SHIFT)
 
-/* Normal quantile by floating-point-like index: 32 octaves of 64 steps. */
+/* Normal quantile with an index like a floating-point number: 32 octaves of 64
+ * steps. */
 #define EMUD_NORMAL_OCTAVES 32
 #define EMUD_NORMAL_STEPS 64
 #define EMUD_NORMAL_LEN (EMUD_NORMAL_OCTAVES * EMUD_NORMAL_STEPS + 1)
@@ -74,19 +75,21 @@
 
 /* The longest queue that can be counted in packets. */
 #define EMUD_RING_LEN 65536
-/* Departures are remembered in pieces of so many: as many as a super-packet has. */
+/* Departure times are stored in pieces of this length, which is a
+ * super-packet's maximum number of packets. */
 #define EMUD_RING_STEP 64
 struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
 
-/* Flows that fq tells apart, a power of two: its orphan_mask is one less. The lower
- * half is lanes, the upper half the others. */
+/* Flows that fq distinguishes, a power of two: its orphan_mask is one less. The
+ * lower half is for lanes, the upper half for the others. */
 #define EMUD_FQ_FLOWS 65536U
 #define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
-/* By so much fq and its timer bring a packet to the receiver later than tc-netem does. */
+/* fq and its timer deliver a packet to the receiver this much later than
+ * tc-netem. */
 #define EMUD_FQ_LEAD_NS 3200ULL
-/* Of each CPU: enough for some 16,000 packets that wait, in any order. */
+/* Lanes of each CPU: enough for about 16,000 waiting packets in any order. */
 #define EMUD_LANES_LOG 8
 #define EMUD_LANES (1U << EMUD_LANES_LOG)
 /* 2 us: timers are no finer, and no CPU sends faster than that. */
@@ -115,7 +118,7 @@ enum emud_release {
 enum emud_flags {
 	EMUD_F_L3 = 1 << 0, /* the device has no Ethernet header */
 	EMUD_F_NEIGHBOURS = 1 << 1, /* emulate ARP and neighbour discovery too */
-	EMUD_F_PER_PACKET = 1 << 2, /* jitter is drawn per packet and reorders */
+	EMUD_F_PER_PACKET = 1 << 2, /* jitter is random per packet and reorders */
 	EMUD_F_JITTER = 1 << 3, /* the delay table is in use */
 	EMUD_F_CLONE = 1 << 4, /* packets with a socket are cloned */
 	EMUD_F_PLAIN_QUEUE = 1 << 7, /* a rate and limits, nothing else */
@@ -477,7 +480,7 @@ struct emud_table {
 
 /* The state of the queue manager; times are in ns. */
 struct emud_aqm_state {
-	__u32 aqm; /* whose memory this is: another starts afresh */
+	__u32 aqm; /* owner of this state: a different one resets it */
 	__s32 red_count; /* packets since the last drop, from -1 */
 	__u64 red_average; /* length of the queue, times 2^16 */
 	__u64 codel_first_above; /* 0: below the target */
@@ -485,16 +488,16 @@ struct emud_aqm_state {
 	__u32 codel_count;
 	__u32 codel_last_count;
 	__u32 codel_dropping;
-	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
+	__u32 codel_owes; /* drop_next advances with the next packet above the target */
 	__u64 pie_next; /* update of the probability */
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;
-	__u64 pie_burst; /* so long no drop */
+	__u64 pie_burst; /* no drop for this long */
 };
 _Static_assert(sizeof(struct emud_aqm_state) == 88, "shared with Rust");
 
-/* The queue and the order of one direction: lives on through `emud set`. */
+/* The queue and the order of one direction; `emud set` keeps it. */
 struct emud_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -506,7 +509,7 @@ struct emud_state {
 	__u64 busy_frac; /* and a fraction of a ns, times 2^rate_shift */
 	__u64 last_departure; /* the latest departure so far, ns */
 
-	__u64 loss_id; /* of the model that loss_state is of */
+	__u64 loss_id; /* id of the model that owns loss_state */
 	__u64 loss_state; /* state of its chain, or a count */
 	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
 	__s64 duplicate_normal;
@@ -525,20 +528,20 @@ struct emud_state {
 	__u64 tdma_id;
 	__u64 tdma_number;
 	__u64 tdma_at; /* ns */
-	__u32 tdma_packets; /* in it so far */
+	__u32 tdma_packets; /* in the slot so far */
 	__u32 tdma_bytes;
 };
 _Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
 
-/* Which generation is in force, for both directions at once: bits of one word. */
+/* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* of links and rules, EMUD_LINKS_GENERATION; of pairs, the other */
+	__u32 generation; /* EMUD_LINKS_GENERATION: links and rules; the other bit: pairs */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
-	__u32 segmenter[EMUD_DIRECTIONS]; /* where super-packets go first; 0: nowhere */
+	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
 };
 _Static_assert(sizeof(struct emud_control) == 24, "shared with Rust");
 
@@ -547,49 +550,50 @@ struct emud_counters {
 	__u64 bytes; /* seen, wire bytes without overhead */
 	__u64 lost; /* by the loss stage */
 	__u64 queue_dropped; /* the queue was full */
-	__u64 reordered; /* departs before a packet that came earlier */
+	__u64 reordered; /* departs before a packet that arrived earlier */
 	__u64 clamped; /* held back to keep the order */
 	__u64 super_packets; /* GSO or GRO packets, which met one fate each */
-	__u64 flows_forgotten; /* a flow's number of packets was given up */
-	__u64 undelayed; /* not in the delayed share, or reordered on purpose */
+	__u64 flows_forgotten; /* flows evicted from the flow table */
+	__u64 undelayed; /* not in the delayed share, or sent early by reorder */
 	__u64 passed[EMUD_PASS_REASONS];
 	__u64 delay_hist[EMUD_HIST_LEN]; /* departure - arrival, emud_delay_class() */
 	__u64 down; /* lost because the link was down */
 	__u64 duplicated; /* copies made */
 	__u64 corrupted;
-	__u64 unaltered; /* to be copied or corrupted, and could not be */
+	__u64 unaltered; /* copies or corruptions that failed */
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
-	__u64 marked; /* CE by the queue or in place of a loss, those that had it included */
-	__u64 instances_forgotten; /* an instance had to go for another one */
-	__u64 sent_bytes; /* of those with a departure time, wire bytes without overhead */
+	__u64 marked; /* CE by the queue or instead of a loss, including packets that had it */
+	__u64 instances_forgotten; /* instances evicted for a new one */
+	__u64 sent_bytes; /* wire bytes without overhead of packets with a departure time */
 	__u64 delay_ns; /* sum of departure - arrival over wire packets, modulo 2^64 */
 };
 
-/* The holder's side of a direction: written by the holder alone. */
+/* The holder's side of a direction: only the holder writes it. */
 struct emud_holder {
 	__u64 lease_ns; /* frames may be sent to the holder until then */
 	__u64 pid;
 	__u64 released; /* frames written back */
-	__u64 dropped; /* frames that could not be: malformed, write failed */
-	__u64 late; /* written back more than EMUD_LATE_NS after time */
+	__u64 dropped; /* frames not written back: malformed, write failed */
+	__u64 late; /* written back more than EMUD_LATE_NS too late */
 	__u64 worst_late_ns;
 	__u64 waiting; /* frames held right now */
 	__u32 tuning; /* enum emud_tuning */
 	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
 };
 
-/* What the holder got of what makes it punctual. */
+/* What makes the holder punctual, as far as the kernel granted it. */
 enum emud_tuning {
-	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: else frames may overtake */
-	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: else busy tasks make frames late */
+	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: without it frames may overtake */
+	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: without it busy tasks make frames late */
 	EMUD_TUNED_TIMER = 1 << 2, /* no timer slack */
 	EMUD_TUNED_MEMORY = 1 << 3, /* locked in memory */
 };
 #define EMUD_LATE_NS 1000000ULL
 
-/* In front of every frame on its way to the holder. The VLAN tag that stands beside the
- * data is in here because tun_put_user() would insert it at byte 12, inside this header.
- * So is the one behind it, which takes its place (skb_vlan_pop()). */
+/* The header of every frame on its way to the holder. It includes the VLAN tag
+ * outside the data because tun_put_user() would insert the tag at byte 12,
+ * inside this header. It also includes the tag after that one, which replaces
+ * it (skb_vlan_pop()). */
 #define EMUD_HOLD_TAGS 2
 struct emud_hold_tag {
 	__u16 tci;
@@ -602,12 +606,13 @@ struct emud_hold_hdr {
 	__u32 reserved; /* 0 */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
-/* Corrupted: a checksum that is left to the device must be computed, or a
- * receiver on this host would take it for right. */
+/* Corrupted: a checksum left to the device must be computed, or a receiver on
+ * this host would treat it as valid. */
 #define EMUD_HOLD_MAGIC_SUM 0x656d7573
 _Static_assert(sizeof(struct emud_hold_hdr) == 24, "on the wire to the holder");
 
-/* What detach must put back, and the profile: opaque bytes, written by attach. */
+/* The state that detach must restore, and the profile: opaque bytes, written by
+ * attach. */
 /* 1 MiB: a profile carries its tables of measured delays in its text. */
 #define EMUD_RESTORE_LEN 1048576
 struct emud_restore {
