@@ -517,7 +517,7 @@ struct emud_state {
 
 	struct emud_aqm_state aqm;
 
-	/* timeline: where to look first, and the opportunity in use */
+	/* timeline: where the search starts, and the opportunity in use */
 	__u32 row_arrival;
 	__u32 row_sent;
 	__u64 timeline_id;
@@ -584,7 +584,7 @@ struct emud_holder {
 /* What makes the holder punctual, as far as the kernel granted it. */
 enum emud_tuning {
 	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: without it frames may overtake */
-	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: without it busy tasks make frames late */
+	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: without it other tasks delay frames */
 	EMUD_TUNED_TIMER = 1 << 2, /* no timer slack */
 	EMUD_TUNED_MEMORY = 1 << 3, /* locked in memory */
 };

@@ -105,7 +105,7 @@ struct emud_packet {
 	__u32 full_len; /* of each wire packet but the last, without overhead */
 	__u32 last_len; /* of the last or only one */
 	__u32 l3_off;
-	__u64 addresses; /* hash of the addresses; beside it: */
+	__u64 addresses; /* hash of the flow without `ends` */
 	__u64 ends; /* protocol and ports */
 	__u64 flow; /* hash of both */
 
