@@ -27,7 +27,9 @@ use crate::swaps::Swaps;
 pub enum MonitorError {
     #[error("{0}")]
     Config(String),
-    #[error("cannot read the kernel's types from /sys/kernel/btf/vmlinux (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}")]
+    #[error(
+        "cannot read the kernel's types from /sys/kernel/btf/vmlinux (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}"
+    )]
     Btf(#[from] aya::BtfError),
     #[error("cannot load the monitor into the kernel: {}", with_causes(.0))]
     Load(#[from] aya::EbpfError),
@@ -394,7 +396,7 @@ fn attach(
     let refused = hooks.tried.iter().filter_map(|hook| {
         let why = hook.refused.as_ref()?;
         Some(format!(
-            "  {}: {} refused: {why}",
+            "  {}: {} rejected: {why}",
             hook.criterion, hook.hook
         ))
     });

@@ -8,19 +8,19 @@ use aya::maps::MapError;
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    #[error("this kernel does not describe its types (BTF): {0}")]
+    #[error("cannot read the kernel's types (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}")]
     Btf(#[from] aya::BtfError),
-    #[error("the recording programs were not taken: {0}")]
+    #[error("cannot load the recording programs: {0}")]
     Load(#[from] EbpfError),
-    #[error("not one hook can be recorded here: {0}")]
+    #[error("this kernel supports none of the recording hooks: {0}")]
     NoHook(String),
     #[error("no permission to load BPF programs; run as root of the host")]
     Permission,
     #[error("the recording programs have no {0}")]
     Missing(&'static str),
-    #[error("a map of the recording programs: {0}")]
+    #[error("cannot use a map of the recording programs: {0}")]
     Map(#[from] MapError),
-    #[error("a ring buffer of {0} bytes: it has to be a power of two, 4 KiB to 1 GiB")]
+    #[error("invalid size of the ring buffer \"{0}\": must be a power of two from 4 KiB to 1 GiB")]
     RingSize(u64),
     #[error("cannot write the recording: {0}")]
     Write(#[source] io::Error),
@@ -40,11 +40,11 @@ pub enum ReadError {
     Io(#[from] io::Error),
     #[error("not a recording of emud monitor record")]
     NotARecording,
-    #[error("a recording of format {0}; this emud reads format {VERSION}", VERSION = super::reader::VERSION)]
+    #[error("unsupported format {0} of a recording: this version of emud reads format {VERSION}", VERSION = super::reader::VERSION)]
     Version(u32),
-    #[error("cut short inside its header: nothing was recorded")]
+    #[error("the file ends inside its header: nothing was recorded")]
     CutInHeader,
-    #[error("its header is damaged: {0}")]
+    #[error("the header is damaged: {0}")]
     Header(String),
     #[error("damaged at byte {offset}: {problem}")]
     Damaged { offset: u64, problem: String },
@@ -59,7 +59,7 @@ const EX_IOERR: u8 = 74;
 const EX_NOPERM: u8 = 77;
 
 impl RecordError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::RingSize(_) => EX_USAGE,
@@ -73,7 +73,7 @@ impl RecordError {
 }
 
 impl ReadError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io(_) => EX_IOERR,
