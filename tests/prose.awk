@@ -36,5 +36,8 @@ kind == "hash" { if (match($0, /(^|[ \t])#/)) print substr($0, RSTART); else pri
         raw = -1
         if (state == "" && c == "r" && match(substr($0, i), /^r#*"/)) { raw = RLENGTH - 2; i += raw }
     }
+    # Inline code, and the name of an argument of format!().
+    gsub(/`[^`]*`/, "`", out)
+    gsub(/\{[A-Za-z_][A-Za-z_0-9]*(:[^{}]*)?\}/, "{}", out)
     print out
 }

@@ -48,7 +48,7 @@ pub fn asked(cdf: &Cdf, serialisation_ns: f64) -> Curve {
         (ns / 1e6, share(i))
     };
     Curve {
-        name: "asked",
+        name: "requested",
         colour: ASKED,
         points: (0..POINTS).map(point).collect(),
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-/// A value written as a word.
+/// A value written as a name.
 pub trait Word: Copy + PartialEq + 'static {
-    /// What there is to choose from.
+    /// The available names.
     const WORDS: &'static [(&'static str, Self)];
 
     fn word(self) -> &'static str {

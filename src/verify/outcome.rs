@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer.
+//! The result of a verification.
 
 use std::net::IpAddr;
 
@@ -11,39 +11,40 @@ use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict, What};
 use super::probe::{Plan, Stream};
 use super::theory::Cdf;
 
-/// How it was measured.
+/// The method of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// UDP, both ends on this machine's clock.
+    /// UDP; both ends use this machine's clock.
     OneWay,
     /// ICMP echo: both directions together.
     RoundTrip,
 }
 
-/// All that `emud verify --json` prints (docs/verify.schema.json).
+/// The output of `emud verify --json` (docs/verify.schema.json).
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     pub schema: &'static str,
     pub interface: String,
-    /// What it was judged against.
+    /// The profile that the link was judged against.
     pub profile: String,
-    /// That profile was named on the command line, and is not what the kernel says is in force.
+    /// Whether that profile was given on the command line and is not the active one according to
+    /// the kernel.
     pub against: bool,
     pub method: Method,
     pub peer: IpAddr,
     pub duration_s: f64,
     pub resolution_ns: u64,
-    /// How often a link that is as asked disagrees, at most.
+    /// Largest probability that a correct link disagrees.
     pub false_alarm: f64,
-    /// Of each interval.
+    /// Confidence of each interval.
     pub confidence: f64,
     pub verdict: Verdict,
     pub checks: Vec<Check>,
     pub notes: Vec<String>,
     #[serde(skip)]
     pub curves: Vec<Curve>,
-    /// A direction was left out.
+    /// Whether a direction was left out.
     #[serde(skip)]
     unjudged: bool,
 }
@@ -91,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// One check that disagrees decides; else one that was not measured, or not judged.
+    /// Disagrees if one check does; otherwise not measured or not judged if one check is.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
         self.verdict = if any(Verdict::Disagrees) {
@@ -122,7 +123,7 @@ impl Judge<'_> {
         }
     }
 
-    /// How much the delays are worth.
+    /// The statistical value of the delays.
     pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
         let mut notes = Vec::new();
         let duration_ns = f64::from(plan.count) * plan.interval_ns as f64;
@@ -133,7 +134,7 @@ impl Judge<'_> {
         if let Some(worth) = worth.reduce(f64::min) {
             let worth = worth.min(f64::from(plan.count));
             notes.push(format!(
-                "{}: {} probes; their delays, in order, are worth {worth:.0} independent values",
+                "{}: {} probes; their delays, in order, count as {worth:.0} independent values",
                 self.direction, plan.count
             ));
         }
@@ -146,7 +147,7 @@ impl Judge<'_> {
         let beyond = self.beyond(&delays, &Cdf::of(&self.ways));
         if judged && beyond > 0 {
             notes.push(format!(
-                "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",
+                "{}: {beyond} probes were later than the link can make them and are excluded as pauses of this machine",
                 self.direction
             ));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer for people.
+//! The result as a table.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::profile::{Rate, Time};
 
 const WIDTHS: [usize; 6] = [26, 13, 13, 27, 13, 0];
 
-/// Asked, measured, interval, verdict; a line a check.
+/// Formats requested value, measured value, interval and verdict, one line per check.
 pub fn table(o: &Outcome) -> String {
     let mut out = String::new();
     let against = if o.against { " (--against)" } else { "" };
@@ -24,7 +24,7 @@ pub fn table(o: &Outcome) -> String {
     );
     let head = [
         "",
-        "asked",
+        "requested",
         "measured",
         "interval",
         "notices from",
@@ -42,7 +42,7 @@ pub fn table(o: &Outcome) -> String {
     let _ = writeln!(
         out,
         "notices from: the smallest deviation found in 99 of 100 runs; resolution {}; \
-         at most {} of links as asked disagree",
+         at most {} of correct links disagree",
         time(o.resolution_ns as f64),
         percent(o.false_alarm)
     );
@@ -50,10 +50,10 @@ pub fn table(o: &Outcome) -> String {
         let _ = writeln!(out, "note: {note}");
     }
     let verdict = match o.verdict {
-        Verdict::Agrees => "the link is as asked",
-        Verdict::Disagrees => "the link is NOT as asked",
-        Verdict::NotMeasured => "not all could be measured; the rest is as asked",
-        Verdict::NotJudged => "not all can be judged; the rest is as asked",
+        Verdict::Agrees => "the link behaves as configured",
+        Verdict::Disagrees => "the link does NOT behave as configured",
+        Verdict::NotMeasured => "some checks could not be measured; the others agree",
+        Verdict::NotJudged => "some checks cannot be judged; the others agree",
     };
     let _ = writeln!(out, "{verdict}");
     out
@@ -111,7 +111,7 @@ fn row(c: &Check) -> [String; 6] {
     ]
 }
 
-/// Three digits, no more than a measurement has.
+/// Three digits, the precision of a measurement.
 fn time(ns: f64) -> String {
     let unit = (ns.abs().max(1e5).log10().floor() - 3.0).max(4.0);
     let unit = 10f64.powf(unit);

@@ -34,7 +34,7 @@ pub enum LabError {
         interface: String,
     },
     /// Another emud is putting forwarding back, and does not come to an end.
-    #[error("forwarding on {0}: another emud is at work on it")]
+    #[error("forwarding on {0}: another emud process is changing it; try again")]
     Busy(String),
     #[error(
         "no network with /{0} is free of the host's routes, neither in 100.64.0.0/10 nor in \

@@ -353,7 +353,7 @@ fn plots_are_drawn() {
     ];
     let (code, svg) = plot(&[&["verify", "va", "--plot", &file], &netns[..]].concat());
     assert_eq!(code, Some(0), "{svg}");
-    assert!(svg.contains("measured") && svg.contains("asked"));
+    assert!(svg.contains("measured") && svg.contains("requested"));
 }
 
 /// stderr of emud at a terminal, and in a pipe.

@@ -86,7 +86,7 @@ r#"error: this looks like YAML
 1 | link:
   | ^^^^^
   |
-  = help: write TOML: a [header] on a line of its own, below it lines such as delay = "50ms""#),
+  = help: write TOML: a [header] on a separate line, below it lines such as delay = "50ms""#),
     ("{\"link\": {\"rate\": \"5Mbit\"}}\n",
 r#"error: this looks like JSON
  --> x.toml:1:1
@@ -94,7 +94,7 @@ r#"error: this looks like JSON
 1 | {"link": {"rate": "5Mbit"}}
   | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
   |
-  = help: write TOML: a [header] on a line of its own, below it lines such as delay = "50ms""#),
+  = help: write TOML: a [header] on a separate line, below it lines such as delay = "50ms""#),
     ("[links.lte]\nrate = \"5Mbit\"\n",
 r#"error: the profile uses none of its links
  --> x.toml:1:2
