@@ -80,7 +80,7 @@ r#"error: there is no key `burst` of a loss
   |
   = help: loss in bursts is a model: loss = { model = "burst", probability = "0.1%", length = 3 }"#),
     ("link:\n  rate: 5Mbit\n  delay: 20ms\n",
-r#"error: this looks like YAML
+r#"error: this is YAML
  --> x.toml:1:1
   |
 1 | link:
@@ -88,7 +88,7 @@ r#"error: this looks like YAML
   |
   = help: write TOML: a [header] on a separate line, below it lines such as delay = "50ms""#),
     ("{\"link\": {\"rate\": \"5Mbit\"}}\n",
-r#"error: this looks like JSON
+r#"error: this is JSON
  --> x.toml:1:1
   |
 1 | {"link": {"rate": "5Mbit"}}
