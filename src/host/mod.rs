@@ -19,7 +19,7 @@ pub(crate) fn in_namespace<T: Send + 'static>(
     let tried = std::thread::spawn(|| {
         // SAFETY: only CLONE_NEWNET; nothing in this thread relies on the old namespace.
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
-            .map_err(|e| format!("cannot make a network namespace: {e}"))?;
+            .map_err(|e| format!("cannot create a network namespace: {e}"))?;
         trial()
     });
     tried

@@ -40,7 +40,7 @@ fn refused_with_its_words() {
     );
     let error = error.unwrap_err();
     assert_eq!(error.exit_code(), 77);
-    assert_eq!(error.to_string(), "the holder could not start: no such map");
+    assert_eq!(error.to_string(), "cannot start the holder: no such map");
 }
 
 #[test]

@@ -230,7 +230,7 @@ pub fn memory() {
     assert_same("refused", &before, &lab.snapshot());
 
     let said = attach("up.delay = \"10s\"\n");
-    assert!(said.contains("up: engine hold keeps 256 MiB"), "{said}");
+    assert!(said.contains("up: engine hold buffers 256 MiB"), "{said}");
     assert!(said.contains("Mbit/s are dropped"), "{said}");
     lab.detach();
 }
