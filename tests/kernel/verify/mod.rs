@@ -249,7 +249,7 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("nothing of this link can be judged"),
+        said.contains("no property of this link can be judged"),
         "{said}"
     );
     space.emud(&["detach", "va"]);

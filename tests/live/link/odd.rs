@@ -226,7 +226,7 @@ pub fn memory() {
     let before = lab.snapshot();
     let never = "up.rate = \"1Tbit\"\nup.delay = \"60min\"\n";
     let said = lab.try_attach(Engine::Hold, never, &[]).expect(69);
-    assert!(said.err.contains("has to keep"), "{}", said.err);
+    assert!(said.err.contains("has to buffer"), "{}", said.err);
     assert_same("refused", &before, &lab.snapshot());
 
     let said = attach("up.delay = \"10s\"\n");

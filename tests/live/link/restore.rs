@@ -448,7 +448,7 @@ pub fn device_deleted(engine: Engine) {
             .emud(&[&other[..], &["--direction", "up"]].concat())
             .expect(0);
         assert!(
-            said.out.contains("left by a device that is gone"),
+            said.out.contains("which a deleted device left behind"),
             "{}",
             said.out
         );

@@ -241,7 +241,7 @@ pub fn taken_over(engine: Engine) {
 fn taken(lab: &Lab, kind: &Kind, said: Said) {
     let said = said.expect(0).out;
     assert!(
-        said.contains("took over") && said.contains(kind.said),
+        said.contains("removed the remains") && said.contains(kind.said),
         "{said}"
     );
     // Where the new link makes it anew, it is as it should be.
@@ -287,7 +287,7 @@ pub fn record_lost(engine: Engine) {
              done",
         );
         let lost = engine == Engine::Fq;
-        let word = "the record of a link of emud";
+        let word = "the record of an emulated link";
         if again {
             let said = lab.attach(engine, LINK, &["--replace", "--offload", "keep"]);
             assert_eq!(said.out.contains(word), lost, "{}", said.out);

@@ -61,7 +61,7 @@ fn what_netem_can_do() {
 #[rustfmt::skip]
 fn what_netem_cannot_do_is_listed() {
     for (link, said) in [
-        ("rate = \"1Mbit\"\nloss = \"1%\"", "loss behind a rate"),
+        ("rate = \"1Mbit\"\nloss = \"1%\"", "loss after a rate"),
         ("rate = \"1001bit\"", "whole bytes"),
         ("rate = { rate = \"1Mbit\", burst = \"32kB\" }", "`rate.burst`"),
         ("rate = { rate = \"1Mbit\", mpu = 64 }", "`rate.mpu`"),
@@ -70,7 +70,7 @@ fn what_netem_cannot_do_is_listed() {
         ("rate = \"1Mbit\"\nqueue = { limit = \"100p\", aqm = \"codel\" }", "`queue.aqm`"),
         ("rate = \"1Mbit\"\nqueue = { time = \"100ms\" }", "`queue.time`"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\" }", "keeps packets in order"),
-        ("rate = \"1Mbit\"\ndelay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\" }", "jitter behind a rate"),
+        ("rate = \"1Mbit\"\ndelay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\" }", "jitter after a rate"),
         ("delay = { mean = \"50ms\", sd = \"20ms\", reorder = \"jitter\" }", "end at zero"),
         ("delay = { mean = \"50ms\", sd = \"20ms\", distribution = \"lognormal\", reorder = \"jitter\" }", "lognormal"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\", correlation = \"25%\" }", "`delay.correlation`"),
@@ -172,9 +172,9 @@ fn copies_at_a_rate_differ() {
         let exported = nearest_netem(&parse(&text), Direction::Up, None);
         exported.notes.iter().any(|note| note.contains(said))
     };
-    assert!(note("rate = \"1Mbit\"", "takes its turn at the rate"));
-    assert!(!note("", "takes its turn at the rate"));
-    assert!(note("loss = \"1%\"", "loses copies too"));
+    assert!(note("rate = \"1Mbit\"", "takes time of the rate"));
+    assert!(!note("", "takes time of the rate"));
+    assert!(note("loss = \"1%\"", "loses copies, too"));
 }
 
 /// The way out and back: import, export, import again gives the same keys, for all that netem

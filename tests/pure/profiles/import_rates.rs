@@ -226,8 +226,8 @@ fn what_was_skipped_is_a_warning() {
     assert_eq!(
         warnings,
         [
-            "1 rows without a figure: the row before each goes on",
-            "1 rows with the time of the next one"
+            "1 rows without a figure: the previous row continues",
+            "1 rows have the time of the next one"
         ]
     );
 }
@@ -267,9 +267,9 @@ fn mistakes_name_the_row() {
         ("time,rat\n1,2\n", "time", "rate", "Mbit", "did you mean `rat`? the first line has time, rat;"),
         ("[{\"t\":0,\"r\":1},{\"t\":1,\"r\":\"x\"}]", "t", "r", "Mbit", "row 2: `x` is not a rate"),
         ("[{\"t\":0,", "t", "r", "Mbit", "not valid JSON"),
-        ("0 1\n", "1", "2", "Mbit", "one row, and how long it lasts"),
+        ("0 1\n", "1", "2", "Mbit", "a single row of unknown duration"),
         ("0 0\n1 0\n", "1", "2", "Mbit", "every rate is 0"),
-        ("0 2000000\n1 1\n", "1", "2", "Mbit", "is --unit right?"),
+        ("0 2000000\n1 1\n", "1", "2", "Mbit", "check --unit"),
         ("", "1", "2", "Mbit", "there is no column 1"),
         ("# nothing\n", "1", "2", "Mbit", "there is no column 1"),
     ] {

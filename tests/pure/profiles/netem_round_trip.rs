@@ -180,7 +180,7 @@ proptest! {
             // Only where more packets are on their way than netem's limit counts.
             Err(error) => {
                 let many = profile.up.rate.unwrap_or(0) as f64 * profile.up.delay.mean_ns as f64;
-                prop_assert!(error.to_string().contains("limit ends at"), "{error}");
+                prop_assert!(error.to_string().contains("maximum limit is"), "{error}");
                 prop_assert!(many / 8e9 / 1514.0 > 4e9, "{error}");
                 return Ok(());
             }

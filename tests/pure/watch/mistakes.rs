@@ -76,7 +76,7 @@ const FILES: &[Case] = &[
     Case("[network.class]\nsixteen-letters- = \"ignored\"", 2, "sixteen-letters-", "name of an interface", "1 to 15 bytes"),
     Case("[network.class]\n\"a b\" = \"ignored\"", 2, "\"a b\"", "name of an interface", "without blanks"),
     Case("[network]\ndevice = \"eth0\"", 2, "\"eth0\"", "`device` cannot be text", "device.NAME"),
-    Case("[network]\nclass.eth0 = \"ignored\"\ndevice.eth0 = \"5Mbit\"", 3, "\"5Mbit\"", "ignored and has a threshold", "keep one"),
+    Case("[network]\nclass.eth0 = \"ignored\"\ndevice.eth0 = \"5Mbit\"", 3, "\"5Mbit\"", "ignored and has a separate threshold", "remove one"),
     Case("[disk.device]\n\"/dev/sda\" = \"5ms\"", 2, "\"/dev/sda\"", "is a path", "`sda`"),
     Case("[disk.device]\nsda = \"off\"", 2, "\"off\"", "cannot be `off`", "\"ignored\""),
     Case("[disk.device]\nsda = \"0ms\"", 2, "\"0ms\"", "cannot be 0ms", "1ms to 3600s"),
@@ -98,10 +98,10 @@ const FILES: &[Case] = &[
     Case("[steal]\nshare = 5", 2, "5", "`share` cannot be 5", "such as \"5%\""),
     // Pressure
     Case("[psi]", 1, "[psi]", "nothing is said", "stall and window"),
-    Case("[psi]\nstall = \"5ms\"", 2, "\"5ms\"", "`stall` without `window`", "give both"),
-    Case("[psi]\nwindow = \"1s\"", 2, "\"1s\"", "`window` without `stall`", "give both"),
+    Case("[psi]\nstall = \"5ms\"", 2, "\"5ms\"", "`stall` without `window`", "set both"),
+    Case("[psi]\nwindow = \"1s\"", 2, "\"1s\"", "`window` without `stall`", "set both"),
     Case("[psi]\nstall = \"5ms\"\nwindow = \"400ms\"", 3, "\"400ms\"", "cannot be 400ms", "500ms to 10s"),
-    Case("[psi]\nstall = \"2s\"\nwindow = \"1s\"", 3, "\"1s\"", "longer than its window", "stand still"),
+    Case("[psi]\nstall = \"2s\"\nwindow = \"1s\"", 3, "\"1s\"", "stall is longer than window", "tasks wait"),
 ];
 
 #[test]
@@ -152,15 +152,15 @@ fn wrong_arguments() {
         ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "by its flag")),
         ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "by its flag")),
         // Contradictions
-        ("", &[Argument::set("network.external=5Mbit"), external("6Mbit")], Case("", 1, "6Mbit", "contradicts `--set network.external=5Mbit`", "keep one")),
-        ("", &[Argument::set("network=off"), external("6Mbit")], Case("", 1, "off", "contradicts `--external 6Mbit`", "keep one")),
-        ("", &[external("6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--external 6Mbit`", "keep one")),
-        ("", &[device("eth0=6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--device eth0=6Mbit`", "keep one")),
-        ("", &[class("eth0=ignored"), class("eth0=external")], Case("", 1, "external", "contradicts `--class eth0=ignored`", "keep one")),
-        ("", &[class("eth0=ignored"), device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a threshold", "keep one")),
-        ("[network.class]\neth0 = \"ignored\"", &[device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a threshold", "keep one")),
+        ("", &[Argument::set("network.external=5Mbit"), external("6Mbit")], Case("", 1, "6Mbit", "contradicts `--set network.external=5Mbit`", "remove one")),
+        ("", &[Argument::set("network=off"), external("6Mbit")], Case("", 1, "off", "contradicts `--external 6Mbit`", "remove one")),
+        ("", &[external("6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--external 6Mbit`", "remove one")),
+        ("", &[device("eth0=6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--device eth0=6Mbit`", "remove one")),
+        ("", &[class("eth0=ignored"), class("eth0=external")], Case("", 1, "external", "contradicts `--class eth0=ignored`", "remove one")),
+        ("", &[class("eth0=ignored"), device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a separate threshold", "remove one")),
+        ("[network.class]\neth0 = \"ignored\"", &[device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a separate threshold", "remove one")),
         ("disk = \"off\"", &[Argument::named("--disk", ("disk", "device"), "sda=5ms")], Case("", 1, "5ms", "but disks are off", "theta")),
-        ("[psi]\nstall = \"5s\"\nwindow = \"6s\"", &[Argument::set("psi.window=1s")], Case("", 1, "1s", "longer than its window", "stand still")),
+        ("[psi]\nstall = \"5s\"\nwindow = \"6s\"", &[Argument::set("psi.window=1s")], Case("", 1, "1s", "stall is longer than window", "tasks wait")),
     ];
     let mut wrong = Vec::new();
     for (file, arguments, case) in cases {
