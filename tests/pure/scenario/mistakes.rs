@@ -88,7 +88,7 @@ const MISTAKES: &[Case] = &[
         "[node.a]\ncommand = []\n",
         2,
         "[]",
-        "an empty command",
+        "the command is empty",
         "leave it out",
     ),
     (
@@ -110,7 +110,7 @@ const MISTAKES: &[Case] = &[
         "[node.a_b]\n",
         1,
         "a_b",
-        "cannot be a node's name",
+        "is not a valid name of a node",
         "host name",
     ),
     (
@@ -153,7 +153,7 @@ const MISTAKES: &[Case] = &[
         "[node.a]\n[node.b]\n[link.a-much-too-long-name]\nbetween = [\"a\", \"b\"]\n",
         3,
         "a-much-too-long-name",
-        "cannot be a link's name",
+        "is not a valid name of a link",
         "15",
     ),
     (
@@ -182,14 +182,14 @@ const MISTAKES: &[Case] = &[
         1,
         "a",
         "a service without a command",
-        "say what runs",
+        "set its command",
     ),
     (
         "[node.a]\nstart = \"1s\"\n",
         1,
         "a",
         "`start` and no command",
-        "say what starts",
+        "set its command",
     ),
     (
         "[node.a]\ncommand = \"x\"\nready = \"y\"\n",
@@ -226,15 +226,15 @@ const MISTAKES: &[Case] = &[
         "[node.a]\ncommand = \"x\"\n[node.b]\n",
         3,
         "b",
-        "no link leads from node `a`",
+        "is not reachable from node `a`",
         "[link.NAME]",
     ),
-    ("[node.a]\n", 1, "a", "no node has a command", "no service"),
+    ("[node.a]\n", 1, "a", "no node has a command", "not a service"),
     (
         "[topology]\nrouters = 3\n",
         1,
         "topology",
-        "of no kind",
+        "has no kind",
         "\"star\"",
     ),
     (
@@ -276,7 +276,7 @@ const MISTAKES: &[Case] = &[
         "[topology]\nkind = \"star\"\n",
         1,
         "topology",
-        "a star without peers",
+        "the star has no peers",
         "peers = 4",
     ),
     (
@@ -322,7 +322,7 @@ const MISTAKES: &[Case] = &[
         1,
         "\"10.0.0.0/28\"",
         "too small for more than 4 links",
-        "a wider one",
+        "a larger one",
     ),
     (
         "network = \"10.0.0.0/24\"\n[topology]\nkind = \"star\"\nclass.a.peers = 3\n[node.a1]\n\
@@ -330,7 +330,7 @@ const MISTAKES: &[Case] = &[
         1,
         "\"10.0.0.0/24\"",
         "too small for 1 classes",
-        "a wider one",
+        "a larger one",
     ),
 ];
 
