@@ -229,7 +229,13 @@ const MISTAKES: &[Case] = &[
         "is not reachable from node `a`",
         "[link.NAME]",
     ),
-    ("[node.a]\n", 1, "a", "no node has a command", "not a service"),
+    (
+        "[node.a]\n",
+        1,
+        "a",
+        "no node has a command",
+        "not a service",
+    ),
     (
         "[topology]\nrouters = 3\n",
         1,
