@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines, against the schema and against what was noticed.
+//! Lines, against the schema and against the events.
 
 use std::time::{Duration, Instant};
 
@@ -138,7 +138,7 @@ fn a_short_run_is_as_described() {
     let end = lines.last().unwrap();
     assert_eq!(end["reason"], "error");
     assert_eq!(end["error"], "the monitor's object has no event");
-    // It was blind for a time that nobody knows.
+    // The time without detection is unknown.
     assert_eq!(end["resources"]["cpu"], "unknown");
     assert!(matches!(running.finish().stop, Stop::Monitor(_)));
 }
@@ -153,7 +153,7 @@ fn the_schema_refuses_what_is_not_described() {
             if by_name.iter().any(|name| place.ends_with(name)) {
                 continue;
             }
-            // Without its type nobody knows which definition to look at.
+            // Without a type no definition applies.
             let spoilt = spoilt(&line, &place).into_iter();
             let known = spoilt.filter(|(what, _)| !what.ends_with(" without type"));
             wrong.extend(known.map(|(_, line)| line));
@@ -165,7 +165,7 @@ fn the_schema_refuses_what_is_not_described() {
     }
 }
 
-/// Pointers to all objects in a value.
+/// Returns pointers to all objects in a value.
 fn objects(value: &Value, at: String) -> Vec<String> {
     let below = |key: &str, value| objects(value, format!("{at}/{key}"));
     match value {
@@ -198,7 +198,7 @@ fn episodes_are_numbered_through() {
         .map(|l| l["episode"].as_u64().unwrap())
         .collect();
     assert_eq!(episodes, [1, 2, 2, 1]);
-    // Since 10 ms before the alarm until 4 ms behind it.
+    // From 10 ms before the alarm until 4 ms after it.
     assert_eq!(lines[3]["duration_ns"], 14_000_000);
     running.stop();
     running.finish();

@@ -96,7 +96,7 @@ fn what_netem_cannot_do_is_listed() {
         assert_eq!(error.exit_code(), 65);
         assert!(error.to_string().contains(said), "{link}: {said}\n{error}");
     }
-    // All of them, not only the first.
+    // All of them are reported, not only the first.
     let Err(ExportError::Cannot(all)) = netem(&shipped::find("hsdpa").unwrap(), Direction::Up, None) else {
         panic!()
     };
@@ -125,7 +125,7 @@ fn directions_and_devices() {
 
 #[test]
 fn what_is_beside_the_link_is_refused() {
-    // A matrix and phases do not go together.
+    // A matrix and phases exclude each other.
     for (beside, part) in [
         ("[matrix]\ncapacity = 4\n", "`[matrix]`"),
         ("[[phase]]\ndelay = \"1ms\"\n", "`[[phase]]`"),
@@ -177,8 +177,8 @@ fn copies_at_a_rate_differ() {
     assert!(note("loss = \"1%\"", "loses copies, too"));
 }
 
-/// The way out and back: import, export, import again gives the same keys, for all that netem
-/// does as it says.
+/// Import, export and another import give the same keys, for every property that netem implements
+/// as documented.
 #[test]
 fn import_and_export_are_inverse() {
     let keys = |text: &str| -> Vec<String> {
@@ -196,7 +196,7 @@ fn import_and_export_are_inverse() {
                 assert_eq!(keys(&again), keys(&imported), "{}", exported.command);
                 same += 1;
             }
-            // netem's correlations, its jitter in front of a rate.
+            // netem's correlations, and its jitter before a rate.
             Err(ExportError::Cannot(reasons)) => assert!(
                 ["25%", "50%", "10%", "20%", "rate 1mbit delay"]
                     .iter()
@@ -208,7 +208,8 @@ fn import_and_export_are_inverse() {
     assert!(same >= 35, "{same}");
 }
 
-/// netem's limit counts packets on their way, emud's queue does not: they grew at each turn.
+/// netem's limit includes packets in flight, emud's queue does not: the limits grew with every
+/// conversion.
 #[test]
 fn a_limit_stays_what_it_is() {
     let mut profile = shipped::find("geo").unwrap();
@@ -222,7 +223,8 @@ fn a_limit_stays_what_it_is() {
     }
 }
 
-/// Every shipped profile has a nearest netem, which tc's reader takes, and what differs is listed.
+/// Every shipped profile has a nearest netem, which the tc reader accepts, and the differences are
+/// listed.
 #[test]
 fn nearest() {
     let mut exact = 0;
@@ -282,7 +284,7 @@ fn nearest_to_what_netem_cannot_do() {
     }
 }
 
-/// Queues without effect do not become losses.
+/// A queue without effect does not cause losses.
 #[test]
 fn a_queue_without_a_rate_is_noted() {
     let profile: Profile = parse("[up]\ndelay = \"200ms\"\nqueue = \"100p\"");

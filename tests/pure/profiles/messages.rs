@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole messages, as they are on a terminal. Whoever changes one reads it here once more.
+//! Complete messages, as shown on a terminal. Read them here again after a change.
 
 use emud::convert::import;
 use emud::convert::import::Header;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said about each kind of mistake, and where.
+//! The message for each kind of mistake, and its position.
 
 use emud::experiment::scenario::{Overrides, ScenarioError};
 use emud::text::{Mistakes, TextError};

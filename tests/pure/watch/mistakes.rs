@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said about each kind of mistake, and where.
+//! The message for each kind of mistake, and its position.
 
 use emud::monitor::settings as watch;
 use emud::monitor::settings::Argument;
@@ -15,7 +15,7 @@ fn mistakes(result: Result<Config, TextError>) -> Mistakes {
     }
 }
 
-/// A wrong text: line, the text underlined, part of what is said, part of the help.
+/// A wrong text: line, the text underlined, part of the title, part of the help.
 struct Case(
     &'static str,
     usize,
@@ -81,7 +81,7 @@ const FILES: &[Case] = &[
     Case("[disk.device]\nsda = \"off\"", 2, "\"off\"", "cannot be `off`", "\"ignored\""),
     Case("[disk.device]\nsda = \"0ms\"", 2, "\"0ms\"", "cannot be 0ms", "1ms to 3600s"),
     Case("[disk]\ntheta = \"off\"\ndevice.sda = \"5ms\"", 3, "\"5ms\"", "but disks are off", "give [disk] a theta"),
-    // Words and numbers
+    // Names and numbers
     Case("[cpu]\nbasis = \"Task\"", 2, "\"Task\"", "cannot be `Task`", "did you mean \"task\"?"),
     Case("[alarms]\ngroup-by = \"process\"", 2, "\"process\"", "cannot be", "\"command\""),
     Case("[alarms]\nlimit = 0", 2, "0", "cannot be 0", "the minimum is 1"),
@@ -125,7 +125,7 @@ fn device(assignment: &str) -> Argument {
     Argument::named("--device", ("network", "device"), assignment)
 }
 
-/// One wrong argument after one that is right, or two that contradict each other.
+/// One wrong argument after a valid one, or two contradictory ones.
 #[test]
 fn wrong_arguments() {
     #[rustfmt::skip]
@@ -165,7 +165,7 @@ fn wrong_arguments() {
     let mut wrong = Vec::new();
     for (file, arguments, case) in cases {
         let mut all = vec![Argument::set("memory.page-ins=5")];
-        // Its own contradiction with --only is not what is looked for.
+        // Its contradiction with --only is tested elsewhere.
         if arguments.iter().any(|a| format!("{a:?}").contains("Only")) {
             all.clear();
         }
