@@ -17,6 +17,8 @@ kind == "md" {
 }
 kind == "hash" { if (match($0, /(^|[ \t])#/)) print substr($0, RSTART); else print ""; next }
 {
+    # The key of an object in JSON.
+    gsub(/\["[a-z_-]+"\]/, "[]")
     out = ""
     for (i = 1; i <= length($0); i++) {
         c = substr($0, i, 1)

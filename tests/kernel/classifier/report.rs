@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `emud show` says is in force: against what was asked for, and what becomes of packets.
+//! The link that `emud show` reports: compared with the configured one, and the fate of packets.
 
 use super::*;
 use emud::datapath::attach::{compile_rules, matching};

@@ -175,7 +175,7 @@ fn observation(
             socket,
             requests,
             commands,
-            notes: vec!["locking memory was refused".into()],
+            notes: vec!["cannot enable locking memory".into()],
             witness: None,
             patience: Duration::from_secs(2),
         };

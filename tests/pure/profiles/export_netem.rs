@@ -47,7 +47,7 @@ fn what_netem_can_do() {
             "netem rate 1000000bit loss random 1%"),
         ("state = \"down\"\ndelay = \"5ms\"", "netem delay 5ms limit 0"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", ecn = true }", "netem loss random 1% ecn"),
-        // tc refuses ecn without a loss.
+        // tc rejects ecn without a loss.
         ("loss = { model = \"bernoulli\", probability = \"0%\", ecn = true }", "netem"),
         ("loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"10%\", ecn = true }",
             "netem loss gemodel 1% 10% 100% 0% ecn"),

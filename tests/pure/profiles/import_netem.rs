@@ -563,7 +563,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem rate 1mbit 0 10 -10", "1mbit", "takes no time", "cell size"),
     ("netem limit ten", "ten", "not a size", "1000"),
     ("netem seed x", "x", "not a seed", "seed 42"),
-    // tc's words: Illegal "slot max_delay", Illegal "slot packets".
+    // tc's messages: Illegal "slot max_delay", Illegal "slot packets".
     ("netem slot 10ms 5ms", "5ms", "is below the minimum", "first"),
     ("netem slot 10ms packets 4294967295", "4294967295", "out of range", "2147483647"),
     ("netem slot 10ms packets 2k", "2k", "not a whole number", "2147483647"),

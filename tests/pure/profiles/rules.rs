@@ -226,7 +226,7 @@ fn links_that_share_a_queue_take_what_one_of_them_gives() {
     assert!(both.contains("have another `rate`"), "{both}");
     assert!(
         both.contains("\"2Mbit\"") && both.contains("\"1Mbit\""),
-        "both places: {both}"
+        "both positions: {both}"
     );
 }
 

@@ -151,7 +151,7 @@ fn a_star_of_32_stays_usable() {
     assert_eq!(page.matches("<figure>").count(), 64);
     assert!(
         !page.contains("<details open>"),
-        "plots are shown when asked for"
+        "plots are shown on request"
     );
     assert!(page.len() < 4_000_000, "{}", page.len());
     assert!(self::page(&star(2)).contains("<details open>"));

@@ -303,7 +303,7 @@ fn the_same_losses_are_found_and_others_named() {
     assert_eq!(losses(&[&a, &b]).same, Same::BySample);
     assert_eq!(losses(&[&a, &c]).same, Same::NotComparable);
     let mut other = clean(1);
-    // Two samples swap places: the totals stay.
+    // Two samples are swapped: the totals stay.
     let at = other
         .lines
         .iter()
