@@ -381,7 +381,7 @@ pub fn root_by_hand(engine: Engine) {
         let before = all();
         let said = lab.try_attach(engine, "adsl24", &[]).expect(73);
         assert!(said.err.contains("--replace"), "{}", said.err);
-        assert_same("refused", &before, &all());
+        assert_same("rejected", &before, &all());
         lab.attach(engine, "adsl24", &["--replace"]);
         assert!(!lab.in_a("tc qdisc show dev va").contains("tbf"));
         lab.ping("-q -c 3 -i 0.01");

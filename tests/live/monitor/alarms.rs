@@ -357,7 +357,7 @@ pub fn unknown_is_not_clean() {
             verdict.same(
                 &format!("{what}: says why"),
                 true,
-                ended.err.contains("refused"),
+                ended.err.contains("rejected"),
             );
             continue;
         }
