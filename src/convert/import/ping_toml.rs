@@ -44,8 +44,8 @@ fn delay(out: &mut Writer, log: &PingLog) {
     let one_way_sd = (sd / 2f64.sqrt()).round() as u64;
     out.note(&format!(
         "Round-trip time {} on average, standard deviation {}, from {n} replies. Two independent \
-         halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} each \
-         way.",
+         halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} in each \
+         direction.",
         Time(mean.round() as u64),
         Time(sd.round() as u64),
         Time(one_way),

@@ -77,7 +77,7 @@ fn what_netem_cannot_do_is_listed() {
         ("delay = { mean = \"50ms\", share = \"5%\" }", "`delay.share`"),
         ("delay = { samples = { values = \"1 2 3 4 5 6 7 8 9 10\", unit = \"ms\" }, reorder = \"jitter\" }", "from a file"),
         ("rate = \"1Tbit\"\ndelay = \"1s\"\nqueue = \"1p\"\nshared = \"x\"", "`shared`"),
-        ("rate = \"1Tbit\"\ndelay = \"60min\"", "netem's limit ends at 4294967295"),
+        ("rate = \"1Tbit\"\ndelay = \"60min\"", "netem's maximum limit is 4294967295"),
         ("delay = { mean = \"9s\", jitter = \"3s\", reorder = \"jitter\" }", "2.147483647 s"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", correlation = \"25%\" }", "`loss.correlation`"),
         ("loss = { model = \"bit-error\", ber = 1e-6 }", "bit-error"),
@@ -113,7 +113,7 @@ fn directions_and_devices() {
         "tc qdisc add dev ifb0 root netem loss random 2%"
     );
     assert!(
-        down.notes.iter().any(|note| note.contains("`down` alone")),
+        down.notes.iter().any(|note| note.contains("only `down`")),
         "{down:?}"
     );
     let both = netem(&parse("[link]\nloss = \"1%\""), Direction::Up, None).unwrap();

@@ -221,8 +221,8 @@ fn differences_are_said() {
     for (command, said) in [
         ("netem delay 100ms 10ms", "uniform, not normal"),
         ("netem delay 100ms 10ms", "packets overtake"),
-        ("netem delay 100ms", "above about 10000 packets a second"),
-        ("netem delay 50ms limit 20", "above about 400 packets a second"),
+        ("netem delay 100ms", "above about 10000 packets per second"),
+        ("netem delay 50ms limit 20", "above about 400 packets per second"),
         ("netem delay 100ms 10ms 25%", "nearly all of the correlation"),
         ("netem delay 100ms 20ms distribution pareto", "standard deviation is 0.82"),
         // 0.033 of 20 ms.
@@ -240,7 +240,7 @@ fn differences_are_said() {
         ("netem duplicate 1% 25%", "tc forgets to send"),
         ("netem corrupt 1%", "one bit of the packet's first buffer"),
         ("netem rate 1mbit delay 10ms 1ms", "its jitter is before the rate"),
-        ("netem rate 1mbit delay 10ms", "counts packets on their way too, at this rate and delay 1 of"),
+        ("netem rate 1mbit delay 10ms", "includes packets in flight, at this rate and delay 1 of"),
         ("netem rate 12bit", "whole bytes"),
         ("netem rate 7bit", "no limit"),
         ("netem rate 1mbit limit 70000", "70000 packets"),
@@ -491,13 +491,13 @@ fn what_is_not_imported_is_said() {
         ("qdisc netem 8001: dev eth0 root limit 1000 delay 100ms  10ms", "does not print it"),
         ("tc qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 32k latency 400ms peakrate 2mbit; tc qdisc add dev eth0 parent 1:1 netem loss 1%", "peakrate 2mbit"),
         ("netem delay 50", "without a unit"),
-        ("netem delay 50ms limit 20", "above about 400 packets a second"),
+        ("netem delay 50ms limit 20", "above about 400 packets per second"),
         // 826 frames of 1514 bytes are 10 Mbit; 100 a 100 ms are 1000/s.
-        ("netem rate 100mbit delay 100ms limit 100", "carries about 1000 packets a second"),
-        ("netem rate 100mbit delay 200ms", "carries about 5000 packets a second"),
+        ("netem rate 100mbit delay 100ms limit 100", "carries about 1000 packets per second"),
+        ("netem rate 100mbit delay 200ms", "carries about 5000 packets per second"),
         ("netem slot 800", "a slot's time without a unit is nanoseconds"),
         ("netem slot 1ms 2000000", "a slot's time without a unit is nanoseconds"),
-        ("netem slot 10ms packets 2147483647", "at most 2147483647 packets a slot"),
+        ("netem slot 10ms packets 2147483647", "up to 2147483647 packets per slot"),
     ] {
         let imported = import(command);
         assert_eq!(imported.warnings.len(), 1, "{command}");

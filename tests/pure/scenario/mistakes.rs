@@ -53,7 +53,7 @@ const MISTAKES: &[Case] = &[
         "measure = \"0s\"\n[node.a]\n",
         1,
         "\"0s\"",
-        "no time",
+        "is 0",
         "30s",
     ),
     (

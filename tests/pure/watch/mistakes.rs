@@ -147,10 +147,10 @@ fn wrong_arguments() {
         ("", &[Argument::psi("150ms")], Case("", 1, "150ms", "no `/`", "150ms/1s")),
         ("", &[Argument::psi("1s/150ms")], Case("", 1, "150ms", "`window` cannot be", "500ms to 10s")),
         ("", &[Argument::psi("0ms/1s")], Case("", 1, "0ms", "`stall` cannot be 0ms", "1us to 10s")),
-        ("", &[Argument::only("cpu,dsik")], Case("", 1, "dsik", "`dsik` is nothing", "did you mean `disk`?")),
+        ("", &[Argument::only("cpu,dsik")], Case("", 1, "dsik", "`dsik` is not a resource", "did you mean `disk`?")),
         ("", &[Argument::only("")], Case("", 1, "", "is nothing", "there are cpu")),
-        ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "by its flag")),
-        ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "by its flag")),
+        ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "with its flag")),
+        ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "with its flag")),
         // Contradictions
         ("", &[Argument::set("network.external=5Mbit"), external("6Mbit")], Case("", 1, "6Mbit", "contradicts `--set network.external=5Mbit`", "remove one")),
         ("", &[Argument::set("network=off"), external("6Mbit")], Case("", 1, "off", "contradicts `--external 6Mbit`", "remove one")),
