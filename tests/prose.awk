@@ -19,6 +19,7 @@ kind == "hash" { if (match($0, /(^|[ \t])#/)) print substr($0, RSTART); else pri
 {
     # The key of an object in JSON.
     gsub(/\["[a-z_-]+"\]/, "[]")
+    gsub(/"[a-z_-]+": /, "")
     out = ""
     for (i = 1; i <= length($0); i++) {
         c = substr($0, i, 1)

@@ -239,7 +239,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         "wrong",
         &[
             ("few", few),
-            ("word", &format!("{}oops\n8\n", "1\n2\n".repeat(10))),
+            ("text", &format!("{}oops\n8\n", "1\n2\n".repeat(10))),
             ("negative", &format!("{}-3\n", "1\n2\n".repeat(10))),
             ("nan", &format!("{}NaN\n", "1\n2\n".repeat(10))),
             ("wide", &format!("{}\n40000\n", "1 2 3 4 5 6 ".repeat(4))),
@@ -256,7 +256,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     #[rustfmt::skip]
     let cases = [
         (samples("few"), "\"few\"", "few has only 3 values", "10 at least"),
-        (samples("word"), "\"word\"", "word, line 21: `oops` is not a number", "mend or remove"),
+        (samples("text"), "\"text\"", "text, line 21: `oops` is not a number", "mend or remove"),
         (samples("negative"), "\"negative\"", "negative, line 21: -3 is not a delay", "`unit`"),
         (samples("nan"), "\"nan\"", "nan, line 21: `NaN` is not a number", "mend or remove"),
         (samples("bytes"), "\"bytes\"", "bytes, line 3: not UTF-8", "UTF-8"),
@@ -264,7 +264,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         (samples("."), "\".\"", "cannot read", "profile's folder"),
         (dist("wide"), "\"wide\"", "wide, line 2: 40000 is out of range", "8192"),
         (dist("flat"), "\"flat\"", "flat: all values are the same", "constant"),
-        (dist("word"), "\"word\"", "word, line 21: `oops` is not a number", "mend or remove"),
+        (dist("text"), "\"text\"", "text, line 21: `oops` is not a number", "mend or remove"),
         ("samples = { file = \"short\", column = 2, unit = \"ms\" }".into(), "\"short\"", "short, line 3: there is no column 2", "commas"),
         ("samples = { file = \"quoted\", column = 2, unit = \"ms\" }".into(), "\"quoted\"", "quoted, line 3: a separator between quotes", "take"),
         ("samples = { file = \"short\", column = \"c\", unit = \"ms\" }".into(), "\"short\"", "short, line 1: there is no column `c`", "commas"),

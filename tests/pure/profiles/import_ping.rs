@@ -136,7 +136,10 @@ fn duplicates_and_late_replies() {
         .map(|n| v4(*n, "10.0"))
         .collect();
     let toml = import(&log);
-    assert!(toml.contains("1 replies arrived after a later one"), "{toml}");
+    assert!(
+        toml.contains("1 replies arrived after a later one"),
+        "{toml}"
+    );
     assert_eq!(line(&toml, "loss"), None);
 }
 

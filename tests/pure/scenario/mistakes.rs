@@ -49,13 +49,7 @@ const MISTAKES: &[Case] = &[
         "no key `nodes` at the top",
         "belongs under [topology]",
     ),
-    (
-        "measure = \"0s\"\n[node.a]\n",
-        1,
-        "\"0s\"",
-        "is 0",
-        "30s",
-    ),
+    ("measure = \"0s\"\n[node.a]\n", 1, "\"0s\"", "is 0", "30s"),
     (
         "network = \"10.0.0.1/8\"\n",
         1,
@@ -118,7 +112,7 @@ const MISTAKES: &[Case] = &[
         1,
         "localhost",
         "cannot be called",
-        "another name",
+        "a different name",
     ),
     (
         "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n",
@@ -320,7 +314,7 @@ const MISTAKES: &[Case] = &[
         6,
         "hop2",
         "a link `hop2` in the topology",
-        "another name",
+        "a different name",
     ),
     (
         "network = \"10.0.0.0/28\"\n[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\n\

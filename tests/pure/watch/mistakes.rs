@@ -148,7 +148,7 @@ fn wrong_arguments() {
         ("", &[Argument::psi("1s/150ms")], Case("", 1, "150ms", "`window` cannot be", "500ms to 10s")),
         ("", &[Argument::psi("0ms/1s")], Case("", 1, "0ms", "`stall` cannot be 0ms", "1us to 10s")),
         ("", &[Argument::only("cpu,dsik")], Case("", 1, "dsik", "`dsik` is not a resource", "did you mean `disk`?")),
-        ("", &[Argument::only("")], Case("", 1, "", "is nothing", "there are cpu")),
+        ("", &[Argument::only("")], Case("", 1, "", "is not a resource", "there are cpu")),
         ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "with its flag")),
         ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "with its flag")),
         // Contradictions

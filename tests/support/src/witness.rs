@@ -41,7 +41,7 @@ impl Witness {
         let (over, seen) = (stop.clone(), looks.clone());
         let thread = std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                seen.lock().expect("the looks").push(look());
+                seen.lock().expect("the samples").push(look());
                 std::thread::sleep(PERIOD);
             }
         });
@@ -77,7 +77,7 @@ impl Witness {
 
     /// Between the first sample of a time and its last.
     fn grown_within(&self, (since, until): (u64, u64), counter: &str) -> u64 {
-        let looks = self.looks.lock().expect("the looks");
+        let looks = self.looks.lock().expect("the samples");
         let within = looks
             .iter()
             .filter(|look| (since..=until).contains(&look.at_ns));
@@ -86,7 +86,7 @@ impl Witness {
 
     /// Between the last sample before a time and the first after it.
     fn grown_around(&self, (since, until): (u64, u64), counter: &str) -> u64 {
-        let looks = self.looks.lock().expect("the looks");
+        let looks = self.looks.lock().expect("the samples");
         let first = looks.iter().rposition(|look| look.at_ns <= since);
         let last = looks.iter().position(|look| look.at_ns >= until);
         let last = last.unwrap_or(looks.len() - 1);
