@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
-use emud::datapath::show::link::{Delay, LinkReport, Reordering};
+use emud::datapath::show::link::LinkReport;
 use emud::datapath::show::matching::{HiddenBy, Matching};
+use emud::datapath::show::overlap;
 use emud::datapath::show::report::{Counters, Direction, Report};
-use emud::datapath::show::time::{SlotReport, TimelineReport};
-use emud::datapath::show::{loss as report_loss, overlap};
-use emud::datapath::stage::queueing::{Manager, Queue, Wire};
+use emud::datapath::show::time::TimelineReport;
 use emud::datapath::{attachment, matrix};
-use emud::profile::{Pair, Percent, Rate, Time};
+use emud::profile::{
+    Aqm, Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Queue, Rate, Reordering,
+    Slot, Time, Word,
+};
 use serde_json::json;
 
 use super::Failure;
@@ -158,20 +160,22 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
 fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     let mut parts = bottleneck(l);
     parts.push(delay(&l.delay));
-    parts.extend(l.reorder.as_ref().map(reorder));
-    parts.extend(report_loss::text(
-        l.loss,
-        l.loss_model.as_ref(),
-        l.duplicate.as_ref(),
-        l.corrupt.as_ref(),
-    ));
-    parts.extend(l.slot.as_ref().map(slot));
-    if l.state == "down" {
-        parts.push("state down".into());
-    }
-    if l.neighbours == "emulate" {
-        parts.push("neighbours emulate".into());
-    }
+    let mut part = |name: &str, summary: Option<String>| {
+        parts.extend(summary.map(|summary| format!("{name} {summary}")));
+    };
+    part("reorder", l.reorder.as_ref().map(Reordering::summary));
+    let loss = l.loss_model.as_ref().map(Loss::summary);
+    part("loss", Some(loss.unwrap_or("0%".to_owned())));
+    part("duplicate", l.duplicate.as_ref().map(Duplicate::summary));
+    part("corrupt", l.corrupt.as_ref().map(Corrupt::summary));
+    part("slot", l.slot.as_ref().map(Slot::summary));
+    let down = l.state == LinkState::Down;
+    part("state", down.then(|| l.state.word().to_owned()));
+    let emulate = l.neighbours == Neighbours::Emulate;
+    part(
+        "neighbours",
+        emulate.then(|| l.neighbours.word().to_owned()),
+    );
     let _ = writeln!(out, "  {name}: {}", parts.join(", "));
     if let Some(t) = &l.timeline {
         let _ = writeln!(out, "    {}", timeline(t));
@@ -192,17 +196,17 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
         if l.overhead_bytes != 0 {
             parts.push(format!("overhead {}", l.overhead_bytes));
         }
-        parts.extend(wire(&l.wire));
+        parts.extend(Some(l.wire.summary()).filter(|wire| !wire.is_empty()));
         parts.push(format!(
             "queue {} (backlog {})",
-            queue(&l.queue),
+            queue(l.queue.as_ref()),
             ns(l.backlog_ns as f64)
         ));
     }
     parts.extend(l.shared.as_ref().map(|name| format!("shared {name}")));
     if l.rate_bit_s.is_some() {
         parts.extend(l.ecn_above_ns.map(|t| format!("ecn above {}", Time(t))));
-        parts.extend(l.aqm.as_ref().map(manager));
+        parts.extend(l.aqm.as_ref().map(Aqm::summary));
     }
     parts
 }
@@ -234,22 +238,8 @@ fn timeline(t: &TimelineReport) -> String {
     )
 }
 
-fn slot(s: &SlotReport) -> String {
-    let mut text = match s.max_ns == s.min_ns {
-        true => format!("slots every {}", Time(s.min_ns)),
-        false => format!("slots every {} to {}", Time(s.min_ns), Time(s.max_ns)),
-    };
-    if let Some(packets) = s.packets {
-        let _ = write!(text, " of {packets} packets");
-    }
-    if let Some(bytes) = s.bytes {
-        let _ = write!(text, " of {bytes} bytes");
-    }
-    text
-}
-
-fn queue(q: &Queue) -> String {
-    let Queue::Limits(limits) = q else {
+fn queue(queue: Option<&Queue>) -> String {
+    let Some(limits) = queue else {
         return "none".into();
     };
     let limits = [
@@ -260,110 +250,10 @@ fn queue(q: &Queue) -> String {
     limits.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn wire(w: &Wire) -> Vec<String> {
-    let mut out = Vec::new();
-    if w.burst_bytes != 0 {
-        out.push(format!("burst {}B", w.burst_bytes));
-    }
-    if w.mpu_bytes != 0 {
-        out.push(format!("mpu {}", w.mpu_bytes));
-    }
-    if let Some(cell) = &w.cell {
-        let padded = if cell.padded { " padded" } else { "" };
-        out.push(format!(
-            "cells {}+{}{padded}",
-            cell.size_bytes, cell.overhead_bytes
-        ));
-    }
-    out
-}
-
-fn manager(m: &Manager) -> String {
-    let (text, ecn) = match *m {
-        Manager::Red {
-            min_ns,
-            max_ns,
-            probability,
-            weight,
-            ecn,
-        } => (
-            format!(
-                "red from {} to {}, {}, weight {}",
-                ns(min_ns as f64),
-                ns(max_ns as f64),
-                Percent((probability * 1e8).round() / 1e8),
-                (weight * 1e8).round() / 1e8
-            ),
-            ecn,
-        ),
-        Manager::Codel {
-            target_ns,
-            interval_ns,
-            ecn,
-        } => (
-            format!("codel {} in {}", Time(target_ns), Time(interval_ns)),
-            ecn,
-        ),
-        Manager::Pie {
-            target_ns,
-            tupdate_ns,
-            alpha,
-            beta,
-            ecn,
-        } => (
-            format!(
-                "pie {} every {}, alpha {:.6}, beta {:.6}",
-                Time(target_ns),
-                Time(tupdate_ns),
-                alpha,
-                beta
-            ),
-            ecn,
-        ),
-    };
-    if ecn { text + " ecn" } else { text }
-}
-
-fn delay(d: &Delay) -> String {
-    let mean = ns(d.mean_ns);
-    let share = d.share.map_or(String::new(), |share| {
-        format!(" for {}% of the packets", rounded(share))
-    });
-    let max = d
-        .max_ns
-        .map_or(String::new(), |max| format!(" at most {}", ns(max as f64)));
-    match d.distribution {
-        None => format!("delay {mean}{max}{share}"),
-        Some(distribution) => {
-            let order = match d.coherence_ns {
-                Some(c) => format!("in order, coherence {}", ns(c as f64)),
-                None if d.correlation > 0.0 => {
-                    format!("per packet, correlation {}", Percent(d.correlation))
-                }
-                None => "per packet".into(),
-            };
-            format!(
-                "delay {mean} sd {} {distribution}{max} ({order}){share}",
-                ns(d.sd_ns)
-            )
-        }
-    }
-}
-
-fn reorder(r: &Reordering) -> String {
-    let mut text = format!("reorder {}%", rounded(r.probability));
-    if r.correlation > 0.0 {
-        let _ = write!(text, " correlation {}%", rounded(r.correlation));
-    }
-    if r.gap > 1 {
-        let _ = write!(text, " gap {}", r.gap);
-    }
-    text
-}
-
-/// A probability in percent, without the 2^-64 that it is off.
-fn rounded(probability: f64) -> f64 {
-    (probability * 1e8).round() / 1e6
+fn delay(delay: &Delay) -> String {
+    let sd = delay.jitter.as_ref().map(|jitter| ns(jitter.sd_ns));
+    let sd = sd.map_or(String::new(), |sd| format!(" sd {sd}"));
+    format!("delay {}{sd}{}", ns(delay.mean_ns as f64), delay.details())
 }
 
 /// A time, rounded to what a reader wants to see.

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets that arrive twice and packets that arrive damaged.
 
+use serde::Serialize;
+
 use super::check::latest;
 use super::kinds::{Correlation, Count, OneOf, Share};
-use crate::text::{Mistake, Reader, Word, table};
+use crate::text::{Mistake, Percent, Reader, table, words};
 
 /// The most bits of a packet that are turned over (bpf/emud.h).
 pub const MAX_CORRUPT_BITS: u32 = crate::abi::EMUD_CORRUPT_BITS;
 
 table! {
     /// Packets of which a copy arrives, too, with a delay of its own.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Duplicate {
         /// 0.0..=1.0.
         probability: f64 = 0.0, "probability" as Share;
@@ -22,7 +24,7 @@ table! {
 
 table! {
     /// Packets in which bits are turned over.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Corrupt {
         /// 0.0..=1.0.
         probability: f64 = 0.0, "probability" as Share;
@@ -31,26 +33,40 @@ table! {
         /// Different ones of a packet, 1..=[`MAX_CORRUPT_BITS`].
         bits: u32 = 1, "bits" as Count<1, MAX_CORRUPT_BITS>;
         /// First byte that may be hit; 0 is the IP header's first.
+        #[serde(rename = "from_bytes")]
         from: u32 = 0, "from" as Count<0, { u32::MAX }>;
         /// The byte behind the last; `None`: the packet's end.
+        #[serde(rename = "to_bytes")]
         to: Option<u32> = None, "to" as Count<0, { u32::MAX }>;
         checksum: ChecksumAfter = ChecksumAfter::Keep, "checksum" as OneOf<ChecksumAfter>;
     }
     struct CorruptDraft {}
 }
 
-/// What becomes of the checksum of a damaged packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ChecksumAfter {
-    /// It stays, so a receiver notices.
-    #[default]
-    Keep,
-    /// It is made right again, so the damage reaches the application.
-    Mend,
+impl Duplicate {
+    /// The share, and what else there is to say: `1% correlation 25%`.
+    pub fn summary(&self) -> String {
+        Percent(self.probability).to_string() + &self.plain_text(&["probability"])
+    }
 }
 
-impl Word for ChecksumAfter {
-    const WORDS: &'static [(&'static str, Self)] = &[("keep", Self::Keep), ("mend", Self::Mend)];
+impl Corrupt {
+    /// The share, and what else there is to say: `1% bits 3`.
+    pub fn summary(&self) -> String {
+        Percent(self.probability).to_string() + &self.plain_text(&["probability"])
+    }
+}
+
+words! {
+    /// What becomes of the checksum of a damaged packet.
+    #[derive(Default)]
+    pub enum ChecksumAfter {
+        /// It stays, so a receiver notices.
+        #[default]
+        Keep = "keep",
+        /// It is made right again, so the damage reaches the application.
+        Mend = "mend",
+    }
 }
 
 impl Reader {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Active queue management: RED, CoDel and PIE, their keys and defaults.
 
+use serde::{Serialize, Serializer};
+
 use super::kinds::{Share, SomeTime};
 use crate::text::{
     At, Draft, Entry, Located, Mistake, Reader, Time, Value, Word, is_none, number, quantity,
@@ -8,7 +10,8 @@ use crate::text::{
 };
 
 /// Who drops or marks before the queue is full.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "lowercase")]
 pub enum Aqm {
     Red(Red),
     CoDel(CoDel),
@@ -17,11 +20,13 @@ pub enum Aqm {
 
 table! {
     /// Floyd and Jacobson 1993.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Red {
         /// Average backlog from which packets are dropped.
+        #[serde(rename = "min_ns", serialize_with = "on_the_wire")]
         min: Length = Length::Bytes(0), "min" as Backlog;
         /// Average backlog from which all are; in the same unit as `min`, and more.
+        #[serde(rename = "max_ns", serialize_with = "on_the_wire")]
         max: Length = Length::Bytes(0), "max" as Backlog;
         /// Share dropped just below `max`, 0.0..=1.0; tc-red(8)'s.
         probability: f64 = 0.02, "probability" as Share;
@@ -37,7 +42,7 @@ table! {
 
 table! {
     /// RFC 8289.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     pub struct CoDel {
         /// Sojourn time to stay below, ns.
         target_ns: u64 = 5_000_000, "target" as SomeTime;
@@ -52,7 +57,7 @@ table! {
 
 table! {
     /// RFC 8033.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Pie {
         /// Delay to aim at, ns, at most 8 s.
         target_ns: u64 = 15_000_000, "target" as SomeTime;
@@ -76,6 +81,16 @@ pub enum Length {
     Bytes(u64),
     /// ns to serialise it.
     Time(u64),
+}
+
+/// As ns, which is how the classifier has it.
+fn on_the_wire<S: Serializer>(length: &Length, to: S) -> Result<S::Ok, S::Error> {
+    match length {
+        Length::Time(ns) => to.serialize_u64(*ns),
+        Length::Bytes(_) => Err(serde::ser::Error::custom(
+            "bytes take no time without a rate",
+        )),
+    }
 }
 
 /// What the classifier's fixed point has room for.
@@ -311,13 +326,34 @@ impl crate::text::Kind for Gain {
 }
 
 impl Aqm {
+    /// Whether it marks instead of dropping.
+    pub fn ecn(&self) -> bool {
+        match self {
+            Self::Red(red) => red.ecn,
+            Self::CoDel(codel) => codel.ecn,
+            Self::Pie(pie) => pie.ecn,
+        }
+    }
+
+    /// Its name and all its keys: `codel target 5ms interval 100ms`.
+    pub fn summary(&self) -> String {
+        let (kind, keys) = match self {
+            Self::Red(red) => (Kind::Red, red.plain_text_of_all()),
+            Self::CoDel(codel) => (Kind::CoDel, codel.plain_text_of_all()),
+            Self::Pie(pie) => (Kind::Pie, pie.plain_text_of_all()),
+        };
+        let ecn = if self.ecn() { " ecn" } else { "" };
+        format!("{}{keys}{ecn}", kind.word())
+    }
+
     /// The keys of a queue that make it.
     pub(super) fn keys(&self) -> String {
-        let (kind, mut keys, ecn) = match self {
-            Self::Red(red) => (Kind::Red, red.keys_text(), red.ecn),
-            Self::CoDel(codel) => (Kind::CoDel, codel.keys_text(), codel.ecn),
-            Self::Pie(pie) => (Kind::Pie, pie.keys_text(), pie.ecn),
+        let (kind, mut keys) = match self {
+            Self::Red(red) => (Kind::Red, red.keys_text()),
+            Self::CoDel(codel) => (Kind::CoDel, codel.keys_text()),
+            Self::Pie(pie) => (Kind::Pie, pie.keys_text()),
         };
+        let ecn = self.ecn();
         keys.insert(0, format!("aqm = \"{}\"", kind.word()));
         if ecn {
             keys.push("ecn = true".to_owned());

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use super::check::{latest, value};
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::quantile::largest_sd_ns;
@@ -15,7 +17,7 @@ use crate::text::{
 
 table! {
     /// One-way propagation delay.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct Delay {
         /// Mean in ns, up to one hour; of the delayed packets.
         mean_ns: u64 = 0, "mean" as Duration;
@@ -26,6 +28,7 @@ table! {
         max_ns: Option<u64> = None, "max" as SomeTime;
     }
     beside {
+        #[serde(flatten, serialize_with = "with_or_without")]
         jitter: Option<Jitter> = None;
     }
     struct DelayDraft {
@@ -35,7 +38,7 @@ table! {
 
 table! {
     /// How the delay varies about its mean.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct Jitter {
         reorder: Reorder = Reorder::Never, "reorder" as OneOf<Reorder>;
         /// Distance in ns between two independent values of the in-order process;
@@ -48,6 +51,7 @@ table! {
     beside {
         /// Standard deviation in ns (for `uniform` the half-width is sqrt(3) of it).
         sd_ns: f64 = 0.0;
+        #[serde(skip)]
         distribution: Shape = Shape::default();
     }
     struct JitterDraft {
@@ -55,6 +59,22 @@ table! {
         distribution: Option<Located<Shape>>;
         samples: Option<Located<file::Measured>>;
     }
+}
+
+/// JSON has all keys, also of a delay without jitter.
+fn with_or_without<S: Serializer>(jitter: &Option<Jitter>, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Keys<'a> {
+        #[serde(flatten)]
+        jitter: &'a Jitter,
+        distribution: Option<&'static str>,
+    }
+    let none = Jitter::default();
+    let keys = Keys {
+        jitter: jitter.as_ref().unwrap_or(&none),
+        distribution: jitter.as_ref().map(|jitter| jitter.distribution.word()),
+    };
+    keys.serialize(to)
 }
 
 /// The keys of `delay` that the tables do not read.
@@ -67,6 +87,17 @@ pub(crate) enum Spread {
     Jitter(f64),
     /// Standard deviation in ns.
     Sd(f64),
+}
+
+impl Delay {
+    /// What there is to say beside mean and deviation: ` normal coherence 20ms`.
+    pub fn details(&self) -> String {
+        let jitter = self.jitter.as_ref().map(|jitter| {
+            let distribution = jitter.distribution.word();
+            format!(" {distribution}{}", jitter.plain_text(&[]))
+        });
+        jitter.unwrap_or_default() + &self.plain_text(&["mean"])
+    }
 }
 
 impl Reader {

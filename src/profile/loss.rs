@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What loses packets: the models and their canonical text.
 
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
 use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
 use super::pattern::Pattern;
-use crate::text::{Word, table};
+use crate::text::{Percent, Word, table, words};
 
 table! {
     /// How packets are lost.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct Loss {
         stage: Stage = Stage::AfterQueue, "stage" as OneOf<Stage>;
         /// What understands ECN is marked instead of lost.
         ecn: bool = false, "ecn" as Flag;
     }
     beside {
+        #[serde(flatten, serialize_with = "with_parameters")]
         model: LossModel = LossModel::default();
     }
     struct LossDraft {
@@ -23,7 +28,7 @@ table! {
 
 table! {
     /// A model as it is written; each model has some of the figures.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone, PartialEq, Serialize)]
     pub struct Figures {
         model: Option<Model> = None, "model" as OneOf<Model>;
         probability: Option<f64> = None, "probability" as Share;
@@ -44,9 +49,24 @@ table! {
         pattern: Option<String> = None, "pattern" as Text;
         file: Option<String> = None, "file" as Text;
         lost: Option<Vec<u64>> = None, "lost" as Numbers;
+        #[serde(rename = "loop")]
         repeat: Option<bool> = None, "loop" as Flag;
     }
     struct FiguresDraft {}
+}
+
+/// The name of a model and its figures by their keys; a flag is 0 or 1.
+fn with_parameters<S: Serializer>(model: &LossModel, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Keys {
+        model: Model,
+        parameters: BTreeMap<String, f64>,
+    }
+    let keys = Keys {
+        model: model.name(),
+        parameters: model.parameters().map_err(serde::ser::Error::custom)?,
+    };
+    keys.serialize(to)
 }
 
 /// A loss model; probabilities are 0.0..=1.0.
@@ -78,57 +98,39 @@ pub enum LossModel {
     Burst { probability: f64, length: u32 },
 }
 
-/// Where packets are lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stage {
-    /// On the wire: a lost packet has taken its time there.
-    #[default]
-    AfterQueue,
-    BeforeQueue,
+words! {
+    /// Where packets are lost.
+    #[derive(Default)]
+    pub enum Stage {
+        /// On the wire: a lost packet has taken its time there.
+        #[default]
+        AfterQueue = "after-queue",
+        BeforeQueue = "before-queue",
+    }
 }
 
-/// Whether the link is there at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LinkState {
-    #[default]
-    Up,
-    /// Every packet is lost, and counted as such.
-    Down,
+words! {
+    /// Whether the link is there at all.
+    #[derive(Default)]
+    pub enum LinkState {
+        #[default]
+        Up = "up",
+        /// Every packet is lost, and counted as such.
+        Down = "down",
+    }
 }
 
-/// The name of a [`LossModel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Model {
-    Bernoulli,
-    GilbertElliott,
-    FourState,
-    BitError,
-    Every,
-    Pattern,
-    Burst,
-}
-
-impl Word for Model {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("bernoulli", Self::Bernoulli),
-        ("gilbert-elliott", Self::GilbertElliott),
-        ("four-state", Self::FourState),
-        ("bit-error", Self::BitError),
-        ("every", Self::Every),
-        ("pattern", Self::Pattern),
-        ("burst", Self::Burst),
-    ];
-}
-
-impl Word for Stage {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("after-queue", Self::AfterQueue),
-        ("before-queue", Self::BeforeQueue),
-    ];
-}
-
-impl Word for LinkState {
-    const WORDS: &'static [(&'static str, Self)] = &[("up", Self::Up), ("down", Self::Down)];
+words! {
+    /// The name of a [`LossModel`].
+    pub enum Model {
+        Bernoulli = "bernoulli",
+        GilbertElliott = "gilbert-elliott",
+        FourState = "four-state",
+        BitError = "bit-error",
+        Every = "every",
+        Pattern = "pattern",
+        Burst = "burst",
+    }
 }
 
 impl Default for LossModel {
@@ -142,8 +144,8 @@ impl Default for LossModel {
 
 impl LossModel {
     /// What `model` calls it.
-    pub fn word(&self) -> &'static str {
-        let model = match self {
+    pub fn name(&self) -> Model {
+        match self {
             Self::Bernoulli { .. } => Model::Bernoulli,
             Self::GilbertElliott { .. } => Model::GilbertElliott,
             Self::FourState { .. } => Model::FourState,
@@ -151,8 +153,27 @@ impl LossModel {
             Self::Every { .. } => Model::Every,
             Self::Pattern { .. } => Model::Pattern,
             Self::Burst { .. } => Model::Burst,
+        }
+    }
+
+    /// The figures as numbers, by their keys; a flag is 0 or 1, a pattern its length.
+    fn parameters(&self) -> serde_json::Result<BTreeMap<String, f64>> {
+        let mut figures = self.figures();
+        match self {
+            Self::Bernoulli { correlation, .. } => figures.correlation = Some(*correlation),
+            Self::Pattern { pattern, .. } => figures.length = Some(pattern.length()),
+            _ => {}
+        }
+        let figures: BTreeMap<String, serde_json::Value> =
+            serde_json::from_value(serde_json::to_value(figures)?)?;
+        let number = |value: &serde_json::Value| match value {
+            serde_json::Value::Bool(flag) => Some(f64::from(u8::from(*flag))),
+            other => other.as_f64(),
         };
-        model.word()
+        let numbers = figures.into_iter();
+        Ok(numbers
+            .filter_map(|(key, value)| Some((key, number(&value)?)))
+            .collect())
     }
 }
 
@@ -301,6 +322,28 @@ impl LossModel {
 }
 
 impl Loss {
+    /// The share in the long run, and how it comes about: `1% (burst: probability 0.2% length 5)`.
+    pub fn summary(&self) -> String {
+        let share = self.share().map_or("by length".to_owned(), |share| {
+            Percent((share * 1e8).round() / 1e8).to_string()
+        });
+        let own = self.plain_text(&[]);
+        let figures = match &self.model {
+            LossModel::Bernoulli { correlation, .. }
+                if *correlation == 0.0 && self.beyond(&["stage", "ecn"]).is_empty() =>
+            {
+                return share + &own;
+            }
+            LossModel::Pattern { pattern, .. } => Figures {
+                length: Some(pattern.length()),
+                ..self.model.figures()
+            },
+            other => other.figures(),
+        };
+        let (name, figures) = (self.model.name().word(), figures.plain_text(&[]));
+        format!("{share} ({name}:{figures}){own}")
+    }
+
     /// As the value of the key: the short form where it says all.
     pub(super) fn text(&self) -> String {
         let own = self.keys_text();
@@ -318,7 +361,7 @@ impl Loss {
                 plain.to_owned()
             }
             _ => {
-                keys.insert(0, format!("model = \"{}\"", self.model.word()));
+                keys.insert(0, format!("model = \"{}\"", self.model.name().word()));
                 keys.extend(own);
                 format!("{{ {} }}", keys.join(", "))
             }

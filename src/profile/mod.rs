@@ -52,7 +52,7 @@ pub use aqm::{Aqm, CoDel, Length, Pie, Red};
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;
 pub use links::{MAX_LINKS, NamedLink};
-pub use loss::{LinkState, Loss, LossModel, Stage};
+pub use loss::{LinkState, Loss, LossModel, Model, Stage};
 pub use matrix::{MAX_PAIRS, Matrix, Pair};
 pub use model::*;
 pub use pattern::{MAX_PATTERN, Pattern, PatternError};

@@ -15,7 +15,7 @@ use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
 use super::{Matrix, NamedLink, Queue, Rule, Target, Wire};
 use crate::profile::quantile::Table;
-use crate::text::table;
+use crate::text::{Word, table, words};
 
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +155,7 @@ impl Shape {
     /// What the user calls it; `table` where it came from a file.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Named(distribution) => crate::text::Word::word(*distribution),
+            Self::Named(distribution) => distribution.word(),
             Self::LogNormal => "lognormal",
             Self::Table(_) => "table",
         }
@@ -174,41 +174,49 @@ impl From<Distribution> for Shape {
     }
 }
 
-/// The distributions whose standardised form is always the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Distribution {
-    #[default]
-    Uniform,
-    Normal,
-    /// Shape 3, as tc-netem's table.
-    Pareto,
-    /// A quarter normal, three quarters pareto, as tc-netem's table.
-    ParetoNormal,
+words! {
+    /// The distributions whose standardised form is always the same.
+    #[derive(Default)]
+    pub enum Distribution {
+        #[default]
+        Uniform = "uniform",
+        Normal = "normal",
+        /// Shape 3, as tc-netem's table.
+        Pareto = "pareto",
+        /// A quarter normal, three quarters pareto, as tc-netem's table.
+        ParetoNormal = "paretonormal",
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reorder {
-    /// The jitter is a process in time; packets stay in order.
-    #[default]
-    Never,
-    /// Each packet draws its own; packets overtake.
-    Jitter,
+words! {
+    #[derive(Default)]
+    pub enum Reorder {
+        /// The jitter is a process in time; packets stay in order.
+        #[default]
+        Never = "never",
+        /// Each packet draws its own; packets overtake.
+        Jitter = "jitter",
+    }
 }
 
-/// What happens to ARP, ICMPv6 neighbour discovery and PTP event messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Neighbours {
-    #[default]
-    Pass,
-    Emulate,
+words! {
+    /// What happens to ARP, ICMPv6 neighbour discovery and PTP event messages.
+    #[derive(Default)]
+    pub enum Neighbours {
+        #[default]
+        Pass = "pass",
+        Emulate = "emulate",
+    }
 }
 
-/// What to do about packets longer than the wire's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Offload {
-    /// Cap segmentation on the device while attached.
-    #[default]
-    Auto,
-    /// Leave it as it is.
-    Keep,
+words! {
+    /// What to do about packets longer than the wire's.
+    #[derive(Default)]
+    pub enum Offload {
+        /// Cap segmentation on the device while attached.
+        #[default]
+        Auto = "auto",
+        /// Leave it as it is.
+        Keep = "keep",
+    }
 }

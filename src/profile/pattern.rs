@@ -90,6 +90,18 @@ impl Pattern {
         Self::new(lost, length)
     }
 
+    /// From a bit for each packet, 1 is lost, the first one the lowest of the first number.
+    pub(crate) fn of_words(words: &[u64], length: u32) -> Self {
+        let is_lost = |i: &u32| {
+            let word = words.get(*i as usize / 64).copied().unwrap_or(0);
+            word >> (i % 64) & 1 == 1
+        };
+        Self {
+            lost: (0..length).filter(is_lost).collect(),
+            length,
+        }
+    }
+
     fn new(lost: Vec<u32>, length: u32) -> Result<Self, PatternError> {
         if length == 0 {
             let help = "write one 0 or 1 for each packet, such as \"0001000\"";

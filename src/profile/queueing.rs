@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::aqm::AqmDraft;
 use super::draft::LinkDraft;
 use super::queue::{Bytes, Packets};
@@ -18,18 +20,23 @@ pub const DEFAULT_QUEUE_PACKETS: u32 = 1000;
 
 table! {
     /// The backlog in front of the link. All limits given hold; without any it is 1000 packets.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Queue {
         /// As [`Limit::Packets`].
+        #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<u32> = None, "limit" as PacketLimit;
         /// As [`Limit::Bytes`].
+        #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64> = None, "bytes" as ByteLimit;
         /// As [`Limit::Time`].
+        #[serde(skip_serializing_if = "Option::is_none")]
         time_ns: Option<u64> = None, "time" as TimeLimit;
     }
     beside {
         /// Packets that wait for longer than so many ns are marked; only without `aqm`.
+        #[serde(skip)]
         ecn_above_ns: Option<u64> = None;
+        #[serde(skip)]
         aqm: Option<Aqm> = None;
     }
     struct QueueDraft {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `reorder` of a link: packets that are sent without delay, to overtake.
 
+use serde::Serialize;
+
 use super::kinds::{Correlation, Count, Share};
-use crate::text::{Kind, Located, Mistake, Reader, Value, table};
+use crate::text::{Kind, Located, Mistake, Percent, Reader, Value, table};
 
 /// Largest distance; a longer one is no use and would not fit the counter.
 const GAP_MAX: u32 = 1_000_000;
@@ -10,7 +12,7 @@ const GAP_MAX: u32 = 1_000_000;
 table! {
     /// Explicit reordering, as tc-netem's: behind `gap - 1` delayed packets each is
     /// sent without delay with this probability, until one is. Counted per flow.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
     pub struct Reordering {
         /// 0.0..=1.0
         probability: f64 = 0.0, "probability" as Undelayed;
@@ -20,6 +22,13 @@ table! {
         gap: u32 = 1, "gap" as Count<1, GAP_MAX>;
     }
     struct ReorderDraft {}
+}
+
+impl Reordering {
+    /// The share, and what else there is to say: `1% gap 5`.
+    pub fn summary(&self) -> String {
+        Percent(self.probability).to_string() + &self.plain_text(&["probability"])
+    }
 }
 
 /// A share, which is often mistaken for the reordering of jitter.

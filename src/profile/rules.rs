@@ -6,7 +6,7 @@ use std::fmt::Write;
 use ipnet::IpNet;
 
 use crate::abi;
-use crate::text::Word;
+use crate::text::{Word, words};
 
 /// The link of a rule that is the profile's own, and the one that is none.
 pub(super) const OWN: &str = "link";
@@ -33,22 +33,14 @@ pub enum Target {
     Untouched,
 }
 
-/// What each instance of a link is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    Flow,
-    Source,
-    Destination,
-    Pair,
-}
-
-impl Word for Per {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("flow", Self::Flow),
-        ("source", Self::Source),
-        ("destination", Self::Destination),
-        ("pair", Self::Pair),
-    ];
+words! {
+    /// What each instance of a link is for.
+    pub enum Per {
+        Flow = "flow",
+        Source = "source",
+        Destination = "destination",
+        Pair = "pair",
+    }
 }
 
 /// What a packet must have; all parts that are there.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `slot`: departures in slots, as on a link whose time is divided.
 
+use serde::Serialize;
+
 use super::kinds::{Duration, SomeBytes, SomePackets};
 use crate::text::{Mistake, Reader, table};
 
 table! {
     /// Slots follow one another at distances uniform between two bounds.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     pub struct Slot {
         /// ns, 1..=`max_ns`.
         min_ns: u64 = 0, "min" as Duration;
@@ -21,6 +23,11 @@ table! {
 }
 
 impl Slot {
+    /// The distances, and what else there is to say: `min 10ms max 20ms packets 3`.
+    pub fn summary(&self) -> String {
+        self.plain_text(&[]).trim_start().to_owned()
+    }
+
     /// As the value of the key.
     pub(super) fn text(mut self) -> String {
         // It goes along with `min`.

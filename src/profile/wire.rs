@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `rate` as a table: what the wire does to a packet's length and time.
 
+use serde::{Serialize, Serializer};
+
 use super::check::{latest, value};
 use super::draft::LinkDraft;
 use super::keys;
@@ -19,12 +21,15 @@ const CELL_OVERHEAD_MAX: f64 = 255.0;
 
 table! {
     /// Burst and framing; without effect where there is no rate.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     pub struct Wire {
         /// Bytes that pass at once after idleness, 1..=4 GiB less 1.
+        #[serde(rename = "burst_bytes", serialize_with = "or_zero")]
         burst: Option<u64> = None, "burst" as Burst;
         /// Least bytes of a packet on the wire, overhead included, 0..=4096.
+        #[serde(rename = "mpu_bytes")]
         mpu: u32 = 0, "mpu" as Count<0, MPU_MAX>;
+        #[serde(rename = "cell")]
         cells: Option<Cells> = None, "cell" as CellKind;
     }
     struct WireDraft {}
@@ -46,6 +51,27 @@ pub enum Cells {
         /// Bytes of a cell beside it, above -size, at most 255.
         overhead: i32,
     },
+}
+
+fn or_zero<S: Serializer>(bytes: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(bytes.unwrap_or(0))
+}
+
+impl Serialize for Cells {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Keys {
+            size_bytes: u32,
+            overhead_bytes: i32,
+            padded: bool,
+        }
+        let keys = Keys {
+            size_bytes: self.size(),
+            overhead_bytes: self.overhead(),
+            padded: self.padded(),
+        };
+        keys.serialize(to)
+    }
 }
 
 impl Cells {
@@ -82,6 +108,11 @@ impl Wire {
         let count = (len + size - 1) / size;
         let payload = if cells.padded() { count * size } else { len };
         (payload + count * i64::from(cells.overhead())).unsigned_abs()
+    }
+
+    /// What there is to say of it: `burst 10kB mpu 64 cell atm`.
+    pub fn summary(&self) -> String {
+        self.plain_text(&[]).trim_start().to_owned()
     }
 
     /// As the value of the key `rate`.

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values that are one word of a few.
 
-use super::{Distribution, Neighbours, Offload, Reorder, Shape};
+use super::{Distribution, Shape};
 use crate::text::Word;
-
-impl Word for Distribution {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("uniform", Self::Uniform),
-        ("normal", Self::Normal),
-        ("pareto", Self::Pareto),
-        ("paretonormal", Self::ParetoNormal),
-    ];
-}
 
 /// What `distribution` may be besides a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,18 +28,4 @@ impl From<ShapeWord> for Shape {
             ShapeWord::LogNormal => Self::LogNormal,
         }
     }
-}
-
-impl Word for Reorder {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("never", Self::Never), ("jitter", Self::Jitter)];
-}
-
-impl Word for Neighbours {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("pass", Self::Pass), ("emulate", Self::Emulate)];
-}
-
-impl Word for Offload {
-    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("keep", Self::Keep)];
 }

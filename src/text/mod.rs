@@ -20,12 +20,13 @@ pub use mistake::{Mistake, Mistakes};
 pub use printable::printable;
 pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
 pub use word::Word;
+pub(crate) use word::words;
 
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary, joined};
 pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};
-pub(crate) use table::{Draft, Given, Kind, is_none, table};
+pub(crate) use table::{Draft, Given, Kind, is_none, plain, table};
 pub(crate) use units::{Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

@@ -19,3 +19,25 @@ pub trait Word: Copy + PartialEq + 'static {
             .map(|(_, value)| *value)
     }
 }
+
+/// Declares an enum whose values users write as words: `VARIANT = "word"` is all there is to say.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $Name:ident {
+            $( $(#[$doc:meta])* $Variant:ident = $word:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+        $vis enum $Name {
+            $( $(#[$doc])* #[serde(rename = $word)] $Variant, )*
+        }
+
+        impl $crate::text::Word for $Name {
+            const WORDS: &'static [(&'static str, Self)] = &[$( ($word, Self::$Variant) ),*];
+        }
+    };
+}
+
+pub(crate) use words;

@@ -5,9 +5,9 @@ use super::judge::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
 };
 use crate::abi;
-use crate::datapath::show::loss::expected;
-use crate::datapath::show::report::moments;
+use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::quantile::{normal_cdf, normal_quantile, table_x};
+use crate::profile::{self, LinkState, LossModel, Reorder, Stage};
 
 /// Points of a distribution function: fine compared with any sample's Kolmogorov distance.
 const GRID: usize = 8192;
@@ -89,74 +89,95 @@ impl Asked {
 
     /// Decodes what the classifier runs; `longest` is the length of the longest probe on the wire
     /// in bytes.
-    pub fn of(link: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {
-        let rate_bit_s = (link.rate_mult != 0)
-            .then(|| 8e9 * 2f64.powi(link.rate_shift as i32) / link.rate_mult as f64);
-        let (mean_ns, sd_ns) = match link.flags & abi::EMUD_F_JITTER {
-            0 => (link.delay_ns as f64, 0.0),
-            _ => moments(&table.delay_ns),
+    pub fn of(figures: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {
+        let jitter = figures.flags & abi::EMUD_F_JITTER != 0;
+        let beside = Beside {
+            delays: jitter.then_some(&table.delay_ns[..]),
+            mean_ns: figures.delay_ns,
+            pattern: None,
+            wanted: None,
         };
-        let (mean_ns, sd_ns) = of_share(delayed_share(link), mean_ns, sd_ns);
+        let link = decode(figures, beside);
+        let sd_ns = (link.delay.jitter.as_ref()).map_or(0.0, |jitter| jitter.sd_ns);
+        let share = link.delay.share.unwrap_or(1.0);
+        let (mean_ns, sd_ns) = of_share(share, link.delay.mean_ns as f64, sd_ns);
         let mut asked = Self {
-            rate_bit_s,
+            rate_bit_s: link.rate.map(|rate| rate as f64),
             overhead: link.overhead,
             queue_packets: f64::INFINITY,
-            loss: expected(link, None).unwrap_or_default(),
-            loss_before: link.flags & abi::EMUD_F_LOSS_BEFORE != 0,
+            loss: link.loss.share().unwrap_or_default(),
+            loss_before: link.loss.stage == Stage::BeforeQueue,
             mean_ns,
             sd_ns,
-            source: source(link, table, sd_ns),
-            unjudged: Self::left_out(link),
+            source: source(&link.delay, table, sd_ns),
+            unjudged: Self::left_out(&link, figures),
         };
-        asked.queue_packets = asked.room(link, longest);
+        asked.queue_packets = asked.room(figures, longest);
         asked
     }
 
     /// Returns what [`Asked`] leaves out of a direction and what cannot be judged for that reason.
-    pub fn left_out(link: &abi::emud_link) -> Vec<Unjudged> {
-        let queueing = &link.queueing;
-        let flag = |flag| link.flags & flag != 0;
-        let known = [abi::EMUD_LOSS_NONE, abi::EMUD_LOSS_BERNOULLI].contains(&link.loss_model);
-        let per_packet = flag(abi::EMUD_F_PER_PACKET);
+    fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
+        let flag = |flag| figures.flags & flag != 0;
+        let jitter = link.delay.jitter.as_ref();
+        let per_packet = jitter.is_some_and(|jitter| jitter.reorder == Reorder::Jitter);
         let by_time: &[What] = match per_packet {
             true => &[DelayMean, DelaySd, DelayDistribution, Loss, Overtaken, Rate],
             false => &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
         };
         let delay_and_order: &[What] = &[DelayMean, DelaySd, DelayDistribution, Overtaken];
         let delay_and_rate: &[What] = &[DelayMean, DelaySd, DelayDistribution, Rate];
+        // Without `..`, and with the keys that are known: a new one makes a check doubtful.
+        let profile::Link {
+            rate: _,
+            overhead: _,
+            neighbours: _,
+            shared: _,
+            state,
+            wire,
+            queue,
+            delay,
+            loss,
+            reorder,
+            duplicate,
+            corrupt,
+            trace: _,
+            slot,
+        } = link;
         [
-            (
-                DEPENDENT_LOSS,
-                &[Loss, Rate][..],
-                !known || link.loss.correlation != 0,
-            ),
+            (DEPENDENT_LOSS, &[Loss, Rate][..], !is_independent(loss)),
             (
                 "duplicates",
                 &[Duplicates, Rate],
-                link.duplicate.probability != 0,
+                duplicate.probability > 0.0,
             ),
-            ("corruption", &ALL, link.corrupt.probability != 0),
-            ("`state = \"down\"`", &ALL, flag(abi::EMUD_F_DOWN)),
+            ("corruption", &ALL, corrupt.probability > 0.0),
+            ("`state = \"down\"`", &ALL, *state == LinkState::Down),
             (
                 "a delay in order of only a share of the packets",
                 delay_and_order,
-                flag(abi::EMUD_F_SHARE) && flag(abi::EMUD_F_JITTER) && !per_packet,
+                delay.share.is_some() && jitter.is_some() && !per_packet,
             ),
-            ("`reorder`", delay_and_order, flag(abi::EMUD_F_REORDER)),
+            ("`reorder`", delay_and_order, reorder.is_some()),
             (
                 "correlated delays",
                 delay_and_order,
                 flag(abi::EMUD_F_CORRELATED),
             ),
-            ("a burst", delay_and_rate, queueing.burst_ns != 0),
+            (
+                "a key of `delay`",
+                delay_and_order,
+                !delay.beyond(&["mean", "share", "max"]).is_empty(),
+            ),
+            ("a burst", delay_and_rate, wire.burst.is_some()),
             (
                 "framing (`mpu`, `cell`)",
                 delay_and_rate,
-                queueing.mpu != 0 || queueing.cell_size != 0,
+                !wire.beyond(&["burst"]).is_empty(),
             ),
-            ("an AQM", &[Rate], queueing.aqm != 0),
-            ("a trace or phases", by_time, link.timeline.count != 0),
-            ("`slot`", delay_and_rate, link.tdma.span_ns != 0),
+            ("an AQM", &[Rate], queue.aqm.is_some()),
+            ("a trace or phases", by_time, figures.timeline.count != 0),
+            ("`slot`", delay_and_rate, slot.is_some()),
             ("rules", &ALL, flag(abi::EMUD_F_RULES)),
             ("a matrix", &ALL, flag(abi::EMUD_F_MATRIX)),
         ]
@@ -220,12 +241,12 @@ impl Asked {
     }
 }
 
-/// The share of the packets that are delayed.
-fn delayed_share(link: &abi::emud_link) -> f64 {
-    match link.flags & abi::EMUD_F_SHARE {
-        0 => 1.0,
-        _ => link.share as f64 / 2f64.powi(64),
-    }
+/// Returns whether each packet is lost with the same probability, independent of the others; a key
+/// unknown to this function makes it false.
+fn is_independent(loss: &profile::Loss) -> bool {
+    let plain =
+        matches!(loss.model, LossModel::Bernoulli { correlation, .. } if correlation == 0.0);
+    plain && loss.beyond(&["stage", "ecn"]).is_empty()
 }
 
 /// Mean and standard deviation if only a share of the values is not zero.
@@ -244,26 +265,28 @@ fn mixed(table_ns: &[f64], share: f64) -> Vec<f64> {
     (0..table_ns.len()).map(of).collect()
 }
 
-fn source(link: &abi::emud_link, table: &abi::emud_table, sd_ns: f64) -> Source {
+fn source(delay: &profile::Delay, table: &abi::emud_table, sd_ns: f64) -> Source {
     if sd_ns == 0.0 {
         return Source::Constant;
     }
-    let table_ns: Vec<f64> = match link.flags & abi::EMUD_F_JITTER {
-        0 => vec![link.delay_ns as f64; table.delay_ns.len()],
-        _ => table.delay_ns.iter().map(|ns| *ns as f64).collect(),
+    let table_ns: Vec<f64> = match &delay.jitter {
+        None => vec![delay.mean_ns as f64; table.delay_ns.len()],
+        Some(_) => table.delay_ns.iter().map(|ns| *ns as f64).collect(),
     };
-    if link.flags & abi::EMUD_F_SHARE != 0 {
-        let table_ns = mixed(&table_ns, delayed_share(link));
+    if let Some(share) = delay.share {
+        let table_ns = mixed(&table_ns, share);
         return Source::Independent { table_ns };
     }
-    if link.flags & abi::EMUD_F_PER_PACKET != 0 {
-        Source::Independent { table_ns }
-    } else {
-        let coherence_ns = link.coherence_ns.max(1) as f64;
-        Source::Process {
-            table_ns,
+    match &delay.jitter {
+        Some(profile::Jitter {
+            reorder: Reorder::Never,
             coherence_ns,
-        }
+            ..
+        }) => Source::Process {
+            table_ns,
+            coherence_ns: coherence_ns.unwrap_or(1).max(1) as f64,
+        },
+        _ => Source::Independent { table_ns },
     }
 }
 

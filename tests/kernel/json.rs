@@ -147,7 +147,7 @@ fn every_kind_of_link_is_as_described() {
     );
     assert_eq!(down("rate=none")["queue"], "none");
     let constant = down("delay=20ms loss=100%");
-    assert_eq!(constant["delay"]["mean_ns"], json!(2e7));
+    assert_eq!(constant["delay"]["mean_ns"], json!(20_000_000));
     assert_eq!(constant["delay"]["distribution"], Value::Null);
     for distribution in ["uniform", "normal", "pareto", "paretonormal", "lognormal"] {
         let delay = format!(r#"delay={{mean="20ms",jitter="5ms",distribution="{distribution}"}}"#);
@@ -339,23 +339,23 @@ fn named_links_are_as_described() {
         (&far["shared"], &far["holder"]),
         (&json!("uplink"), &Value::Null)
     );
-    assert_eq!(far["delay"]["mean_ns"], json!(1e8));
+    assert_eq!(far["delay"]["mean_ns"], json!(100_000_000));
     assert_eq!(far["queue"], json!({"packets": 1000}));
     let cell = &named("cell")["up"];
     assert_eq!(
         (&cell["rate_bit_s"], &cell["shared"]),
         (&json!(0.0), &Value::Null)
     );
-    assert_eq!(cell["delay"]["mean_ns"], json!(1e6));
+    assert_eq!(cell["delay"]["mean_ns"], json!(1_000_000));
     assert_eq!(cell["timeline"]["phase"], Value::Null);
     assert_eq!(named("off")["up"]["state"], "down");
 
     let text = space.emud("show v0");
     for line in [
-        "up: rate 8Mbit, queue 1000p (backlog 0ms), shared uplink, delay 0ms, loss 1% ecn",
+        "up: rate 8Mbit, queue 1000p (backlog 0ms), shared uplink, delay 0ms, loss 1% ecn true",
         "link far down: rate 8Mbit, queue 1000p (backlog 0ms), shared uplink, delay 100ms, loss 0%",
         "link cell up: rate 0bit (outage), queue 1000p (backlog 0ms), delay 1ms, loss 2%",
-        "link off up: delay 0ms, loss 0%, duplicate 3%, slots every 10ms, state down",
+        "link off up: delay 0ms, loss 0%, duplicate 3%, slot min 10ms max 10ms, state down",
     ] {
         assert_line(&text, line);
     }
@@ -369,7 +369,7 @@ fn phases_are_as_described() {
     // The active profile has the name, not the source.
     let up = space.show_with("trace.restart")["up"].clone();
     assert_eq!(up["timeline"]["phase"], first);
-    assert_eq!(up["delay"]["mean_ns"], json!(8e7));
+    assert_eq!(up["delay"]["mean_ns"], json!(80_000_000));
     let text = space.emud("show v0");
     assert_line(
         &text,

@@ -4,7 +4,7 @@
 use super::netem::Options;
 use crate::profile::{
     ChecksumAfter, Corrupt, Delay, Duplicate, Loss, LossModel, PACKET_BYTES, Percent, Reordering,
-    Stage,
+    Stage, Word,
 };
 
 impl Options {
@@ -51,7 +51,7 @@ impl Options {
                 self.differ(format!(
                     "loss model \"{}\": netem has no such model; each packet of {PACKET_BYTES} \
                      bytes is lost with {} here",
-                    model.word(),
+                    model.name().word(),
                     Percent(share)
                 ));
                 ("random", vec![share])

@@ -374,6 +374,19 @@ impl Maps {
             .map_err(at("emud_tables"))
     }
 
+    /// Returns the active loss pattern of a direction of a link, by the link's number.
+    pub(crate) fn pattern_of(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<Box<abi::emud_pattern>, DatapathError> {
+        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        self.patterns
+            .get(&slot, 0)
+            .map(Box::new)
+            .map_err(at("emud_patterns"))
+    }
+
     /// Changes both directions between two packets: writes the inactive generation, switches the
     /// control word, and waits until no packet still uses the old generation (which the next change
     /// will overwrite).

@@ -9,7 +9,8 @@ use aya::maps::{Map, MapData, MapError};
 
 use super::{DatapathError, Maps, at, batch, grace_period};
 use crate::abi;
-use crate::datapath::stage::compile::{ns_per_byte, probability};
+use crate::datapath::stage::compile::ns_per_byte;
+use crate::datapath::stage::fixed::probability;
 use crate::profile::{Pair, Profile};
 
 /// The result of `emud apply`.

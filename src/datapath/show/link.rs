@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link's figures in force: those of its phase's link, under those of its row.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::report::{Counters, counters, moments};
+use super::report::{Counters, counters};
+use super::time as report_time;
 use super::time::rate_bit_s;
-use super::{loss as report_loss, time as report_time};
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
-use crate::datapath::stage::queueing;
-use crate::datapath::stage::queueing::{Manager, Queue, Wire};
-use crate::profile::{Link, Profile};
+use crate::datapath::stage::compile::{Beside, decode};
+use crate::profile::{
+    Aqm, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering,
+    Slot, Wire,
+};
 
 /// One direction of a link.
 #[derive(Debug, Serialize)]
@@ -19,56 +21,31 @@ pub struct LinkReport {
     pub rate_bit_s: Option<f64>,
     pub overhead_bytes: i32,
     pub wire: Wire,
-    pub queue: Queue,
+    /// "none" without a rate, so that nothing ever waits; else the limits, all of which hold.
+    #[serde(serialize_with = "or_none")]
+    pub queue: Option<Queue>,
     /// The name by which other links have this queue, too; absent: it is this link's alone.
     pub shared: Option<String>,
     /// Packets that wait for longer are marked; absent: none for that.
     pub ecn_above_ns: Option<u64>,
-    pub aqm: Option<Manager>,
+    pub aqm: Option<Aqm>,
     /// Time until the last admitted packet has left the wire.
     pub backlog_ns: u64,
     pub delay: Delay,
     pub reorder: Option<Reordering>,
     /// Share of the packets in the long run; absent where it depends on their length.
     pub loss: Option<f64>,
-    /// ARP, neighbour discovery and PTP event messages: `pass` or `emulate`.
-    pub neighbours: &'static str,
+    /// Of ARP, neighbour discovery and PTP event messages.
+    pub neighbours: Neighbours,
     pub counters: Counters,
-    /// `up`, or `down`: everything is lost.
-    pub state: &'static str,
+    pub state: LinkState,
     /// Absent: nothing is lost.
-    pub loss_model: Option<report_loss::LossReport>,
-    pub duplicate: Option<report_loss::DuplicateReport>,
-    pub corrupt: Option<report_loss::CorruptReport>,
+    pub loss_model: Option<Loss>,
+    pub duplicate: Option<Duplicate>,
+    pub corrupt: Option<Corrupt>,
     /// Absent: nothing changes with time.
     pub timeline: Option<report_time::TimelineReport>,
-    pub slot: Option<report_time::SlotReport>,
-}
-
-/// Mean and deviation of the delays in force.
-#[derive(Debug, Serialize)]
-pub struct Delay {
-    pub mean_ns: f64,
-    pub sd_ns: f64,
-    pub distribution: Option<&'static str>,
-    /// `never` or `jitter`.
-    pub reorder: &'static str,
-    /// Only in order.
-    pub coherence_ns: Option<u64>,
-    /// Of the delays of a flow's successive packets; only per packet.
-    pub correlation: f64,
-    /// Of the packets that are delayed; absent: all.
-    pub share: Option<f64>,
-    /// The longest; absent: as the distribution has it.
-    pub max_ns: Option<u64>,
-}
-
-/// Packets that are sent without delay, to overtake.
-#[derive(Debug, Serialize)]
-pub struct Reordering {
-    pub probability: f64,
-    pub correlation: f64,
-    pub gap: u64,
+    pub slot: Option<Slot>,
 }
 
 /// Where links are read from.
@@ -95,38 +72,53 @@ impl Reader<'_> {
         let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
         let row = moment.as_ref().map(|m| m.row);
         let in_force = InForce::of(self.maps, number, direction, own, row)?;
-        let (link, rate) = (&in_force.link, in_force.rate_bit_s());
-        // Limits in bytes and a burst are made times by the link's own rate, not the row's.
-        let of_link = rate_bit_s(link.rate_mult, link.rate_shift);
-        let wanted = self.wanted(in_force.number, direction);
         // The queue stays what it is, whichever phase it is.
-        let queue = self.maps.state_of(own.bottleneck, direction)?;
+        let backlog = self.maps.state_of(own.bottleneck, direction)?;
+        let rate_bit_s = in_force.rate_bit_s();
+        let wanted = self.wanted(in_force.number, direction);
+        // Without `..`: what a link has is shown.
+        let Link {
+            rate,
+            overhead,
+            neighbours,
+            shared: _,
+            state,
+            wire,
+            queue,
+            delay,
+            loss,
+            reorder,
+            duplicate,
+            corrupt,
+            trace: _,
+            slot,
+        } = in_force.decode(self.maps, direction, wanted)?;
         Ok(LinkReport {
-            rate_bit_s: rate,
-            overhead_bytes: link.overhead,
-            wire: queueing::wire(link, of_link),
-            queue: queueing::queue(link, of_link),
+            rate_bit_s,
+            overhead_bytes: overhead,
+            wire,
+            queue: rate.map(|_| Queue {
+                packets: Some(queue.limit_packets()).filter(|packets| *packets > 0),
+                ..queue
+            }),
             shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
-            ecn_above_ns: queueing::ecn_above_ns(link),
-            aqm: queueing::manager(link),
-            backlog_ns: match rate {
-                Some(_) => queue.busy_until.saturating_sub(self.now_ns),
+            ecn_above_ns: queue.ecn_above_ns,
+            aqm: queue.aqm,
+            backlog_ns: match rate_bit_s {
+                Some(_) => backlog.busy_until.saturating_sub(self.now_ns),
                 None => 0,
             },
-            delay: in_force.delay(self.maps, direction, wanted)?,
-            reorder: reordering(link),
-            loss: report_loss::expected(link, wanted),
-            neighbours: match link.flags & abi::EMUD_F_NEIGHBOURS {
-                0 => "pass",
-                _ => "emulate",
-            },
+            delay,
+            reorder,
+            loss: loss.share(),
+            neighbours,
             counters: counters(&*self.maps.counters_of(number, direction)?),
-            state: report_loss::state(link),
-            loss_model: report_loss::loss(link),
-            duplicate: report_loss::duplicate(link),
-            corrupt: report_loss::corrupt(link),
+            state,
+            loss_model: (!loss.is_none()).then_some(loss),
+            duplicate: (duplicate.probability > 0.0).then_some(duplicate),
+            corrupt: (corrupt.probability > 0.0).then_some(corrupt),
             timeline: moment.map(|m| m.report),
-            slot: report_time::slot(link),
+            slot,
         })
     }
 
@@ -194,58 +186,39 @@ impl InForce {
         self.mean_ns().saturating_add_signed(off)
     }
 
-    fn delay(
+    fn decode(
         &self,
         maps: &Maps,
         direction: u32,
         wanted: Option<&Link>,
-    ) -> Result<Delay, DatapathError> {
-        let link = &self.link;
-        let per_packet = link.flags & abi::EMUD_F_PER_PACKET != 0;
-        let constant = Delay {
-            mean_ns: self.mean_ns() as f64,
-            sd_ns: 0.0,
-            distribution: None,
-            reorder: if per_packet { "jitter" } else { "never" },
-            coherence_ns: None,
-            correlation: 0.0,
-            share: share(link),
-            max_ns: wanted.and_then(|link| link.delay.max_ns),
-        };
+    ) -> Result<Link, DatapathError> {
         let still = self.sets(abi::EMUD_SET_JITTER) && self.row.jitter == 0;
-        if link.flags & abi::EMUD_F_JITTER == 0 || still {
-            return Ok(constant);
-        }
-        let table = maps.table_of(self.number, direction)?;
-        let delays = table.delay_ns.iter().map(|own| self.delayed_ns(*own));
-        let delays: Vec<u64> = delays.collect();
-        let (mean_ns, sd_ns) = moments(&delays);
-        // Of rows alone, too, whose link has no jitter.
-        let jitter = wanted.and_then(|link| crate::profile::delay_with_trace(link).jitter);
-        Ok(Delay {
-            mean_ns,
-            sd_ns,
-            distribution: jitter.as_ref().map(|j| j.distribution.word()),
-            coherence_ns: (!per_packet).then_some(link.coherence_ns),
-            correlation: jitter.map_or(0.0, |j| j.correlation),
-            ..constant
-        })
+        let delays: Option<Vec<u64>> = match self.link.flags & abi::EMUD_F_JITTER {
+            0 => None,
+            _ if still => None,
+            _ => {
+                let table = maps.table_of(self.number, direction)?;
+                let delays = table.delay_ns.iter().map(|own| self.delayed_ns(*own));
+                Some(delays.collect())
+            }
+        };
+        let pattern = match self.link.loss_model {
+            abi::EMUD_LOSS_PATTERN => Some(maps.pattern_of(self.number, direction)?),
+            _ => None,
+        };
+        let beside = Beside {
+            delays: delays.as_deref(),
+            mean_ns: self.mean_ns(),
+            pattern: pattern.as_deref(),
+            wanted,
+        };
+        Ok(decode(&self.link, beside))
     }
 }
 
-fn share(link: &abi::emud_link) -> Option<f64> {
-    (link.flags & abi::EMUD_F_SHARE != 0).then(|| chance(link.share))
-}
-
-fn reordering(link: &abi::emud_link) -> Option<Reordering> {
-    (link.flags & abi::EMUD_F_REORDER != 0).then(|| Reordering {
-        probability: chance(link.reorder),
-        correlation: chance(link.reorder_repeat),
-        gap: link.reorder_gap,
-    })
-}
-
-/// The probability that a random u64 is below `bound`.
-fn chance(bound: u64) -> f64 {
-    bound as f64 / 2f64.powi(64)
+fn or_none<S: Serializer>(queue: &Option<Queue>, to: S) -> Result<S::Ok, S::Error> {
+    match queue {
+        Some(limits) => limits.serialize(to),
+        None => to.serialize_str("none"),
+    }
 }

@@ -2,7 +2,6 @@
 //! What is in force, read back from the kernel.
 
 pub mod link;
-pub mod loss;
 pub mod matching;
 pub mod overlap;
 pub mod report;

@@ -13,7 +13,6 @@ use crate::datapath::saved::Saved;
 use crate::datapath::stage::queueing::AqmDropped;
 use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::profile::Profile;
-use crate::profile::quantile::{density, table_x};
 use serde::Serialize;
 
 /// One interface with an emulated link.
@@ -212,25 +211,6 @@ fn complaint(direction: &str, h: &Holder) -> Option<String> {
         (_, false) => "was refused SCHED_RR: busy tasks on its CPU make frames late",
     };
     Some(format!("{direction}: the holder {missing}"))
-}
-
-/// Mean and standard deviation of a delay table under a standard normal index.
-pub(crate) fn moments(delay_ns: &[u64]) -> (f64, f64) {
-    let weight = |i: usize| density(table_x(i));
-    let total: f64 = (0..delay_ns.len()).map(weight).sum();
-    let mean = delay_ns
-        .iter()
-        .enumerate()
-        .map(|(i, d)| weight(i) * *d as f64)
-        .sum::<f64>()
-        / total;
-    let variance = delay_ns
-        .iter()
-        .enumerate()
-        .map(|(i, d)| weight(i) * (*d as f64 - mean).powi(2))
-        .sum::<f64>()
-        / total;
-    (mean, variance.sqrt())
 }
 
 pub(crate) fn counters(c: &abi::emud_counters) -> Counters {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
+use crate::datapath::stage::compile::bit_s;
 use crate::profile::Profile;
 
 /// A link that changes with time.
@@ -45,16 +46,6 @@ pub(crate) struct Moment {
     /// The one in force.
     pub row: abi::emud_row,
     pub report: TimelineReport,
-}
-
-/// Departures in slots.
-#[derive(Debug, Serialize)]
-pub struct SlotReport {
-    pub min_ns: u64,
-    pub max_ns: u64,
-    /// Of a slot; absent: any.
-    pub packets: Option<u32>,
-    pub bytes: Option<u32>,
 }
 
 /// Where a direction's timeline is, if it has one.
@@ -122,7 +113,7 @@ pub(crate) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
     match mult {
         0 => None,
         u64::MAX => Some(0.0),
-        mult => Some(8e9 * 2f64.powi(shift as i32) / mult as f64),
+        mult => Some(bit_s(mult, shift)),
     }
 }
 
@@ -145,15 +136,4 @@ fn phase(
         of: last.saturating_sub(first) + 1,
         name: named.and_then(|phase| phase.name.clone()),
     }))
-}
-
-/// The slots of a direction, if it has them.
-pub(crate) fn slot(link: &abi::emud_link) -> Option<SlotReport> {
-    let t = &link.tdma;
-    (t.span_ns > 0).then(|| SlotReport {
-        min_ns: t.min_ns,
-        max_ns: t.min_ns + t.span_ns - 1,
-        packets: (t.packets > 0).then_some(t.packets),
-        bytes: (t.bytes > 0).then_some(t.bytes),
-    })
 }

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A direction of a profile, in the user's units, to what the classifier runs.
 
-use super::{loss, queueing, timeline};
+use super::{alter, delay, loss, queueing, slot, timeline};
 use crate::abi::{self, mix};
-use crate::profile::{self, Neighbours, Reorder, Reordering, Shape, quantile};
-
-/// The in-order jitter's coherence time by default, over the span of delays
-/// between -3 and +3 standard deviations: 4 standard deviations for a normal
-/// one. At this the delay falls faster than time passes in 1 to 3 % of all
-/// instants, and the clamp moves the distribution by 0.001 to 0.003
-/// (Kolmogorov-Smirnov); half of it gives 0.02 to 0.04, twice of it converges
-/// half as fast.
-const COHERENCE_OVER_SPAN: f64 = 0.66;
-
-/// The classifier divides a time below one coherence time, shifted by 20.
-const COHERENCE_MAX_NS: u64 = 1 << 42;
+use crate::profile::{self, LinkState, Neighbours, quantile};
 
 /// Where the classifier sends the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +39,8 @@ pub fn compile(
     epoch_ns: u64,
     place: Place,
 ) -> Result<Compiled, quantile::SpreadError> {
-    let delay = profile::delay_with_trace(link);
     let mut out = abi::emud_link {
         seed: mix(seed ^ mix(u64::from(direction) + 1)),
-        delay_ns: delay.mean_ns,
         epoch_ns,
         overhead: link.overhead,
         release: place.release,
@@ -79,34 +66,17 @@ pub fn compile(
         queueing::compile(&mut out, link, rate);
     }
     queueing::of_pairs(&mut out, &link.queue);
-    let pattern = loss::compile(&mut out, link);
-    let mut table = Box::<abi::emud_table>::default();
-    if let Some(jitter) = &delay.jitter {
-        table
-            .delay_ns
-            .copy_from_slice(&quantile::delay_table(&delay)?);
-        out.flags |= abi::EMUD_F_JITTER;
-        if jitter.reorder == Reorder::Jitter {
-            out.flags |= abi::EMUD_F_PER_PACKET;
-            correlation(&mut out, &table, jitter.correlation);
-        }
-        out.coherence_ns = jitter
-            .coherence_ns
-            .unwrap_or_else(|| match jitter.distribution {
-                Shape::Named(_) => default_coherence_ns(&table.delay_ns),
-                _ => quantile::coherence_ns(&table.delay_ns) as u64,
-            })
-            .clamp(1, COHERENCE_MAX_NS);
+    if link.state == LinkState::Down {
+        out.flags |= abi::EMUD_F_DOWN;
     }
-    if let Some(share) = link.delay.share {
-        out.share = probability(share);
-        out.flags |= abi::EMUD_F_SHARE;
-    }
+    let pattern = loss::encode(&mut out, &link.loss);
+    alter::encode(&mut out, &link.duplicate, &link.corrupt);
+    let table = delay::encode(&mut out, &profile::delay_with_trace(link))?;
     if let Some(reordering) = &link.reorder {
-        reorder(&mut out, reordering);
+        delay::encode_reorder(&mut out, reordering);
     }
     if let Some(slot) = &link.slot {
-        out.tdma = tdma(slot, &link.queue);
+        out.tdma = slot::encode(slot, &link.queue);
     }
     let timeline = timeline::compile(&mut out, link, epoch_ns);
     let mut compiled = Compiled {
@@ -117,6 +87,65 @@ pub fn compile(
     };
     compiled.link.fq_shift = fq_shift(compiled.longest_delay_ns());
     Ok(compiled)
+}
+
+/// What is not in a link's figures but beside them.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// The delays in force; absent: they are all `mean_ns`.
+    pub delays: Option<&'a [u64]>,
+    pub mean_ns: u64,
+    /// Of a recorded loss pattern.
+    pub pattern: Option<&'a abi::emud_pattern>,
+    /// The link of the profile: names, and what a table was made of, are in no map.
+    pub wanted: Option<&'a profile::Link>,
+}
+
+/// A direction in the user's units, as the classifier runs it: the inverse of [`compile`], but for
+/// what changes with time.
+pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
+    let rate = (link.rate_mult != 0).then(|| bit_s(link.rate_mult, link.rate_shift));
+    let rate = rate.map(|rate| rate.round() as u64);
+    let wanted = beside.wanted;
+    let (duplicate, corrupt) = alter::decode(link);
+    let event = |probability: f64| probability > 0.0;
+    // Of rows alone, too, whose link has no jitter.
+    let delay_wanted = wanted.map(profile::delay_with_trace);
+    profile::Link {
+        rate,
+        overhead: link.overhead,
+        neighbours: match link.flags & abi::EMUD_F_NEIGHBOURS {
+            0 => Neighbours::Pass,
+            _ => Neighbours::Emulate,
+        },
+        shared: wanted.and_then(|wanted| wanted.shared.clone()),
+        state: match link.flags & abi::EMUD_F_DOWN {
+            0 => LinkState::Up,
+            _ => LinkState::Down,
+        },
+        wire: rate.map_or_else(profile::Wire::default, |rate| {
+            queueing::decode_wire(link, rate)
+        }),
+        queue: queueing::decode_queue(link),
+        delay: delay::decode(link, beside.mean_ns, beside.delays, delay_wanted.as_ref()),
+        loss: loss::decode(link, beside.pattern),
+        reorder: delay::decode_reorder(link),
+        duplicate: match event(duplicate.probability) {
+            true => duplicate,
+            false => profile::Duplicate::default(),
+        },
+        corrupt: match event(corrupt.probability) {
+            true => corrupt,
+            false => profile::Corrupt::default(),
+        },
+        trace: wanted.and_then(|wanted| wanted.trace.clone()),
+        slot: slot::decode(&link.tdma),
+    }
+}
+
+/// bit/s of ns per byte as `mult / 2^shift`: the inverse of [`ns_per_byte`].
+pub(crate) fn bit_s(mult: u64, shift: u32) -> f64 {
+    8e9 * 2f64.powi(shift as i32) / mult as f64
 }
 
 /// The row of the table at the normal value 4.75, above which is 1.0e-6 of the distribution.
@@ -166,11 +195,6 @@ pub fn of_number(seed: u64, number: u64) -> u64 {
     seed ^ mix(number)
 }
 
-/// A probability as the bound of a random u64 (`as` saturates: 1.0 is 2^64 - 1).
-pub(crate) fn probability(p: f64) -> u64 {
-    (p * 2f64.powi(64)) as u64
-}
-
 /// ns per byte as `mult / 2^shift`, as fine as a train of 1 MiB allows in 64 bits.
 pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
     const MULT_MAX: u128 = 1 << 42;
@@ -183,51 +207,6 @@ pub(crate) fn ns_per_byte(rate: u64) -> (u64, u32) {
         .find(|s| (ns << s) / rate < MULT_MAX)
         .unwrap_or(0);
     ((((ns << shift) + rate / 2) / rate) as u64, shift)
-}
-
-/// What the classifier multiplies with, so that delays are correlated by `of_delays`.
-fn correlation(out: &mut abi::emud_link, table: &abi::emud_table, of_delays: f64) {
-    const ONE: f64 = (1u32 << 30) as f64;
-    if of_delays <= 0.0 {
-        return;
-    }
-    let r = quantile::normal_correlation(&table.delay_ns, of_delays);
-    out.correlation = ((r * ONE) as u32).min((1 << 30) - 1);
-    // Of the rounded one: together they keep a variance of 1.
-    let r = f64::from(out.correlation) / ONE;
-    out.innovation = ((1.0 - r * r).sqrt() * ONE).round() as u32;
-    out.flags |= abi::EMUD_F_CORRELATED;
-}
-
-fn tdma(slot: &profile::Slot, queue: &profile::Queue) -> abi::emud_tdma {
-    let (packets, bytes) = (slot.packets.unwrap_or(0), slot.bytes.unwrap_or(0));
-    let figures = [
-        slot.min_ns,
-        slot.max_ns,
-        u64::from(packets) << 32 | u64::from(bytes),
-    ];
-    abi::emud_tdma {
-        min_ns: slot.min_ns,
-        span_ns: slot.max_ns - slot.min_ns + 1,
-        id: figures.iter().fold(1, |id, figure| mix(id ^ figure)) | 1,
-        wait_ns: queueing::slot_wait_ns(slot, queue),
-        packets,
-        bytes,
-    }
-}
-
-fn reorder(out: &mut abi::emud_link, reordering: &Reordering) {
-    out.reorder = probability(reordering.probability);
-    out.reorder_repeat = probability(reordering.correlation);
-    out.reorder_gap = u64::from(reordering.gap);
-    out.flags |= abi::EMUD_F_REORDER;
-}
-
-/// From the spread of the table between -3 and +3 standard deviations.
-fn default_coherence_ns(delay_ns: &[u64; abi::EMUD_TABLE_LEN as usize]) -> u64 {
-    const PER_SD: usize = (abi::EMUD_TABLE_STEPS / 16) as usize;
-    let span = delay_ns[11 * PER_SD].saturating_sub(delay_ns[5 * PER_SD]);
-    (span as f64 * COHERENCE_OVER_SPAN) as u64
 }
 
 #[cfg(test)]
@@ -253,13 +232,6 @@ mod tests {
                 "{rate}: overflows with 1 MiB"
             );
         }
-    }
-
-    #[test]
-    fn a_probability_covers_the_whole_range() {
-        assert_eq!(probability(0.0), 0);
-        assert_eq!(probability(0.5), 1 << 63);
-        assert_eq!(probability(1.0), u64::MAX);
     }
 
     #[test]

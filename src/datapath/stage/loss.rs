@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loss, duplication and corruption of a profile to the classifier's figures.
+//! `loss`: from the profile to the figures of bpf/loss.h, and back.
 
-use super::compile::probability;
+use super::fixed::{chance, decimal, of_chance, of_probability, probability};
 use crate::abi::{self, mix};
-use crate::profile::quantile::normal_quantile;
-use crate::profile::{self, ChecksumAfter, LinkState, Loss, LossModel, Pattern, Stage};
+use crate::profile::{Loss, LossModel, Pattern, Stage};
 
-/// Fills in what loses, copies and damages packets; the bits of a recorded pattern.
-pub(crate) fn compile(
-    out: &mut abi::emud_link,
-    link: &profile::Link,
-) -> Option<Box<abi::emud_pattern>> {
-    if link.state == LinkState::Down {
-        out.flags |= abi::EMUD_F_DOWN;
-    }
-    out.duplicate = chance(link.duplicate.probability, link.duplicate.correlation);
-    let corrupt = &link.corrupt;
-    out.corrupt = chance(corrupt.probability, corrupt.correlation);
-    out.corrupt_bits = corrupt.bits;
-    out.corrupt_from = corrupt.from;
-    out.corrupt_to = corrupt.to.unwrap_or(u32::MAX);
-    if corrupt.checksum == ChecksumAfter::Mend {
-        out.flags |= abi::EMUD_F_MEND;
-    }
-    loss(out, &link.loss)
-}
-
-fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>> {
+/// Fills in what loses packets; the bits of a recorded pattern.
+pub(crate) fn encode(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>> {
     // Of the losses of a trace's rows and of ramps, too.
     if loss.stage == Stage::BeforeQueue {
         out.flags |= abi::EMUD_F_LOSS_BEFORE;
@@ -37,6 +17,7 @@ fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>>
     if loss.is_none() {
         return None;
     }
+    let mut recorded = None;
     let (model, param) = match &loss.model {
         LossModel::Bernoulli {
             probability,
@@ -66,10 +47,13 @@ fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>>
             abi::EMUD_LOSS_EVERY,
             [u64::from(*n), u64::from(*offset), 0, 0, 0],
         ),
-        LossModel::Pattern { pattern, repeat } => (
-            abi::EMUD_LOSS_PATTERN,
-            [u64::from(pattern.length()), u64::from(*repeat), 0, 0, 0],
-        ),
+        LossModel::Pattern { pattern, repeat } => {
+            recorded = Some(bits(pattern));
+            (
+                abi::EMUD_LOSS_PATTERN,
+                [u64::from(pattern.length()), u64::from(*repeat), 0, 0, 0],
+            )
+        }
         LossModel::Burst {
             probability: p,
             length,
@@ -80,12 +64,63 @@ fn loss(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::emud_pattern>>
     };
     out.loss_model = model;
     out.loss_param = param;
-    let pattern = match &loss.model {
-        LossModel::Pattern { pattern, .. } => Some(bits(pattern)),
-        _ => None,
+    out.loss_id = id(out, recorded.as_deref());
+    recorded
+}
+
+/// What loses packets; `recorded` are the bits of a pattern, which nothing else has.
+pub(crate) fn decode(link: &abi::emud_link, recorded: Option<&abi::emud_pattern>) -> Loss {
+    let param = link.loss_param;
+    let [a, b, c, d, e] = param.map(of_probability);
+    let model = match link.loss_model {
+        abi::EMUD_LOSS_BERNOULLI => {
+            let (probability, correlation) = of_chance(&link.loss);
+            LossModel::Bernoulli {
+                probability,
+                correlation,
+            }
+        }
+        abi::EMUD_LOSS_GILBERT_ELLIOTT => LossModel::GilbertElliott {
+            p: a,
+            r: b,
+            bad: c,
+            good: d,
+        },
+        abi::EMUD_LOSS_FOUR_STATE => LossModel::FourState {
+            p13: a,
+            p31: b,
+            p32: c,
+            p23: d,
+            p14: e,
+        },
+        abi::EMUD_LOSS_BIT_ERROR => LossModel::BitError {
+            ber: decimal(bit_error_rate(param[0]), 6),
+        },
+        abi::EMUD_LOSS_EVERY => LossModel::Every {
+            n: param[0] as u32,
+            offset: param[1] as u32,
+        },
+        abi::EMUD_LOSS_PATTERN => LossModel::Pattern {
+            pattern: Pattern::of_words(
+                recorded.map_or(&[][..], |recorded| &recorded.bits),
+                param[0] as u32,
+            ),
+            repeat: param[1] != 0,
+        },
+        abi::EMUD_LOSS_BURST => LossModel::Burst {
+            probability: a,
+            length: param[1] as u32,
+        },
+        _ => LossModel::default(),
     };
-    out.loss_id = id(out, pattern.as_deref());
-    pattern
+    Loss {
+        model,
+        stage: match link.flags & abi::EMUD_F_LOSS_BEFORE {
+            0 => Stage::AfterQueue,
+            _ => Stage::BeforeQueue,
+        },
+        ecn: link.flags & abi::EMUD_F_LOSS_MARKS != 0,
+    }
 }
 
 /// So that `emud set` of something else leaves the model where it is, and another
@@ -99,18 +134,6 @@ fn id(out: &abi::emud_link, pattern: Option<&abi::emud_pattern>) -> u64 {
     hash | 1
 }
 
-fn chance(p: f64, correlation: f64) -> abi::emud_chance {
-    let one = f64::from(1u32 << abi::EMUD_CORRELATION_SHIFT);
-    let z = f64::from(1u32 << abi::EMUD_Z_SHIFT);
-    abi::emud_chance {
-        probability: probability(p),
-        // `as` saturates: at 100 % the quantile is infinite.
-        below: (normal_quantile(p) * z) as i64,
-        correlation: (correlation * one).round() as u32,
-        innovation: ((1.0 - correlation * correlation).sqrt() * one).round() as u32,
-    }
-}
-
 /// (1 - ber)^8, less 1 of 2^64: from the complement, which f64 has to 16 digits
 /// where the power itself would be rounded to 1.
 fn byte_survives(ber: f64) -> u64 {
@@ -118,8 +141,8 @@ fn byte_survives(ber: f64) -> u64 {
     !probability(lost)
 }
 
-/// The bit-error rate that a link's figure stands for.
-pub(crate) fn bit_error_rate(survives: u64) -> f64 {
+/// The inverse of [`byte_survives`].
+fn bit_error_rate(survives: u64) -> f64 {
     let lost = !survives as f64 / 2f64.powi(64);
     -((-lost).ln_1p() / 8.0).exp_m1()
 }
@@ -148,23 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn a_correlated_chance_keeps_the_variance() {
-        for correlation in [0.01, 0.25, 0.9, 0.999] {
-            let chance = chance(0.01, correlation);
-            let of = |part: u32| f64::from(part) / f64::from(1u32 << 30);
-            let variance = of(chance.correlation).powi(2) + of(chance.innovation).powi(2);
-            assert!((variance - 1.0).abs() < 1e-8, "{correlation}: {variance}");
-        }
-        assert_eq!(chance(1.0, 0.5).below, i64::MAX);
-        // Phi^-1(0.5) = 0
-        assert_eq!(chance(0.5, 0.5).below, 0);
-    }
-
-    #[test]
     fn another_model_has_another_id() {
         let id = |loss: Loss| {
             let mut out = abi::emud_link::default();
-            super::loss(&mut out, &loss);
+            encode(&mut out, &loss);
             out.loss_id
         };
         let pattern = |bits: &str| Loss {

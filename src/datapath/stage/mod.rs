@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link of a profile to the figures that the classifier runs.
 
+pub(crate) mod alter;
 pub mod compile;
+pub(crate) mod delay;
+pub(crate) mod fixed;
 pub(crate) mod loss;
 pub mod queueing;
 pub mod shapes;
 pub mod sizes;
+pub(crate) mod slot;
 pub mod timeline;

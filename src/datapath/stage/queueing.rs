@@ -2,8 +2,9 @@
 //! Framing, limits, marking and management of the queue: from the profile to
 //! what the classifier runs, and back for `emud show`.
 
+use super::fixed::decimal;
 use crate::abi;
-use crate::profile::{self, Aqm, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES};
+use crate::profile::{self, Aqm, Cells, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES, Queue, Wire};
 use serde::Serialize;
 
 /// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times.
@@ -117,7 +118,7 @@ fn red(red: &profile::Red, rate: u64, packet_ns: u64) -> abi::emud_red {
         min_ns: length(red.min),
         max_ns: length(red.max),
         packet_ns: packet_ns.max(1),
-        probability: (red.probability * Q32) as u64,
+        probability: (red.probability * Q32).round() as u64,
         weight: ((red.weight * Q32).round() as u64).max(1),
     }
 }
@@ -139,71 +140,6 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
         f64::from(q.cell_size),
     );
     cells * (size + f64::from(q.cell_overhead))
-}
-
-/// The limits in force, each in the unit it is judged in.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Queue {
-    /// No rate, so nothing ever waits.
-    None,
-    #[serde(untagged)]
-    Limits(Limits),
-}
-
-/// All of those present hold.
-#[derive(Debug, Serialize)]
-pub struct Limits {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packets: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_ns: Option<u64>,
-}
-
-/// What the wire does beside its rate.
-#[derive(Debug, Serialize)]
-pub struct Wire {
-    /// Bytes that pass at once after idleness.
-    pub burst_bytes: u64,
-    /// Least bytes of a packet, overhead included.
-    pub mpu_bytes: u32,
-    pub cell: Option<Cell>,
-}
-
-/// How packets are cut up.
-#[derive(Debug, Serialize)]
-pub struct Cell {
-    pub size_bytes: u32,
-    pub overhead_bytes: i32,
-    /// The last one is sent full.
-    pub padded: bool,
-}
-
-/// Who acts before the queue is full; gains and probabilities as the classifier has them.
-#[derive(Debug, Serialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum Manager {
-    Red {
-        min_ns: u64,
-        max_ns: u64,
-        probability: f64,
-        weight: f64,
-        ecn: bool,
-    },
-    Codel {
-        target_ns: u64,
-        interval_ns: u64,
-        ecn: bool,
-    },
-    Pie {
-        target_ns: u64,
-        tupdate_ns: u64,
-        alpha: f64,
-        beta: f64,
-        ecn: bool,
-    },
 }
 
 /// Drops with room in the queue, by who decided them.
@@ -230,77 +166,75 @@ impl AqmDropped {
     }
 }
 
-/// What a link's queue runs; `rate` in bit/s.
-pub(crate) fn queue(link: &abi::emud_link, rate: Option<f64>) -> Queue {
-    let Some(rate) = rate else { return Queue::None };
+/// The limits, marking and management of a queue, as they were configured.
+pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
+    let q = &link.queueing;
     let set = |limit: u64| (limit != u64::MAX).then_some(limit);
-    Queue::Limits(Limits {
-        packets: (link.queue_packets != 0).then_some(link.queue_packets),
-        bytes: set(link.queue_busy_ns).map(|ns| bytes(ns, rate)),
+    let (aqm, marks) = (decode_aqm(q), q.ecn != 0);
+    Queue {
+        packets: (link.pair_packets != 0).then_some(link.pair_packets),
+        bytes: (link.queue_bytes != 0).then_some(link.queue_bytes.into()),
         time_ns: set(link.queue_wait_ns),
-    })
+        ecn_above_ns: (marks && aqm.is_none()).then_some(q.mark_ns),
+        aqm,
+    }
 }
 
-fn bytes(ns: u64, rate: f64) -> u64 {
-    (ns as f64 * rate / 8e9).round() as u64
-}
-
-/// The wire of a link; `rate` in bit/s.
-pub(crate) fn wire(link: &abi::emud_link, rate: Option<f64>) -> Wire {
+/// Framing and burst of a link whose rate this is, in bit/s.
+pub(crate) fn decode_wire(link: &abi::emud_link, rate: u64) -> Wire {
     let q = &link.queueing;
     Wire {
-        burst_bytes: rate.map_or(0, |rate| bytes(q.burst_ns, rate)),
-        mpu_bytes: q.mpu,
-        cell: (q.cell_size != 0).then_some(Cell {
-            size_bytes: q.cell_size,
-            overhead_bytes: q.cell_overhead,
-            padded: q.cell_pad != 0,
+        burst: (q.burst_ns != 0).then(|| bytes(q.burst_ns, rate)),
+        mpu: q.mpu,
+        cells: (q.cell_size != 0).then_some(match (q.cell_size, q.cell_overhead) {
+            (64, 1) if q.cell_pad == 0 => Cells::Ptm,
+            (48, 5) => Cells::Atm,
+            (size, overhead) => Cells::Of { size, overhead },
         }),
     }
 }
 
-/// The threshold above which a link marks, if it has one.
-pub(crate) fn ecn_above_ns(link: &abi::emud_link) -> Option<u64> {
-    let q = &link.queueing;
-    (q.ecn != 0 && q.aqm == abi::EMUD_AQM_NONE).then_some(q.mark_ns)
+/// The least number of bytes that take so long: [`ns`] rounds down.
+fn bytes(ns: u64, rate: u64) -> u64 {
+    let bytes = (u128::from(ns) * u128::from(rate)).div_ceil(8_000_000_000);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// The manager of a link's queue, if it has one.
-pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
-    let q = &link.queueing;
+fn decode_aqm(q: &abi::emud_queueing) -> Option<Aqm> {
     let ecn = q.ecn != 0;
+    let share = |fixed: u64| decimal(fixed as f64 / Q32, 10);
     let gain = |fixed: u64| {
         let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-        fixed as f64 * 1e9 / 2f64.powi(shift as i32)
+        decimal(fixed as f64 * 1e9 / 2f64.powi(shift as i32), 6)
     };
-    match q.aqm {
-        abi::EMUD_AQM_RED => Some(Manager::Red {
-            min_ns: q.red.min_ns,
-            max_ns: q.red.max_ns,
-            probability: q.red.probability as f64 / Q32,
-            weight: q.red.weight as f64 / Q32,
+    Some(match q.aqm {
+        abi::EMUD_AQM_RED => Aqm::Red(profile::Red {
+            min: Length::Time(q.red.min_ns),
+            max: Length::Time(q.red.max_ns),
+            probability: share(q.red.probability),
+            weight: share(q.red.weight),
             ecn,
         }),
-        abi::EMUD_AQM_CODEL => Some(Manager::Codel {
+        abi::EMUD_AQM_CODEL => Aqm::CoDel(profile::CoDel {
             target_ns: q.codel.target_ns,
             interval_ns: q.codel.interval_ns,
             ecn,
         }),
-        abi::EMUD_AQM_PIE => Some(Manager::Pie {
+        abi::EMUD_AQM_PIE => Aqm::Pie(profile::Pie {
             target_ns: q.pie.target_ns,
             tupdate_ns: q.pie.tupdate_ns,
             alpha: gain(q.pie.alpha),
             beta: gain(q.pie.beta),
             ecn,
         }),
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Cells, Link, Queue as Asked, Red, Wire as AskedWire};
+    use crate::profile::{Link, Red};
 
     fn compiled(link: &Link) -> abi::emud_link {
         let mut out = abi::emud_link::default();
@@ -313,9 +247,9 @@ mod tests {
         let none = compiled(&Link::default());
         assert_eq!((none.queue_packets, none.queue_busy_ns), (1000, u64::MAX));
         let bytes = compiled(&Link {
-            queue: Asked {
+            queue: Queue {
                 bytes: Some(5_000),
-                ..Asked::default()
+                ..Queue::default()
             },
             ..Link::default()
         });
@@ -326,11 +260,11 @@ mod tests {
     fn a_managers_packets_are_framed() {
         let link = Link {
             overhead: 8,
-            wire: AskedWire {
+            wire: Wire {
                 cells: Some(Cells::Atm),
-                ..AskedWire::default()
+                ..Wire::default()
             },
-            queue: Asked {
+            queue: Queue {
                 aqm: Some(Aqm::Red(Red {
                     min: Length::Bytes(1_000),
                     max: Length::Time(9_000_000),
@@ -338,7 +272,7 @@ mod tests {
                     weight: 1.0,
                     ecn: true,
                 })),
-                ..Asked::default()
+                ..Queue::default()
             },
             ..Link::default()
         };

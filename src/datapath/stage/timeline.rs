@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces and phases to the rows that the classifier reads by the clock.
 
-use super::compile::{Compiled, ns_per_byte, probability};
+use super::compile::{Compiled, ns_per_byte};
+use super::fixed::probability;
 use super::queueing;
 use crate::abi;
 use crate::abi::mix;

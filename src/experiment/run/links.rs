@@ -136,8 +136,8 @@ fn class(link: &Link, named: &NamedReport) -> RunClass {
 fn asked_for(report: &LinkReport, asked: &crate::profile::Link) -> AskedFor {
     AskedFor {
         rate_bit_s: report.rate_bit_s.map(|rate| rate.round() as u64),
-        delay_ns: report.delay.mean_ns.round() as u64,
-        jitter_ns: report.delay.sd_ns.round() as u64,
+        delay_ns: report.delay.mean_ns,
+        jitter_ns: (report.delay.jitter.as_ref()).map_or(0, |jitter| jitter.sd_ns.round() as u64),
         loss: (report.loss).unwrap_or_else(|| asked.loss.share_of(FULL_FRAME)),
         varies: report.timeline.is_some(),
     }

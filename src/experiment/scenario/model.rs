@@ -7,7 +7,7 @@ use ipnet::Ipv4Net;
 
 use super::plan::Program;
 use crate::profile::Profile;
-use crate::text::{At, Located};
+use crate::text::{At, Located, words};
 
 /// A scenario as written: valid, but not yet expanded ([`Scenario::plan`]).
 #[derive(Debug)]
@@ -88,21 +88,13 @@ pub(crate) struct Topology {
     pub classes: Vec<Class>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Chain,
-    Star,
-    Mesh,
-    Dumbbell,
-}
-
-impl crate::text::Word for Kind {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("chain", Self::Chain),
-        ("star", Self::Star),
-        ("mesh", Self::Mesh),
-        ("dumbbell", Self::Dumbbell),
-    ];
+words! {
+    pub(crate) enum Kind {
+        Chain = "chain",
+        Star = "star",
+        Mesh = "mesh",
+        Dumbbell = "dumbbell",
+    }
 }
 
 /// Peers of a star with equal links.

@@ -157,6 +157,15 @@ fn cut_moments(q: &[f64], shift: f64) -> (f64, f64) {
     moments_from(first, q[first..].iter().map(|q| (shift + q).max(0.0)))
 }
 
+/// Mean and standard deviation in ns of the delays of a table.
+pub fn table_moments(delay_ns: &[u64]) -> (f64, f64) {
+    // About the median: squares of long delays leave no digits for a short deviation.
+    let median = delay_ns.get(delay_ns.len() / 2).copied().unwrap_or(0);
+    let off = |ns: &u64| ns.wrapping_sub(median).cast_signed() as f64;
+    let (mean, sd) = moments(delay_ns.iter().map(off));
+    (median as f64 + mean, sd)
+}
+
 /// Mean and standard deviation of linear interpolation between `points`, x standard normal.
 pub(super) fn moments(points: impl Iterator<Item = f64>) -> (f64, f64) {
     moments_from(0, points)

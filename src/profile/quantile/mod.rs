@@ -15,7 +15,7 @@ mod table;
 
 pub use coherence::coherence_ns;
 pub use correlation::normal_correlation;
-pub use fit::{SpreadError, delay_table, largest_sd_ns};
+pub use fit::{SpreadError, delay_table, largest_sd_ns, table_moments};
 pub use normal::{density, normal_cdf, normal_quantile};
 pub use table::{Table, TableError, moments_of};
 

@@ -10,7 +10,7 @@ use emud::datapath::show::report::{Report, report};
 use emud::datapath::show::time::PhaseReport;
 use emud::datapath::stage::compile::of_number;
 use emud::datapath::stage::timeline;
-use emud::profile::Profile;
+use emud::profile::{LinkState, Loss, Model, Profile};
 
 /// Upwards, as attach leaves it.
 struct Shown {
@@ -107,10 +107,11 @@ fn rate(link: &LinkReport, want: Option<f64>) {
 fn delay(link: &LinkReport, mean_ms: f64, sd_ms: f64) {
     // A constant is exact.
     let part = if sd_ms == 0.0 { 0.0 } else { 1e-3 };
-    near(link.delay.mean_ns, (mean_ms * 1e6).round(), part);
-    near(link.delay.sd_ns, sd_ms * 1e6, part);
+    near(link.delay.mean_ns as f64, (mean_ms * 1e6).round(), part);
+    let jitter = link.delay.jitter.as_ref();
+    near(jitter.map_or(0.0, |jitter| jitter.sd_ns), sd_ms * 1e6, part);
     let jittered = (sd_ms > 0.0).then_some("uniform");
-    assert_eq!(link.delay.distribution, jittered);
+    assert_eq!(jitter.map(|jitter| jitter.distribution.word()), jittered);
 }
 
 fn phase(link: &LinkReport) -> (u32, u32, Option<&str>) {
@@ -156,14 +157,14 @@ fn the_phases_link_is_in_force() {
         rate(&slow, Some(1e6));
         delay(&slow, 80.0, 0.0);
         near(slow.loss.unwrap(), 0.03 / 1.02, 1e-9);
-        assert_eq!(slow.loss_model.unwrap().model, "burst");
+        assert_eq!(slow.loss_model.unwrap().model.name(), Model::Burst);
         let queue = serde_json::to_value(&slow.queue).unwrap();
         assert_eq!(queue, serde_json::json!({ "bytes": 20_000 }));
-        assert_eq!(slow.state, "up");
+        assert_eq!(slow.state, LinkState::Up);
     }
     let down = shown.own(300);
     assert_eq!(phase(&down), (2, 4, None));
-    assert_eq!(down.state, "down");
+    assert_eq!(down.state, LinkState::Down);
     // What was sent before goes on as it did.
     rate(&down, Some(1e6));
     let fast = shown.own(400);
@@ -176,11 +177,11 @@ fn the_phases_link_is_in_force() {
     assert_eq!(phase(&own), (4, 4, Some("own link")));
     rate(&own, None);
     delay(&own, 1.0, 0.0);
-    assert_eq!(own.delay.mean_ns, shown.departure(100, 999) as f64);
+    assert_eq!(own.delay.mean_ns, shown.departure(100, 999));
     // And the link itself is what it was.
     let fast = shown.named(0, "fast");
     assert!(fast.timeline.is_none());
-    assert_eq!(fast.loss_model.unwrap().model, "bernoulli");
+    assert_eq!(fast.loss_model.unwrap().model.name(), Model::Bernoulli);
     near(fast.loss.unwrap(), 0.05, 1e-9);
 }
 
@@ -241,12 +242,7 @@ fn the_traces_row_is_in_force() {
     let (mean, square) = (0.75 * 7.5, 0.75 * 75.0);
     delay(&third, mean, (square - mean * mean).sqrt());
     assert_eq!(third.loss, Some(1.0));
-    let model = third.loss_model.unwrap();
-    let parameters = [
-        model.parameters["probability"],
-        model.parameters["correlation"],
-    ];
-    assert_eq!((model.model, parameters), ("bernoulli", [1.0, 0.0]));
+    assert_eq!(third.loss_model, Some(Loss::from(1.0)));
     // Bytes are bytes, whatever the rate.
     let queue = serde_json::to_value(&third.queue).unwrap();
     assert_eq!(queue, serde_json::json!({ "bytes": 30_000 }));
@@ -277,11 +273,11 @@ fn rows_of_one_figure_leave_the_others_to_the_link() {
     let far = shown.named(50, "far");
     rate(&far, Some(4e6));
     delay(&far, 1.0, 0.0);
-    assert_eq!(shown.departure(1000, 50) as f64, 2e6 + far.delay.mean_ns);
+    assert_eq!(shown.departure(1000, 50), 2 * MS + far.delay.mean_ns);
     delay(&shown.named(150, "far"), 3600.0, 0.0);
     let shaky = shown.named(0, "shaky");
     delay(&shaky, 20.0, 2.0 / 3f64.sqrt());
-    assert_eq!(shaky.delay.reorder, "never");
+    assert_eq!(shaky.delay.jitter.unwrap().reorder, Reorder::Never);
     let mahimahi = shown.named(0, "mahimahi");
     // 5 of 1500 bytes in 6 ms.
     rate(&mahimahi, Some(10e6));
@@ -329,7 +325,7 @@ fn a_named_link_has_all_that_the_own_one_has() {
     assert_eq!(sent.verdict, TC_ACT_STOLEN);
     let off = shown.named(0, "off");
     assert_eq!((off.counters.packets, off.counters.down), (1, 1));
-    assert_eq!((off.state, off.shared), ("down", None));
+    assert_eq!((off.state, off.shared), (LinkState::Down, None));
     assert!(off.aqm.is_some() && off.corrupt.is_some());
     let queue = serde_json::to_value(&off.queue).unwrap();
     assert_eq!(queue, serde_json::json!({ "packets": 9 }));

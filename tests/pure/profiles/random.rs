@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile reader with random input.
 
+use emud::abi;
+use emud::datapath::stage::compile::{Beside, Compiled, Place, compile, decode};
 use emud::profile::quantile::Table;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{
@@ -152,6 +154,42 @@ proptest! {
     }
 
     #[test]
+    fn what_the_classifier_runs_reads_back(
+        mut link in links(),
+        slot in prop::option::of(super::trace::slots()),
+    ) {
+        link.slot = slot;
+        // Mean and deviation in force are those behind the cut, and of whole ns.
+        link.delay.max_ns = None;
+        link.delay.mean_ns += 1_000;
+        // A file's table may have a mean of its own, by which it moves that of the delay.
+        if matches!(&link.delay.jitter, Some(j) if matches!(j.distribution, Shape::Table(_))) {
+            link.delay.jitter = None;
+        }
+        let first = figures(&link);
+        let read = read_back(&first, &link);
+        let second = figures(&read);
+        prop_assert_eq!(exact(&first.link), exact(&second.link), "{:?}\n{:?}", link, read);
+        for (first, second) in rounded(&first.link).into_iter().zip(rounded(&second.link)) {
+            let (first, second) = (first as f64, second as f64);
+            prop_assert!((first - second).abs() <= 2e10, "{first} {second}");
+        }
+        let (first_pie, second_pie) = (first.link.queueing.pie, second.link.queueing.pie);
+        prop_assert!(first_pie.alpha.abs_diff(second_pie.alpha) <= 1 + first_pie.alpha / 100_000);
+        prop_assert!(first_pie.beta.abs_diff(second_pie.beta) <= 1 + first_pie.beta / 100_000);
+        // A mean in whole ns, a deviation to the table's precision.
+        let (first, second) = (first.table.delay_ns, second.table.delay_ns);
+        for (first, second) in first.iter().zip(&second) {
+            let off = first.abs_diff(*second) as f64;
+            prop_assert!(off <= 3.0 + 1e-5 * *first as f64, "{first} {second}");
+        }
+        // Nothing is left to round.
+        let again = read_back(&figures(&read), &read);
+        prop_assert_eq!((&again.loss, &again.duplicate), (&read.loss, &read.duplicate));
+        prop_assert_eq!((&again.queue, &again.wire), (&read.queue, &read.wire));
+    }
+
+    #[test]
     fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
         prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
         prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
@@ -164,6 +202,60 @@ proptest! {
     fn queues_read_back(queue in limits(0)) {
         prop_assert_eq!(queue.to_string().parse(), Ok(queue));
     }
+}
+
+fn figures(link: &Link) -> Compiled {
+    let place = Place {
+        release: 0,
+        ifindex: 0,
+        l3: false,
+    };
+    compile(link, 1, 0, 0, place).expect("mean and deviation go together")
+}
+
+fn read_back(figures: &Compiled, wanted: &Link) -> Link {
+    let beside = Beside {
+        delays: (wanted.delay.jitter.as_ref()).map(|_| &figures.table.delay_ns[..]),
+        mean_ns: figures.link.delay_ns,
+        pattern: figures.pattern.as_deref(),
+        wanted: Some(wanted),
+    };
+    decode(&figures.link, beside)
+}
+
+/// Probabilities and correlations; one part of 2^30 of a correlation is 2^34 here.
+fn rounded(link: &abi::emud_link) -> Vec<u64> {
+    let chance = |chance: &abi::emud_chance| {
+        let correlation = u64::from(chance.correlation) << 34;
+        [chance.probability, correlation]
+    };
+    let chances = [&link.loss, &link.duplicate, &link.corrupt].map(chance);
+    let mut all = vec![link.share, link.reorder, link.reorder_repeat];
+    all.extend(chances.into_iter().flatten());
+    all.extend(link.loss_param);
+    all
+}
+
+/// All other figures.
+fn exact(link: &abi::emud_link) -> String {
+    let mut link = *link;
+    let none = abi::emud_chance::default();
+    (link.loss, link.duplicate, link.corrupt) = (none, none, none);
+    (link.share, link.reorder, link.reorder_repeat) = (0, 0, 0);
+    (link.loss_param, link.loss_id) = ([0; 5], 0);
+    // The normal values' correlation is fitted to the delays of a table, which are rounded.
+    (link.correlation, link.innovation) = (0, 0);
+    if link.flags & abi::EMUD_F_JITTER != 0 {
+        (link.delay_ns, link.fq_shift) = (0, 0);
+    }
+    // A time of jitter in order only.
+    if link.flags & abi::EMUD_F_PER_PACKET != 0 {
+        link.coherence_ns = 0;
+    }
+    // Six digits: so many does the fixed point have.
+    let pie = &mut link.queueing.pie;
+    (pie.alpha, pie.beta) = (0, 0);
+    format!("{link:?}")
 }
 
 const HOUR_NS: u64 = 3_600_000_000_000;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `duplicate` and `corrupt`: from the profile to the figures of bpf/alter.h, and back.
+
+use super::fixed::{chance, of_chance};
+use crate::abi;
+use crate::profile::{ChecksumAfter, Corrupt, Duplicate};
+
+/// Fills in what copies and damages packets.
+pub(crate) fn encode(out: &mut abi::emud_link, duplicate: &Duplicate, corrupt: &Corrupt) {
+    out.duplicate = chance(duplicate.probability, duplicate.correlation);
+    out.corrupt = chance(corrupt.probability, corrupt.correlation);
+    out.corrupt_bits = corrupt.bits;
+    out.corrupt_from = corrupt.from;
+    out.corrupt_to = corrupt.to.unwrap_or(u32::MAX);
+    if corrupt.checksum == ChecksumAfter::Mend {
+        out.flags |= abi::EMUD_F_MEND;
+    }
+}
+
+/// What copies and damages packets.
+pub(crate) fn decode(link: &abi::emud_link) -> (Duplicate, Corrupt) {
+    let (probability, correlation) = of_chance(&link.duplicate);
+    let duplicate = Duplicate {
+        probability,
+        correlation,
+    };
+    let (probability, correlation) = of_chance(&link.corrupt);
+    let corrupt = Corrupt {
+        probability,
+        correlation,
+        bits: link.corrupt_bits,
+        from: link.corrupt_from,
+        to: (link.corrupt_to != u32::MAX).then_some(link.corrupt_to),
+        checksum: match link.flags & abi::EMUD_F_MEND {
+            0 => ChecksumAfter::Keep,
+            _ => ChecksumAfter::Mend,
+        },
+    };
+    (duplicate, corrupt)
+}
