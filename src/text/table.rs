@@ -207,8 +207,8 @@ macro_rules! table {
 
         #[allow(dead_code, reason = "not every table needs all of it")]
         impl $Table {
-            /// The keys that are not at their defaults and not among `known`: whoever handles some
-            /// keys only learns of the others, also of those that do not exist yet.
+            /// Returns the keys that are not at their defaults and not among `known`: code that
+            /// handles only some keys detects the others, including future ones.
             pub(crate) fn beyond(&self, known: &[&str]) -> Vec<&'static str> {
                 let mut beyond = Vec::new();
                 $(
@@ -220,24 +220,25 @@ macro_rules! table {
                 beyond
             }
 
-            /// ` key value` of each key that is not at its default and not among `without`, for a line
-            /// that people read.
+            /// Formats ` key value` of each key that is not at its default and not among
+            /// `without`, for a line that people read.
             pub(crate) fn plain_text(&self, without: &[&str]) -> String {
                 $crate::text::plain(&self.written(false), without)
             }
 
-            /// ` key value` of each key that has a value.
+            /// Formats ` key value` of each key that has a value.
             pub(crate) fn plain_text_of_all(&self) -> String {
                 $crate::text::plain(&self.written(true), &[])
             }
 
-            /// The keys that are not at their defaults, as TOML.
+            /// Returns the keys that are not at their defaults, as TOML.
             pub(crate) fn keys_text(&self) -> Vec<String> {
                 let written = self.written(false).into_iter();
                 written.map(|(key, value)| format!("{key} = {value}")).collect()
             }
 
-            /// Each key with its value as TOML, those at their defaults only if asked for.
+            /// Returns each key with its value as TOML, those at their defaults only with
+            /// `defaults`.
             fn written(&self, defaults: bool) -> Vec<(&'static str, String)> {
                 let mut keys = Vec::new();
                 $(

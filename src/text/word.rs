@@ -20,7 +20,7 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// Declares an enum whose values users write as words: `VARIANT = "word"` is all there is to say.
+/// Declares an enum whose values users write as names: `VARIANT = "name"` is the whole declaration.
 macro_rules! words {
     (
         $(#[$meta:meta])*

@@ -159,10 +159,10 @@ proptest! {
         slot in prop::option::of(super::trace::slots()),
     ) {
         link.slot = slot;
-        // Mean and deviation in force are those behind the cut, and of whole ns.
+        // The active mean and deviation are those after the cut, in whole ns.
         link.delay.max_ns = None;
         link.delay.mean_ns += 1_000;
-        // A file's table may have a mean of its own, by which it moves that of the delay.
+        // A file's table may have a mean, by which it moves that of the delay.
         if matches!(&link.delay.jitter, Some(j) if matches!(j.distribution, Shape::Table(_))) {
             link.delay.jitter = None;
         }
@@ -183,7 +183,7 @@ proptest! {
             let off = first.abs_diff(*second) as f64;
             prop_assert!(off <= 3.0 + 1e-5 * *first as f64, "{first} {second}");
         }
-        // Nothing is left to round.
+        // There are no more roundings.
         let again = read_back(&figures(&read), &read);
         prop_assert_eq!((&again.loss, &again.duplicate), (&read.loss, &read.duplicate));
         prop_assert_eq!((&again.queue, &again.wire), (&read.queue, &read.wire));

@@ -255,14 +255,14 @@ const MISTAKES: &[Case] = &[
         "[topology]\nkind = \"chain\"\nrouters = 0\n",
         3,
         "0",
-        "no number of routers",
+        "invalid number of routers",
         "1 to 254",
     ),
     (
         "[topology]\nkind = \"mesh\"\nnodes = 33\n",
         3,
         "33",
-        "no number of nodes",
+        "invalid number of nodes",
         "2 to 32",
     ),
     (
