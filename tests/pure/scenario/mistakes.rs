@@ -299,7 +299,7 @@ const MISTAKES: &[Case] = &[
         5,
         "{ link = {}, rule = [{ link = \"none\" }] }",
         "has rules",
-        "one link alone",
+        "only have one link",
     ),
     (
         "[topology]\nkind = \"chain\"\nrouters = 3\n[node.\"s*\"]\ncommand = \"x\"\n[node.\"q*\"]\n",
