@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 5
+#define EMUD_ABI 6
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -334,6 +334,8 @@ struct emud_link {
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
 	__u32 corrupt_from; /* range of bytes from the start */
 	__u32 corrupt_to; /* of the IP header; excluded */
+	__u32 loss_run_max; /* maximum number of packets lost in a row; 0: any */
+	__u32 reserved; /* 0 */
 
 	struct emud_queueing queueing;
 
@@ -347,7 +349,7 @@ struct emud_link {
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 520, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
 
 /* Which figures replace those of the link. */
 enum emud_set {
@@ -512,6 +514,7 @@ struct emud_state {
 	__u64 loss_id; /* id of the model that owns loss_state */
 	__u64 loss_state; /* state of its chain, or a count */
 	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
+	__u64 loss_run; /* packets lost in a row so far */
 	__s64 duplicate_normal;
 	__s64 corrupt_normal;
 
@@ -531,7 +534,7 @@ struct emud_state {
 	__u32 tdma_packets; /* in the slot so far */
 	__u32 tdma_bytes;
 };
-_Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 232, "shared with Rust");
 
 /* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1

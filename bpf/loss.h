@@ -185,20 +185,16 @@ static __always_inline int emud_bit_error(const struct emud_packet *p,
 static __always_inline int emud_loses(const struct emud_packet *p,
 				      const struct emud_link *l)
 {
+	/* A packet that nothing loses ends a run. */
+	if (l->loss_run_max)
+		return 1;
 	return p->over.set & EMUD_SET_LOSS ? p->over.loss != 0 : l->loss_model;
 }
 
-__noinline int emud_lost_any(struct emud_packet *p)
+static __always_inline int emud_lost_by_model(const struct emud_packet *p,
+					      const struct emud_link *l,
+					      struct emud_state *s)
 {
-	const struct emud_link *l;
-	struct emud_state *s;
-
-	if (!p)
-		return 0;
-	l = emud_link(p);
-	s = emud_path_state(p);
-	if (!l || !s)
-		return 0;
 	if (p->over.set & EMUD_SET_LOSS)
 		return emud_draw(p, EMUD_FOR_LOSS) < p->over.loss;
 	switch (l->loss_model) {
@@ -212,11 +208,40 @@ __noinline int emud_lost_any(struct emud_packet *p)
 	return emud_lost_by_state(p, l, s);
 }
 
+/* The packet after the longest permitted run passes, whatever the model's
+ * decision; the model continues as if it were lost. */
+static __always_inline int emud_run_goes_on(const struct emud_link *l,
+					    struct emud_state *s, int lost)
+{
+	bpf_spin_lock(&s->lock);
+	if (s->loss_run >= l->loss_run_max)
+		lost = 0;
+	s->loss_run = lost ? s->loss_run + 1 : 0;
+	bpf_spin_unlock(&s->lock);
+	return lost;
+}
+
+__noinline int emud_lost_any(struct emud_packet *p)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+	int lost;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_path_state(p);
+	if (!l || !s)
+		return 0;
+	lost = emud_lost_by_model(p, l, s);
+	return l->loss_run_max ? emud_run_goes_on(l, s, lost) : lost;
+}
+
 /* Independent losses, the most common model, need no call. */
 static __always_inline int emud_lost(struct emud_packet *p, const struct emud_link *l)
 {
 	if (l->loss_model == EMUD_LOSS_BERNOULLI && !l->loss.correlation &&
-	    !(p->over.set & EMUD_SET_LOSS))
+	    !l->loss_run_max && !(p->over.set & EMUD_SET_LOSS))
 		return emud_draw(p, EMUD_FOR_LOSS) < l->loss.probability;
 	return emud_lost_any(p);
 }

@@ -236,7 +236,7 @@ static __always_inline void emud_state_clear(struct emud_state *s)
 	s->ring_pos = 0;
 	s->busy_until = s->busy_frac = 0;
 	s->last_departure = 0;
-	s->loss_id = s->loss_state = 0;
+	s->loss_id = s->loss_state = s->loss_run = 0;
 	s->loss_normal = s->duplicate_normal = s->corrupt_normal = 0;
 	s->timeline_id = s->tdma_id = 0;
 	s->aqm.aqm = 0;

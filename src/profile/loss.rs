@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
+use super::loss_runs;
 use super::pattern::Pattern;
 use crate::text::{Percent, Word, table, words};
 
@@ -16,6 +17,9 @@ table! {
         stage: Stage = Stage::AfterQueue, "stage" as OneOf<Stage>;
         /// What understands ECN is marked instead of lost.
         ecn: bool = false, "ecn" as Flag;
+        /// Packets lost in a row, at most; the next one passes, and the model goes on as if it had
+        /// been lost. `None`: any number.
+        max_run: Option<u32> = None, "max-run" as Count<1, { u32::MAX }>;
     }
     beside {
         #[serde(flatten, serialize_with = "with_parameters")]
@@ -199,16 +203,26 @@ impl Loss {
 
     /// The share of packets lost in the long run, of frames of so many bytes.
     pub fn share_of(&self, frame_bytes: u32) -> f64 {
-        match &self.model {
-            LossModel::BitError { ber } => {
-                -(8.0 * f64::from(frame_bytes) * (-ber).ln_1p()).exp_m1()
-            }
-            _ => self.share().unwrap_or(0.0),
-        }
+        self.of_model(frame_bytes) * (1.0 - loss_runs::let_through(self, frame_bytes))
     }
 
     /// The share of packets lost in the long run; `None` where it depends on their length.
     pub fn share(&self) -> Option<f64> {
+        let share = self.of_model_of_any_length()?;
+        Some(share * (1.0 - loss_runs::let_through(self, 0)))
+    }
+
+    /// What the model loses of frames of so many bytes, runs of any length.
+    pub(super) fn of_model(&self, frame_bytes: u32) -> f64 {
+        match &self.model {
+            LossModel::BitError { ber } => {
+                -(8.0 * f64::from(frame_bytes) * (-ber).ln_1p()).exp_m1()
+            }
+            _ => self.of_model_of_any_length().unwrap_or(0.0),
+        }
+    }
+
+    fn of_model_of_any_length(&self) -> Option<f64> {
         Some(match &self.model {
             LossModel::Bernoulli { probability, .. } => *probability,
             LossModel::GilbertElliott { p, r, bad, good } => {

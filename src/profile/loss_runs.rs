@@ -24,38 +24,93 @@ pub struct LossRuns {
 /// `frame` bytes are what a bit-error rate is of; `None`: nothing is lost, or all that comes after
 /// the first loss.
 pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
+    let drawn = Cut {
+        least: LEAST,
+        longest: LONGEST,
+    };
+    let Some(max) = loss.max_run.map(|max| max as usize) else {
+        let (at_least, from) = of_model(loss, frame, drawn)?;
+        return Some(LossRuns { at_least, from });
+    };
+    let Some((runs, from)) = of_model(loss, frame, EXACT) else {
+        // All is lost but what ends a run.
+        return (loss.share_of(frame) > 0.0).then(|| LossRuns {
+            at_least: vec![1.0; max.min(LONGEST)],
+            from: "closed form".to_owned(),
+        });
+    };
+    // A run of the model is cut into runs of `max`, a packet between them, and a rest.
+    let of_length = |n: usize| -> f64 { runs.iter().skip(n - 1).step_by(max + 1).sum() };
+    let all = of_length(1);
+    let at_least = (1..=max.min(LONGEST)).map(|n| of_length(n) / all);
+    Some(LossRuns {
+        at_least: at_least.take_while(|share| *share >= LEAST).collect(),
+        from,
+    })
+}
+
+/// Of the packets that the model loses, the share that `max_run` lets through.
+pub(super) fn let_through(loss: &Loss, frame: u32) -> f64 {
+    let Some(max) = loss.max_run.map(|max| max as usize) else {
+        return 0.0;
+    };
+    match of_model(loss, frame, EXACT) {
+        Some((runs, _)) => {
+            let passed: f64 = runs.iter().skip(max).step_by(max + 1).sum();
+            passed / runs.iter().sum::<f64>()
+        }
+        // One run without an end.
+        None => 1.0 / (max as f64 + 1.0),
+    }
+}
+
+/// Where the runs of a model end: below this share of them, or at this length.
+#[derive(Clone, Copy)]
+struct Cut {
+    least: f64,
+    longest: usize,
+}
+
+/// For sums over all runs.
+const EXACT: Cut = Cut {
+    least: 1e-12,
+    longest: 1 << 20,
+};
+
+/// P(run >= n) of the model alone, and where it is from.
+fn of_model(loss: &Loss, frame: u32, cut: Cut) -> Option<(Vec<f64>, String)> {
     if loss.is_none() {
         return None;
     }
     let closed = |at_least: Vec<f64>| (at_least, "closed form".to_owned());
-    let (at_least, from) = match &loss.model {
+    Some(match &loss.model {
         LossModel::Bernoulli {
             probability,
             correlation,
         } if *correlation > 0.0 => (
-            counted(&correlated(*probability, *correlation), false)?,
+            counted(&correlated(*probability, *correlation), false, cut)?,
             format!("a seeded run of {PACKETS} packets"),
         ),
-        LossModel::Bernoulli { probability, .. } => closed(powers(*probability, 1)?),
+        LossModel::Bernoulli { probability, .. } => closed(powers(*probability, 1, cut)?),
         LossModel::BitError { .. } => (
-            powers(loss.share_of(frame), 1)?,
+            powers(loss.of_model(frame), 1, cut)?,
             format!("closed form, frames of {frame} bytes"),
         ),
         LossModel::Burst {
             probability,
             length,
-        } => closed(powers(*probability, *length as usize)?),
+        } => closed(powers(*probability, *length as usize, cut)?),
         LossModel::Every { n, .. } => closed(if *n > 1 { vec![1.0] } else { return None }),
         LossModel::Pattern { pattern, repeat } => {
             let from = format!("the pattern's {} packets", pattern.length());
-            (counted(&lost_of(pattern), *repeat)?, from)
+            (counted(&lost_of(pattern), *repeat, cut)?, from)
         }
         LossModel::GilbertElliott { p, r, bad, good } => closed(
             Chain {
                 moves: vec![vec![1.0 - p, *p], vec![*r, 1.0 - r]],
                 lost: vec![*good, *bad],
             }
-            .runs()?,
+            .runs(cut)?,
         ),
         LossModel::FourState {
             p13,
@@ -63,19 +118,18 @@ pub fn loss_runs(loss: &Loss, frame: u32) -> Option<LossRuns> {
             p32,
             p23,
             p14,
-        } => closed(four_state([*p13, *p31, *p32, *p23, *p14]).runs()?),
-    };
-    Some(LossRuns { at_least, from })
+        } => closed(four_state([*p13, *p31, *p32, *p23, *p14]).runs(cut)?),
+    })
 }
 
 /// A run goes on with probability `p` after each `length` packets.
-fn powers(p: f64, length: usize) -> Option<Vec<f64>> {
+fn powers(p: f64, length: usize, cut: Cut) -> Option<Vec<f64>> {
     if p <= 0.0 || p >= 1.0 {
         return None;
     }
     let share = |n: usize| p.powf((n / length) as f64);
-    let worth = |share: &f64| *share >= LEAST;
-    Some((0..LONGEST).map(share).take_while(worth).collect())
+    let worth = |share: &f64| *share >= cut.least;
+    Some((0..cut.longest).map(share).take_while(worth).collect())
 }
 
 /// States with a probability of loss each; rows of `moves` say where to from each.
@@ -116,7 +170,7 @@ impl Chain {
     }
 
     /// P(run >= n), exactly: from a packet that is sent to one that is lost, and on.
-    fn runs(&self) -> Option<Vec<f64>> {
+    fn runs(&self, cut: Cut) -> Option<Vec<f64>> {
         let with = |states: &[f64], share: &dyn Fn(f64) -> f64| -> Vec<f64> {
             let shares = states.iter().zip(&self.lost);
             shares.map(|(state, lost)| state * share(*lost)).collect()
@@ -128,9 +182,9 @@ impl Chain {
         }
         run = scaled(run);
         let mut at_least = Vec::new();
-        while at_least.len() < LONGEST {
+        while at_least.len() < cut.longest {
             let share = run.iter().sum::<f64>();
-            if share < LEAST {
+            if share < cut.least {
                 break;
             }
             at_least.push(share);
@@ -159,21 +213,22 @@ fn lost_of(pattern: &Pattern) -> Vec<bool> {
 }
 
 /// Runs as they were; `round`: the end goes on at the beginning.
-fn counted(lost: &[bool], round: bool) -> Option<Vec<f64>> {
+fn counted(lost: &[bool], round: bool, cut: Cut) -> Option<Vec<f64>> {
     // So that no run goes over the end.
     let start = match round {
         true => lost.iter().position(|lost| !lost)?,
         false => 0,
     };
     let around = lost[start..].iter().chain(&lost[..start]);
-    let mut lengths = vec![0u32; LONGEST];
+    let mut lengths = vec![0u32; cut.longest.min(lost.len().max(1))];
+    let longest = lengths.len();
     let mut length = 0;
     for lost in around.chain([&false]) {
         match (lost, length) {
             (true, _) => length += 1,
             (false, 0) => {}
             (false, n) => {
-                lengths[n.min(LONGEST) - 1] += 1;
+                lengths[n.min(longest) - 1] += 1;
                 length = 0;
             }
         }
@@ -279,6 +334,40 @@ mod tests {
         // Once: 1, 11, 1; over and over the last and the first are one: 11, 11.
         near(&got(false), &[1.0, 1.0 / 3.0], 1e-12);
         assert_eq!(got(true), [1.0, 1.0]);
+    }
+
+    /// Runs of 1, 2, 3 and more are 1/2, 1/4, 1/4; longer ones are cut: of those of 3 and more, 4
+    /// is (3) and nothing, 5 (3) and (1) ... by hand for p = 1/2.
+    #[test]
+    fn no_run_is_longer_than_the_longest() {
+        let got = runs("{ probability = \"50%\", max-run = 3 }").unwrap();
+        // a(n) = 2^-(n-1): sums of every fourth one, all over that of n = 1.
+        near(&got.at_least, &[1.0, 0.5, 0.25], 1e-9);
+        assert_eq!(got.at_least.len(), 3);
+        let share = |loss: &str| {
+            let profile = Profile::parse(&format!("[link]\nloss = {loss}"), "test").unwrap();
+            profile.up.loss.share().unwrap()
+        };
+        // p(1 - p^m) / (1 - p) lost for one that passes.
+        let lost: f64 = 0.5 * (1.0 - 0.125) / 0.5;
+        let half = share("{ probability = \"50%\", max-run = 3 }");
+        assert!((half - lost / (1.0 + lost)).abs() < 1e-9, "{half}");
+        assert_eq!(share("{ probability = \"100%\", max-run = 4 }"), 0.8);
+        assert_eq!(
+            runs("{ probability = \"100%\", max-run = 4 }")
+                .unwrap()
+                .at_least,
+            [1.0; 4]
+        );
+        // Bursts of 5, two of which hardly ever touch: 2 and 1 pass, 4 of 5 are lost.
+        let burst = "{ model = \"burst\", probability = \"0.0001%\", length = 5, max-run = 2 }";
+        let whole = "{ model = \"burst\", probability = \"0.0001%\", length = 5 }";
+        assert!((share(burst) / share(whole) - 0.8).abs() < 1e-5);
+        near(&runs(burst).unwrap().at_least, &[1.0, 1.0], 1e-5);
+        assert_eq!(
+            share("{ model = \"every\", n = 7, max-run = 1 }"),
+            1.0 / 7.0
+        );
     }
 
     /// Below the median: asin(r) of two and of three normal values (Sheppard) give P(LL) = 1/3,

@@ -11,10 +11,10 @@ impl Options {
             mean_ns,
             jitter,
             share,
-            max_ns,
+            ..
         } = delay;
-        if max_ns.is_some() {
-            self.differ("`delay.max`: netem has no maximum delay");
+        for key in delay.beyond(&["mean", "share"]) {
+            self.differ(format!("`delay.{key}`: netem has no such key"));
         }
         if share.is_some() {
             self.differ("`delay.share`: netem delays all packets except reordered ones");

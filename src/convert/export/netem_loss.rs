@@ -9,17 +9,19 @@ use crate::profile::{
 
 impl Options {
     pub(crate) fn loss(&mut self, loss: &Loss, has_rate: bool) {
-        let Loss { model, stage, ecn } = loss;
         if loss.is_none() {
             return;
         }
-        if has_rate && *stage != Stage::BeforeQueue {
+        for key in loss.beyond(&["stage", "ecn"]) {
+            self.differ(format!("`loss.{key}`: netem has no such key"));
+        }
+        if has_rate && loss.stage != Stage::BeforeQueue {
             self.differ(
                 "loss after a rate: packets that netem loses take no time of the rate (stage = \
                  \"before-queue\")",
             );
         }
-        let (name, shares) = match *model {
+        let (name, shares) = match loss.model {
             LossModel::Bernoulli {
                 probability,
                 correlation,
@@ -51,7 +53,7 @@ impl Options {
                 self.differ(format!(
                     "loss model \"{}\": netem has no such model; each packet of {PACKET_BYTES} \
                      bytes is lost with {} here",
-                    model.name().word(),
+                    loss.model.name().word(),
                     Percent(share)
                 ));
                 ("random", vec![share])
@@ -59,7 +61,7 @@ impl Options {
         };
         let shares: Vec<_> = shares.iter().map(|p| Percent(*p).to_string()).collect();
         self.add(format!("loss {name} {}", shares.join(" ")));
-        if *ecn {
+        if loss.ecn {
             self.add("ecn");
         }
     }

@@ -14,6 +14,7 @@ pub(crate) fn encode(out: &mut abi::emud_link, loss: &Loss) -> Option<Box<abi::e
     if loss.ecn {
         out.flags |= abi::EMUD_F_LOSS_MARKS;
     }
+    out.loss_run_max = loss.max_run.unwrap_or(0);
     if loss.is_none() {
         return None;
     }
@@ -120,6 +121,7 @@ pub(crate) fn decode(link: &abi::emud_link, recorded: Option<&abi::emud_pattern>
             _ => Stage::BeforeQueue,
         },
         ecn: link.flags & abi::EMUD_F_LOSS_MARKS != 0,
+        max_run: (link.loss_run_max > 0).then_some(link.loss_run_max),
     }
 }
 

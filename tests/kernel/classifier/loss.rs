@@ -2,9 +2,10 @@
 //! Every loss model: the share and the runs of losses in theory, exact patterns, and the stage in
 //! the link.
 
+use super::timeline::{of_rows, traced};
 use super::*;
 use emud::profile::quantile::normal_quantile;
-use emud::profile::{LinkState, Loss, LossModel, Pattern, Stage};
+use emud::profile::{LinkState, Loss, LossModel, Pattern, Stage, TraceRow, Word};
 use support::chain::{Chain, Expected, both_below, runs};
 
 const N: u64 = 100_000;
@@ -257,6 +258,102 @@ fn a_change_of_something_else_leaves_the_model_where_it_is() {
     assert_eq!(losses(&b, 1, 4), [2]);
 }
 
+/// The same packets are lost as without it, but for each that would make a run longer.
+#[test]
+fn no_run_is_longer_than_the_longest() {
+    const N: u64 = 20_000;
+    let bernoulli = |probability, correlation| LossModel::Bernoulli {
+        probability,
+        correlation,
+    };
+    let (p, r, bad, good) = (0.05, 0.1, 0.9, 0.01);
+    let (p13, p31, p32, p23, p14) = (0.05, 0.2, 0.3, 0.4, 0.02);
+    let (probability, length) = (0.02, 7);
+    for (model, max) in [
+        (bernoulli(0.6, 0.0), 2),
+        (bernoulli(0.6, 0.5), 3),
+        (bernoulli(1.0, 0.0), 4),
+        (LossModel::GilbertElliott { p, r, bad, good }, 3),
+        (
+            LossModel::FourState {
+                p13,
+                p31,
+                p32,
+                p23,
+                p14,
+            },
+            1,
+        ),
+        (LossModel::BitError { ber: 1e-3 }, 2),
+        (LossModel::Every { n: 1, offset: 0 }, 5),
+        (pattern("0111110110", true), 2),
+        (
+            LossModel::Burst {
+                probability,
+                length,
+            },
+            4,
+        ),
+    ] {
+        let with = |max_run| {
+            let loss = Loss {
+                model: model.clone(),
+                max_run,
+                ..Loss::default()
+            };
+            let bench = Bench::new(&link(|l| l.loss = loss.clone()));
+            (losses(&bench, 1000, N), loss)
+        };
+        let (free, _) = with(None);
+        let mut run = 0;
+        let mut expected = Vec::new();
+        for i in 0..N {
+            run = match free.binary_search(&i) {
+                Ok(_) if run < max => {
+                    expected.push(i);
+                    run + 1
+                }
+                _ => 0,
+            };
+        }
+        let (cut, loss) = with(Some(max));
+        assert_eq!(cut, expected, "{}", model.name().word());
+        assert!(cut.len() < free.len());
+        // 4 standard errors of a share with runs of losses up to `max`.
+        let frame = udp4(100, 1).len() as u32;
+        let share = loss.share_of(frame);
+        let error = 4.0 * (share * (1.0 - share) * 2.0 * f64::from(max) / N as f64).sqrt();
+        let got = cut.len() as f64 / N as f64;
+        let correlated = matches!(model, LossModel::GilbertElliott { .. });
+        let error = if correlated { 3.0 * error } else { error };
+        assert!(
+            (got - share).abs() < error + 1e-3,
+            "{}: {got} for {share}",
+            model.name().word()
+        );
+    }
+}
+
+/// A row without losses ends a run, too.
+#[test]
+fn a_run_ends_with_a_packet_that_nothing_loses() {
+    let row = |(at_ns, loss)| TraceRow {
+        at_ns,
+        loss: Some(loss),
+        ..TraceRow::default()
+    };
+    let mut lossy = traced(of_rows(
+        [(0, 1.0), (2000, 0.0)].map(row).to_vec(),
+        3000,
+        true,
+    ));
+    lossy.loss.max_run = Some(3);
+    // Two, one that passes, two, for a packet a us: no run is long enough to be cut.
+    assert_eq!(losses(&Bench::new(&lossy), 1, 6), [0, 1, 3, 4]);
+    lossy.loss.max_run = Some(1);
+    assert_eq!(losses(&Bench::new(&lossy), 1, 6), [0, 3]);
+}
+
 #[test]
 fn before_the_queue_a_lost_packet_takes_no_time() {
     let departures = |stage| {
@@ -265,7 +362,7 @@ fn before_the_queue_a_lost_packet_takes_no_time() {
             l.loss = Loss {
                 model: LossModel::Every { n: 2, offset: 0 },
                 stage,
-                ecn: false,
+                ..Loss::default()
             };
         }));
         let frame = udp4(1000, 1);
@@ -287,7 +384,7 @@ fn before_and_after_a_full_queue() {
             l.loss = Loss {
                 model: LossModel::Every { n: 2, offset: 0 },
                 stage,
-                ecn: false,
+                ..Loss::default()
             };
         }));
         let frame = udp4(1000, 1);

@@ -14,7 +14,7 @@ pub fn rates(rows: &[(u64, u64)], period: u64, repeat: bool) -> Trace {
     of_rows(rows.iter().map(row).collect(), period * MS, repeat)
 }
 
-fn of_rows(rows: Vec<TraceRow>, period_ns: u64, repeat: bool) -> Trace {
+pub fn of_rows(rows: Vec<TraceRow>, period_ns: u64, repeat: bool) -> Trace {
     Trace {
         source: TraceSource::Rows {
             rows: rows.into(),

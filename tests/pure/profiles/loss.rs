@@ -60,7 +60,8 @@ fn every_model_and_its_defaults() {
             Loss {
                 model,
                 stage,
-                ecn: false
+                ecn: false,
+                max_run: None,
             },
             "{text}"
         );
@@ -341,7 +342,8 @@ pub fn losses() -> impl Strategy<Value = Loss> {
         }),
     ];
     let stage = prop::sample::select(vec![Stage::AfterQueue, Stage::BeforeQueue]);
-    (models, stage, any::<bool>()).prop_map(|(model, stage, ecn)| {
+    let max_run = prop::option::of(1..=u32::MAX);
+    (models, stage, any::<bool>(), max_run).prop_map(|(model, stage, ecn, max_run)| {
         let lossless = Loss {
             model: model.clone(),
             ..Loss::default()
@@ -351,6 +353,7 @@ pub fn losses() -> impl Strategy<Value = Loss> {
             model,
             stage,
             ecn: ecn && !lossless,
+            max_run,
         }
     })
 }

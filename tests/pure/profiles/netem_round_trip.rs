@@ -74,6 +74,7 @@ fn losses() -> impl Strategy<Value = Loss> {
             model,
             stage: Stage::BeforeQueue,
             ecn,
+            max_run: None,
         };
         match loss.is_none() {
             true => Loss::default(),
