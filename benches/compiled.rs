@@ -20,6 +20,6 @@ pub fn compiled(profile: &Profile, direction: u32) -> Vec<Compiled> {
         .collect::<Result<Vec<_>, _>>()
         .expect("a spread that can be had");
     matching(profile, direction, &mut links);
-    timeline::phases(profile, direction, &mut links, 0);
+    timeline::phases(profile, direction, &mut links, 1, 0);
     links
 }

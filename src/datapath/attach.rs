@@ -471,7 +471,7 @@ pub(crate) fn compile_direction(
     let links = (0..).zip(profile.links_of(direction)).map(one);
     let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
     matching(profile, direction, &mut links);
-    timeline::phases(profile, direction, &mut links, saved.epoch_ns);
+    timeline::phases(profile, direction, &mut links, saved.seed, saved.epoch_ns);
     // As if it had been attached at that time.
     let later_ns = saved.restarted_ns.unwrap_or(saved.epoch_ns);
     let later_ns = later_ns.wrapping_sub(saved.epoch_ns);

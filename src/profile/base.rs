@@ -59,7 +59,7 @@ fn alone(
     cannot: &dyn Fn(&dyn std::fmt::Display) -> Mistake,
 ) -> Result<[LinkDraft; 2], Mistake> {
     // Also, a profile may not lead back to itself.
-    let more = ["links", "phase", "phases", "rule", "matrix"];
+    let more = ["links", "phase", "phases", "state", "rule", "matrix"];
     if let Some(entry) = entries
         .iter()
         .find(|e| more.contains(&e.key.value.as_str()))

@@ -29,6 +29,7 @@ pub(super) const TOP: Section = Section {
         "matrix",
         "phase",
         "phases",
+        "state",
     ],
     place: "at the top of a profile",
     belongs: "at the top of the file, above the first [header]",
@@ -91,6 +92,11 @@ pub(super) const PHASE: Section = Section {
     keys: &["for", "link", "name", "ramp", "whole", "up", "down"],
     place: "of a phase",
     belongs: "under [[phase]]",
+};
+pub(super) const STATE: Section = Section {
+    keys: &["dwell", "link", "name", "next", "whole", "up", "down"],
+    place: "of a state",
+    belongs: "under [[state]]",
 };
 pub(super) const PHASES: Section = Section {
     keys: &["loop", "offset"],

@@ -47,9 +47,10 @@ fn steps(
         _ => own,
     };
     let (mut steps, mut at_s) = (Vec::new(), 0.0);
-    for phase in &phases.list {
+    for (place, for_ns) in phases.shown(profile.seed.unwrap_or(0)) {
+        let phase = &phases.list[place];
         let now = of_link(phase.direction(direction));
-        let for_s = phase.for_ns.unwrap_or(0) as f64 / 1e9;
+        let for_s = for_ns as f64 / 1e9;
         let parts = if phase.ramp { RAMP } else { 1 };
         for i in 0..parts {
             let part = |place: f64| place / f64::from(parts);

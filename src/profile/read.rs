@@ -8,7 +8,7 @@ use super::draft::LinkDraft;
 use super::links::{self, NamedDraft};
 use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
-use super::phase::PhasesDraft;
+use super::phase_read::PhasesDraft;
 use super::rules_read::{self, RuleDraft};
 use super::{Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule, keys};
 use crate::text::{
@@ -114,7 +114,7 @@ impl Draft {
         for entry in entries {
             self.top(reader, &mut both, entry);
         }
-        let tables = ["link", "up", "down", "phase", "rule", "matrix"];
+        let tables = ["link", "up", "down", "phase", "state", "rule", "matrix"];
         let nothing =
             reader.mistakes.is_empty() && tables.iter().all(|table| find(table).is_none());
         if let (true, Some(links)) = (nothing, find("links")) {

@@ -114,7 +114,10 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
     };
     let mut link: &Link = profile.direction(number);
     if let Some(phase) = phases.list.first() {
-        options.differ("`[[phase]]`: netem has no phases; this is only the first one");
+        let kind = phases.chain.as_ref().map_or("phase", |_| "state");
+        options.differ(format!(
+            "`[[{kind}]]`: netem has no {kind}s; this is only the first one"
+        ));
         link = phase.direction(number);
     }
     let over_time = options.over_time(profile, number);

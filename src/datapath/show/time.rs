@@ -90,7 +90,7 @@ pub(crate) fn moment(
             0 => None,
             _ => rate_bit_s(row.rate_mult, row.rate_shift),
         },
-        phase: phase(maps, t, &row, profile)?,
+        phase: phase(&row, profile),
     };
     Ok(Some(Moment { row, report }))
 }
@@ -117,23 +117,14 @@ pub(crate) fn rate_bit_s(mult: u64, shift: u32) -> Option<f64> {
     }
 }
 
-/// Links of phases have successive numbers, in the phases' order.
-fn phase(
-    maps: &Maps,
-    t: &abi::emud_timeline,
-    row: &abi::emud_row,
-    profile: Option<&Profile>,
-) -> Result<Option<PhaseReport>, DatapathError> {
-    if row.number == abi::EMUD_SAME_LINK {
-        return Ok(None);
-    }
-    let first = maps.row(t.first)?.number;
-    let last = maps.row(t.first + t.count - 1)?.number;
-    let place = row.number.saturating_sub(first);
-    let named = profile.and_then(|p| p.phases.list.get(place as usize));
-    Ok(Some(PhaseReport {
+/// Links of phases and states have successive numbers, behind the named ones.
+fn phase(row: &abi::emud_row, profile: Option<&Profile>) -> Option<PhaseReport> {
+    let profile = profile.filter(|_| row.number != abi::EMUD_SAME_LINK)?;
+    let place = row.number.checked_sub(1 + profile.links.len() as u32)?;
+    let phases = &profile.phases.list;
+    Some(PhaseReport {
         number: place + 1,
-        of: last.saturating_sub(first) + 1,
-        name: named.and_then(|phase| phase.name.clone()),
-    }))
+        of: phases.len() as u32,
+        name: phases.get(place as usize)?.name.clone(),
+    })
 }

@@ -132,7 +132,10 @@ pub fn rows_of(profile: &Profile) -> usize {
         let traces = profile.links_of(direction).filter_map(|l| l.trace.as_ref());
         rows += traces.map(|trace| trace.len() + 1).sum::<usize>();
         if !profile.phases.list.is_empty() {
-            rows += phase_steps(profile, direction).len() + 1;
+            rows += match profile.phases.chain {
+                Some(_) => profile.phases.turns() + 1,
+                None => phase_steps(profile, direction, &profile.phases.sequence(0)).len() + 1,
+            };
         }
     }
     rows
@@ -164,15 +167,17 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &Link, epoch_ns: u64) -> O
     })
 }
 
-/// Puts a profile's phases into its own link.
-pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], epoch_ns: u64) {
+/// Puts a profile's phases into its own link; `seed` draws the sequence of states, the same for both
+/// directions.
+pub fn phases(profile: &Profile, direction: u32, links: &mut [Compiled], seed: u64, epoch_ns: u64) {
     let phases = &profile.phases;
     if phases.list.is_empty() {
         return;
     }
+    let sequence = phases.sequence(seed);
     let built = assemble(
-        &phase_steps(profile, direction),
-        phase_period(phases),
+        &phase_steps(profile, direction, &sequence),
+        phase_period(phases, &sequence),
         false,
     );
     let longest = links.iter().map(|c| c.link.delay_ns).max();
@@ -399,13 +404,16 @@ fn worst_ns(built: &Built, bytes: u64) -> u64 {
     worst.saturating_add(rounds.saturating_mul(t.period_ns))
 }
 
-fn phase_period(phases: &Phases) -> u64 {
-    let all = phases.list.iter().filter_map(|phase| phase.for_ns).sum();
-    if phases.repeat { all } else { 0 }
+fn phase_period(phases: &Phases, sequence: &[(usize, u64)]) -> u64 {
+    let all = sequence.iter().map(|(_, ns)| ns).sum();
+    match phases.repeat || phases.chain.is_some() {
+        true => all,
+        false => 0,
+    }
 }
 
 /// A row for each phase, many for a ramp.
-fn phase_steps(profile: &Profile, direction: u32) -> Vec<Step> {
+fn phase_steps(profile: &Profile, direction: u32, sequence: &[(usize, u64)]) -> Vec<Step> {
     let phases = &profile.phases;
     let first = 1 + profile.links.len() as u32;
     let any_rate = profile.links_of(direction).skip(first as usize);
@@ -415,7 +423,8 @@ fn phase_steps(profile: &Profile, direction: u32) -> Vec<Step> {
         _ => profile.direction(direction),
     };
     let (mut steps, mut at_ns) = (Vec::new(), 0);
-    for (number, phase) in (first..).zip(&phases.list) {
+    for (place, for_ns) in sequence {
+        let (number, phase) = (first + *place as u32, &phases.list[*place]);
         let link = phase.direction(direction);
         let rate = match link.rate {
             _ if !any_rate => Rate::Own,
@@ -428,7 +437,7 @@ fn phase_steps(profile: &Profile, direction: u32) -> Vec<Step> {
             Some(ns) if phase.ramp => ramp(&mut steps, step, ns, before, link),
             _ => steps.push(step),
         }
-        at_ns += phase.for_ns.unwrap_or(0);
+        at_ns += for_ns;
         before = link;
         // The last one lasts, at its own figures.
         if phase.ramp && !phases.repeat && number as usize == first as usize + phases.list.len() - 1
@@ -489,8 +498,9 @@ pub fn rates(profile: &Profile, direction: u32) -> (Vec<(f64, f64)>, f64) {
             TraceSource::InForce(_) => (Vec::new(), 0),
         },
         None => {
-            let steps = phase_steps(profile, direction);
-            let all: u64 = profile.phases.list.iter().filter_map(|p| p.for_ns).sum();
+            let sequence = profile.phases.shown(profile.seed.unwrap_or(0));
+            let steps = phase_steps(profile, direction, &sequence);
+            let all: u64 = sequence.iter().map(|(_, ns)| ns).sum();
             // The last one, for ever, is shown for a while.
             let last = steps.last().map_or(0, |s| s.at_ns);
             (steps, all.max(last + last / 10).max(1))

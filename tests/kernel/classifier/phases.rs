@@ -16,7 +16,7 @@ fn of_profile(profile: &Profile) -> Bench {
         .links_of(abi::EMUD_UP)
         .map(|link| b.compile(link, 42, abi::EMUD_UP, stamp_place()))
         .collect();
-    timeline::phases(profile, abi::EMUD_UP, &mut links, b.start);
+    timeline::phases(profile, abi::EMUD_UP, &mut links, 1, b.start);
     b.maps.apply([&links, &[]]).unwrap();
     b
 }
@@ -278,4 +278,53 @@ fn a_ramps_loss_marks_where_the_link_says() {
     let c = b.counters();
     assert_eq!(c.lost, 0);
     assert!((77..=123).contains(&c.marked), "{}", c.marked);
+}
+
+/// Packets meet the state that the sequence says, also in its second round, and both directions the
+/// same one.
+#[test]
+fn states_follow_one_another_as_drawn() {
+    let profile = Profile::parse(
+        "[link]\ndelay = \"10ms\"\n[[state]]\nname = \"good\"\ndwell = \"5ms\"\n[[state]]\nname = \"bad\"\n\
+         dwell = \"2ms\"\ndelay = \"70ms\"\n[[state]]\nname = \"gone\"\ndwell = \"1ms\"\nloss = \"100%\"",
+        "states",
+    );
+    let profile = profile.unwrap_or_else(|e| panic!("{e}"));
+    let b = of_profile(&profile);
+    let sequence = profile.phases.sequence(1);
+    let all_ns: u64 = sequence.iter().map(|(_, ns)| ns).sum();
+    for round_ns in [0, all_ns] {
+        let mut at = round_ns;
+        let mut met = [0; 3];
+        let mut last = 0;
+        for (state, for_ns) in sequence.iter().take(300) {
+            // At the first and the last ns of it.
+            for at in [at, at + for_ns - 1] {
+                let fate = b.send(&udp4(100, 1), at);
+                match state {
+                    2 => assert_eq!(fate.verdict, TC_ACT_STOLEN, "{at}"),
+                    state => {
+                        // What leaves a bad state is in front of what comes behind it.
+                        last = last.max(at + [10, 70][*state] * MS);
+                        assert_eq!(fate.departure, last, "{at}");
+                    }
+                }
+            }
+            met[*state] += 1;
+            at += for_ns;
+        }
+        assert!(met.iter().all(|times| *times > 50), "{met:?}");
+    }
+    let mut down: Vec<_> = (profile.links_of(abi::EMUD_DOWN))
+        .map(|link| b.compile(link, 42, abi::EMUD_DOWN, stamp_place()))
+        .collect();
+    timeline::phases(&profile, abi::EMUD_DOWN, &mut down, 1, b.start);
+    let rows = &down[0].timeline.as_ref().expect("rows").rows;
+    let begins = sequence.iter().scan(0, |at, (state, for_ns)| {
+        *at += for_ns;
+        Some((*at - for_ns, 1 + *state as u32))
+    });
+    for (row, begin) in rows.iter().zip(begins) {
+        assert_eq!((row.at_ns, row.number), begin);
+    }
 }

@@ -28,7 +28,7 @@ impl Shown {
             .map(|(n, link)| bench.compile(link, of_number(42, n), abi::EMUD_UP, stamp_place()))
             .collect();
         matching(&profile, abi::EMUD_UP, &mut links);
-        timeline::phases(&profile, abi::EMUD_UP, &mut links, bench.start);
+        timeline::phases(&profile, abi::EMUD_UP, &mut links, 1, bench.start);
         let rules = compile_rules(&profile).unwrap();
         bench.maps.apply_with([&links, &[]], &rules).unwrap();
         let saved = saved(&profile, sizes, bench.start);

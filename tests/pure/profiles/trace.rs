@@ -98,6 +98,7 @@ pub fn phases(links: BoxedStrategy<Link>) -> impl Strategy<Value = Phases> {
             0 => Phases::default(),
             _ => Phases {
                 list: list.into_iter().enumerate().map(one).collect(),
+                chain: None,
                 repeat,
                 offset_ns,
             },
