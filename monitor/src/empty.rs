@@ -12,8 +12,10 @@ const CALLS: u64 = 2000;
 /// Why the empty program could not be loaded, run or attached.
 #[derive(Debug, thiserror::Error)]
 pub enum EmptyError {
+    /// The object cannot be loaded.
     #[error("cannot load the monitor's object: {0}")]
     Load(#[from] EbpfError),
+    /// The program cannot be loaded, attached or run.
     #[error("cannot measure the empty program: {0}")]
     Program(#[from] ProgramError),
 }

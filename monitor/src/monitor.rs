@@ -25,28 +25,40 @@ use crate::swaps::Swaps;
 /// Why the monitor could not be started, or stopped working.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
+    /// The kernel's types cannot be read.
     #[error(
         "cannot read the kernel's types from /sys/kernel/btf/vmlinux (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}"
     )]
     Btf(#[from] aya::BtfError),
+    /// The object cannot be loaded into the kernel.
     #[error("cannot load the monitor into the kernel: {}", with_causes(.0))]
     Load(#[from] aya::EbpfError),
+    /// The process lacks the permission to load BPF programs.
     #[error("no permission to load BPF programs; run as root of the host ({})", with_causes(.0))]
     Permission(aya::EbpfError),
+    /// A map cannot be read or written.
     #[error("map {name}: {source}")]
     Map {
+        /// Name of the map.
         name: &'static str,
+        /// Error of the BPF library.
         source: MapError,
     },
+    /// The object lacks a map or a program of this name.
     #[error("the monitor's object has no {0}")]
     Missing(&'static str),
+    /// None of the configured criteria found a hook; one line per hook.
     #[error("this kernel supports none of the configured criteria:\n{0}")]
     Blind(String),
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
+        /// The action that failed.
         what: &'static str,
+        /// Error of the system call.
         source: io::Error,
     },
 }
@@ -70,6 +82,7 @@ impl MonitorError {
 pub struct Emulated {
     /// Inode number of the network namespace.
     pub netns: u32,
+    /// Index of the device in its network namespace.
     pub ifindex: u32,
 }
 

@@ -11,8 +11,11 @@ use crate::record::{End, Header, Kind, WatchedKinds};
 /// The results of one recording under a set of thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
+    /// Header of the recording.
     pub header: Header,
+    /// End of the recording.
     pub end: End,
+    /// Number of records in the file.
     pub records: u64,
     /// Records that did not fit into the ring buffer, as far as the file shows.
     pub lost: BTreeMap<Kind, u64>,
@@ -41,6 +44,7 @@ pub struct Measure {
 /// Values and alarms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
+    /// Distribution of the values.
     pub distribution: Distribution,
     /// Threshold in the criterion's unit. `None`: a CPU or disk has the criterion's threshold, any
     /// other member is not judged.

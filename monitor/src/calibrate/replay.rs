@@ -17,8 +17,10 @@ use crate::record::{End, Event, Header, Kind, NetClass, ReadError, Reader};
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
+    /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The histogram library rejects the parameters.
     #[error("a histogram: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
 }

@@ -14,7 +14,9 @@ pub const DEFAULT_MARGIN: f64 = 0.25;
 /// A suggested threshold. Values are ns, bit/s over the window, or pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
+    /// The suggested threshold; `None` if there is none.
     pub theta: Option<u64>,
+    /// How the threshold was found.
     pub outcome: Outcome,
     /// The largest value of all recordings with good load.
     pub largest_good: Option<u64>,
@@ -24,6 +26,7 @@ pub struct Suggestion {
     pub smallest_bad: Option<u64>,
     /// Number of contended recordings, and how many of them exceed `largest_good`.
     pub contended: usize,
+    /// Number of contended recordings that exceed `largest_good`.
     pub contended_above: usize,
 }
 

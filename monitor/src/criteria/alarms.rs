@@ -28,8 +28,11 @@ table! {
 words! {
     /// Groups to which the shares of an alarm are attributed.
     GroupBy {
+        /// By network namespace.
         Netns = "netns",
+        /// By cgroup.
         Cgroup = "cgroup",
+        /// By command.
         Command = "command",
     }
 }
@@ -37,9 +40,11 @@ words! {
 words! {
     /// Users whose programs may report contention.
     Reporters {
+        /// Root only.
         Root = "root",
         /// Root and the user of the programs under test.
         Own = "own",
+        /// All users.
         All = "all",
     }
 }

@@ -86,7 +86,9 @@ pub struct Recorded {
 /// A threshold for which a recording has values, as used by `emud monitor calibrate`.
 #[derive(Debug)]
 pub struct Measured {
+    /// Name of the measure.
     pub name: &'static str,
+    /// Key of the threshold.
     pub key: &'static Key,
     /// Description for people; the length of a window is appended.
     pub title: &'static str,
@@ -161,22 +163,33 @@ impl Measured {
 
 /// A table of the configuration, independent of its type.
 pub struct Section {
+    /// Name of the table in a file.
     pub name: &'static str,
+    /// Keys of the table.
     pub keys: &'static [Key],
+    /// Other names that users write for the table.
     pub also: &'static [&'static str],
+    /// One flag for the first two keys.
     pub pair: Option<Flag>,
+    /// Returns the values without user settings.
     pub usual: fn() -> Values,
+    /// Returns the conflicts between values.
     pub conflicts: fn(&Values) -> Vec<Conflict>,
     /// Returns the values; `None` if the table is off.
     pub get: fn(&Config) -> Option<Values>,
+    /// Sets the values of the table in a configuration.
     pub set: fn(&mut Config, &Values),
 }
 
 /// A criterion, independent of its type.
 pub struct Criterion {
+    /// Resource of the criterion.
     pub resource: Resource,
+    /// Table of the criterion.
     pub section: Section,
+    /// Kinds of records for the criterion.
     pub recorded: &'static [Recorded],
+    /// Thresholds for which recordings have values.
     pub measured: &'static [Measured],
     /// Describes a scope in a line of the log for people, and briefly.
     pub words: fn(&Scope) -> Option<[String; 2]>,
@@ -207,6 +220,7 @@ macro_rules! criteria {
             $(#[allow(missing_docs, reason = "a criterion each")] pub $module: Option<$Type>,)+
             /// Pressure stall information, a second opinion from the kernel; off by default.
             pub psi: Option<Psi>,
+            /// How alarms are reported.
             pub alarms: Alarms,
         }
 

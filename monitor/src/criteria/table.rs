@@ -8,9 +8,11 @@ use std::time::Duration;
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
+    /// Name of the key in its table.
     pub name: &'static str,
     /// Description for `--help`, one line.
     pub help: &'static str,
+    /// Kind of the value.
     pub kind: Kind,
     /// Whether the value can be `"off"`; a table without any threshold is off.
     pub threshold: bool,
@@ -25,7 +27,9 @@ pub struct Key {
 /// A flag of the command line: its name, and the name of its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
+    /// Name of the flag, without the dashes.
     pub name: &'static str,
+    /// Name of the flag's value in `--help`.
     pub value: &'static str,
 }
 
@@ -40,6 +44,7 @@ pub enum Kind {
     Share(u64, u64),
     /// Unit and maximum of a number from 1 on.
     Count(&'static str, u64),
+    /// One of several names.
     Word(&'static [&'static str]),
     /// One value for each device, by its name.
     Named(Device, Of),
@@ -48,13 +53,16 @@ pub enum Kind {
 /// The kind of device that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
+    /// A network interface.
     Interface,
+    /// A block device.
     Disk,
 }
 
 /// The value for a single device.
 #[derive(Debug, Clone, Copy)]
 pub enum Of {
+    /// One of several names.
     Word(&'static [&'static str]),
     /// A rate, or `"off"`, which removes the device.
     Rate,
@@ -67,8 +75,11 @@ pub enum Of {
 pub enum Value {
     /// The threshold is off, or the disk is ignored.
     Off,
+    /// A number in the unit of the kind.
     Number(u64),
+    /// A name.
     Word(&'static str),
+    /// Values by the name of a device.
     Named(BTreeMap<String, Value>),
 }
 
@@ -84,7 +95,9 @@ pub struct Conflict {
     pub between: Vec<(&'static str, Option<String>)>,
     /// Whether the first key is silently dropped if it is from the file and the second is a flag.
     pub gives_way: bool,
+    /// What the conflict is.
     pub title: String,
+    /// How to resolve it.
     pub help: &'static str,
 }
 
@@ -101,8 +114,11 @@ pub enum Usual {
 
 /// A table of the configuration, implemented by the macro `table`.
 pub trait Table: Default {
+    /// Name of the table in a file.
     const NAME: &'static str;
+    /// Keys of the table.
     const KEYS: &'static [Key];
+    /// State without user settings.
     const USUAL: Usual;
     /// Other names that users write for this table.
     const ALSO: &'static [&'static str] = &[];
@@ -128,6 +144,7 @@ pub trait Table: Default {
         on.then(|| Self::parse(values)).flatten()
     }
 
+    /// Returns the values without user settings.
     fn usual() -> Values {
         let mut values = Self::default().write();
         match Self::USUAL {
@@ -146,6 +163,7 @@ pub trait Table: Default {
 pub trait Field: Sized {
     /// Converts a value; returns `None` if it is off and the type has no such state.
     fn read(value: &Value) -> Option<Self>;
+    /// Converts to a value of a table.
     fn write(&self) -> Value;
 }
 
@@ -194,14 +212,18 @@ pub(crate) use table;
 
 /// A value that is one of a few names.
 pub trait Word: Copy + PartialEq + 'static {
+    /// All variants, in the order of [`Self::WORDS`].
     const ALL: &'static [Self];
+    /// Names of the variants.
     const WORDS: &'static [&'static str];
 
+    /// Returns the name of the variant.
     fn word(self) -> &'static str {
         let index = Self::ALL.iter().position(|one| *one == self);
         index.map_or("", |index| Self::WORDS[index])
     }
 
+    /// Returns the variant with a name.
     fn of(word: &str) -> Option<Self> {
         let index = Self::WORDS.iter().position(|known| *known == word)?;
         Self::ALL.get(index).copied()

@@ -19,6 +19,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Set if the file was moved away: its name must be opened again.
 pub type Moved = Arc<AtomicBool>;
 
+/// The log file and its thread.
 #[derive(Debug)]
 pub struct FileLog {
     lines: Option<SyncSender<String>>,

@@ -13,14 +13,18 @@ use super::{Clock, FileLog, Line, SortedLog};
 /// The format of lines on the standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Lines of JSON.
     Json,
+    /// Lines for people.
     Text,
 }
 
 /// One destination.
 #[derive(Debug)]
 pub enum Outlet {
+    /// A pipe, terminal or socket.
     Stream(Stream),
+    /// A file.
     File(FileLog),
     /// The log of an experiment, to which other threads write, too.
     Sorted(SortedLog),
@@ -83,6 +87,7 @@ impl Log {
         }
     }
 
+    /// Returns the clock offsets of the log.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

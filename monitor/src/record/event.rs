@@ -21,36 +21,70 @@ const EXTRA: usize = offset_of!(emud_rec, extra);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A CPU was busy without idle.
-    CpuBusy { cpu: u16, interval: Interval },
+    CpuBusy {
+        /// Number of the CPU.
+        cpu: u16,
+        /// The busy interval.
+        interval: Interval,
+    },
     /// A driver accepted a packet.
     Packet {
+        /// Time at which the driver accepted the packet.
         time_ns: u64,
         /// Length as the kernel counts it: a packet that is segmented later counts without the
         /// headers that segmenting adds.
         bytes: u32,
+        /// Index of the device in its network namespace.
         ifindex: u32,
         /// Inode number of the network namespace.
         netns: u32,
+        /// Class of the device.
         class: NetClass,
     },
     /// Pages read from swap.
-    PageIn { time_ns: u64, pages: u32 },
+    PageIn {
+        /// Time of the read.
+        time_ns: u64,
+        /// Number of pages.
+        pages: u32,
+    },
     /// Pages written to swap.
-    PageOut { time_ns: u64, pages: u32 },
+    PageOut {
+        /// Time of the write.
+        time_ns: u64,
+        /// Number of pages.
+        pages: u32,
+    },
     /// A block device always had a request; `device` is its dev_t (major << 20 | minor).
-    DiskBusy { device: u32, interval: Interval },
+    DiskBusy {
+        /// Device number.
+        device: u32,
+        /// The interval with requests.
+        interval: Interval,
+    },
     /// Name of a network device, written before its first packet.
     Interface {
+        /// Index of the device in its network namespace.
         ifindex: u32,
+        /// Inode number of the network namespace.
         netns: u32,
+        /// Name of the device.
         name: String,
     },
     /// Name of a block device (the first 16 bytes), written before its first interval.
-    Disk { device: u32, name: String },
+    Disk {
+        /// Device number.
+        device: u32,
+        /// Name of the device.
+        name: String,
+    },
     /// Number of records lost until this time, since the previous such record.
     Lost {
+        /// Time until which the records were lost.
         time_ns: u64,
+        /// Kind of the lost records.
         kind: Kind,
+        /// Number of lost records.
         count: u64,
     },
 }
@@ -58,7 +92,9 @@ pub enum Event {
 /// A busy interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
+    /// Start of the interval, ns of CLOCK_MONOTONIC.
     pub begin_ns: u64,
+    /// End of the interval, ns of CLOCK_MONOTONIC.
     pub end_ns: u64,
     /// Whether it may have begun earlier, because the recording began in the middle of it.
     pub open_begin: bool,
@@ -72,6 +108,7 @@ impl Interval {
         self.end_ns - self.begin_ns
     }
 
+    /// Returns whether the interval is open at either end.
     pub fn is_open(&self) -> bool {
         self.open_begin || self.open_end
     }
@@ -90,13 +127,21 @@ words! {
     /// Kind of a record, used for counts.
     #[derive(PartialOrd, Ord, Hash)]
     Kind {
+        /// [`Event::CpuBusy`].
         CpuBusy = "cpu-busy",
+        /// [`Event::Packet`].
         Packet = "packet",
+        /// [`Event::PageIn`].
         PageIn = "page-in",
+        /// [`Event::PageOut`].
         PageOut = "page-out",
+        /// [`Event::DiskBusy`].
         DiskBusy = "disk-busy",
+        /// [`Event::Interface`].
         Interface = "interface",
+        /// [`Event::Disk`].
         Disk = "disk",
+        /// [`Event::Lost`].
         Lost = "lost",
     }
 }
@@ -117,6 +162,7 @@ const CODES: [u32; KINDS] = [
 pub(super) const KINDS: usize = Kind::ALL.len();
 
 impl Kind {
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         self.word()
     }
@@ -135,6 +181,7 @@ impl Kind {
 }
 
 impl Event {
+    /// Returns the kind of the event's record.
     pub fn kind(&self) -> Kind {
         match self {
             Self::CpuBusy { .. } => Kind::CpuBusy,

@@ -17,21 +17,27 @@ pub const SCHEMA: &str = "emud-record/1";
 /// The content, the machine, and the hooks of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
+    /// Name and version of the format.
     pub schema: String,
     /// Version of emud that recorded.
     pub version: String,
+    /// Machine of the recording.
     pub host: Host,
     /// Timer interrupts per second of a busy CPU.
     pub hz: u32,
+    /// Size of a memory page in bytes.
     pub page_bytes: u32,
+    /// Clock offsets at the start.
     pub clock: Clock,
     /// Time at which the last program was attached, ns of CLOCK_MONOTONIC.
     pub start_mono_ns: u64,
+    /// Definition of an idle CPU.
     pub cpu_basis: Basis,
     /// Size of the ring buffer.
     pub ring_bytes: u32,
     /// Every hook that was tried, attached or not.
     pub hooks: Vec<Hook>,
+    /// Which kinds of records were watched.
     pub watched: WatchedKinds,
     /// Swap devices at the start, as in /proc/swaps.
     pub swaps: Vec<String>,
@@ -44,7 +50,9 @@ pub type WatchedKinds = BTreeMap<String, Watched>;
 /// The result of the recording; missing if the file is cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trailer {
+    /// Time of the end, ns of CLOCK_MONOTONIC.
     pub end_mono_ns: u64,
+    /// Why the recording ended.
     pub reason: StopReason,
     /// Records in the file.
     pub records: BTreeMap<Kind, u64>,
@@ -56,9 +64,12 @@ pub struct Trailer {
     pub unpaired: u64,
 }
 
+/// Why a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
+    /// Its duration was over.
     Duration,
+    /// A signal ended it.
     Signal,
 }

@@ -15,6 +15,7 @@ const JSON_MAX: u32 = 1 << 20;
 /// The end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
+    /// The file is complete.
     Complete(Trailer),
     /// The recorder did not reach the end (kill -9, full disk): intervals that were open then and
     /// the last counts of lost records are missing.
@@ -85,6 +86,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -27,10 +27,12 @@ use crate::swaps::{self, Swap};
 pub struct Options {
     /// Size of the ring buffer between kernel and file: a power of two, 4 KiB to 1 GiB.
     pub ring_bytes: u32,
+    /// Definition of an idle CPU.
     pub cpu_basis: Basis,
 }
 
 impl Options {
+    /// Default size of the ring buffer in bytes.
     pub const RING_BYTES: u32 = 16 << 20;
 }
 
@@ -46,7 +48,9 @@ impl Default for Options {
 /// The content of a finished recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
+    /// Header of the file.
     pub header: Header,
+    /// Trailer of the file.
     pub trailer: Trailer,
 }
 
