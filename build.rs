@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles bpf/*.bpf.c and turns bpf/emud.h into Rust.
+//! Compiles bpf/*.bpf.c and generates Rust types from bpf/emud.h.
 
 #[path = "bpf/build.rs"]
 mod bpf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles as the classifier runs them.
+//! Compiled profiles, as the classifier runs them.
 
 use emud::abi;
 use emud::datapath::attach::matching;

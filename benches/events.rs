@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real events for the monitor's programs, and what these take for one by the kernel's BPF run statistics, which the
-//! caller enables.
+//! Real events for the monitor's programs, and the time of the programs per event by the kernel's
+//! BPF run statistics, which the caller enables.
 
 use std::net::UdpSocket;
 
@@ -17,7 +17,7 @@ pub const GROUPS: [(&str, GroupBy); 3] = [
     ("command", GroupBy::Command),
 ];
 
-/// What makes a tracepoint fire.
+/// What triggers a tracepoint.
 #[derive(Clone, Copy)]
 pub enum Events {
     Switches,
@@ -48,7 +48,7 @@ impl Events {
     }
 }
 
-/// A byte there and back, over and over, both ends on one CPU: two switches each.
+/// A byte back and forth repeatedly, with both ends on one CPU: two switches each.
 fn switches(round_trips: u64) {
     let (there_out, there_in) = pipe().unwrap();
     let (back_out, back_in) = pipe().unwrap();
@@ -86,7 +86,7 @@ fn packets(count: u64) {
     }
 }
 
-/// A program whose cost is told as (runs, ns).
+/// A program whose cost is reported as (runs, ns).
 pub trait Costs {
     fn cost(&mut self) -> (u64, u64);
 }
@@ -121,7 +121,7 @@ pub fn watching(events: Events, group_by: GroupBy) -> impl Costs {
     Watching(Monitor::start(&config).unwrap(), events.program(group_by))
 }
 
-/// ns an event.
+/// ns per event.
 pub fn measure(costs: &mut dyn Costs, events: Events, count: u64) -> f64 {
     let before = costs.cost();
     events.run(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the suite and the benchmarks of single parts share.
+//! Code that the suite and the benchmarks of single parts share.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod compiled;

@@ -59,11 +59,11 @@ timed() {
     fi
     echo "$name: $said, $((SECONDS - began)) s"
 }
-# shellcheck disable=SC2086 # no word, or several
+# shellcheck disable=SC2086 # none, or several
 guest() { timed "guest $*" tests/vm/bench.sh $full "$@"; }
 export -f timed guest
 
-# A group of its own, so that what it started ends with it.
+# A separate group, so that its processes end with it.
 # shellcheck disable=SC2016 # for the shells that xargs starts
 printf '%s\n' "${guests[@]}" | setsid xargs -P 2 -d '\n' -I JOB bash -c 'guest JOB' &
 pool=$!

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * alter: bits that turn over, and packets that come twice.
+ * alter: bit errors (corrupt) and duplicates.
  *
- * The copy is made by release, at its own departure time: of the packet as it
- * then is, corrupted or not.
+ * release makes the copy at the copy's own departure time, from the packet in
+ * its current state, corrupted or not.
  *
- * What a wrong bit means depends on who made the checksum. A sender here may
- * have left it to the device (CHECKSUM_PARTIAL): the field holds the sum of the
- * pseudo-header, and all that comes after a change is summed up with it. Then
- * nothing has to be mended; and to keep the checksum wrong, the sum in the field
- * moves the other way. A receiver that trusts its NIC (UNNECESSARY, COMPLETE)
- * has to be told to look.
+ * The meaning of a wrong bit depends on who computed the checksum. A local
+ * sender may have left it to the device (CHECKSUM_PARTIAL): the field then
+ * holds the sum of the pseudo-header, and the device adds whatever the packet
+ * contains later. In that case a change needs no repair, and a wrong checksum
+ * requires a change of the sum in the field. A receiver that trusts its NIC
+ * (UNNECESSARY, COMPLETE) must be made to verify the checksum.
  */
 #ifndef EMUD_ALTER_H
 #define EMUD_ALTER_H
@@ -21,26 +21,26 @@
 #include "maps.h"
 #include "rng.h"
 
-/* <linux/icmp.h> wants all of libc. */
+/* <linux/icmp.h> needs all of libc. */
 #define EMUD_ICMP_CHECKSUM 2
 
-/* A packet that is to be corrupted. Offsets are in the frame; 0: there is none. */
+/* The bits to corrupt in a packet. Offsets are in the frame; 0: not present. */
 struct emud_damage {
 	__u64 draw;
-	__u32 from; /* bytes behind the start of the IP header that may be hit, */
-	__u32 to; /* up to but not with that one */
-	__u32 bits; /* how many bits are hit */
+	__u32 from; /* range of bytes that may change, from the start */
+	__u32 to; /* of the IP header; `to` is excluded */
+	__u32 bits; /* number of bits to flip */
 	__u32 l3; /* start of the IP header */
-	__u32 l4; /* end of it and of its extensions */
+	__u32 l4; /* end of the IP header and its extensions */
 	__u32 l4_proto;
 	__u32 is_ip;
 	__u32 ip_sum;
 	__u32 l4_sum;
 	__u32 addresses; /* of the IP header, in the pseudo-header too */
 	__u32 addresses_end;
-	__u32 address_flags; /* for bpf_l4_csum_replace() of those */
+	__u32 address_flags; /* for bpf_l4_csum_replace() of them */
 	__u32 l4_flags;
-	__u32 partial; /* the L4 checksum is left to the device */
+	__u32 partial; /* the L4 checksum is computed by the device */
 	__u32 mend;
 };
 
@@ -60,7 +60,7 @@ static __always_inline __u32 emud_l4_sum(const struct emud_damage *d)
 	return 0;
 }
 
-/* The helper leaves a partial checksum alone, and another one not. */
+/* The helper skips a partial checksum and updates every other one. */
 static __always_inline int emud_is_partial(struct __sk_buff *skb, __u32 at)
 {
 	__u16 before = 0, after = 0;
@@ -91,7 +91,7 @@ static __always_inline void emud_find_sums(struct __sk_buff *skb, struct emud_da
 	} else {
 		d->addresses = d->l3 + offsetof(struct ipv6hdr, saddr);
 		d->addresses_end = d->l3 + sizeof(struct ipv6hdr);
-		/* No checksum of its own: COMPLETE has both changes in it. */
+		/* Without an L4 checksum field, COMPLETE covers both changes. */
 		if (!d->partial)
 			d->address_flags = d->l4_flags;
 	}
@@ -104,8 +104,8 @@ static __always_inline int emud_within(__u32 at, __u32 field)
 	return field && at - field < sizeof(__u16);
 }
 
-/* The byte at `at` changes from `old` to `new`, which stand in their half of a
- * 16-bit word. */
+/* Updates the checksums for the byte at `at`, which changes from `old` to
+ * `new`. Both values are shifted to their half of a 16-bit unit. */
 static __always_inline void emud_mend(struct __sk_buff *skb, const struct emud_damage *d,
 				      __u32 at, __u16 old, __u16 new)
 {
@@ -133,7 +133,7 @@ static __always_inline int emud_flip(struct __sk_buff *skb, const struct emud_da
 	if (bpf_skb_store_bytes(skb, at, &byte, sizeof(byte),
 				d->mend ? 0 : BPF_F_RECOMPUTE_CSUM))
 		return 0;
-	/* Checksums are of words from the start of the IP header. */
+	/* Checksums add 16-bit units from the start of the IP header. */
 	if (((at - d->l3) & 1) == 0) {
 		old <<= 8;
 		new <<= 8;
@@ -148,9 +148,9 @@ static __always_inline int emud_flip(struct __sk_buff *skb, const struct emud_da
 	return 1;
 }
 
-/* Bit `i` of those to be turned over, each in its own part of the range, so that
- * no two are the same. A global function, as emud_corrupt(): the verifier looks
- * at it once, and not at each turn of the loop. */
+/* Flips bit `i`, chosen from its own part of the range so that no two are the
+ * same. A global function, like emud_corrupt(): the verifier checks it once and
+ * not in each iteration of the loop. */
 __noinline int emud_flip_one(struct __sk_buff *skb, struct emud_damage *d, __u32 i)
 {
 	__u64 first, last, bit;
@@ -165,7 +165,8 @@ __noinline int emud_flip_one(struct __sk_buff *skb, struct emud_damage *d, __u32
 	bit = emud_mix(d->draw + i * EMUD_GOLDEN) >> 32;
 	bit = first + ((bit * (last - first)) >> 32);
 	at = d->l3 + d->from + (bit >> 3);
-	/* A checksum that is mended cannot be what is wrong: a bit next to it. */
+	/* A repaired checksum field cannot itself be wrong: take a bit next to
+	 * it. */
 	if (d->mend && (emud_within(at, d->ip_sum) || emud_within(at, d->l4_sum))) {
 		if (bit >= first + 16)
 			at -= sizeof(__u16);
@@ -177,7 +178,7 @@ __noinline int emud_flip_one(struct __sk_buff *skb, struct emud_damage *d, __u32
 	return emud_flip(skb, d, at, bit);
 }
 
-/* Length of the IP packet, without what Ethernet pads. */
+/* Length of the IP packet without Ethernet padding. */
 static __always_inline __u32 emud_l3_len(struct __sk_buff *skb, __u32 l3, int version)
 {
 	__u32 most = skb->len - l3, at = l3 + offsetof(struct iphdr, tot_len), len,
@@ -196,7 +197,7 @@ static __always_inline __u32 emud_l3_len(struct __sk_buff *skb, __u32 l3, int ve
 	return len < most ? len : most;
 }
 
-/* How many bits were turned over. */
+/* Returns the number of flipped bits. */
 __noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
 {
 	int version = 0, flipped = 0;
@@ -207,7 +208,7 @@ __noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
 		return 0;
 	if (d->is_ip && !bpf_skb_load_bytes(skb, d->l3, &first, sizeof(first)))
 		version = first >> 4;
-	/* A fragment has no checksum of its own to mend. */
+	/* A fragment has no checksum to repair. */
 	if (version && !d->l4 && d->mend)
 		return 0;
 	len = emud_l3_len(skb, d->l3, version);
@@ -280,7 +281,7 @@ __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
 	return 1;
 }
 
-/* The copy is a packet of its own on its way: it draws again. */
+/* The copy is a separate packet on the link: it draws its own delay. */
 static __always_inline void emud_delay_copy(struct emud_packet *p)
 {
 	__u64 departure = p->departure, draw = p->draw;

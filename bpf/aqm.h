@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * aqm: signals of congestion before the queue is full.
+ * aqm: congestion signals before the queue is full.
  *
- * The queue is a clock, so a packet's sojourn time is known exactly when it
- * arrives, and every manager judges there. That is where RED and PIE belong.
- * CoDel judges at the head of the queue: it is given the time at which the
- * packet will be there, arrival + sojourn, so its decisions and their order are
- * those of RFC 8289. What it cannot know is how many bytes will then be behind
- * the packet; those ahead of it now stand for them.
+ * The queue is a clock, so the sojourn time of a packet is known exactly when
+ * it arrives, and every queue manager decides then. RED and PIE are specified
+ * for that point. CoDel decides at the head of the queue: it gets the time at
+ * which the packet will be there, arrival + sojourn, so its decisions and their
+ * order are those of RFC 8289. It cannot know how many bytes will then be
+ * behind the packet and uses the bytes ahead of it now instead.
  *
- * All of this runs under the lock: no helpers. The random draw is made from
+ * All of this runs under the lock: no helpers. The random draw is derived from
  * the packet's number.
  */
 #ifndef EMUD_AQM_H
@@ -25,32 +25,32 @@ enum emud_verdict {
 	EMUD_MARK,
 	EMUD_DROP, /* by a manager */
 	EMUD_FULL,
-	EMUD_AGAIN, /* another CPU has moved the queue on meanwhile */
+	EMUD_AGAIN, /* another CPU has changed the queue in between */
 };
 
-/* What was found out about a packet before the lock, under which no function may
- * be called. */
+/* What is computed for a packet before the lock, under which no function call
+ * is allowed. */
 struct emud_offer {
 	__u64 len; /* on the wire */
 	__u64 decay; /* emud_red_decay() */
 	__u64 busy_limit; /* ns */
 	__u32 segments; /* counted one by one */
 	__u32 packets; /* limit; 0: any */
-	__u32 behind; /* so many packets before the queue's end is one that must have left */
+	__u32 behind; /* the packet this far before the tail must have left */
 	__u64 wait_limit; /* ns */
 	__u32 limited; /* there is a limit in packets */
-	__u32 ring; /* where the pieces of its ring begin */
-	__u32 rings; /* how many there are */
-	__u32 capable; /* of ECN */
+	__u32 ring; /* first piece of its ring */
+	__u32 rings; /* number of pieces */
+	__u32 capable; /* ECN-capable */
 };
 
-/* x times factor / 2^32, rounded; factor at most 2^32. */
+/* x times factor / 2^32, rounded; factor is at most 2^32. */
 static __always_inline __u64 emud_scale(__u64 x, __u64 factor)
 {
 	return (x >> 32) * factor + (((x & 0xffffffff) * factor + (1ULL << 31)) >> 32);
 }
 
-/* Whether there are random decisions. */
+/* Returns whether the queue manager draws random numbers. */
 static __always_inline int emud_aqm_draws(const struct emud_link *l)
 {
 	return l->queueing.aqm == EMUD_AQM_RED || l->queueing.aqm == EMUD_AQM_PIE;
@@ -61,7 +61,7 @@ static __always_inline int emud_aqm_draws(const struct emud_link *l)
 #define EMUD_RED_SHIFT 16
 #define EMUD_RED_WAIT_MAX ((1ULL << 46) - 1) /* shifted, still in 64 bits */
 
-/* factor^n, all times 2^32. */
+/* factor^n; both are fixed-point numbers times 2^32. */
 __noinline __u64 emud_power(__u64 factor, __u32 n)
 {
 	__u64 power = EMUD_Q32;
@@ -78,9 +78,10 @@ __noinline __u64 emud_power(__u64 factor, __u32 n)
 	return power;
 }
 
-/* What an idle time leaves of the average, times 2^32: as if as many small packets
- * had found the queue empty as the wire had room for. Who comes in between ends
- * the idleness. */
+/* The share of the average that remains after an idle time, times 2^32: the
+ * idle time counts as the number of small packets that the wire could have
+ * sent, each of which finds an empty queue. The next arrival ends the idle
+ * time. */
 static __always_inline __u64 emud_red_decay(const struct emud_link *l,
 					    const struct emud_state *s, __u64 now)
 {
@@ -108,8 +109,8 @@ static __always_inline void emud_red_average(const struct emud_red *red,
 		a->red_average -= emud_scale(a->red_average - length, red->weight);
 }
 
-/* The paper's second method: distances between two signals are uniform, not
- * geometric. Probabilities times 2^32. */
+/* The paper's second method: the distance between two signals is uniform and
+ * not geometric. Probabilities are times 2^32. */
 static __always_inline int emud_red_draw(const struct emud_packet *p,
 					 const struct emud_red *red,
 					 struct emud_aqm_state *a, __u64 average)
@@ -145,8 +146,9 @@ static __always_inline int emud_red(const struct emud_packet *p,
 
 /* CoDel */
 
-/* x / sqrt(n), n not 0, rounded: Newton's steps for the inverse root, as the kernel's
- * codel, but until it is one (the kernel makes one step a drop). */
+/* x / sqrt(n) for n > 0, rounded. Uses Newton steps for the inverse root, like
+ * the kernel's codel, but until they converge (the kernel makes one step per
+ * drop). */
 static __always_inline __u64 emud_over_sqrt(__u64 x, __u32 n)
 {
 	__u32 half = emud_log2(n) >> 1;
@@ -162,7 +164,7 @@ static __always_inline __u64 emud_over_sqrt(__u64 x, __u32 n)
 	return (emud_scale(x, root << 1) + ((1ULL << half) >> 1)) >> half;
 }
 
-/* Whether the sojourn time has been above the target for an interval. */
+/* Returns whether the sojourn time has been above the target for an interval. */
 static __always_inline int emud_codel_above(const struct emud_codel *c,
 					    struct emud_aqm_state *a, __u64 wait,
 					    __u64 now)
@@ -229,14 +231,14 @@ static __always_inline int emud_codel(const struct emud_codel *c,
 #define EMUD_PIE_PART(n) (EMUD_PIE_ONE / (n))
 #define EMUD_PIE_DELAY_MAX ((1ULL << EMUD_PIE_DELAY_SHIFT) - 1)
 #define EMUD_PIE_BURST_NS 150000000ULL
-#define EMUD_PIE_UPDATES 1024 /* made up for at once */
+#define EMUD_PIE_UPDATES 1024 /* caught up in one call */
 
 static __always_inline __u64 emud_pie_delay(__u64 delay)
 {
 	return delay < EMUD_PIE_DELAY_MAX ? delay : EMUD_PIE_DELAY_MAX;
 }
 
-/* Small probabilities change in small steps. */
+/* Changes a small probability in small steps (RFC 8033, section 4.2). */
 static __always_inline __s64 emud_pie_tuned(__s64 change, __u64 probability)
 {
 	if (probability < EMUD_PIE_PART(1000000))
@@ -283,7 +285,7 @@ struct emud_pie_clock {
 	__u64 now;
 };
 
-/* One update, if it is due. */
+/* Makes one update if it is due. */
 static long emud_pie_step(__u32 i, struct emud_pie_clock *c)
 {
 	struct emud_aqm_state *a = &c->state->aqm;
@@ -297,10 +299,10 @@ static long emud_pie_step(__u32 i, struct emud_pie_clock *c)
 	return !due;
 }
 
-/* The updates due since the last packet: between packets the delay at every moment
- * is known afterwards, so there is no need for a timer. Before the lock, since the
- * verifier looks at the body of a bpf_loop() once, but at every turn of a plain
- * loop. */
+/* Makes the updates that are due since the last packet. The delay at every
+ * moment between two packets is known afterwards, so no timer is needed. Runs
+ * before the lock: the verifier checks the body of a bpf_loop() once, but every
+ * iteration of a plain loop. */
 static __always_inline void emud_pie_catch_up(const struct emud_link *l,
 					      struct emud_state *s, __u64 now)
 {
@@ -314,7 +316,7 @@ static __always_inline void emud_pie_catch_up(const struct emud_link *l,
 		bpf_loop(EMUD_PIE_UPDATES, emud_pie_step, &clock, 0);
 }
 
-/* Still behind: nothing came for a long time. */
+/* Updates are still due: no packet arrived for a long time. */
 static __always_inline void emud_pie_skip(const struct emud_pie *pie,
 					  struct emud_aqm_state *a, __u64 busy_until,
 					  __u64 now)
@@ -351,7 +353,7 @@ static __always_inline int emud_pie_early(const struct emud_packet *p,
 	return 1;
 }
 
-/* A high probability means that marking does not help. */
+/* At a high probability, marking does not help. */
 static __always_inline int emud_pie_marks(const struct emud_aqm_state *a)
 {
 	return a->pie_probability < EMUD_PIE_PART(10);
@@ -372,8 +374,8 @@ static __always_inline void emud_aqm_restart(const struct emud_link *l,
 	a->pie_burst = EMUD_PIE_BURST_NS;
 }
 
-/* On a packet that will wait for `wait`. RED counts what a full queue refuses,
- * too; the others judge what is let in. */
+/* Decides on a packet that will wait for `wait`. RED also counts packets that a
+ * full queue drops; the others see admitted packets only. */
 static __always_inline enum emud_verdict
 emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
 	 const struct emud_offer *offer, __u64 wait, int full)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How BPF programs in C become part of a Rust crate: clang compiles them,
-//! bindgen turns the header they share with Rust into types. For both build
-//! scripts.
+//! How BPF programs in C become part of a Rust crate: clang compiles them, and bindgen turns the
+//! header they share with Rust into types. Used by both build scripts.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ pub fn compile(source: &Path, object: &Path) -> Result<()> {
             "-mcpu=v3",
             "-Wall",
             "-Wextra",
-            // A program's arguments are what its hook gives, used or not.
+            // The hook determines a program's arguments, used or not.
             "-Wno-unused-parameter",
             "-Werror",
         ])
@@ -61,7 +60,7 @@ pub fn bind(header: &Path, rust: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the build script's results go; says when they are to be made anew.
+/// Returns the output folder of the build script and prints what triggers a rebuild.
 pub fn out_dir(watched: &[&str]) -> Result<PathBuf> {
     for path in watched {
         println!("cargo:rerun-if-changed={path}");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * chance: does an event of one probability happen to this packet.
+ * chance: whether an event of one probability happens to this packet.
  *
- * Correlated as netem's it would happen at another rate: its filter mixes
- * uniform values, and the mixture is not uniform. Here normal values are mixed,
- *	z' = r z + sqrt(1 - r^2) e
- * which is standard normal if z and e are, and the event is z' below the
+ * netem's correlation changes the rate of an event: its filter mixes uniform
+ * values, and the mixture is not uniform. Here normal values are mixed,
+ * 	z' = r z + sqrt(1 - r^2) e
+ * which is standard normal if z and e are. The event happens if z' is below the
  * quantile of its probability.
  */
 #ifndef EMUD_CHANCE_H
@@ -14,10 +14,10 @@
 #include "maps.h"
 #include "rng.h"
 
-/* So that 0 stands for a process that has not begun; far beyond any value. */
+/* Makes 0 stand for a process that has not begun; far beyond any normal value. */
 #define EMUD_NORMAL_BIAS (1LL << 40)
 
-/* The process is the link's, of all flows together: it lives in `normal`. */
+/* The process belongs to the link and covers all flows; `normal` is its state. */
 static __always_inline int emud_chance(const struct emud_packet *p, struct emud_state *s,
 				       const struct emud_chance *c, __s64 *normal,
 				       __u64 purpose)

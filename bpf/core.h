@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The one thing read of the kernel's own packet, which struct __sk_buff does
- * not show; the loader finds out where it is (CO-RE).
+ * The only field of the kernel's packet that is read and that struct __sk_buff
+ * does not have; the loader finds its offset (CO-RE).
  */
 #ifndef EMUD_CORE_H
 #define EMUD_CORE_H
@@ -20,9 +20,9 @@ struct sk_buff {
 
 #pragma clang attribute pop
 
-/* Nobody else holds this packet. One that is shared (pktgen sends the same one
- * again and again) must not be changed, and the kernel crashes on its clone
- * (pskb_expand_head). A field that cannot be read is not 1. */
+/* Returns whether this packet has a single reference. A shared packet (pktgen
+ * sends the same one repeatedly) must not be changed, and the kernel crashes on
+ * its clone (pskb_expand_head). A field that cannot be read is not 1. */
 static __always_inline int emud_alone(const struct __sk_buff *skb)
 {
 	const struct sk_buff *packet = (const void *)skb;

@@ -3,25 +3,26 @@
  * delay: propagation, from the moment the last bit is on the wire.
  *
  * Every distribution is one table of delays over the standard normal value, so
- * there is one path for all of them. Where the normal value comes from makes
- * the difference:
+ * one path serves all of them. They differ in the source of the normal value:
  *
- * per packet: a draw each; packets overtake. The draws of a flow may be
+ * per packet: one draw each; packets overtake. The draws of a flow may be
  * correlated: z' = r z + sqrt(1 - r^2) e is standard normal if z and e are, so
- * the distribution stays (tc-netem's filter, on the uniform value, changes it).
+ * correlation keeps the distribution (tc-netem filters the uniform value, which
+ * changes it).
  *
  * in order: a process in time. Independent normal values stand at knots one
  * coherence time apart; between two knots a and b, at fraction w,
- *	z = ((1-w) a + w b) / sqrt((1-w)^2 + w^2)
+ * 	z = ((1-w) a + w b) / sqrt((1-w)^2 + w^2)
  * is standard normal at every instant, so the delay has the same distribution
- * at every packet rate. Clamping independent draws into order does not: at
- * 10,000 packets/s the mean creeps to the maximum. The clamp is here for the
- * instants at which the delay falls faster than time passes (1 to 3 % of the
- * time with the default coherence time, 0.001 to 0.003 in Kolmogorov-Smirnov
- * distance) and for a delay made shorter while packets are on their way.
+ * at every packet rate. Independent draws that are clamped into order do not
+ * have it: at 10,000 packets/s the mean creeps to the maximum. The clamp
+ * remains for the instants at which the delay falls faster than time passes (1
+ * to 3 % of the time with the default coherence time, 0.001 to 0.003 in
+ * Kolmogorov-Smirnov distance) and for a delay that is reduced while packets
+ * are in flight.
  *
- * Some packets may go without delay: all but a share of them, or those that are
- * to be reordered. They overtake whatever the order of the others.
+ * Some packets may have no delay: all but a share of them, or those that are to
+ * be reordered. They overtake even if the other packets stay in order.
  */
 #ifndef EMUD_DELAY_H
 #define EMUD_DELAY_H
@@ -31,7 +32,7 @@
 
 #define EMUD_CLAMP_TRIES 4
 
-/* The delay stage draws for each packet, so packets have to be numbered. */
+/* The delay stage draws for each packet, which requires packet numbers. */
 #define EMUD_F_DRAWN (EMUD_F_PER_PACKET | EMUD_F_SHARE | EMUD_F_REORDER)
 
 /* 1/sqrt(w^2 + (1-w)^2), Q2.30, filled by the loader. */
@@ -68,7 +69,7 @@ static __always_inline __u64 emud_table_at(const struct emud_table *t, __s64 z)
 		    EMUD_TABLE_SHIFT);
 }
 
-/* A packet's own normal value. */
+/* Returns the normal value of one packet. */
 static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
 					     const struct emud_link *l)
 {
@@ -82,7 +83,7 @@ static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
 	/* |z| <= 2^27, r < 2^30 */
 	if (before)
 		z = (before * l->correlation + z * l->innovation) >> 30;
-	/* A draw ends at 6.4, a sum of them does not. */
+	/* A draw ends at 6.4; a sum of draws does not. */
 	if (z >= EMUD_TABLE_ORIGIN)
 		z = EMUD_TABLE_ORIGIN - 1;
 	if (z < -EMUD_TABLE_ORIGIN)
@@ -91,7 +92,7 @@ static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
 	return z;
 }
 
-/* As the link says. */
+/* The delay by the link's own figures. */
 static __always_inline __u64 emud_own_delay(const struct emud_packet *p,
 					    const struct emud_link *l)
 {
@@ -107,7 +108,7 @@ static __always_inline __u64 emud_own_delay(const struct emud_packet *p,
 	return emud_table_at(t, emud_process(l, p->sent));
 }
 
-/* Another mean, another deviation from it; delays are at most 2^42 ns. */
+/* The delay with the overlay's mean and deviation; delays are at most 2^42 ns. */
 static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
 					   const struct emud_link *l)
 {
@@ -124,9 +125,9 @@ static __always_inline __u64 emud_delay_ns(const struct emud_packet *p,
 	return off > 0 ? off : 0;
 }
 
-/* Compare and exchange in place of the lock: a link without a rate takes no
- * lock at all. Two packets that meet here on two CPUs have no order yet, so
- * that after a few lost races the older value may stand. */
+/* Compare and exchange instead of the lock: a link without a rate takes no lock
+ * at all. Two packets that meet here on two CPUs have no order yet, so the
+ * older value may remain after a few lost races. */
 static __always_inline void emud_order(struct emud_packet *p, struct emud_state *s,
 				       struct emud_counters *count, int may_overtake)
 {
@@ -150,9 +151,9 @@ static __always_inline void emud_order(struct emud_packet *p, struct emud_state 
 	}
 }
 
-/* tc-netem's reorder: behind gap - 1 delayed packets each one is sent without
- * delay with this probability, until one is. Repeating the last decision with
- * probability c correlates them by c and keeps their share. */
+/* tc-netem's reorder: after gap - 1 delayed packets, each packet is sent
+ * without delay with this probability, until one is. Repeating the last
+ * decision with probability c correlates them by c and keeps their share. */
 static __always_inline int emud_reordered(const struct emud_packet *p,
 					  const struct emud_link *l)
 {
@@ -182,7 +183,7 @@ static __always_inline int emud_without_delay(const struct emud_packet *p,
 	       ((l->flags & EMUD_F_SHARE) && emud_draw(p, EMUD_FOR_SHARE) >= l->share);
 }
 
-/* From p->sent and p->draw to p->departure. */
+/* Computes p->departure from p->sent and p->draw. */
 __noinline int emud_delay_any(struct emud_packet *p)
 {
 	struct emud_counters *count;
@@ -205,8 +206,8 @@ __noinline int emud_delay_any(struct emud_packet *p)
 	return 1;
 }
 
-/* What is the same for each packet, or drawn for each alone: the commonest, without
- * a call. */
+/* Delays that are constant, or random per packet, the most common ones, need no
+ * call. */
 static __always_inline void emud_delay(struct emud_packet *p, const struct emud_link *l,
 				       struct emud_counters *count)
 {
@@ -221,8 +222,8 @@ static __always_inline void emud_delay(struct emud_packet *p, const struct emud_
 	}
 }
 
-/* The class a delay is counted in: one for each unit up to 32 of them, and beyond
- * EMUD_HIST_STEPS for each octave. */
+/* Returns the histogram class of a delay: one for each unit up to 32 units, and
+ * EMUD_HIST_STEPS for each octave beyond. */
 static __always_inline __u32 emud_delay_class(__u64 ns)
 {
 	__u64 units = ns >> EMUD_HIST_UNIT;
@@ -234,7 +235,8 @@ static __always_inline __u32 emud_delay_class(__u64 ns)
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
-	/* What its sender holds back is no delay of the link's. */
+	/* The time for which the sender holds a packet back is not a delay of
+	 * the link. */
 	__u64 delay =
 		p->departure - (p->earliest > p->arrival ? p->earliest : p->arrival);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ecn: congestion experienced, said instead of a drop (RFC 3168).
+ * ecn: signals congestion by a mark instead of a drop (RFC 3168).
  *
- * bpf_skb_ecn_set_ce() goes by the kernel's idea of where the network header
- * is, which a VLAN tag inside the data or a frame from a packet socket makes
- * wrong: the parser's own offset is used instead.
+ * bpf_skb_ecn_set_ce() uses the kernel's network header offset, which is wrong
+ * for a VLAN tag inside the data and for a frame from a packet socket. The
+ * parser's offset is used instead.
  */
 #ifndef EMUD_ECN_H
 #define EMUD_ECN_H
@@ -15,8 +15,8 @@
 
 #define EMUD_IP4_CHECKSUM 10 /* offset in the header */
 
-/* The first two bytes of an IP header: version, and the DS field with the ECN bits
- * at the low end of the second byte (IPv4) or in the middle of it (IPv6). */
+/* The first two bytes of an IP header: version, and the DS field with the ECN
+ * bits in the low bits of the second byte (IPv4) or in its middle (IPv6). */
 struct emud_ds {
 	__u8 byte[2];
 };
@@ -26,7 +26,7 @@ static __always_inline int emud_ds_of_ip4(const struct emud_ds *ds)
 	return ds->byte[0] >> 4 == 4;
 }
 
-/* Whether its sender understands CE: ECT(0), ECT(1), or CE already. */
+/* Returns whether the sender supports ECN: ECT(0), ECT(1), or CE already. */
 static __always_inline int emud_ecn_understands(struct __sk_buff *skb,
 						const struct emud_packet *p)
 {
@@ -44,8 +44,8 @@ static __always_inline int emud_ecn_capable(struct __sk_buff *skb,
 	return l->queueing.ecn && emud_ecn_understands(skb, p);
 }
 
-/* IPv4: the header's checksum changes by as much as the header, so that a sum
- * over all of the packet (CHECKSUM_COMPLETE) stays right. */
+/* IPv4: the header checksum changes by the same amount as the header, which
+ * keeps a sum over the whole packet (CHECKSUM_COMPLETE) right. */
 static __always_inline int
 emud_ecn_mark_ip4(struct __sk_buff *skb, const struct emud_packet *p, struct emud_ds ds)
 {
@@ -60,7 +60,8 @@ emud_ecn_mark_ip4(struct __sk_buff *skb, const struct emud_packet *p, struct emu
 	       !bpf_skb_store_bytes(skb, p->l3_off, &ds, sizeof(ds), 0);
 }
 
-/* Sets CE. False: the kernel has no memory to make the packet writable. */
+/* Sets CE. Returns false if the kernel has no memory to make the packet
+ * writable. */
 __noinline int emud_ecn_mark(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_ds ds = {};
@@ -74,7 +75,7 @@ __noinline int emud_ecn_mark(struct __sk_buff *skb, struct emud_packet *p)
 				    BPF_F_RECOMPUTE_CSUM);
 }
 
-/* Says by a mark what would else be said by a loss; false: it cannot be. */
+/* Marks the packet instead of dropping it. Returns false if it cannot be marked. */
 __noinline int emud_ecn_instead(struct __sk_buff *skb, struct emud_packet *p)
 {
 	return p && emud_ecn_understands(skb, p) && emud_ecn_mark(skb, p);

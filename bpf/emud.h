@@ -1,64 +1,70 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every type that the classifier and the Rust side share. Plain C, no kernel
- * header beyond <linux/types.h>; bindgen makes the Rust half of it.
+ * The types that the classifier shares with the Rust side. Plain C without
+ * kernel headers except <linux/types.h>; bindgen generates the Rust half.
  */
 #ifndef EMUD_H
 #define EMUD_H
 
 #include <linux/types.h>
 
-/* Bumped whenever a struct below changes: show, set and detach of one emud
- * refuse a classifier that another emud loaded, instead of misreading it. */
+/* Incremented when a struct below changes: show, set and detach reject a
+ * classifier that a different emud version loaded, instead of misreading it. */
 #define EMUD_ABI 6
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
 #define EMUD_DIRECTIONS 2
-/* Of the filter at ingress; a program sees 16 bits of it. TC_ACT_OK puts it into
- * skb->tc_index, where it means nothing to anybody. */
+/* classid of the ingress filter; a program sees 16 bits of it. TC_ACT_OK copies
+ * it into skb->tc_index, where it has no effect. */
 #define EMUD_CLASSID_DOWN 2
 
-/* Two configurations a direction: the one in force and the one being written. */
+/* Two configurations per direction: the active one and the one that is being
+ * written. */
 #define EMUD_GENERATIONS 2
 #define EMUD_SLOTS (EMUD_DIRECTIONS * EMUD_GENERATIONS)
 
-/* skb->tc_index of a packet that has its departure time behind it (or, for the
- * clone, in its stamp) and must not be emulated again. No qdisc since 6.3 reads
- * tc_index, and skb->mark belongs to the user. */
+/* skb->tc_index of a packet that already waited until its departure time (or of
+ * a clone that carries the time in its stamp) and must not be emulated again.
+ * No qdisc since 6.3 reads tc_index; skb->mark belongs to the user. */
 #define EMUD_TC_INDEX 0xe3d1
-/* skb->tc_index of a clone made only to lose the socket: it is yet to be emulated. */
+/* skb->tc_index of a clone that only serves to drop the socket: not emulated
+ * yet. */
 #define EMUD_TC_INDEX_CLONE 0xe3d2
-/* skb->tc_index on the way through the segmenter, and back: the same. */
+/* skb->tc_index of a packet that passes the segmenter, in both directions. */
 #define EMUD_TC_INDEX_SEGMENT 0xe3d3
-/* skb->tc_index of an encrypted packet behind the link, with the device's number in
- * the lower bits: what was in it is received once more by the same device
- * (xfrm_input(), gro_cells_receive()), and no wire has carried that by itself. */
+/* skb->tc_index of an encrypted packet behind the link; the lower bits hold the
+ * device number. The same device receives the decrypted content again
+ * (xfrm_input(), gro_cells_receive()), and no wire carried that separately. */
 #define EMUD_TC_INDEX_ENCRYPTED 0x8000
 #define EMUD_TC_INDEX_DEVICE 0x1fff
-/* So long after a super-packet all packets go through the segmenter, lest they
- * overtake it: it waits for the softirq that receives from a veth. */
+/* For this long after a super-packet, all packets take the path through the
+ * segmenter. Otherwise they would overtake the super-packet, which waits for
+ * the softirq that receives from a veth. */
 #define EMUD_SEGMENTING_NS 10000000ULL
 
-/* Links of a profile: its own, number 0, and named ones, which rules and phases
- * refer to. A link has EMUD_SLOTS slots, one a direction and generation. */
+/* Links of a profile: number 0, which is the profile itself, and the named
+ * links, which rules and phases refer to. A link has EMUD_SLOTS slots, one per
+ * direction and generation. */
 #define EMUD_LINKS_MAX 64
 
-/* A stamp further in the future than this is not a departure time (a receive
- * time in CLOCK_REALTIME, for one); sch_fq's default horizon is the same. */
+/* A stamp further in the future than this is not a departure time (but a
+ * receive time in CLOCK_REALTIME, for example). The default horizon of sch_fq
+ * is the same. */
 #define EMUD_HORIZON_NS 10000000000ULL
-/* A sender that paces holds packets back for less than this. */
+/* A pacing sender holds packets back for less than this. */
 #define EMUD_HELD_MAX_NS 1000000000ULL
 
 /* Delay table: EMUD_TABLE_LEN - 1 steps over the standard normal value
  * [-8, 8), so that one step is 1/256 of a standard deviation. */
 #define EMUD_Z_SHIFT 24 /* normal values are Q8.24 */
-#define EMUD_TABLE_SHIFT 16 /* 2^16 of those to a step */
+#define EMUD_TABLE_SHIFT 16 /* 2^16 of them per step */
 #define EMUD_TABLE_STEPS 4096
 #define EMUD_TABLE_LEN (EMUD_TABLE_STEPS + 1)
 #define EMUD_TABLE_ORIGIN (8 << EMUD_Z_SHIFT)
 
-/* Normal quantile by floating-point-like index: 32 octaves of 64 steps. */
+/* Normal quantile with an index like a floating-point number: 32 octaves of 64
+ * steps. */
 #define EMUD_NORMAL_OCTAVES 32
 #define EMUD_NORMAL_STEPS 64
 #define EMUD_NORMAL_LEN (EMUD_NORMAL_OCTAVES * EMUD_NORMAL_STEPS + 1)
@@ -69,24 +75,26 @@
 
 /* The longest queue that can be counted in packets. */
 #define EMUD_RING_LEN 65536
-/* Departures are remembered in pieces of so many: as many as a super-packet has. */
+/* Departure times are stored in pieces of this length, which is a
+ * super-packet's maximum number of packets. */
 #define EMUD_RING_STEP 64
 struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
 
-/* Flows that fq tells apart, a power of two: its orphan_mask is one less. The lower
- * half is lanes, the upper half the others. */
+/* Flows that fq distinguishes, a power of two: its orphan_mask is one less. The
+ * lower half is for lanes, the upper half for the others. */
 #define EMUD_FQ_FLOWS 65536U
 #define EMUD_FQ_OTHERS (EMUD_FQ_FLOWS / 2)
-/* By so much fq and its timer bring a packet to the receiver later than tc-netem does. */
+/* fq and its timer deliver a packet to the receiver this much later than
+ * tc-netem. */
 #define EMUD_FQ_LEAD_NS 3200ULL
-/* Of each CPU: enough for some 16,000 packets that wait, in any order. */
+/* Lanes of each CPU: enough for about 16,000 waiting packets in any order. */
 #define EMUD_LANES_LOG 8
 #define EMUD_LANES (1U << EMUD_LANES_LOG)
-/* 2 us: timers are no finer, and no CPU sends much faster. */
+/* 2 us: timers are no finer, and no CPU sends faster than that. */
 #define EMUD_FQ_SHIFT_MIN 11
-/* Neighbouring paths' delays apart; 2^16 over the golden ratio. */
+/* Spreads the delays of neighbouring paths; 2^16 divided by the golden ratio. */
 #define EMUD_FQ_SPREAD 40503
 
 /* Flows whose packets are numbered: sets of EMUD_FLOW_WAYS. */
@@ -100,60 +108,60 @@ struct emud_ring {
 #define EMUD_HIST_LEN 512
 
 enum emud_release {
-	EMUD_RELEASE_NONE, /* not active: every packet passes */
-	EMUD_RELEASE_STAMP, /* fq on this device honours skb->tstamp */
-	EMUD_RELEASE_IFB, /* fq on emud's ifb does */
+	EMUD_RELEASE_NONE, /* inactive: every packet passes */
+	EMUD_RELEASE_STAMP, /* fq on this device schedules by skb->tstamp */
+	EMUD_RELEASE_IFB, /* fq on emud's ifb schedules */
 	EMUD_RELEASE_MIRRED, /* the same, by a mirred filter after the classifier */
-	EMUD_RELEASE_HOLD, /* the holder behind the TAP does */
+	EMUD_RELEASE_HOLD, /* the holder behind the TAP schedules */
 };
 
 enum emud_flags {
 	EMUD_F_L3 = 1 << 0, /* the device has no Ethernet header */
 	EMUD_F_NEIGHBOURS = 1 << 1, /* emulate ARP and neighbour discovery too */
-	EMUD_F_PER_PACKET = 1 << 2, /* jitter drawn per packet: reorders */
+	EMUD_F_PER_PACKET = 1 << 2, /* jitter is random per packet and reorders */
 	EMUD_F_JITTER = 1 << 3, /* the delay table is in use */
-	EMUD_F_CLONE = 1 << 4, /* packets with a socket go by clone */
+	EMUD_F_CLONE = 1 << 4, /* packets with a socket are cloned */
 	EMUD_F_PLAIN_QUEUE = 1 << 7, /* a rate and limits, nothing else */
 	EMUD_F_SHARE = 1 << 8, /* only a share of the packets is delayed */
 	EMUD_F_REORDER = 1 << 9, /* some packets are sent without delay */
-	EMUD_F_CORRELATED = 1 << 10, /* per packet, and like the one before */
+	EMUD_F_CORRELATED = 1 << 10, /* per packet, correlated with the previous one */
 
 	EMUD_F_DOWN = 1 << 16, /* the link is down */
 	EMUD_F_LOSS_BEFORE = 1 << 17, /* loss before the queue */
-	EMUD_F_MEND = 1 << 18, /* corrupt: make the checksums right again */
-	EMUD_F_LOSS_MARKS = 1 << 19, /* loss: mark what can be marked instead */
+	EMUD_F_MEND = 1 << 18, /* corrupt: repair the checksums */
+	EMUD_F_LOSS_MARKS = 1 << 19, /* loss: mark instead of drop where possible */
 
 	/* of link number 0 */
-	EMUD_F_RULES = 1 << 24, /* rules say which link a packet takes */
-	EMUD_F_MATRIX = 1 << 25, /* pairs of addresses have figures of their own */
+	EMUD_F_RULES = 1 << 24, /* rules choose the link of a packet */
+	EMUD_F_MATRIX = 1 << 25, /* pairs of addresses have separate figures */
 };
 
-/* Why a packet passed untouched. */
+/* Why a packet passed without emulation. */
 enum emud_pass {
 	EMUD_PASS_NEIGHBOUR, /* ARP, ICMPv6 neighbour discovery, PTP events */
 	EMUD_PASS_NOT_IP, /* this engine cannot delay other protocols here */
-	EMUD_PASS_NO_HOLDER, /* the holder's lease has run out */
+	EMUD_PASS_NO_HOLDER, /* the holder's lease has expired */
 	EMUD_PASS_INACTIVE, /* attach or detach is under way */
-	EMUD_PASS_FAILED, /* a helper refused the packet */
-	EMUD_PASS_RULE, /* a rule says so */
+	EMUD_PASS_FAILED, /* a helper returned an error */
+	EMUD_PASS_RULE, /* a rule lets it pass */
 	EMUD_PASS_REASONS,
 };
 
-/* What loses packets; the figures are emud_link.loss_param, in this order.
- * Probabilities are the bound of a random u64. */
+/* The model that drops packets. Its figures are in emud_link.loss_param in this
+ * order. A probability is the bound of a random u64. */
 enum emud_loss {
 	EMUD_LOSS_NONE,
 	EMUD_LOSS_BERNOULLI, /* emud_link.loss */
 	EMUD_LOSS_GILBERT_ELLIOTT, /* p, r, loss in the bad, in the good state */
 	EMUD_LOSS_FOUR_STATE, /* p13, p31, p32, p23, p14 */
-	EMUD_LOSS_BIT_ERROR, /* that a byte survives, less 1 of 2^64 */
-	EMUD_LOSS_EVERY, /* n, how far the count is at the start */
-	EMUD_LOSS_PATTERN, /* packets, 1: over and over */
-	EMUD_LOSS_BURST, /* that one begins, packets */
+	EMUD_LOSS_BIT_ERROR, /* probability that a byte survives, times 2^64, minus 1 */
+	EMUD_LOSS_EVERY, /* n, count at the start */
+	EMUD_LOSS_PATTERN, /* packets, 1: repeats */
+	EMUD_LOSS_BURST, /* probability that a burst begins, packets */
 };
 #define EMUD_LOSS_PARAMS 5
 
-/* A recorded pattern: a bit a packet, 1 is lost. */
+/* A recorded pattern: one bit per packet, 1 means lost. */
 #define EMUD_PATTERN_LEN 262144
 struct emud_pattern {
 	__u64 bits[EMUD_PATTERN_LEN / 64];
@@ -162,9 +170,9 @@ struct emud_pattern {
 /* Correlations are fractions of 2^30. */
 #define EMUD_CORRELATION_SHIFT 30
 
-/* An event of one probability, packets on their own or correlated: then it
- * happens where a standard normal AR(1) process is below the probability's
- * quantile, so correlation leaves the probability as it is. */
+/* An event of one probability. Packets are independent or correlated. With
+ * correlation the event happens if a standard normal AR(1) process is below the
+ * quantile of the probability, so correlation does not change the probability. */
 struct emud_chance {
 	__u64 probability; /* bound of a random u64; 0: never */
 	__s64 below; /* quantile of the probability, Q8.24 */
@@ -172,10 +180,10 @@ struct emud_chance {
 	__u32 innovation; /* sqrt(1 - correlation^2) */
 };
 
-/* The most bits of a packet that corrupt turns over. */
+/* The maximum number of bits that corrupt flips in a packet. */
 #define EMUD_CORRUPT_BITS 32
 
-/* Who drops or marks before the queue is full. */
+/* The algorithm that drops or marks before the queue is full. */
 enum emud_aqm {
 	EMUD_AQM_NONE,
 	EMUD_AQM_RED,
@@ -201,9 +209,9 @@ struct emud_codel {
 	__u64 packet_ns; /* the wire time of a full packet */
 };
 
-/* Drop probabilities are times 2^EMUD_PIE_SHIFT, the two gains a further
- * 2^EMUD_PIE_GAIN_SHIFT and per ns, delays below 2^EMUD_PIE_DELAY_SHIFT ns: so
- * gains up to 10/s fit. */
+/* Drop probabilities are times 2^EMUD_PIE_SHIFT. The two gains are times a
+ * further 2^EMUD_PIE_GAIN_SHIFT and per ns, delays are below
+ * 2^EMUD_PIE_DELAY_SHIFT ns: gains up to 10/s fit. */
 #define EMUD_PIE_SHIFT 48
 #define EMUD_PIE_GAIN_SHIFT 6
 #define EMUD_PIE_DELAY_SHIFT 33
@@ -217,15 +225,15 @@ struct emud_pie {
 	__u64 packets_ns; /* the wire time of two packets of mean size */
 };
 
-/* What a queue may have beside a rate and limits. */
+/* The properties of a queue besides rate and limits. */
 struct emud_queueing {
 	__u64 burst_ns; /* the wire's clock may lag behind by this */
 	__u64 mark_ns; /* CE above this sojourn time; ~0: none */
-	__u32 mpu; /* least length of a packet, overhead included */
+	__u32 mpu; /* minimum length of a packet, including overhead */
 	__u32 cell_size; /* payload of a cell; 0: no cells */
-	__s32 cell_overhead; /* bytes of a cell beside that */
+	__s32 cell_overhead; /* bytes of a cell besides the payload */
 	__u32 cell_pad; /* the last cell is sent full */
-	__u32 ecn; /* there is something to mark for */
+	__u32 ecn; /* something may mark */
 	__u32 aqm; /* enum emud_aqm */
 	struct emud_red red;
 	struct emud_codel codel;
@@ -233,47 +241,47 @@ struct emud_queueing {
 };
 _Static_assert(sizeof(struct emud_queueing) == 144, "shared with Rust");
 
-/* What stands in the rows of a timeline. */
+/* What the rows of a timeline contain. */
 enum emud_timeline_kind {
 	EMUD_TIMELINE_NONE,
 	EMUD_TIMELINE_FIGURES, /* delay, jitter, loss, other links; no rate */
-	EMUD_TIMELINE_RATES, /* the same and a rate, in every row */
+	EMUD_TIMELINE_RATES, /* the same, and a rate in every row */
 	EMUD_TIMELINE_OPPORTUNITIES, /* each carries EMUD_OPPORTUNITY bytes */
 };
 /* Mahimahi's: Netravali et al.: "Mahimahi: Accurate record-and-replay for HTTP",
  * USENIX ATC 2015. */
 #define EMUD_OPPORTUNITY 1500
 
-/* A link that changes with time: rows of emud_rows, and one behind them that says
+/* A link that changes with time: rows of emud_rows, and one more row that says
  * where they end. Bytes are times 2^frac. */
 struct emud_timeline {
-	__u64 epoch_ns; /* time of row 0; signed differences from it count */
-	__u64 period_ns; /* over and over; 0: the last row holds for ever */
+	__u64 epoch_ns; /* time of row 0; used in signed differences */
+	__u64 period_ns; /* repeats; 0: the last row stays in force */
 	__u64 sent; /* bytes of a period */
-	__u64 content; /* of the rows: the same ones need not be written again */
-	__u64 id; /* another one: counts of opportunities start anew */
+	__u64 content; /* hash of the rows, to skip writing the same rows again */
+	__u64 id; /* a new one resets the count of opportunities */
 	__u32 first; /* in emud_rows */
-	__u32 count; /* without the one behind */
+	__u32 count; /* without the end row */
 	__u32 kind; /* enum emud_timeline_kind */
 	__u32 frac; /* 1..EMUD_FRAC_MAX */
 };
 _Static_assert(sizeof(struct emud_timeline) == 56, "shared with Rust");
 #define EMUD_FRAC_MAX 40
-/* ns to bytes: times 2^(frac + this). */
+/* Conversion of ns to bytes: times 2^(frac + this). */
 #define EMUD_BYTE_RATE_SHIFT 30
 
-/* rate_mult of a row in which no bit moves. */
+/* rate_mult of a row in which the wire is stopped. */
 #define EMUD_STOPPED 0xffffffffffffffffULL
-/* emud_row.number of one that leaves the link what it is. */
+/* emud_row.number of a row that does not change the link. */
 #define EMUD_SAME_LINK 0xffffffffU
 
-/* From one moment on. */
+/* The figures from one moment on. */
 struct emud_row {
 	__u64 at_ns; /* from the start of the period */
 	__u64 rate_mult; /* as emud_link's; 0: no limit */
-	__u64 sent; /* bytes from the start of the period until then */
-	__u64 byte_rate; /* bytes a ns, times 2^(frac + EMUD_BYTE_RATE_SHIFT) */
-	__u64 delay_ns; /* these as emud_overlay's */
+	__u64 sent; /* bytes from the start of the period until at_ns */
+	__u64 byte_rate; /* bytes per ns, times 2^(frac + EMUD_BYTE_RATE_SHIFT) */
+	__u64 delay_ns; /* as in emud_overlay, like the next two */
 	__u64 loss;
 	__u32 rate_shift;
 	__u32 jitter;
@@ -284,9 +292,9 @@ _Static_assert(sizeof(struct emud_row) == 64, "shared with Rust");
 
 /* Departures in slots (TDMA). */
 struct emud_tdma {
-	__u64 min_ns; /* from one slot to the next, at least */
-	__u64 span_ns; /* how many ns there are to choose from; 0: no slots */
-	__u64 id; /* another one: begins anew */
+	__u64 min_ns; /* minimum distance between slots */
+	__u64 span_ns; /* width of the range of distances; 0: no slots */
+	__u64 id; /* a new one restarts the process */
 	__u64 wait_ns; /* longest wait for a slot; ~0: any */
 	__u32 packets; /* of a slot; 0: any */
 	__u32 bytes;
@@ -298,8 +306,8 @@ struct emud_link {
 	__u64 seed; /* seed, link and direction, already mixed */
 	__u64 rate_mult; /* ns per byte, times 2^rate_shift; 0: no rate */
 	__u64 queue_wait_ns; /* longest wait before serialisation; ~0: any */
-	__u64 queue_busy_ns; /* longest backlog with the packet; ~0: any */
-	__u64 delay_ns; /* constant delay, in place of a table */
+	__u64 queue_busy_ns; /* longest backlog including the packet; ~0: any */
+	__u64 delay_ns; /* constant delay, instead of a table */
 	__u64 coherence_ns; /* distance between two knots of the jitter */
 	__u64 epoch_ns; /* time of knot 0, CLOCK_MONOTONIC */
 	__u32 rate_shift;
@@ -307,65 +315,66 @@ struct emud_link {
 	__s32 overhead; /* bytes a packet on the wire, may be negative */
 	__u32 flags; /* enum emud_flags */
 	__u32 release; /* enum emud_release */
-	__u32 ifindex; /* where to redirect to: ifb or TAP; else 0 */
+	__u32 ifindex; /* redirect target: ifb or TAP, or 0 */
 
 	/* delay */
 	__u64 share; /* delayed if a random u64 is below */
 	__u64 reorder; /* sent without delay if a random u64 is below */
-	__u64 reorder_repeat; /* as the one before if a random u64 is below */
-	__u64 reorder_gap; /* at least gap - 1 delayed ones in between */
+	__u64 reorder_repeat; /* same as the previous decision if a random u64 is below */
+	__u64 reorder_gap; /* at least gap - 1 delayed packets in between */
 	__u32 correlation; /* of a flow's successive normal values, Q2.30 */
 	__u32 innovation; /* sqrt(1 - correlation^2), Q2.30 */
 
 	struct emud_chance loss; /* EMUD_LOSS_BERNOULLI */
 	__u64 loss_param[EMUD_LOSS_PARAMS]; /* of the other models */
-	__u64 loss_id; /* another one: the model starts anew */
+	__u64 loss_id; /* a new one restarts the model */
 	struct emud_chance duplicate;
 	struct emud_chance corrupt;
 	__u32 loss_model; /* enum emud_loss */
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
-	__u32 corrupt_from; /* bytes behind the start of the IP header, */
-	__u32 corrupt_to; /* up to but not with that one */
-	__u32 loss_run_max; /* packets lost in a row, at most; 0: any number */
+	__u32 corrupt_from; /* range of bytes from the start */
+	__u32 corrupt_to; /* of the IP header; excluded */
+	__u32 loss_run_max; /* maximum number of packets lost in a row; 0: any */
 	__u32 reserved; /* 0 */
 
 	struct emud_queueing queueing;
 
-	__u32 queue_bytes; /* longest backlog, of which queue_busy_ns is made; 0: any */
-	__u32 bottleneck; /* number of the link whose queue it is, its own or another's */
-	__u32 matrix_link; /* of link number 0: the one that pairs are based on */
-	__u32 pair_packets; /* limits of a pair's queue, in place of the link's */
+	__u32 queue_bytes; /* longest backlog, source of queue_busy_ns; 0: any */
+	__u32 bottleneck; /* number of the link that owns the queue */
+	__u32 matrix_link; /* of link number 0: the base link of pairs */
+	__u32 pair_packets; /* limits of a pair's queue, instead of the link's */
 	__u32 pair_bytes;
-	__u32 fq_shift; /* packets of one delay, to 2^this ns, are a flow to fq */
+	__u32 fq_shift; /* packets with the same delay / 2^this form a flow of fq */
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
 _Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
 
-/* What stands in place of a link's own figures. */
+/* Which figures replace those of the link. */
 enum emud_set {
 	EMUD_SET_RATE = 1 << 0,
 	EMUD_SET_DELAY = 1 << 1,
 	EMUD_SET_JITTER = 1 << 2,
 	EMUD_SET_LOSS = 1 << 3,
-	EMUD_SET_PAIR = 1 << 4, /* of a pair's: there is such a pair */
+	EMUD_SET_PAIR = 1 << 4, /* of a pair: the pair exists */
 };
 #define EMUD_JITTER_SHIFT 20
 
-/* Figures of one packet, from its pair of addresses or from the row of a trace. */
+/* Figures of one packet that come from its pair of addresses or from a row of a
+ * trace. */
 struct emud_overlay {
 	__u64 rate_mult; /* as emud_link's */
-	__u64 delay_ns; /* mean; the link's delays vary about it as about their own */
-	__u64 loss; /* bound of a random u64; in place of any model */
+	__u64 delay_ns; /* mean; replaces the mean of the link's delays */
+	__u64 loss; /* bound of a random u64; replaces every model */
 	__u32 rate_shift;
-	__u32 jitter; /* how far, times 2^EMUD_JITTER_SHIFT; at most 1 */
+	__u32 jitter; /* amplitude, times 2^EMUD_JITTER_SHIFT; at most 1 */
 	__u32 set; /* enum emud_set */
 	__u32 reserved; /* 0 */
 };
 _Static_assert(sizeof(struct emud_overlay) == 40, "shared with Rust");
 
-/* What a rule may ask of a packet: there is such a thing in it. */
+/* Which fields exist in a packet for rules to match on. */
 enum emud_has {
 	EMUD_HAS_IP = 1 << 0,
 	EMUD_HAS_IP6 = 1 << 1, /* and it is IPv6 */
@@ -376,7 +385,7 @@ enum emud_has {
 };
 
 #define EMUD_KEY_WORDS 8
-/* What rules look at, as it stands in the packet, and masks over that. */
+/* The fields that rules match on, in packet byte order, and the masks over them. */
 struct emud_key {
 	__u64 source[2]; /* IPv4: in the first four bytes */
 	__u64 destination[2];
@@ -395,11 +404,11 @@ struct emud_key {
 };
 _Static_assert(sizeof(struct emud_key) == 8 * EMUD_KEY_WORDS, "no padding: it is hashed");
 
-/* Rules of one mask cost one look. */
+/* Rules of one mask cost one lookup. */
 #define EMUD_MASKS_MAX 32
 struct emud_mask {
 	struct emud_key bits;
-	__u64 first; /* the lowest place of its rules */
+	__u64 first; /* the lowest position of its rules */
 };
 struct emud_masks {
 	__u64 count;
@@ -407,7 +416,7 @@ struct emud_masks {
 };
 _Static_assert(sizeof(struct emud_masks) == 2312, "shared with Rust");
 
-/* Who shares one instance of a rule's link. */
+/* Which packets share one instance of a rule's link. */
 enum emud_per {
 	EMUD_PER_LINK, /* all */
 	EMUD_PER_FLOW,
@@ -419,21 +428,21 @@ enum emud_per {
 #define EMUD_RULES_MAX 65536
 #define EMUD_LINK_NONE 0xffffffff /* packets pass untouched */
 struct emud_rule {
-	__u32 place; /* among the rules: the lowest wins */
+	__u32 place; /* position among the rules: the lowest wins */
 	__u32 link; /* number, or EMUD_LINK_NONE */
 	__u32 per; /* enum emud_per */
 	__u32 reserved; /* 0 */
 };
 
-/* Pairs of addresses with figures of their own. IPv4 as ::ffff:a.b.c.d. */
+/* Pairs of addresses with separate figures. IPv4 is stored as ::ffff:a.b.c.d. */
 #define EMUD_PAIRS_MAX 65536
 struct emud_pair_key {
 	__u64 source[2];
 	__u64 destination[2];
 };
 struct emud_pair {
-	struct emud_overlay half[EMUD_GENERATIONS]; /* one in force, one to be written */
-	struct emud_pair_key key; /* for those who read the map; 0: not in use */
+	struct emud_overlay half[EMUD_GENERATIONS]; /* one active, one to be written */
+	struct emud_pair_key key; /* for readers of the map; 0: not in use */
 };
 _Static_assert(sizeof(struct emud_pair) == 112, "shared with Rust");
 
@@ -441,7 +450,7 @@ _Static_assert(sizeof(struct emud_pair) == 112, "shared with Rust");
 #define EMUD_INSTANCE_WAYS 4
 #define EMUD_INSTANCES_MAX 65536
 struct emud_instance {
-	__u64 key; /* hash of the link and of whose it is; 0: not in use */
+	__u64 key; /* hash of the link and the owner; 0: not in use */
 	__u64 seen; /* ns */
 };
 struct emud_instances {
@@ -455,14 +464,14 @@ struct emud_instances {
 };
 _Static_assert(sizeof(struct emud_instances) == 72, "shared with Rust");
 
-/* How states and rings lie in their maps: those of plain links, one a link and
- * direction, of instances, of pairs. */
+/* The layout of states and rings in their maps: those of plain links, one per
+ * link and direction, then those of instances, then those of pairs. */
 struct emud_layout {
 	__u32 plain;
 	__u32 instances; /* a power of two, or 0 */
 	__u32 instance_rings; /* pieces of an instance's ring: a power of two, or 0 */
 	__u32 pair_rings;
-	__u32 spare_ring; /* the piece for queues that remember nothing */
+	__u32 spare_ring; /* the piece for queues without a limit in packets */
 	__u32 reserved; /* 0 */
 };
 
@@ -471,9 +480,9 @@ struct emud_table {
 	__u64 delay_ns[EMUD_TABLE_LEN];
 };
 
-/* What the queue's manager remembers; times in ns. */
+/* The state of the queue manager; times are in ns. */
 struct emud_aqm_state {
-	__u32 aqm; /* whose memory this is: another starts afresh */
+	__u32 aqm; /* owner of this state: a different one resets it */
 	__s32 red_count; /* packets since the last drop, from -1 */
 	__u64 red_average; /* length of the queue, times 2^16 */
 	__u64 codel_first_above; /* 0: below the target */
@@ -481,16 +490,16 @@ struct emud_aqm_state {
 	__u32 codel_count;
 	__u32 codel_last_count;
 	__u32 codel_dropping;
-	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
+	__u32 codel_owes; /* drop_next advances with the next packet above the target */
 	__u64 pie_next; /* update of the probability */
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;
-	__u64 pie_burst; /* so long no drop */
+	__u64 pie_burst; /* no drop for this long */
 };
 _Static_assert(sizeof(struct emud_aqm_state) == 88, "shared with Rust");
 
-/* The queue and the order of one direction: lives on through `emud set`. */
+/* The queue and the order of one direction; `emud set` keeps it. */
 struct emud_state {
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
@@ -502,16 +511,16 @@ struct emud_state {
 	__u64 busy_frac; /* and a fraction of a ns, times 2^rate_shift */
 	__u64 last_departure; /* the latest departure so far, ns */
 
-	__u64 loss_id; /* of the model that loss_state is of */
+	__u64 loss_id; /* id of the model that owns loss_state */
 	__u64 loss_state; /* state of its chain, or a count */
 	__s64 loss_normal; /* of struct emud_chance; 0: not begun */
-	__u64 loss_run; /* packets lost since the last one that was not */
+	__u64 loss_run; /* packets lost in a row so far */
 	__s64 duplicate_normal;
 	__s64 corrupt_normal;
 
 	struct emud_aqm_state aqm;
 
-	/* timeline: where to look first, and the opportunity in use */
+	/* timeline: where the search starts, and the opportunity in use */
 	__u32 row_arrival;
 	__u32 row_sent;
 	__u64 timeline_id;
@@ -522,20 +531,20 @@ struct emud_state {
 	__u64 tdma_id;
 	__u64 tdma_number;
 	__u64 tdma_at; /* ns */
-	__u32 tdma_packets; /* in it so far */
+	__u32 tdma_packets; /* in the slot so far */
 	__u32 tdma_bytes;
 };
 _Static_assert(sizeof(struct emud_state) == 232, "shared with Rust");
 
-/* Which generation is in force, for both directions at once: bits of one word. */
+/* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* of links and rules, EMUD_LINKS_GENERATION; of pairs, the other */
+	__u32 generation; /* EMUD_LINKS_GENERATION: links and rules; the other bit: pairs */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
-	__u32 segmenter[EMUD_DIRECTIONS]; /* where super-packets go first; 0: nowhere */
+	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
 };
 _Static_assert(sizeof(struct emud_control) == 24, "shared with Rust");
 
@@ -544,49 +553,50 @@ struct emud_counters {
 	__u64 bytes; /* seen, wire bytes without overhead */
 	__u64 lost; /* by the loss stage */
 	__u64 queue_dropped; /* the queue was full */
-	__u64 reordered; /* departs before a packet that came earlier */
+	__u64 reordered; /* departs before a packet that arrived earlier */
 	__u64 clamped; /* held back to keep the order */
 	__u64 super_packets; /* GSO or GRO packets, which met one fate each */
-	__u64 flows_forgotten; /* a flow's number of packets was given up */
-	__u64 undelayed; /* not in the delayed share, or reordered on purpose */
+	__u64 flows_forgotten; /* flows evicted from the flow table */
+	__u64 undelayed; /* not in the delayed share, or sent early by reorder */
 	__u64 passed[EMUD_PASS_REASONS];
 	__u64 delay_hist[EMUD_HIST_LEN]; /* departure - arrival, emud_delay_class() */
 	__u64 down; /* lost because the link was down */
 	__u64 duplicated; /* copies made */
 	__u64 corrupted;
-	__u64 unaltered; /* to be copied or corrupted, and could not be */
+	__u64 unaltered; /* copies or corruptions that failed */
 	__u64 aqm_dropped[EMUD_AQMS]; /* by each manager, with room in the queue */
-	__u64 marked; /* CE by the queue or in place of a loss, those that had it included */
-	__u64 instances_forgotten; /* an instance had to go for another one */
-	__u64 sent_bytes; /* of those with a departure time, wire bytes without overhead */
+	__u64 marked; /* CE by the queue or instead of a loss, including packets that had it */
+	__u64 instances_forgotten; /* instances evicted for a new one */
+	__u64 sent_bytes; /* wire bytes without overhead of packets with a departure time */
 	__u64 delay_ns; /* sum of departure - arrival over wire packets, modulo 2^64 */
 };
 
-/* The holder's side of a direction: written by the holder alone. */
+/* The holder's side of a direction: only the holder writes it. */
 struct emud_holder {
 	__u64 lease_ns; /* frames may be sent to the holder until then */
 	__u64 pid;
 	__u64 released; /* frames written back */
-	__u64 dropped; /* frames that could not be: malformed, write failed */
-	__u64 late; /* written back more than EMUD_LATE_NS after time */
+	__u64 dropped; /* frames not written back: malformed, write failed */
+	__u64 late; /* written back more than EMUD_LATE_NS too late */
 	__u64 worst_late_ns;
 	__u64 waiting; /* frames held right now */
 	__u32 tuning; /* enum emud_tuning */
 	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
 };
 
-/* What the holder got of what makes it punctual. */
+/* What makes the holder punctual, as far as the kernel granted it. */
 enum emud_tuning {
-	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: else frames may overtake */
-	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: else busy tasks make frames late */
+	EMUD_TUNED_CPU = 1 << 0, /* bound to one CPU: without it frames may overtake */
+	EMUD_TUNED_REALTIME = 1 << 1, /* SCHED_RR: without it other tasks delay frames */
 	EMUD_TUNED_TIMER = 1 << 2, /* no timer slack */
 	EMUD_TUNED_MEMORY = 1 << 3, /* locked in memory */
 };
 #define EMUD_LATE_NS 1000000ULL
 
-/* In front of every frame on its way to the holder. The VLAN tag that stands beside the
- * data is in here because tun_put_user() would insert it at byte 12, inside this header.
- * So is the one behind it, which takes its place (skb_vlan_pop()). */
+/* The header of every frame on its way to the holder. It includes the VLAN tag
+ * outside the data because tun_put_user() would insert the tag at byte 12,
+ * inside this header. It also includes the tag after that one, which replaces
+ * it (skb_vlan_pop()). */
 #define EMUD_HOLD_TAGS 2
 struct emud_hold_tag {
 	__u16 tci;
@@ -599,12 +609,13 @@ struct emud_hold_hdr {
 	__u32 reserved; /* 0 */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
-/* Corrupted: a checksum that is left to the device must be computed, or a
- * receiver on this host would take it for right. */
+/* Corrupted: a checksum left to the device must be computed, or a receiver on
+ * this host would treat it as valid. */
 #define EMUD_HOLD_MAGIC_SUM 0x656d7573
 _Static_assert(sizeof(struct emud_hold_hdr) == 24, "on the wire to the holder");
 
-/* What detach must put back, and the profile: opaque bytes, written by attach. */
+/* The state that detach must restore, and the profile: opaque bytes, written by
+ * attach. */
 /* 1 MiB: a profile carries its tables of measured delays in its text. */
 #define EMUD_RESTORE_LEN 1048576
 struct emud_restore {

@@ -4,27 +4,27 @@
  *
  * Theory of operation
  *
- * A classifier on a device gives every packet a departure time, or loses it,
+ * A classifier on a device sets a departure time for every packet, or drops it,
  * so that the device behaves like the link described in struct emud_link. A
- * packet goes one way through the stages, one header each:
+ * packet passes the stages in one direction, one header each:
  *
- *	parse -> match -> timeline -> queue (aqm, ecn) -> loss -> alter -> delay ->
- *	slot -> release
+ * 	parse -> match -> timeline -> queue (aqm, ecn) -> loss -> alter -> delay ->
+ * 	slot -> release
  *
- * A stage is a global function, so that the verifier looks at each once.
+ * A stage is a global function: the verifier checks each one once.
  *
- * Nothing waits in here: release hands the packet, with its departure time, to
- * sch_fq or to the holder behind a TAP.
+ * No packet waits in the classifier: release hands the packet, with its
+ * departure time, to sch_fq or to the holder behind a TAP.
  *
  * Egress of the device is the link's up direction, ingress is down. A packet
- * that comes back from waiting (the clone, a frame from the holder) passes the
- * classifier again and is known by its tc_index. Packets that are not ours go
- * on to the next filter (TC_ACT_UNSPEC), so that other programs on the device
- * see them. A lost packet is consumed (TC_ACT_STOLEN): TC_ACT_SHOT would tell
- * a local TCP sender, which no wire does.
+ * that returns after its wait (the clone, a frame from the holder) passes the
+ * classifier again and is identified by its tc_index. Foreign packets continue
+ * to the next filter (TC_ACT_UNSPEC), so that other programs on the device see
+ * them. A lost packet is consumed (TC_ACT_STOLEN): TC_ACT_SHOT would notify a
+ * local TCP sender, which no wire does.
  *
- * The configuration is doubled: `emud set` writes the generation not in force
- * and then turns one word, so no packet sees half a change.
+ * The configuration is doubled: `emud set` writes the inactive generation and
+ * then switches one control word, so no packet sees half a change.
  */
 #include <linux/if_packet.h>
 #include "maps.h"
@@ -54,11 +54,11 @@ static __always_inline int emud_holder_gone(const struct emud_packet *p,
 	return !h || *(volatile __u64 *)&h->lease_ns < now;
 }
 
-/* TCP's pacing and SO_TXTIME put a departure time into the stamp: the packet must
- * not be on the wire before. It delays that packet alone. Were it taken for the
- * time of arrival, the queue's clock and the order of packets would move there,
- * and every other flow would wait until then: one packet of any user, 10 s ahead,
- * would stop the link. */
+/* TCP pacing and SO_TXTIME put a departure time into the stamp: the packet must
+ * not be on the wire before. It delays that packet only. If it counted as the
+ * time of arrival, the queue's clock and the order of packets would advance to
+ * it, and every other flow would wait until then: one packet of any user, 10 s
+ * ahead, would stop the link. */
 static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 now)
 {
 	__u64 stamp = skb->tstamp;
@@ -66,7 +66,7 @@ static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 no
 	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : 0;
 }
 
-/* Behind all stages with a memory. */
+/* After all stages with a state. */
 static __always_inline void emud_hold_back(struct emud_packet *p)
 {
 	if (p->earliest <= p->sent)
@@ -76,7 +76,7 @@ static __always_inline void emud_hold_back(struct emud_packet *p)
 	p->copy_departure += p->held;
 }
 
-/* A link that decides on each packet has to number them. */
+/* Returns whether the link needs packet numbers for its draws. */
 static __always_inline int emud_draws(const struct emud_packet *p,
 				      const struct emud_link *l)
 {
@@ -84,7 +84,7 @@ static __always_inline int emud_draws(const struct emud_packet *p,
 	       emud_aqm_draws(l);
 }
 
-/* Why a packet is none of the link's. */
+/* Returns why a packet is not emulated. */
 static __always_inline enum emud_pass emud_foreign(const struct __sk_buff *skb,
 						   const struct emud_packet *p,
 						   const struct emud_link *l, __u64 now,
@@ -105,14 +105,14 @@ static __always_inline enum emud_pass emud_foreign(const struct __sk_buff *skb,
 	return EMUD_PASS_REASONS;
 }
 
-/* The wire ate it: nobody is told. */
+/* Drops the packet like a wire: without a notification to the sender. */
 static __always_inline int emud_gone(const struct emud_packet *p, __u64 *count)
 {
 	*count += p->segments;
 	return TC_ACT_STOLEN;
 }
 
-/* False: dropped, and counted. */
+/* Returns false if the packet was dropped and counted. */
 static __always_inline int emud_through_queue(struct __sk_buff *skb,
 					      struct emud_packet *p,
 					      const struct emud_link *l,
@@ -135,7 +135,7 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	return verdict == EMUD_ADMIT || verdict == EMUD_MARK;
 }
 
-/* False: no room in the slots for which it may wait. */
+/* Returns false if no slot within the permitted wait has room. */
 static __always_inline int emud_slot_in(struct emud_packet *p)
 {
 	p->departure = emud_slotted(p, p->departure);
@@ -160,7 +160,7 @@ static __always_inline int emud_wire_loses(struct __sk_buff *skb, struct emud_pa
 	return 0;
 }
 
-/* A link of its own; what p says of a packet has been found out. */
+/* Emulates one link; parse and match have filled in p. */
 static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packet *p,
 					const struct emud_link *l,
 					struct emud_counters *count)
@@ -212,8 +212,9 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	l = emud_link(p);
 	if (!l)
 		return TC_ACT_UNSPEC;
-	/* This host's own copy of what it has sent to a group: never on the wire, and
-	 * without an Ethernet header (dev_loopback_xmit()). */
+	/* The local copy of a packet that this host sent to a multicast group:
+	 * never on the wire, and without an Ethernet header
+	 * (dev_loopback_xmit()). */
 	if (unlikely(skb->pkt_type == PACKET_LOOPBACK && p->direction == EMUD_DOWN))
 		return emud_untouched(l);
 	emud_parse(skb, p, l);
@@ -239,7 +240,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 		l = emud_link(p);
 		if (!l)
 			return TC_ACT_UNSPEC;
-		/* A link that is down is so in all its phases. */
+		/* A link that is down is down in all its phases. */
 		down |= l->flags & EMUD_F_DOWN;
 	}
 	why = emud_foreign(skb, p, l, now, down);
@@ -250,9 +251,9 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	return emud_emulate(skb, p, l, count);
 }
 
-/* A super-packet would meet one fate for all its packets, so it goes through the
- * segmenter first, wherever it comes from: UDP GSO and what was merged on another
- * device do not mind this device's gso_max_segs. Returns the device to send it to. */
+/* All packets of a super-packet would have the same fate, so it passes the
+ * segmenter first, whatever its source: UDP GSO and packets merged on another
+ * device ignore this device's gso_max_segs. Returns the device to send it to. */
 static __always_inline __u32 emud_to_segment(struct __sk_buff *skb, struct emud_packet *p,
 					     __u32 segmenter)
 {
@@ -278,8 +279,9 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	__u32 segmenter;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
-		/* detach finds the saved state by the maps of this program:
-		 * one it does not name would be gone with the loader. */
+		/* detach finds the saved state through the maps of this
+		 * program: a map that the program does not reference would be
+		 * freed with the loader. */
 		asm volatile("" : : "r"(&emud_saved));
 		skb->tc_index = 0;
 		if (direction == EMUD_DOWN && emud_encrypted(skb))
@@ -289,7 +291,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (direction == EMUD_DOWN &&
 	    unlikely(skb->tc_index == emud_encrypted_mark(skb))) {
 		skb->tc_index = 0;
-		/* Else it was forwarded as it was, and this is another wire. */
+		/* Otherwise it was forwarded unchanged, and this is a different
+		 * wire. */
 		if (!emud_encrypted(skb))
 			return TC_ACT_UNSPEC;
 	}
@@ -314,15 +317,16 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	return emud_stages(skb, p);
 }
 
-/* Both hooks: cls_bpf_classify() says by the filter's classid which one it is. One
- * program for the two is verified once, which is most of an attach. */
+/* Both hooks: cls_bpf_classify() identifies the hook by the filter's classid.
+ * One program for both is verified once, which is most of the time of an
+ * attach. */
 SEC("classifier")
 int emud_classify(struct __sk_buff *skb)
 {
 	return emud_run(skb, skb->tc_classid == EMUD_CLASSID_DOWN ? EMUD_DOWN : EMUD_UP);
 }
 
-/* The same where no filter says it (BPF_PROG_TEST_RUN). */
+/* The same for BPF_PROG_TEST_RUN, where no filter sets the classid. */
 SEC("classifier")
 int emud_egress(struct __sk_buff *skb)
 {
@@ -336,10 +340,10 @@ int emud_ingress(struct __sk_buff *skb)
 }
 
 /*
- * Ingress, before all other filters, where a mirred filter does the redirect:
- * a packet that still has its sender's socket (a veth of this host) goes once
- * more through ingress as a clone, which has none. So the filters in between
- * see it once, and mirred does not make the sender wait for it.
+ * Ingress, before all other filters, if a mirred filter redirects: a packet
+ * that still has its sender's socket (a veth of this host) passes ingress once
+ * more as a clone, which has none. So the filters in between see it once, and
+ * the sender does not wait for mirred.
  */
 SEC("classifier")
 int emud_orphan(struct __sk_buff *skb)
@@ -354,7 +358,8 @@ int emud_orphan(struct __sk_buff *skb)
 	return TC_ACT_STOLEN;
 }
 
-/* Ingress of emud's TAP: the holder has written a frame back, it goes on. */
+/* Ingress of emud's TAP: the holder has written a frame back; the frame
+ * continues to its target. */
 static __always_inline int emud_resume(struct __sk_buff *skb, __u64 flags)
 {
 	struct emud_control *control;

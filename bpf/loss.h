@@ -3,11 +3,11 @@
  * loss: on the wire, after the queue, so that a lost packet costs bandwidth; or
  * before it, where it costs none.
  *
- * Gilbert-Elliott and the four states are those of tc-netem: S. Salsano,
- * F. Ludovici, A. Ordine, D. Giannuzzi: "Definition of a general and intuitive
+ * Gilbert-Elliott and the four states are those of tc-netem: S. Salsano, F.
+ * Ludovici, A. Ordine, D. Giannuzzi: "Definition of a general and intuitive
  * loss model for packet networks and its implementation in the Netem module in
- * the Linux kernel", 2012. Their state is the link's, and all flows move it: so
- * it is under the lock, and the draw that moves it is the packet's own.
+ * the Linux kernel", 2012. The state belongs to the link and every flow changes
+ * it, so it is under the lock; each packet's own draw decides the transition.
  */
 #ifndef EMUD_LOSS_H
 #define EMUD_LOSS_H
@@ -18,10 +18,10 @@
 #include "rng.h"
 #include "wide.h"
 
-/* A super-packet has at most 2^19 bytes (BIG TCP), and its headers. */
+/* A super-packet has at most 2^19 bytes (BIG TCP) plus its headers. */
 #define EMUD_LENGTH_BITS 20
 
-/* Good in both: 0, so that a chain begins there. */
+/* Both models have the good state 0, in which a chain begins. */
 enum emud_gilbert_state {
 	EMUD_GILBERT_GOOD,
 	EMUD_GILBERT_BAD,
@@ -34,7 +34,7 @@ enum emud_four_state {
 	EMUD_FOUR_LOST, /* 4: alone, within a gap */
 };
 
-/* The state decides on the packet and then moves, as netem's. */
+/* The state decides on the packet and then changes, as in netem. */
 static __always_inline int emud_gilbert_elliott(const struct emud_link *l, __u64 *state,
 						__u64 move, __u64 draw)
 {
@@ -48,7 +48,7 @@ static __always_inline int emud_gilbert_elliott(const struct emud_link *l, __u64
 	return draw < l->loss_param[3];
 }
 
-/* The state moves and then is the packet's fate. */
+/* The state changes and then decides on the packet. */
 static __always_inline int emud_four_state(const struct emud_link *l, __u64 *state,
 					   __u64 move)
 {
@@ -79,7 +79,8 @@ static __always_inline int emud_four_state(const struct emud_link *l, __u64 *sta
 
 static __always_inline int emud_every(const struct emud_link *l, __u64 *count)
 {
-	/* 0 is a model that has just begun: a count is one more than it says. */
+	/* 0 stands for a model that has just begun, so the stored count is one
+	 * more. */
 	if (!*count)
 		*count = l->loss_param[1] + 1;
 	if (*count < l->loss_param[0]) {
@@ -116,7 +117,7 @@ static __always_inline int emud_pattern_bit(const struct emud_link *l,
 	return (bits->bits[emud_bound(at >> 6, EMUD_PATTERN_LEN / 64)] >> (at & 63)) & 1;
 }
 
-/* The models that remember. */
+/* The models with a state. */
 static __always_inline int emud_lost_by_state(const struct emud_packet *p,
 					      const struct emud_link *l,
 					      struct emud_state *s)
@@ -155,8 +156,9 @@ static __always_inline int emud_lost_by_state(const struct emud_packet *p,
 	return lost;
 }
 
-/* That a byte survives, to the power of the bytes, by squares. A global function:
- * the verifier looks at the loop once, and not on every way that leads here. */
+/* The probability that a byte survives, to the power of the number of bytes, by
+ * repeated squaring. A global function: the verifier checks the loop once, and
+ * not on every path to it. */
 __noinline __u64 emud_survival(__u64 byte, __u64 bytes)
 {
 	__u64 all = ~0ULL;
@@ -171,8 +173,8 @@ __noinline __u64 emud_survival(__u64 byte, __u64 bytes)
 	return all;
 }
 
-/* 1 - (1-ber)^bits of one packet and 1 - (1-p)^n of a train of n come out of the
- * same product. */
+/* 1 - (1-ber)^bits of one packet and 1 - (1-p)^n of a train of n follow from
+ * the same product. */
 static __always_inline int emud_bit_error(const struct emud_packet *p,
 					  const struct emud_link *l)
 {
@@ -206,10 +208,10 @@ static __always_inline int emud_lost_by_model(const struct emud_packet *p,
 	return emud_lost_by_state(p, l, s);
 }
 
-/* The packet behind the longest run passes, whatever the model says, which goes on as if it
- * were lost. */
-static __always_inline int emud_run_goes_on(const struct emud_link *l, struct emud_state *s,
-					    int lost)
+/* The packet after the longest permitted run passes, whatever the model's
+ * decision; the model continues as if it were lost. */
+static __always_inline int emud_run_goes_on(const struct emud_link *l,
+					    struct emud_state *s, int lost)
 {
 	bpf_spin_lock(&s->lock);
 	if (s->loss_run >= l->loss_run_max)
@@ -235,7 +237,7 @@ __noinline int emud_lost_any(struct emud_packet *p)
 	return l->loss_run_max ? emud_run_goes_on(l, s, lost) : lost;
 }
 
-/* Independent losses, the commonest, without a call. */
+/* Independent losses, the most common model, need no call. */
 static __always_inline int emud_lost(struct emud_packet *p, const struct emud_link *l)
 {
 	if (l->loss_model == EMUD_LOSS_BERNOULLI && !l->loss.correlation &&

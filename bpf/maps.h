@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps, and what one packet carries from stage to stage.
+ * The maps, and the state that one packet carries from stage to stage.
  */
 #ifndef EMUD_MAPS_H
 #define EMUD_MAPS_H
@@ -31,7 +31,8 @@
 		index_ &((len)-1);                               \
 	})
 
-/* Lengths are those for a profile without named links: the loader has the real ones. */
+/* The lengths are those for a profile without named links; the loader sets the
+ * real ones. */
 #define EMUD_MAP(name_, type_, len_, value_)        \
 	struct {                                    \
 		__uint(type, BPF_MAP_TYPE_##type_); \
@@ -40,7 +41,7 @@
 		__type(value, value_);              \
 	} name_ SEC(".maps")
 
-/* When the last packet of each flow of fq leaves: see emud_lane(). */
+/* Departure time of the last packet of each flow of fq: see emud_lane(). */
 struct emud_lanes {
 	__u64 last[EMUD_LANES];
 };
@@ -57,44 +58,45 @@ EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
 	 struct emud_ring);
 
-/* Set by tests alone, whose packets carry the time in hwtstamp. The verifier drops
- * the branch that the constant rules out. */
+/* Set by tests only, whose packets carry the time in hwtstamp. The verifier
+ * removes the branch that the constant rules out. */
 const volatile __u8 emud_virtual_clock;
 
-/* Filled by the loader: what is not there is no code either. */
+/* Filled by the loader. Being constant, it removes the code of features that
+ * are not used. */
 const volatile struct emud_layout emud_layout;
 EMUD_MAP(emud_rows, ARRAY, 1, struct emud_row);
 
-/* A packet on its way through the stages: numbers only, because most stages are
- * global functions. The verifier looks at such a function once, whatever led to
- * it; with all stages in one function it looked at every way through all of them
- * (49,000 instructions, 0.4 s a program). A pointer in here would come out of a
- * stage as a plain number. */
+/* A packet on its way through the stages. Numbers only, because most stages are
+ * global functions: the verifier checks such a function once, independent of
+ * its callers; with all stages in one function it checked every path through
+ * all of them (49,000 instructions, 0.4 s a program). A pointer in here would
+ * leave a stage as a plain number. */
 struct emud_packet {
-	/* Nothing is found out yet: these are 0 when a packet comes, others are what
-	 * the one before left there until a stage sets them. */
-	struct emud_overlay over; /* what is not as the link says */
-	__u32 number; /* of the link; of the counters */
+	/* Reset to 0 for every packet. The members after `direction` keep the
+	 * values of the previous packet until a stage sets them. */
+	struct emud_overlay over; /* figures that replace the link's */
+	__u32 number; /* of the link, selects the counters */
 	__u32 untouched; /* a rule lets it pass */
 	__u32 timed; /* enum emud_timeline_kind of the link whose rows they are */
-	__u32 l4_off; /* 0: none, or in another fragment */
+	__u32 l4_off; /* 0: none, or in a different fragment */
 	__u8 l4_proto;
 	__u8 is_ip;
 	__u8 is_neighbour;
-	__u8 passed; /* untouched, for one of enum emud_pass */
-	__u8 mark; /* the queue wants CE on it */
-	__u8 copied; /* there is to be a copy */
-	__u8 sum_due; /* corrupted, and the device would make its checksum right */
+	__u8 passed; /* not emulated, reason in enum emud_pass */
+	__u8 mark; /* the queue requests CE */
+	__u8 copied; /* the packet gets a copy */
+	__u8 sum_due; /* corrupted, and the device would repair the checksum */
 	__u8 numbered;
-	__u8 tags; /* VLAN tags in the data, as far as the parser looks */
+	__u8 tags; /* VLAN tags in the data, up to the parser's limit */
 	__u8 reserved[7];
 
-	__u32 direction; /* the first that is not */
+	__u32 direction; /* the first one that is not reset */
 	__u32 base; /* slot of link number 0: direction and generation */
 	__u32 slot; /* of link and table */
-	__u32 queue; /* of the state that has the queue */
-	__u32 path; /* of the state that has all else */
-	__u32 control; /* the word of struct emud_control */
+	__u32 queue; /* of the state with the queue */
+	__u32 path; /* of the state with everything else */
+	__u32 control; /* value of struct emud_control */
 	__u32 timeline; /* slot of the link whose rows they are, if it is timed */
 
 	/* parse */
@@ -103,30 +105,31 @@ struct emud_packet {
 	__u32 full_len; /* of each wire packet but the last, without overhead */
 	__u32 last_len; /* of the last or only one */
 	__u32 l3_off;
-	__u64 addresses; /* hash of what a flow has beside: */
+	__u64 addresses; /* hash of the flow without `ends` */
 	__u64 ends; /* protocol and ports */
 	__u64 flow; /* hash of both */
 
 	/* rng */
 	__u64 draw; /* hash(seed, link, flow, n-th packet), not yet mixed */
-	__u64 known; /* where its flow is, if it was numbered */
+	__u64 known; /* position of its flow, if the packet was numbered */
 
 	/* queue and delay */
 	__u64 arrival; /* ns, CLOCK_MONOTONIC, as every time here */
 	__u64 sent; /* the last bit is on the wire */
 	__u64 departure;
 	__u64 copy_departure;
-	__u64 earliest; /* not on the wire before: its sender's stamp; 0: any time */
-	__u64 held; /* how much later it leaves for that, ns */
+	__u64 earliest; /* not on the wire before: the sender's stamp; 0: any time */
+	__u64 held; /* additional delay because of that, ns */
 
-	/* of the CPU, from packet to packet */
+	/* per CPU, kept from packet to packet */
 	__u64 segmenting_until; /* 0: no super-packet lately */
 };
 #define EMUD_PACKET_ZEROED offsetof(struct emud_packet, direction)
 
-/* Not on the stack, of which all functions together have 512 bytes. Nothing of this
- * attachment interrupts a classifier on its CPU: what it sends is marked. By direction,
- * because with PREEMPT_RT the softirq of ingress may. */
+/* Not on the stack, of which all functions together have 512 bytes. No packet
+ * of this attachment can interrupt a classifier on its CPU, because the packets
+ * that it sends are marked. One per direction, because with PREEMPT_RT the
+ * softirq of ingress can interrupt it. */
 EMUD_MAP(emud_packets, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_packet);
 
 #define EMUD_LOOKUP(map, index)                       \
@@ -140,7 +143,7 @@ static __always_inline const struct emud_link *emud_link(const struct emud_packe
 	return EMUD_LOOKUP(emud_links, p->slot);
 }
 
-/* Of a link's number. */
+/* The slot of a link number. */
 static __always_inline __u32 emud_slot(const struct emud_packet *p, __u32 number)
 {
 	return number * EMUD_SLOTS + p->base;

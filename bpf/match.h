@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * match: which link a packet takes.
+ * match: chooses the link that a packet takes.
  *
  * Rules are found by tuple space search (Srinivasan, Suri, Varghese: "Packet
- * classification using tuple space search", SIGCOMM 1999): those that look at the
- * same bits of a packet are in one hash table, so a packet costs one look for each
- * distinct mask, however many rules there are. Masks are in the order of their
- * first rule: once a rule is found that comes before all that are left, it is the
- * one. The generation is part of a rule's key, so both are in one map.
+ * classification using tuple space search", SIGCOMM 1999): rules that match on
+ * the same bits of a packet are in one hash table, so a packet costs one lookup
+ * for each distinct mask, independent of the number of rules. Masks are sorted
+ * by their first rule: the search ends when the rule found precedes all rules
+ * of the remaining masks. The generation is part of a rule's key, so both
+ * generations are in one map.
  *
- * A pair of addresses (the matrix) is one look more. It has figures of its own,
- * two halves of which one is in force.
+ * A pair of addresses (the matrix) costs one more lookup. It has separate
+ * figures in two halves, one of which is active.
  *
- * Without rules and matrix none of this is called.
+ * Without rules and matrix nothing here is called.
  */
 #ifndef EMUD_MATCH_H
 #define EMUD_MATCH_H
@@ -50,7 +51,7 @@ typedef __u32 __attribute__((may_alias)) emud_half_word;
 struct emud_search {
 	struct emud_key key;
 	__u64 place; /* of the rule found so far */
-	__u32 base; /* whose masks */
+	__u32 base; /* generation and direction of the masks */
 	__u32 link;
 	__u32 per;
 	__u32 reserved;
@@ -104,7 +105,8 @@ static __always_inline void emud_key_ip(struct __sk_buff *skb,
 	__builtin_memcpy(k->destination, &ip6->daddr, sizeof(k->destination));
 }
 
-/* Loaded: extension headers may be longer than what was pulled in. */
+/* Loaded with a helper: extension headers may be longer than the part that was
+ * pulled in. */
 static __always_inline void emud_key_l4(struct __sk_buff *skb,
 					const struct emud_packet *p, struct emud_key *k)
 {
@@ -130,7 +132,7 @@ static __always_inline void emud_key_l4(struct __sk_buff *skb,
 	}
 }
 
-/* All that a rule may ask for. */
+/* Fills in every field that a rule can match on. */
 __noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
 			   struct emud_key *k)
 {
@@ -157,7 +159,8 @@ __noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
 	return 1;
 }
 
-/* The rules of mask `i`. False: no other can come before the one found. */
+/* Searches the rules of mask `i`. Returns false if no other mask can hold a
+ * rule that precedes the one found. */
 __noinline int emud_search_mask(struct emud_search *s, __u32 i)
 {
 	const struct emud_masks *masks;
@@ -188,8 +191,9 @@ __noinline int emud_search_mask(struct emud_search *s, __u32 i)
 	return 1;
 }
 
-/* Which of its set an instance is in, EMUD_INSTANCE_WAYS more if it is new, twice as
- * many if another one had to go. A global function, as emud_flow_way(). */
+/* Returns the way of an instance in its set; plus EMUD_INSTANCE_WAYS if it is
+ * new, plus twice as many if it replaced another one. A global function, like
+ * emud_flow_way(). */
 __noinline __u32 emud_instance_way(__u64 key, __u64 now)
 {
 	struct emud_instances *set;
@@ -223,9 +227,9 @@ __noinline __u32 emud_instance_way(__u64 key, __u64 now)
 	return found;
 }
 
-/* As attach leaves a state: what it was of has gone. Packets of a new instance that
- * come on two CPUs at once may meet it in between, which costs the first its place
- * in the order. */
+/* Resets a state to what attach leaves; its previous owner is gone. Two packets
+ * of a new instance that arrive on two CPUs at once may see it half reset,
+ * which costs the first one its position in the order. */
 static __always_inline void emud_state_clear(struct emud_state *s)
 {
 	bpf_spin_lock(&s->lock);
@@ -239,7 +243,7 @@ static __always_inline void emud_state_clear(struct emud_state *s)
 	bpf_spin_unlock(&s->lock);
 }
 
-/* Whose instance of a link a packet takes. */
+/* The key of the instance of a link that a packet takes. */
 static __always_inline __u64 emud_instance_key(const struct emud_packet *p,
 					       const struct emud_search *s)
 {
@@ -291,7 +295,7 @@ static __always_inline void emud_to_link(struct emud_packet *p, __u32 number)
 		p->queue = l->bottleneck * EMUD_DIRECTIONS + p->direction;
 }
 
-/* False: no rule is for this packet. */
+/* Returns false if no rule matches the packet. */
 static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_search s = {.place = EMUD_NO_PLACE, .base = p->base};
@@ -347,7 +351,8 @@ static __always_inline int emud_pair_key(const struct __sk_buff *skb,
 	return 1;
 }
 
-/* The pair's own figures and state, on top of the link that pairs are based on. */
+/* Applies the figures and the state of the pair, on top of the base link of
+ * pairs. */
 static __always_inline void emud_match_pair(const struct __sk_buff *skb,
 					    struct emud_packet *p, __u32 base)
 {
@@ -372,7 +377,8 @@ static __always_inline void emud_match_pair(const struct __sk_buff *skb,
 	p->path = p->queue = emud_layout.plain + emud_layout.instances + *number;
 }
 
-/* From what parse found to p->number, p->slot, p->queue, p->path and p->over. */
+/* Computes p->number, p->slot, p->queue, p->path and p->over from what parse
+ * found. */
 __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 {
 	const struct emud_link *own;

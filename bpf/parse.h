@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * parse: what is it, how long is it on the wire, which flow is it of.
+ * parse: protocol of a packet, its length on the wire, and its flow.
  *
- * A flow is the 5-tuple; for ICMP the type stands for the ports (the echo
- * identifier is a process id, which would make every ping meet another fate),
- * for fragments nothing does, since only the first has ports.
+ * A flow is the 5-tuple. For ICMP the type stands for the ports (the echo
+ * identifier is a process id, which would give every ping a different fate).
+ * For fragments nothing does, since only the first one has ports.
  */
 #ifndef EMUD_PARSE_H
 #define EMUD_PARSE_H
@@ -31,11 +31,11 @@ struct emud_vlan {
 struct emud_cursor {
 	void *data;
 	void *end;
-	__u32 off; /* at most a few hundred: the verifier needs to see it */
+	__u32 off; /* at most a few hundred: the verifier must be able to prove it */
 	__be16 proto;
 };
 
-/* Behind emud_parse(), which has pulled in the headers. */
+/* For use after emud_parse(), which pulled in the headers. */
 static __always_inline struct emud_cursor emud_cursor(const struct __sk_buff *skb,
 						      __u32 off)
 {
@@ -76,7 +76,7 @@ static __always_inline void emud_train(const struct __sk_buff *skb, struct emud_
 	if (!size || len <= header_len)
 		return;
 	p->segments = (len - header_len + size - 1) / size;
-	header_len += p->wire_len - len; /* a tag beside the data is on all of them */
+	header_len += p->wire_len - len; /* a tag outside the data is on all of them */
 	p->wire_len += (p->segments - 1) * header_len;
 	p->full_len = header_len + size;
 	p->last_len = p->wire_len - (p->segments - 1) * p->full_len;
@@ -122,7 +122,7 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 	addresses = emud_absorb(4, ((__u64)ip->saddr << 32) | ip->daddr);
 	proto = ip->protocol;
 	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
-		p->l4_proto = proto; /* rules look at it */
+		p->l4_proto = proto; /* rules match on it */
 		emud_is_flow(p, addresses, proto, 0);
 		return;
 	}
@@ -130,7 +130,8 @@ static __always_inline void emud_parse_ip4(struct __sk_buff *skb, struct emud_pa
 	emud_parse_l4(skb, p, c, proto, addresses);
 }
 
-/* Behind Ethernet and two tags at most, which the verifier needs to see. */
+/* After Ethernet and at most two tags, a bound that the verifier must be able
+ * to prove. */
 static __always_inline struct emud_cursor emud_cursor_l3(const struct __sk_buff *skb,
 							 const struct emud_packet *p)
 {
@@ -211,7 +212,7 @@ static __always_inline int emud_parse(struct __sk_buff *skb, struct emud_packet 
 {
 	struct emud_cursor c = {.proto = skb->protocol};
 
-	/* Headers in a fragment (some drivers, tun): bring them in. */
+	/* Some drivers and tun leave the headers in a fragment: pull them in. */
 	if (unlikely((void *)(long)skb->data + EMUD_PULL_LEN >
 		     (void *)(long)skb->data_end))
 		bpf_skb_pull_data(skb,

@@ -2,14 +2,14 @@
 /*
  * queue: serialisation at the link's rate, and a limited backlog in front of it.
  *
- * The queue is a virtual clock: busy_until is when the last admitted packet
- * has left, so the backlog is busy_until - now and nothing has to be stored
- * but the clock. It carries fractions of a ns, so no rate drifts. A limit in
- * packets is exact too: of the last N admitted packets the first must have
- * left, which is one look at a ring of their times.
+ * The queue is a virtual clock: busy_until is the time at which the last
+ * admitted packet has left, so the backlog is busy_until - now and only the
+ * clock must be stored. The clock includes fractions of a ns, so no rate
+ * drifts. A limit in packets is exact too: the first of the last N admitted
+ * packets must have left, which costs one lookup in a ring of their times.
  *
- * A burst is the same clock, allowed to lag behind: a bucket of tokens without
- * tokens to round.
+ * A burst is the same clock with permission to lag behind: a token bucket
+ * without tokens that would need rounding.
  */
 #ifndef EMUD_QUEUE_H
 #define EMUD_QUEUE_H
@@ -19,25 +19,27 @@
 #include "ecn.h"
 #include "timeline.h"
 
-#define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
+#define EMUD_TRAIN_MAX 64 /* wire packets of a super-packet that are counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
-/* Of 64 CPUs that want one queue all but one lose each race: of 8 attempts seven
- * packets of eight would lose all, of 1,024 one in 10^7. It is dropped, as by a full
- * queue. A loop, because bpf_loop() is one frame more than the verifier allows. */
+/* Of 64 CPUs that compete for one queue, all but one lose each race: with 8
+ * attempts seven of eight packets would lose all of them, with 1,024 one in
+ * 10^7. Such a packet is dropped, as by a full queue. A loop, because
+ * bpf_loop() needs one frame more than the verifier allows. */
 #define EMUD_QUEUE_TRIES 1024
 
-/* The pieces of a ring that a packet needs, looked up before the lock, under
- * which no function may be called: so where the queue is by then may be elsewhere. */
+/* The pieces of a ring that a packet needs. They are looked up before the lock,
+ * under which no function call is allowed, so the queue may have moved to other
+ * pieces by then. */
 struct emud_ring_view {
-	__u32 pos; /* where the queue ended */
+	__u32 pos; /* tail of the queue */
 	__u32 oldest_pos; /* the packet that must have left */
 	struct emud_ring *now;
 	struct emud_ring *next;
 	struct emud_ring *oldest;
 };
 
-/* Pieces of the ring of a state, and the first of them. */
+/* Returns the number of pieces in the ring of a state and sets the first one. */
 static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *first)
 {
 	const __u32 plain_rings = EMUD_RING_LEN / EMUD_RING_STEP;
@@ -59,8 +61,8 @@ static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *fi
 	return emud_layout.pair_rings;
 }
 
-/* 1 if x is above limit, both below 2^63: no branch, which the verifier would
- * follow through all that comes after it. */
+/* 1 if x is above limit, both below 2^63. Without a branch: the verifier would
+ * follow it through all code after it. */
 static __always_inline __u64 emud_above(__u64 x, __u64 limit)
 {
 	return (limit - x) >> 63;
@@ -115,7 +117,8 @@ static __always_inline int emud_is_pair(const struct emud_packet *p)
 	return p->queue >= emud_layout.plain + emud_layout.instances;
 }
 
-/* So many bytes at the rate in force, ns; ~0 for 0. */
+/* The time that this many bytes take at the rate in force, in ns; ~0 if the
+ * rate is 0. */
 static __always_inline __u64 emud_bytes_ns(const struct emud_packet *p,
 					   const struct emud_link *l, __u32 bytes)
 {
@@ -131,7 +134,7 @@ static __always_inline __u64 emud_bytes_ns(const struct emud_packet *p,
 	return time >> (47 + shift) ? ~0ULL : time << (16 - shift);
 }
 
-/* The longest backlog with the packet. */
+/* The longest backlog including the packet. */
 static __always_inline __u64 emud_busy_limit(const struct emud_packet *p,
 					     const struct emud_link *l)
 {
@@ -142,7 +145,7 @@ static __always_inline __u64 emud_busy_limit(const struct emud_packet *p,
 	return l->queue_busy_ns;
 }
 
-/* One wire packet with all that it takes on the wire (tc-stab(8), tc-netem(8)). */
+/* The length of one wire packet with all overhead (tc-stab(8), tc-netem(8)). */
 static __always_inline __u64 emud_framed(const struct emud_link *l, __u32 bytes)
 {
 	const struct emud_queueing *q = &l->queueing;
@@ -159,7 +162,7 @@ static __always_inline __u64 emud_framed(const struct emud_link *l, __u32 bytes)
 	return len + (__s64)cells * q->cell_overhead;
 }
 
-/* All wire packets of it. */
+/* The length of all wire packets of a packet. */
 static __always_inline __u64 emud_on_wire(const struct emud_packet *p,
 					  const struct emud_link *l)
 {
@@ -170,8 +173,8 @@ static __always_inline __u64 emud_on_wire(const struct emud_packet *p,
 	return len < EMUD_WIRE_MAX ? len : EMUD_WIRE_MAX;
 }
 
-/* After idleness the clock lags behind by up to the burst: what fits in between
- * is sent at once. */
+/* After an idle time the clock lags behind by up to the burst: whatever fits
+ * into the lag is sent at once. */
 static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 						  const struct emud_link *l,
 						  const struct emud_state *s,
@@ -186,7 +189,7 @@ static __always_inline struct emud_turn emud_turn(const struct emud_packet *p,
 	work = offer->len * emud_rate_mult(p, l);
 	if (s->busy_until >= start) {
 		start = s->busy_until;
-		/* a fraction of another rate's is less than a ns, too */
+		/* a fraction left by a different rate is less than a ns, too */
 		work += s->busy_frac & ((1ULL << shift) - 1);
 	}
 	t.busy_until = start + (work >> shift);
@@ -209,7 +212,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 
 	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
 		return EMUD_AGAIN;
-	/* Of the last so many packets the first has not left. */
+	/* The first of the last N packets has not left. */
 	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
 		   emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
 	if (managed && l->queueing.aqm)
@@ -225,8 +228,9 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* All that can be found out about a packet before the lock. A global function, so
- * that its ways do not lead through what follows. */
+/* Computes everything that can be known about a packet before the lock. A
+ * global function, so that the verifier does not follow its paths through the
+ * code after the call. */
 __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 			     struct emud_offer *offer)
 {
@@ -247,13 +251,13 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	offer->packets = emud_is_pair(p) ? l->pair_packets : l->queue_packets;
 	offer->rings = emud_ring_of(p, &offer->ring);
 	if (!offer->rings) {
-		/* No limit in packets: what it writes there nobody reads. */
+		/* No limit in packets: nothing reads what is written there. */
 		offer->packets = 0;
 		offer->ring = emud_layout.spare_ring;
 		offer->rings = 1;
 	}
 	offer->limited = !!offer->packets;
-	/* A train longer than the queue finds no room but in an empty one. */
+	/* A train longer than the queue is admitted only to an empty queue. */
 	offer->behind = offer->packets > offer->segments
 				? offer->packets - offer->segments + 1
 				: 1;
@@ -263,7 +267,8 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	return 1;
 }
 
-/* An enum emud_verdict. `managed` is a constant: without managers it is short. */
+/* Returns an enum emud_verdict. `managed` is a constant: without managers the
+ * code is short. */
 static __always_inline int emud_take_turn(struct emud_packet *p,
 					  const struct emud_link *l, struct emud_state *s,
 					  const struct emud_offer *offer, int managed)
@@ -310,8 +315,8 @@ __noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 	return EMUD_FULL;
 }
 
-/* The commonest, without a call: one packet, a link's own queue, nothing but a rate
- * and limits. */
+/* The most common case, without a call: one packet, the link's own queue, only
+ * a rate and limits. */
 static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet *p,
 				      const struct emud_link *l)
 {
@@ -336,7 +341,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 	return likely(verdict != EMUD_AGAIN) ? verdict : emud_queue_any(skb, p);
 }
 
-/* The same, its turn worked out by a timeline. */
+/* The same with a transmission time that a timeline computes. */
 __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_offer offer = {};
@@ -364,7 +369,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	return verdict;
 }
 
-/* Until no other CPU's packet is in between. */
+/* Repeats until no packet of a different CPU was admitted in between. */
 __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 {
 	const struct emud_link *l;

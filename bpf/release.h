@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * release: hand the packet to where it waits for its departure time.
+ * release: hands the packet to the engine that holds it until its departure
+ * time.
  *
  * stamp: fq on this device honours skb->tstamp. A packet with a socket is
  * counted as "in the local queue" until it is freed, and TCP Small Queues stop
  * a sender at about 1 ms worth of those: with 50 ms in fq one flow made 0.96
- * Mbit/s where netem made 430. So such a packet goes by a clone, which has no
- * socket, and the original is consumed. The stamp is typed (bpf_skb_set_tstamp)
- * and set before: an untyped one is cleared by the redirect, and on a veth it
- * would be taken for a receive time. The helper knows IPv4 and IPv6 only; what
- * is not IP takes the plain path with an untyped stamp, socket or not.
+ * Mbit/s where netem made 430. So such a packet is replaced by a clone, which
+ * has no socket, and the original is consumed. The stamp is typed
+ * (bpf_skb_set_tstamp) and set before: the redirect clears an untyped one, and
+ * on a veth it would count as a receive time. The helper supports IPv4 and IPv6
+ * only; other protocols take the plain path with an untyped stamp, with or
+ * without a socket.
  *
  * ifb: the same for ingress, with fq on an ifb that puts the packet back.
  *
- * hold: 16 bytes in front of the frame say when, and a TAP takes it to the
- * holder.
+ * hold: a header of 16 bytes in front of the frame holds the departure time,
+ * and a TAP passes the frame to the holder.
  *
  * A copy (duplicate) leaves first, by bpf_clone_redirect() of the packet with
  * the copy's departure time; then the packet gets its own.
@@ -24,7 +26,7 @@
 
 #include "maps.h"
 
-/* What the helpers below need of the stage that they are part of. */
+/* What the functions below need of the stage that they are part of. */
 struct emud_exit {
 	struct __sk_buff *skb;
 	struct emud_packet *p;
@@ -32,8 +34,9 @@ struct emud_exit {
 	struct emud_counters *count;
 };
 
-/* Not on to the mirred filter, which would send it to the ifb. The classifier is the
- * last of all others there, so nobody misses it. */
+/* Does not continue to the mirred filter, which would send the packet to the
+ * ifb. The classifier is the last other filter there, so no filter misses the
+ * packet. */
 static __always_inline int emud_untouched(const struct emud_link *l)
 {
 	return l->release == EMUD_RELEASE_MIRRED ? TC_ACT_OK : TC_ACT_UNSPEC;
@@ -53,7 +56,7 @@ static __always_inline int emud_pass_by(const struct emud_exit *e, enum emud_pas
 }
 
 /* A shared packet (pktgen without !SHARED) crashes pskb_expand_head() when it
- * is cloned and changed: only a packet with a socket may come here. */
+ * is cloned and changed: only a packet with a socket may be passed in. */
 static __always_inline int emud_by_clone(const struct emud_exit *e, __u32 ifindex)
 {
 	return bpf_clone_redirect(e->skb, ifindex, 0) >= 0;
@@ -69,13 +72,13 @@ static __always_inline void emud_send_copy(const struct emud_exit *e, __u32 ifin
 }
 
 /*
- * A flow of fq that can take a packet in the order of departures: the first one whose
- * last packet leaves before. So, as in the game of patience, the lanes' last departures
- * fall from lane to lane, and n packets that leave in any order take about 2 sqrt(n)
- * lanes. EMUD_LANES: they all end later.
+ * Returns a flow of fq that can take a packet in the order of departures: the
+ * first flow whose last packet leaves before it. As in the game of patience,
+ * the last departures fall from lane to lane, and n packets that leave in
+ * random order take about 2 sqrt(n) lanes. EMUD_LANES if all flows end later.
  *
- * A flow for each packet that overtakes, or for each of many links, is to fq a tree of
- * flows, one of times, and memory to get and give back.
+ * One fq flow per overtaking packet, or per link with many links, would cost fq
+ * a tree of flows, a tree of times, and memory to allocate and free.
  */
 __noinline __u32 emud_lane(__u32 direction, __u64 departure)
 {
@@ -86,7 +89,7 @@ __noinline __u32 emud_lane(__u32 direction, __u64 departure)
 	if (!lanes)
 		return EMUD_LANES;
 	if (lanes->last[0] > departure) {
-		/* Without branches, of which the verifier would follow each. */
+		/* Without branches, because the verifier would follow each. */
 #pragma unroll
 		for (bit = EMUD_LANES_LOG - 1; bit >= 0; bit--) {
 			__u64 middle = emud_bound(lane + (1 << bit) - 1, EMUD_LANES);
@@ -101,16 +104,19 @@ __noinline __u32 emud_lane(__u32 direction, __u64 departure)
 	return lane;
 }
 
-/* The lower half of the hash by which fq tells flows apart (EMUD_FQ_FLOWS).
+/* Returns the lower half of the hash that fq uses to distinguish flows
+ * (EMUD_FQ_FLOWS).
  *
- * What is in order leaves in the order of arrival: one flow, a list. Else a lane. fq
- * looks at a flow again when the packet that was its first is due, so one that is due
- * earlier and comes meanwhile would wait for that: packets that found no lane are in a
- * flow with those of the same delay, to 2^fq_shift ns, which leave in their order. */
+ * Packets in order leave in the order of arrival: one flow, a list. All others
+ * take a lane. fq reschedules a flow only when the packet that was its first is
+ * due, so a packet with an earlier departure that arrives meanwhile would wait
+ * for that one. Packets without a lane share a flow with packets of the same
+ * delay / 2^fq_shift ns, which leave in their order. */
 static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 					  const struct emud_link *l, __u64 departure)
 {
-	/* Slots are in order. What its sender holds back is overtaken by all others. */
+	/* Slots are in order. Every other packet overtakes one that its sender
+	 * holds back. */
 	int overtakes = (l->flags & EMUD_F_DRAWN && !l->tdma.span_ns) || p->held;
 	__u32 lane, flow = p->path;
 
@@ -126,31 +132,34 @@ static __always_inline __u32 emud_fq_flow(const struct emud_packet *p,
 	return EMUD_FQ_OTHERS + flow % EMUD_FQ_OTHERS;
 }
 
-/* fq would dissect a packet without a hash: 968 instructions. The upper half is the
- * user's flow: it chooses the transmit queue (skb_tx_hash()). */
+/* fq would dissect a packet without a hash: 968 instructions. The upper half is
+ * the user's flow, which selects the transmit queue (skb_tx_hash()). */
 static __always_inline __u32 emud_hash(const struct emud_packet *p,
 				       const struct emud_link *l, __u64 departure)
 {
 	return ((__u32)p->flow & ~(EMUD_FQ_FLOWS - 1)) | emud_fq_flow(p, l, departure);
 }
 
-/* By the protocol that the kernel sees, which behind a second tag is the tag's. */
+/* By the protocol that the kernel sees; behind a second tag this is the
+ * protocol of the tag. */
 static __always_inline int emud_stampable(const struct __sk_buff *skb)
 {
 	return skb->protocol == bpf_htons(ETH_P_IP) ||
 	       skb->protocol == bpf_htons(ETH_P_IPV6);
 }
 
-/* When fq is to take it up, so that it reaches the receiver when it should. */
+/* The time at which fq must dequeue a packet for it to reach the receiver in
+ * time. */
 static __always_inline __u64 emud_fq_time(__u64 departure)
 {
 	return emud_virtual_clock ? departure : departure - EMUD_FQ_LEAD_NS;
 }
 
-/* What fq needs to know. Not 0: it is no IP, of which the helper knows nothing.
+/* Sets what fq needs. Returns non-zero if the packet is not IP, which the
+ * helper does not support.
  *
- * fq before 6.7 sends priority 7 at once, whatever its stamp (fq_classify()): IGMP and
- * routing daemons would have no delay. */
+ * fq before 6.7 sends priority 7 at once and ignores its stamp (fq_classify()):
+ * IGMP and routing daemons would have no delay. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
 	if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
@@ -160,7 +169,8 @@ static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departur
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
-/* Where the stamp says when: known by its tc_index if it comes by again. */
+/* The stamp holds the departure time; tc_index identifies the packet when it
+ * passes the classifier again. */
 static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 ifindex,
 					       __u64 flags)
 {
@@ -187,7 +197,8 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
-	/* With its socket, whose buffer limits how many of them fq has to keep. */
+	/* Keeps its socket, whose buffer limits the number of such packets in
+	 * fq. */
 	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS)
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
@@ -195,10 +206,10 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	return emud_by_clone(e, skb->ifindex) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
 }
 
-/* ESP, AH, or ESP in UDP to its port. */
+/* Returns whether the packet is ESP, AH, or ESP in UDP to its port. */
 static __always_inline int emud_encrypted(const struct __sk_buff *skb)
 {
-	__u8 ip[24], proto; /* IPv4's header, and two ports */
+	__u8 ip[24], proto; /* IPv4 header and two ports */
 	__be16 to = 0;
 
 	if (bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
@@ -224,14 +235,14 @@ static __always_inline __u32 emud_encrypted_mark(const struct __sk_buff *skb)
 	return EMUD_TC_INDEX_ENCRYPTED | (skb->ifindex & EMUD_TC_INDEX_DEVICE);
 }
 
-/* fq's ifb gives a packet back behind the hook. */
+/* An ifb with fq returns a packet behind the hook. */
 static __always_inline void emud_mark_encrypted(const struct emud_exit *e)
 {
 	if (e->p->l4_proto != IPPROTO_TCP && emud_encrypted(e->skb))
 		e->skb->tc_index = emud_encrypted_mark(e->skb);
 }
 
-/* ifb wants a MAC header, which a device without one does not give. */
+/* ifb requires a MAC header, which a device without one does not provide. */
 static __always_inline int emud_push_mac(struct __sk_buff *skb)
 {
 	struct ethhdr eth = {.h_proto = skb->protocol};
@@ -240,7 +251,8 @@ static __always_inline int emud_push_mac(struct __sk_buff *skb)
 	       bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0);
 }
 
-/* What fq on the ifb needs; else why the packet has to pass untouched. */
+/* Sets what fq on the ifb needs. Returns the reason if the packet has to pass
+ * without emulation. */
 static __always_inline enum emud_pass emud_stamp_for_ifb(const struct emud_exit *e)
 {
 	if (emud_stamp(e, e->p->departure))
@@ -264,11 +276,12 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 }
 
 /*
- * Before Linux 6.12 (found on 6.1) an ifb drops what bpf_redirect() sends it:
- * skb->redirected is not set. A mirred filter behind the classifier sets it, so
- * there the classifier stamps and goes on. mirred keeps the socket, which
- * emud_orphan has taken off before. A copy can reach the ifb by that filter
- * only: it comes in at the device once more, with its stamp.
+ * Before Linux 6.12 (found on 6.1) an ifb drops packets from bpf_redirect(),
+ * because skb->redirected is not set. A mirred filter behind the classifier
+ * sets it, so on these kernels the classifier stamps the packet and continues.
+ * mirred keeps the socket, which emud_orphan has removed before. A copy can
+ * reach the ifb by that filter only: it enters the device once more with its
+ * stamp.
  */
 static __always_inline int emud_release_mirred(const struct emud_exit *e)
 {
@@ -276,7 +289,7 @@ static __always_inline int emud_release_mirred(const struct emud_exit *e)
 
 	if (why != EMUD_PASS_REASONS)
 		return emud_pass_by(e, why);
-	/* Such a device would take the MAC header off again. */
+	/* Such a device would remove the MAC header again. */
 	if (e->link->flags & EMUD_F_L3)
 		e->count->unaltered += e->p->copied ? e->p->segments : 0;
 	else
@@ -285,13 +298,13 @@ static __always_inline int emud_release_mirred(const struct emud_exit *e)
 	return TC_ACT_UNSPEC;
 }
 
-/* These leave by an IP-only stamp. */
+/* These protocols leave by an IP-only stamp. */
 static __always_inline int emud_ip_only(const struct emud_link *l)
 {
 	return l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_MIRRED;
 }
 
-/* The header is in front already. */
+/* The header is already in front of the frame. */
 static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 {
 	const __u32 at = offsetof(struct emud_hold_hdr, departure_ns);

@@ -2,18 +2,18 @@
 /*
  * rng: every random decision is hash(seed, link, flow, n-th packet, purpose).
  *
- * So the same packets meet the same fate whatever the timing, the CPU and the
- * other flows. A flow whose ports are both fixed is known by its 5-tuple. One
- * with an ephemeral port (every ordinary client) would be another flow in every
- * run, so it is known by its 5-tuple without that port, and by being the k-th
- * such flow: an experiment that is run again meets the same link.
+ * Therefore the same packets have the same fate whatever the timing, the CPU
+ * and the other flows. A flow with two fixed ports is identified by its
+ * 5-tuple. A flow with an ephemeral port (every ordinary client) would be a new
+ * flow in every run, so it is identified by its 5-tuple without that port and
+ * its ordinal among such flows: a repeated experiment sees the same link.
  */
 #ifndef EMUD_RNG_H
 #define EMUD_RNG_H
 
 #include "maps.h"
 
-/* What a draw is for: so that two decisions on one packet are independent. */
+/* The purpose of a draw: makes two decisions on one packet independent. */
 #define EMUD_FOR_LOSS 0x8f3c6d2a51b7e901ULL
 #define EMUD_FOR_DELAY 0x35a9e1c47d60b2f3ULL
 #define EMUD_FOR_KNOT 0xc2b2ae3d27d4eb4fULL
@@ -40,7 +40,7 @@ static __always_inline __u64 emud_mix(__u64 x)
 	return x ^ (x >> 31);
 }
 
-/* 1 if x is not 0. Without a branch, which would be two ways to the verifier. */
+/* 1 if x is not 0. Without a branch, which would be two paths for the verifier. */
 static __always_inline __u64 emud_nonzero(__u64 x)
 {
 	return (x | -x) >> 63;
@@ -75,16 +75,16 @@ static __always_inline __u64 emud_absorb(__u64 hash, __u64 word)
 	return hash ^ (hash >> 32);
 }
 
-/* By addresses, and by protocol and ports; not 0, which is no flow. */
+/* A hash of addresses, protocol and ports. Never 0, which stands for no flow. */
 static __always_inline __u64 emud_flow_hash(__u64 addresses, __u64 ends)
 {
 	return emud_absorb(addresses, ends) | 1;
 }
 
-/* Ports from here on are taken for ephemeral (net.ipv4.ip_local_port_range). */
+/* Ports from here on count as ephemeral (net.ipv4.ip_local_port_range). */
 #define EMUD_EPHEMERAL_PORT 32768
 
-/* The flow without ephemeral ports. */
+/* The hash of the flow without ephemeral ports. */
 static __always_inline __u64 emud_service_hash(const struct emud_packet *p)
 {
 	__u32 ports = p->ends;
@@ -98,24 +98,25 @@ static __always_inline __u64 emud_service_hash(const struct emud_packet *p)
 }
 
 /* Standard normal quantile (Q8.24) of probability u / 2^32 below a half, filled
- * by the loader: 32 octaves of 64 steps, so that the tail is as exact as the
+ * by the loader: 32 octaves of 64 steps, which makes the tail as exact as the
  * middle. */
 const volatile __s32 emud_normal_quantile[EMUD_NORMAL_LEN];
 
-/* One flow and how many of its packets were numbered. */
+/* A flow and the number of its packets so far. */
 struct emud_flow {
 	__u64 key;
 	__u64 id; /* hash(seed, link, flow) */
 	__u64 packets;
-	__u64 seen; /* ns, to know which flow to forget */
+	__u64 seen; /* ns, selects the flow to evict */
 
-	/* delay: two CPUs that meet here lose one's step, no distribution */
-	__s64 normal; /* of the packet before, Q8.24; 0: there was none */
-	__u32 delayed; /* packets since one was reordered on purpose */
-	__u32 reordered; /* the decision before: 1 no, 2 yes; 0: there was none */
+	/* delay: two CPUs that race here lose one step of the process, and the
+	 * distribution stays */
+	__s64 normal; /* of the previous packet, Q8.24; 0: none */
+	__u32 delayed; /* packets since the last one that reorder sent early */
+	__u32 reordered; /* the previous decision: 1 no, 2 yes; 0: none */
 };
 
-/* How many flows that differ in an ephemeral port only have begun. */
+/* The number of flows so far that differ in an ephemeral port only. */
 struct emud_service {
 	__u64 key;
 	__u64 flows;
@@ -131,8 +132,9 @@ struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS][EMUD_FLOW
 	table[emud_bound((direction) * (sets) + (((hash) >> 40) & ((sets)-1)), \
 			 EMUD_DIRECTIONS * (sets))]
 
-/* Which of its kind this flow is. A full set gives up the entry of the least
- * flows, whose next flow then counts from 0 again. Under the lock. */
+/* The ordinal of this flow among flows that differ in an ephemeral port only. A
+ * full set evicts the entry with the fewest flows; its next flow counts from 0
+ * again. Under the lock. */
 static __always_inline __u64 emud_ordinal(const struct emud_packet *p, __u64 service)
 {
 	struct emud_service *set =
@@ -161,9 +163,9 @@ static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
 	return &emud_flows_of(p)[emud_bound(p->known, EMUD_FLOW_WAYS)];
 }
 
-/* The first packet of a flow: rare, so the lock is no matter. The key is
- * written last, for those who read without it. Which way of the set it has;
- * EMUD_FLOW_WAYS more if another flow had to go for it. */
+/* Adds the first packet of a flow. Rare, so the cost of the lock is negligible.
+ * The key is written last, for readers without the lock. Returns the way in the
+ * set, plus EMUD_FLOW_WAYS if it replaced a flow. */
 __noinline __u32 emud_new_flow(struct emud_packet *p)
 {
 	struct emud_flow *set, *f, *victim;
@@ -207,8 +209,9 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	return way;
 }
 
-/* Where in its set a flow is, or EMUD_FLOW_WAYS. Without branches: each would be
- * another place to the verifier, which looked at all that follows for each. */
+/* The way of a flow in its set, or EMUD_FLOW_WAYS. Without branches: each would
+ * be a separate path for the verifier, which would check all code after it once
+ * per path. */
 static __always_inline __u32 emud_flow_way(const struct emud_packet *p)
 {
 	const struct emud_flow *set = emud_flows_of(p);
@@ -219,7 +222,7 @@ static __always_inline __u32 emud_flow_way(const struct emud_packet *p)
 	return way;
 }
 
-/* Number the packet within its flow; every draw on it starts from there. */
+/* Numbers the packet within its flow; every draw on it starts from that number. */
 static __always_inline void emud_number(struct emud_packet *p,
 					struct emud_counters *count)
 {
@@ -242,8 +245,8 @@ static __always_inline __u64 emud_draw(const struct emud_packet *p, __u64 purpos
 	return emud_mix(p->draw ^ purpose);
 }
 
-/* A random u64 to a standard normal value, Q8.24: bit 63 is the sign, the low
- * half the tail probability. */
+/* Converts a random u64 to a standard normal value, Q8.24: bit 63 is the sign,
+ * the low half the tail probability. */
 static __always_inline __s64 emud_normal(__u64 random)
 {
 	__u64 tail = (random & 0xffffffff) | 1;

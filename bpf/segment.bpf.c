@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The far side of the segmenter: a veth pair whose ends take wire packets only
- * (gso_max_segs 1), so that the kernel segments a super-packet on its way in
- * (validate_xmit_skb()). What comes out goes back to the device, to meet the
- * classifier packet by packet.
+ * The far side of the segmenter: a veth pair whose ends accept wire packets
+ * only (gso_max_segs 1), so the kernel segments a super-packet on entry
+ * (validate_xmit_skb()). The segments return to the device and pass the
+ * classifier one by one.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -15,7 +15,7 @@ const volatile __u32 emud_ifindex;
 
 static __always_inline int emud_return(struct __sk_buff *skb, __u64 flags)
 {
-	/* Nobody else sends here, and must not. */
+	/* Only the classifier may send packets to this device. */
 	if (skb->tc_index != EMUD_TC_INDEX_SEGMENT)
 		return TC_ACT_SHOT;
 	return bpf_redirect(emud_ifindex, flags);

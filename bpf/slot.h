@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * slot: departures in slots, as on a link whose time is divided (TDMA).
+ * slot: departures in slots, as on a link with time division (TDMA).
  *
- * Slots follow one another at distances that are uniform between two bounds and
- * come from the seed and the slot's number. A packet leaves at the beginning of
- * the first slot, not before its time and not before the last one used, that has
- * room for it. One that is larger than a slot has one for itself. One that would
- * wait for longer than the queue allows is dropped.
+ * The distances between slots are uniform between two bounds and derived from
+ * the seed and the slot's number. A packet leaves at the beginning of the first
+ * slot with room for it that is neither before the packet's departure time nor
+ * before the last slot used. A packet larger than a slot gets a slot for
+ * itself. A packet that would wait longer than the queue allows is dropped.
  *
- * After a pause the slots in between are counted one by one up to EMUD_TDMA_STEPS
- * of them; those of a longer pause are passed over at their mean distance, so that
- * there they are where the clock says and not where the draws would have led.
+ * After a pause the slots in between are counted one by one up to
+ * EMUD_TDMA_STEPS of them. A longer pause is skipped at the mean distance: the
+ * slots after it are at the right time, but not where the single draws would
+ * have led.
  */
 #ifndef EMUD_SLOT_H
 #define EMUD_SLOT_H
@@ -20,7 +21,7 @@
 #include "wide.h"
 
 #define EMUD_TDMA_STEPS 16
-/* Left to be counted after a jump. */
+/* Slots that are still counted one by one after a jump. */
 #define EMUD_TDMA_REST 8
 
 static __always_inline void emud_next_slot(const struct emud_link *l,
@@ -34,7 +35,7 @@ static __always_inline void emud_next_slot(const struct emud_link *l,
 	s->tdma_bytes = 0;
 }
 
-/* To the first slot that is not before a time. */
+/* Moves to the first slot that is not before a time. */
 static __always_inline void emud_slots_until(const struct emud_link *l,
 					     struct emud_state *s, __u64 time)
 {
@@ -54,7 +55,7 @@ static __always_inline void emud_slots_until(const struct emud_link *l,
 			return;
 		emud_next_slot(l, s);
 	}
-	/* So many short ones in a row. */
+	/* The limit of steps is reached: many short distances in a row. */
 	s->tdma_at = time;
 }
 
@@ -68,8 +69,8 @@ static __always_inline int emud_slot_is_full(const struct emud_packet *p,
 	       (l->tdma.bytes && s->tdma_bytes + p->wire_len > l->tdma.bytes);
 }
 
-/* Other slots from now on: the first of them that is used is not before the last
- * one that was. Returns that one. */
+/* Restarts the process with a new id: its first used slot is not before the
+ * last used slot of the old one. Returns the time of that slot. */
 static __always_inline __u64 emud_slots_anew(const struct emud_link *l,
 					     struct emud_state *s)
 {
@@ -83,7 +84,7 @@ static __always_inline __u64 emud_slots_anew(const struct emud_link *l,
 	return last;
 }
 
-/* When it leaves instead of then; 0: never, its slot is too far away. */
+/* Returns the departure time in its slot; 0 if its slot is too far away. */
 __noinline __u64 emud_slotted(struct emud_packet *p, __u64 departure)
 {
 	const struct emud_link *l;

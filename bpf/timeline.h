@@ -2,23 +2,23 @@
 /*
  * timeline: a link whose figures change with time, read from rows by the clock.
  *
- * A row holds from its time until the next one's; after the last it begins anew,
- * or the last holds for ever. What a packet meets is the row's in which its last
- * bit is sent; a row may name another link, whose queue stays this one's, so
- * that a hand-over reorders nothing.
+ * A row holds from its time until the time of the next one; after the last row
+ * the timeline repeats, or the last row holds forever. The row in which the
+ * last bit of a packet is sent determines its figures. A row may name another
+ * link; the queue stays that of this link, so a hand-over reorders nothing.
  *
- * Rates: the queue is the same virtual clock as ever, and within a row the same
- * arithmetic. A packet whose bits do not fit into the rest of a row takes what
- * is left of them to where the bytes since the start of the period, which each
- * row has, say that they end: exact, and found by a binary search, however many
- * rows it takes. Nothing adds up: a clock is never made of bytes.
+ * Rates: the queue is the same virtual clock, and within a row the arithmetic
+ * is the same. If the bits of a packet do not fit into the rest of a row, the
+ * end of the remaining bits follows from the bytes since the start of the
+ * period, which each row stores: exact, and found by a binary search over any
+ * number of rows. No error accumulates: the clock is never derived from bytes.
  *
- * Opportunities are Mahimahi's: each carries 1500 bytes of what is waiting at
- * that moment, and what nobody wants is gone. So the state is the number of the
- * last one used and what is left of it.
+ * Opportunities are Mahimahi's: each carries 1500 bytes of the packets that
+ * wait at that moment, and the unused rest is lost. So the state is the number
+ * of the last opportunity used and its unused bytes.
  *
- * Rows cannot be looked up under the lock: the turn of a packet is worked out
- * before, and again if another one has been faster.
+ * Rows cannot be looked up under the lock: the transmission time of a packet is
+ * computed before, and again if another packet was faster.
  */
 #ifndef EMUD_TIMELINE_H
 #define EMUD_TIMELINE_H
@@ -27,46 +27,46 @@
 #include "wide.h"
 
 #define EMUD_SEEK_STEPS 32
-/* So many rows on, the one wanted is mostly among them. */
+/* Rows to search first: the row in demand is mostly among them. */
 #define EMUD_NEAR 64
-/* Fraction bits of the bytes that a row leaves over. */
+/* Fraction bits of the bytes at the end of a row. */
 #define EMUD_REST_SHIFT 42
-/* Fraction bits of a ns in busy_frac, where rates differ. */
+/* Fraction bits of a ns in busy_frac if rates differ. */
 #define EMUD_TIMED_SHIFT 63
-/* Above all but 2^-12 of a ns. */
+/* Rounds up all but 2^-12 of a ns. */
 #define EMUD_WHOLE_SHIFT 51
 
-/* A packet's turn on the wire. */
+/* When a packet is transmitted. */
 struct emud_turn {
-	__u64 wait; /* the sojourn time: until its own bits begin */
+	__u64 wait; /* sojourn time: until the packet's first bit */
 	__u64 busy_until;
 	__u64 busy_frac;
 	__u64 sent;
 	__u64 full; /* beyond a limit */
 };
 
-/* A moment among the rows. */
+/* A moment and its position in the rows. */
 struct emud_place {
 	__u64 time;
-	__u64 base; /* when the round began */
+	__u64 base; /* when the current period began */
 	__u64 round;
 	__u64 pos; /* time since then */
-	__u64 row; /* where to look first; then, where it is */
+	__u64 row; /* where the search starts; then the result */
 };
 
-/* For the last of rows low..high that is not above the key. */
+/* A search for the last of the rows low..high that is not above the key. */
 struct emud_row_search {
 	__u64 key;
 	__u32 first;
 	__u32 low;
 	__u32 high;
-	__u32 by_sent; /* else by time */
+	__u32 by_sent; /* 0: by time */
 };
 
-/* The same by a timeline, and what it was worked out from. */
+/* The same for a timeline, with the state that it was computed from. */
 struct emud_timed {
 	struct emud_turn turn;
-	struct emud_place at; /* where its bits begin, then end */
+	struct emud_place at; /* position of the first bit, then of the last */
 	__u64 len; /* bytes on the wire */
 	__u64 seen_until;
 	__u64 seen_frac;
@@ -76,8 +76,8 @@ struct emud_timed {
 	__u64 id;
 };
 
-/* Not on the stack, of which all stages together have 512 bytes. From one stage to
- * the next, so that nobody comes in between. */
+/* Not on the stack, of which all stages together have 512 bytes. Kept from one
+ * stage to the next, without another packet in between. */
 EMUD_MAP(emud_turns, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_timed);
 
 static __always_inline const struct emud_row *emud_row(const struct emud_timeline *t,
@@ -111,7 +111,7 @@ static long emud_seek_step(__u32 i, struct emud_row_search *s)
 	return 0;
 }
 
-/* Numbers for arguments: callers have no room on the stack. */
+/* The arguments are numbers: callers have no room on the stack. */
 __noinline __u32 emud_seek(__u64 key, __u32 first, __u32 low, __u32 high, __u32 by_sent)
 {
 	struct emud_row_search s = {
@@ -134,7 +134,7 @@ static __always_inline int emud_covers(const struct emud_timeline *t, __u32 row,
 	return row < t->count && from && to && from->at_ns <= pos && pos < to->at_ns;
 }
 
-/* Fills in where a time is; false: there are no rows. */
+/* Fills in the position of a time; false: there are no rows. */
 __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 {
 	const struct emud_timeline *t;
@@ -170,8 +170,8 @@ __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 	return 1;
 }
 
-/* Figures and link of the row in force at a time: when it arrives, and again when
- * its last bit is sent. */
+/* Applies the figures and the link of the row in force at a time: at arrival,
+ * and again when the last bit is sent. */
 __noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
 {
 	const struct emud_timeline *t;
@@ -205,14 +205,15 @@ __noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
 		p->over.jitter = row->jitter;
 	if (row->set & EMUD_SET_LOSS)
 		p->over.loss = row->loss;
-	/* Not what the row of its arrival had besides: the end of a ramp. */
+	/* Drops what the row at arrival set in addition: the end of a ramp. */
 	p->over.set = row->set;
 	if (row->number != EMUD_SAME_LINK)
 		p->slot = emud_slot(p, row->number);
 	return 1;
 }
 
-/* Bytes that the wire could have carried from time 0 on, times 2^frac, modulo 2^64. */
+/* The bytes that the wire could have carried since time 0, times 2^frac, modulo
+ * 2^64. */
 static __always_inline __u64 emud_carried(const struct emud_timeline *t,
 					  const struct emud_place *at, __u64 busy_frac)
 {
@@ -226,7 +227,7 @@ static __always_inline __u64 emud_carried(const struct emud_timeline *t,
 	       (emud_mul_high(busy_frac << 1, row->byte_rate) >> EMUD_BYTE_RATE_SHIFT);
 }
 
-/* Bytes of others that are still to be sent when it arrives. */
+/* The bytes of earlier packets that are not yet sent when this one arrives. */
 __noinline __u64 emud_backlog(struct emud_packet *p, struct emud_timed *w, __u64 start,
 			      __u64 frac)
 {
@@ -253,8 +254,8 @@ __noinline __u64 emud_backlog(struct emud_packet *p, struct emud_timed *w, __u64
 	return (units + (1ULL << ((t->frac - 1) & 63))) >> (t->frac & 63);
 }
 
-/* What is left of a packet at the end of a row, in bytes times 2^EMUD_REST_SHIFT:
- * `work` in the row's own ns of the wire. */
+/* The remaining bytes of a packet at the end of a row, times 2^EMUD_REST_SHIFT;
+ * `work` is in ns of the wire at the rate of the row. */
 static __always_inline __u64 emud_rest(__u64 work, __u64 mult)
 {
 	const int half = EMUD_REST_SHIFT / 2;
@@ -265,8 +266,8 @@ static __always_inline __u64 emud_rest(__u64 work, __u64 mult)
 	       ((over % mult) << half) / mult;
 }
 
-/* The last bit is sent in a later row than that of `at`: where `rest` is carried
- * from the row behind on. False: never. */
+/* The last bit is sent in a later row than `at`: finds where the wire has
+ * carried `rest` from the next row on. Returns false if it never does. */
 __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 rest)
 {
 	const struct emud_row *row, *next;
@@ -314,7 +315,7 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	w->turn.busy_frac = (work & ((1ULL << shift) - 1))
 			    << ((EMUD_TIMED_SHIFT - shift) & 63);
 	end = w->at.base + next->at_ns;
-	/* Rounded beyond the row's last bit. */
+	/* Rounding went past the last bit of the row. */
 	if (next->at_ns != ~0ULL && w->turn.busy_until >= end) {
 		w->turn.busy_until = end;
 		w->turn.busy_frac = 0;
@@ -322,7 +323,8 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	return 1;
 }
 
-/* From `at.time` and `turn.busy_frac` on; false: never. */
+/* Computes the transmission from `at.time` and `turn.busy_frac` on; false:
+ * never. */
 static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed *w,
 					const struct emud_timeline *t)
 {
@@ -351,7 +353,7 @@ static __always_inline int emud_turn_at(struct emud_packet *p, struct emud_timed
 	return emud_across(p, w, emud_rest(work - (room << shift), row->rate_mult));
 }
 
-/* `seen_*` and `len` are given. */
+/* The caller sets `seen_*` and `len`. */
 __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 {
 	const struct emud_timeline *t;
@@ -385,7 +387,7 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 	return emud_turn_at(p, w, t);
 }
 
-/* When an opportunity comes; ~0: never. */
+/* The time of an opportunity; ~0: never. */
 static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, __u64 n)
 {
 	__u64 round = t->count ? n / t->count : 0;
@@ -397,8 +399,8 @@ static __always_inline __u64 emud_opportunity_ns(const struct emud_timeline *t, 
 	return row ? t->epoch_ns + round * t->period_ns + row->at_ns : ~0ULL;
 }
 
-/* The first opportunity after a time: a packet that comes with one is too late for
- * it, as in mm-link. */
+/* The first opportunity after a time: a packet that arrives at the time of an
+ * opportunity is too late for it, as in mm-link. */
 static __always_inline __u64 emud_next_opportunity(struct emud_packet *p,
 						   struct emud_timed *w,
 						   const struct emud_timeline *t,
@@ -461,7 +463,7 @@ __noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_tim
 	return 1;
 }
 
-/* Works it out from what the state is now; false: it will never be sent. */
+/* Computes the transmission from the current state; false: never sent. */
 __noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
 {
 	const struct emud_link *l;
@@ -486,7 +488,7 @@ __noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
 	w->id = *(volatile __u64 *)&s->timeline_id;
 	ever = p->timed == EMUD_TIMELINE_RATES ? emud_turn_by_rates(p, w)
 					       : emud_turn_by_opportunities(p, w);
-	/* What is a whole ns may have been rounded down a little. */
+	/* The whole ns may have been rounded down by a small amount. */
 	w->turn.sent =
 		w->turn.busy_until + (w->turn.busy_frac >> EMUD_WHOLE_SHIFT ==
 				      (1 << (EMUD_TIMED_SHIFT - EMUD_WHOLE_SHIFT)) - 1);
@@ -497,7 +499,7 @@ __noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
 	return ever;
 }
 
-/* Another packet has been admitted since. Under the lock. */
+/* Returns whether another packet was admitted since. Under the lock. */
 static __always_inline int emud_stale(const struct emud_state *s,
 				      const struct emud_timed *w)
 {

@@ -8,7 +8,7 @@
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
 
-/* The upper half of a product: BPF has no such instruction. */
+/* The upper half of a product, for which BPF has no instruction. */
 static __always_inline __u64 emud_mul_high(__u64 a, __u64 b)
 {
 	__u64 al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
@@ -17,7 +17,7 @@ static __always_inline __u64 emud_mul_high(__u64 a, __u64 b)
 	return ah * bh + (mid >> 32) + (mid2 >> 32);
 }
 
-/* a * b / 2^shift, 1 <= shift < 64; the caller knows that it fits. */
+/* a * b / 2^shift, 1 <= shift < 64; the caller ensures that the result fits. */
 static __always_inline __u64 emud_mul_shift(__u64 a, __u64 b, __u32 shift)
 {
 	return (emud_mul_high(a, b) << ((64 - shift) & 63)) | ((a * b) >> (shift & 63));

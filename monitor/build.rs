@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the programs of bpf/ and turns the headers they share with Rust into Rust.
+//! Compiles the programs of bpf/ and generates Rust types from the headers they share with Rust.
 
 #[path = "../bpf/build.rs"]
 mod bpf;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Delays that a link gave to packets, in the classes that the classifier counts them in: 16 an
-//! octave (`emud_delay_class` in bpf/delay.h).
+//! Delays of packets on a link, in the classes that the classifier counts: 16 per octave
+//! (`emud_delay_class` in bpf/delay.h).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,10 +18,10 @@ pub struct Bucket {
     pub packets: u64,
 }
 
-/// Packets by delay, and the exact sum of their delays.
+/// Numbers of packets by delay, and the exact sum of their delays.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Delays {
-    /// Ascending, none empty.
+    /// Ascending; none is empty.
     buckets: Vec<Bucket>,
     sum_ns: f64,
 }
@@ -72,7 +72,7 @@ pub fn number(ns: u64) -> u64 {
     number.min(u64::from(EMUD_HIST_LEN) - 1)
 }
 
-/// The classifier's histogram without what is empty.
+/// Returns the classifier's histogram without empty classes.
 pub fn buckets(counted: &[u64]) -> Vec<Bucket> {
     let counted = (0..).zip(counted);
     let counted = counted.filter(|(_, packets)| **packets > 0);
@@ -82,7 +82,7 @@ pub fn buckets(counted: &[u64]) -> Vec<Bucket> {
 }
 
 impl Delays {
-    /// `sum_ns` is modulo 2^64, as the classifier counts it.
+    /// Creates delays from counts; `sum_ns` is modulo 2^64, as the classifier counts it.
     pub fn counted(buckets: Vec<Bucket>, sum_ns: u64) -> Self {
         let middle = |b: &Bucket| f64::midpoint(b.from_ns as f64, b.to_ns as f64);
         let about: f64 = (buckets.iter()).map(|b| b.packets as f64 * middle(b)).sum();
@@ -94,7 +94,7 @@ impl Delays {
         }
     }
 
-    /// Of buckets in any order, and the mean of the delays in them.
+    /// Creates delays from buckets in any order, and the mean of the delays in them.
     pub fn with_mean(buckets: impl IntoIterator<Item = Bucket>, mean_ns: f64) -> Self {
         let mut delays = Self::default();
         buckets.into_iter().for_each(|b| delays.put(b));
@@ -124,17 +124,17 @@ impl Delays {
         packets.fold(0, u64::saturating_add)
     }
 
-    /// Of no packet there is none.
+    /// Returns the mean; `None` without packets.
     pub fn mean_ns(&self) -> Option<f64> {
         (!self.buckets.is_empty()).then(|| self.sum_ns / self.packets() as f64)
     }
 
-    /// The delay that this share of the packets does not exceed; none: no packets. It is in the
-    /// right bucket always, so it is off by 1/16 at most.
+    /// Returns the delay that this share of the packets does not exceed; `None` without packets. It
+    /// is always in the right bucket, so it is off by up to 1/16.
     ///
-    /// Within a bucket delays are taken to lie evenly around the place that gives all of them
-    /// together their exact mean: a constant delay comes out as it is, and a smooth distribution
-    /// fills its buckets.
+    /// Within a bucket delays are assumed to be evenly distributed around the position that gives
+    /// all of them the exact mean: a constant delay is exact, and a smooth distribution fills its
+    /// buckets.
     pub fn quantile_ns(&self, share: f64) -> Option<f64> {
         let sum = |of: fn(&Bucket) -> u64| -> f64 {
             (self.buckets.iter())
@@ -158,7 +158,7 @@ impl Delays {
         self.max_ns().map(|ns| ns as f64)
     }
 
-    /// No delay was longer.
+    /// Returns an upper bound of all delays.
     pub fn max_ns(&self) -> Option<u64> {
         self.buckets.last().map(|b| b.to_ns)
     }
@@ -177,7 +177,7 @@ impl Delays {
 mod tests {
     use super::*;
 
-    /// As the classifier does it.
+    /// Counts like the classifier.
     fn of(delays: impl IntoIterator<Item = u64>) -> Delays {
         let (mut counted, mut sum) = (vec![0; EMUD_HIST_LEN as usize], 0u64);
         for ns in delays {
@@ -214,7 +214,7 @@ mod tests {
             assert!(given.p50_ns.abs_diff(ns) <= 1, "{ns}: {}", given.p50_ns);
             assert!(given.p99_ns >= ns - 1 && given.p99_ns - ns <= (ns / 32).max(1024));
         }
-        // The case that was 16.78 ms.
+        // A case in which the quantile was 16.78 ms.
         let p99 = of(vec![10_500_000; 1000]).quantile_ns(0.99).unwrap();
         assert!((p99 - 10.5e6).abs() < 0.02e6, "{p99}");
     }

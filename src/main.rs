@@ -10,7 +10,7 @@ use clap::Parser;
 use cli::{Cli, Failure};
 use emud::text::printable;
 
-/// EX_USAGE of sysexits.h, in place of clap's 2.
+/// EX_USAGE of sysexits.h, instead of clap's 2.
 const EX_USAGE: u8 = 64;
 
 fn main() -> ExitCode {

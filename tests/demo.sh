@@ -145,7 +145,7 @@ measure_late() {
 # direction of a link has a separate queue, and UDP has no acknowledgements: both directions are
 # measured at the same time.
 # measure PHASE LINK PING-SECONDS PING-INTERVAL TCP-SECONDS UDP-SECONDS SKIP UDP-UP UDP-DOWN
-# (offered payload) TCP-OPTIONS...
+# (payload sent) TCP-OPTIONS...
 measure() {
     local phase=$1 link=$2 upload
     local tcp=("$5" "$7" 1514 1448 -C cubic "${@:10}")
@@ -170,7 +170,7 @@ measure() {
 # a measurement of this length. The jitter of the two directions is independent. 1.55 coherence times
 # of the jitter of a direction give one independent value. A change of the delay during the
 # measurement changes the rate.
-# ask LINK MEAN-ms SD-ms UP-Mbit/s DOWN-Mbit/s PING-s TCP-s UDP-s (TCP, UDP: without what is skipped)
+# LINK MEAN-ms SD-ms UP-Mbit/s DOWN-Mbit/s PING-s TCP-s UDP-s (TCP, UDP: without what is skipped)
 ask() {
     local coherence_ms
     coherence_ms=$("$emud" show near0 --json --netns "$(near "$1")" |

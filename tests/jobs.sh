@@ -85,7 +85,7 @@ start() {
 # side_by_side N: so many at a time; prints each as it ends.
 side_by_side() {
     export jobs
-    # A group of its own, so that what they started ends with them.
+    # A separate group, so that their processes end with them.
     # shellcheck disable=SC2016 # for the shells that xargs starts
     setsid xargs -P "$1" -a "$jobs/names" -d '\n' -I NAME bash -c '
         status=0

@@ -99,7 +99,7 @@ read_header() {
     [[ $binary =~ ^(pure|kernel|live|lib|guest)$ && ${#filters[@]} -gt 0 ]]
 }
 
-# The job that runs: a session and process group of its own, so that it can be ended as a whole.
+# The running job: a separate session and process group, so that it can be ended as a whole.
 job=
 log=
 run_job() {
@@ -129,8 +129,8 @@ cleanup() {
     [ -z "${planted-}" ] || git -C "$tree" reset --quiet --hard
 }
 
-# Tests leave processes, interfaces and named namespaces behind when the fault is in what takes them
-# away, or when their time is over. In namespaces of their own all of that ends with them; named
+# Tests leave processes, interfaces and named namespaces behind if the fault is in the code that
+# removes them, or after a timeout. In separate namespaces all of that ends with the tests; named
 # network namespaces are mounts below /run/netns, named after process numbers, which repeat here.
 contained=()
 contain() {

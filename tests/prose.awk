@@ -17,6 +17,9 @@ kind == "md" {
 }
 kind == "hash" { if (match($0, /(^|[ \t])#/)) print substr($0, RSTART); else print ""; next }
 {
+    # The key of an object in JSON.
+    gsub(/\["[a-z_-]+"\]/, "[]")
+    gsub(/"[a-z_-]+": /, "")
     out = ""
     for (i = 1; i <= length($0); i++) {
         c = substr($0, i, 1)
@@ -36,5 +39,8 @@ kind == "hash" { if (match($0, /(^|[ \t])#/)) print substr($0, RSTART); else pri
         raw = -1
         if (state == "" && c == "r" && match(substr($0, i), /^r#*"/)) { raw = RLENGTH - 2; i += raw }
     }
+    # Inline code, and the name of an argument of format!().
+    gsub(/`[^`]*`/, "`", out)
+    gsub(/\{[A-Za-z_][A-Za-z_0-9]*(:[^{}]*)?\}/, "{}", out)
     print out
 }

@@ -33,7 +33,7 @@ for run in $(seq "$runs"); do
     echo "run $run: $(tail -n 1 "$out/$run.log"), $((SECONDS - began)) s"
 done
 
-# A test that prints has its result on a line of its own, after its name and what it printed.
+# A test that prints has its result on a separate line, after its name and its output.
 awk '
     FNR == 1 { job = name = "" }
     /^=== [^:]*$/ { job = $2 }

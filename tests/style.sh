@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Check spelling (codespell) and wording (tests/style-words.txt) of what people read. A hit is
-# "FILE:LINE: WORD: what to write instead".
+# "FILE:LINE: TEXT: what to write instead".
 #
 # usage: style.sh [--count] [FILE|FOLDER]...
 #   --count    print the number of hits for each entry of the list, most first
 #
-# Without a path: README.md, docs/*.md and the other documents. In source files, comments and string
-# literals are checked; in Markdown, everything but inline code and blocks of output.
+# Without a path: the documents and the source code. In source files, comments and string literals
+# are checked; in Markdown, everything but inline code and blocks of output.
 #
 # exit status: 0 without a hit, 1 with one, 69 without codespell.
 set -euo pipefail
@@ -15,7 +15,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 count=
 if [ "${1-}" = --count ]; then count=1; shift; fi
-[ $# -gt 0 ] || set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs tests/vm/README.md
+if [ $# -eq 0 ]; then
+    set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs bpf monitor src tests benches build.rs
+    # Not yet in this style: remove a line when its files are.
+    for path in \
+        monitor/src/event.rs monitor/src/log/{experiment,line,thresholds}.rs \
+        src/profile src/datapath/{show,stage} src/experiment/{report,results} \
+        tests/pure/profiles/{loss,trace}.rs; do
+        set -- "$@" ":(exclude)$path"
+    done
+fi
 command -v codespell >/dev/null || { echo "style.sh: codespell is missing (tests/setup.sh check)" >&2; exit 69; }
 
 mapfile -t files < <(git ls-files --cached --others --exclude-standard -- "$@" |
@@ -76,7 +85,7 @@ report=$(
     done <"$OLDPWD/tests/style-words.txt"
     judge "$regex" "$instead" "${exceptions[@]}"
     # crate: a Rust package; ECT: ECN-capable transport; the others are misspelt on purpose, in tests.
-    codespell --ignore-words-list crate,crates,ect,sorce,treshold . |
+    codespell --ignore-words-list crate,crates,ect,bandwith,betwen,comand,fro,lenght,probabilty,sorce,treshold . |
         sed 's,^\./,,; s/: \([^ ]*\) ==> /: \1: /' || true
 )
 if [ -n "$report" ]; then

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the real classifier costs a packet under BPF_PROG_TEST_RUN: by feature, by the number of
+//! The cost of the real classifier per packet under BPF_PROG_TEST_RUN: by feature, by the number of
 //! rules and of pairs. Needs root: `cargo bench -p emud-benches-parts --bench classifier`.
 //!
-//! The same packet over and over: what it takes is in the caches.
+//! The same packet repeatedly: its data is in the caches.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::net::Ipv4Addr;
@@ -108,11 +108,12 @@ fn features(c: &mut Criterion) {
     }
 }
 
-/// The last rule is the packet's; all of them look at the source, through so many different masks.
+/// The last rule matches the packet; all of them match on the source, through this many different
+/// masks.
 fn with_rules(count: u32, masks: u8) -> Profile {
     let mut profile = parse("[link]\ndelay = \"1ms\"\n[links.a]\ndelay = \"2ms\"\n");
     let rule = |n: u32| {
-        // Prefixes of the lengths in turn; none holds another's host.
+        // Prefixes of all lengths in turn; none contains another's host.
         let net = ipnet::Ipv4Net::new(host(n << 8), 32 - (n % u32::from(masks)) as u8).unwrap();
         Rule {
             matches: Match {

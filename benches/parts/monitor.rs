@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the monitor costs an event: the time of its programs by the kernel's BPF run
-//! statistics, and that of an empty program at the same tracepoint, in turn. Needs root.
+//! The cost of the monitor per event: the time of its programs by the kernel's BPF run statistics,
+//! and that of an empty program at the same tracepoint, in turn. Needs root.
 //!
-//! Events are real ones: two threads on one CPU that wake up one another, datagrams over
-//! the loopback device. Criterion's figures are ns an event; the table after them is the
-//! difference, median of five turns.
+//! Events are real ones: two threads on one CPU that wake each other, datagrams over the loopback
+//! device. Criterion's figures are ns an event; the table after them is the difference, median of
+//! five turns.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn median(mut of: Vec<f64>) -> f64 {
     of[of.len() / 2]
 }
 
-/// Both in turn, so that what else the machine does meets both.
+/// Both alternately, so that other load of the machine affects both.
 fn table(load: Events) {
     for (name, group_by) in GROUPS {
         let (mut empty, mut above) = (vec![], vec![]);

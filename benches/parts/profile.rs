@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a profile's text to what the kernel is given, by what is in it.
+//! From a profile's text to the kernel's input, by content of the profile.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Write;
@@ -21,7 +21,7 @@ fn compile(profile: &Profile) {
     }
 }
 
-/// A profile whose link is this, beside a file with these contents.
+/// A profile with this link, and a file with this content beside it.
 fn written(name: &str, profile: &str, file: &str, contents: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profiles");
     fs::create_dir_all(&folder).unwrap();

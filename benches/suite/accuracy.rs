@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How near a packet comes to what was asked of it: its delay, the spread of delays, losses.
+//! The accuracy of a packet's treatment: its delay, the spread of delays, losses.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use support::stats::quantile;
 /// Of a probe's packets, bytes.
 const PAYLOAD: usize = 64;
 
-/// Sends so many packets at this rate.
+/// Sends this many packets at this rate.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
     pub packets_per_s: u32,
@@ -20,7 +20,7 @@ pub struct Stream {
 }
 
 pub fn run(suite: &mut Suite) {
-    // hold: the quick run has it in its own section.
+    // hold: the quick run measures it in its own section.
     let sides = match suite.full {
         true => &[Side::Bare, Side::Netem, Side::Emud, Side::EmudHold][..],
         false => &[Side::Bare, Side::Netem, Side::Emud][..],
@@ -35,7 +35,7 @@ pub fn run(suite: &mut Suite) {
                 jitter(suite, bench, turn == 0);
                 losses(suite, bench, turn == 0);
             }
-            // The holder's lease would cost the others' worst packets some time.
+            // The holder's lease would delay the others' worst packets.
             if bench.side == Side::EmudHold {
                 bench.clear();
             }
@@ -62,21 +62,21 @@ fn departures(suite: &mut Suite, bench: &mut Bench) {
     }
 }
 
-/// By how much packets leave the device later than asked, and by how much they arrive later.
-/// Nothing is subtracted: "bare" is beside it.
+/// How much later than configured packets leave the device, and how much later they arrive. Nothing
+/// is subtracted: "bare" is beside it.
 pub fn departure(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) {
     let tap = Tap::open(&bench.lab);
     let arrivals = arrival(suite, bench, delay_ms, stream);
     let left = tap.departures(PAYLOAD);
     let case = case(delay_ms, stream);
     errors(suite, bench, &case, "departure", delay_ms, &left);
-    // Else something was lost behind the device, or the tap lost it.
+    // Otherwise a packet was lost behind the device, or by the tap.
     assert_eq!(left.0.len(), arrivals.0.len(), "{case}: departures");
 }
 
-/// The same at the receiver alone. It stamps a packet where it comes off the device, except one that
-/// still has fq's departure time: that one behind IP, some 3 us later. So for fq the departure is
-/// what counts.
+/// The same at the receiver only. It stamps a packet when it leaves the device, except one that
+/// still has fq's departure time: that one after IP, about 3 us later. So for fq the departure
+/// counts.
 pub fn arrival(suite: &mut Suite, bench: &Bench, delay_ms: f64, stream: Stream) -> Arrivals {
     let arrivals = sent(bench, stream);
     let case = case(delay_ms, stream);
@@ -136,7 +136,7 @@ fn sent(bench: &Bench, stream: Stream) -> Arrivals {
     arrivals
 }
 
-/// Whether only the link lost packets; else it is said that the case was not measured.
+/// Returns whether only the link lost packets; otherwise the case is reported as not measured.
 fn whole(suite: &mut Suite, bench: &Bench, case: &str) -> bool {
     let dropped = bench.dropped();
     if dropped > 0 {
@@ -147,7 +147,7 @@ fn whole(suite: &mut Suite, bench: &Bench, case: &str) -> bool {
     dropped == 0
 }
 
-/// What the sender managed, by its own stamps.
+/// The sender's rate, by its own stamps.
 fn sending_rate(arrivals: &Arrivals) -> f64 {
     let sent = || arrivals.0.iter().map(|arrival| arrival.sent_ns);
     let numbers = || arrivals.0.iter().map(|arrival| arrival.number);
@@ -159,7 +159,8 @@ fn sending_rate(arrivals: &Arrivals) -> f64 {
     packets as f64 * 1e9 / span(sent().max(), sent().min()) as f64
 }
 
-/// A normal delay, drawn for each packet on both sides, as netem does; and in emud's own order.
+/// A normal delay, independent for each packet on both sides, like netem's; and in emud's own
+/// order.
 fn jitter(suite: &mut Suite, bench: &mut Bench, first: bool) {
     const MEAN_MS: f64 = 20.0;
     const SD_MS: f64 = 2.0;
@@ -207,7 +208,8 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// Gilbert-Elliott that loses all in its bad state: a share p / (p + r), in bursts of 1 / r.
+/// Gilbert-Elliott that loses every packet in its bad state: a share p / (p + r), in bursts of 1 /
+/// r.
 fn losses(suite: &mut Suite, bench: &mut Bench, first: bool) {
     const P: f64 = 0.02;
     const R: f64 = 0.25;

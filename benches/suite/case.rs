@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sides of a case beside one another.
+//! The sides of a case beside each other.
 
 use crate::figure::{Figure, Results};
 
-/// What others are compared with: no qdisc, or a program that does nothing.
+/// The base of comparisons: no qdisc, or a program that does nothing.
 const BASES: [&str; 2] = ["bare", "empty probe"];
 
-/// Units of what adds up on the way of a packet or an event. Elsewhere (goodput, an error) a difference from
-/// bare means nothing.
+/// Units of quantities that add up on the path of a packet or an event. For others (goodput, an
+/// error) a difference from bare has no meaning.
 const COSTS: [&str; 4] = ["instructions/packet", "ns/packet", "ns/event", "us/packet"];
 
 /// One metric of a case, with all its sides.
@@ -63,12 +63,12 @@ impl Case<'_> {
         base.map(|base| figure.median() - base)
     }
 
-    /// What counts of a figure: what it adds, where there is a base, else itself.
+    /// The relevant value of a figure: what it adds if there is a base, otherwise itself.
     pub fn net(&self, figure: &Figure) -> f64 {
         self.added(figure).unwrap_or_else(|| figure.median())
     }
 
-    /// Of several set-ups of netem, the best.
+    /// The best of several set-ups of netem.
     fn netem(&self) -> Option<f64> {
         let of = self.sides.iter().filter(|f| is_netem(&f.side));
         let values = of.map(|figure| self.net(figure));
@@ -78,7 +78,7 @@ impl Case<'_> {
         }
     }
 
-    /// To netem's; none where that would say nothing.
+    /// Relative to netem's; `None` if that has no meaning.
     pub fn ratio(&self, figure: &Figure) -> Option<f64> {
         let netem = self.netem().filter(|netem| *netem > 0.0)?;
         let alone = self.sides.iter().filter(|f| is_netem(&f.side)).count() == 1;

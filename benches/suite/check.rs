@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instruction counts against the committed ones. Nothing else is compared: those alone are the same on every machine.
+//! Instruction counts against the committed ones. Nothing else is compared: only these are the same
+//! on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,15 +12,15 @@ use crate::figure::Results;
 use crate::report::{gather, read_all};
 use crate::table::{number, row};
 
-/// More than this times as many is a regression.
+/// A regression is more than this factor.
 const BOUND: f64 = 1.10;
 
 #[derive(clap::Args)]
 pub struct Check {
-    /// The figures to compare with
+    /// File with the figures for comparison
     #[arg(long, default_value = "docs/benchmarks.json")]
     committed: PathBuf,
-    /// Where the results are
+    /// Folder with the results
     #[arg(long, default_value = "target/bench")]
     dir: PathBuf,
 }
@@ -38,7 +39,7 @@ impl Check {
     }
 }
 
-/// What identifies a count: section, kernel series and place, case, side, metric.
+/// Identity of a count: section, kernel series and location, case, side, metric.
 pub type Key = (String, String, String, String, String);
 
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Compared {
     }
 
     fn is_regression(&self) -> bool {
-        // What was nothing, or less, has no ratio.
+        // A count of 0 or less has no ratio.
         match self.then > 0.0 {
             true => self.ratio() > BOUND,
             false => self.now > 0.0,
@@ -126,7 +127,7 @@ fn place(results: &Results) -> String {
     let series = numbers.join(".");
     let series = series.split(|c: char| c != '.' && !c.is_ascii_digit());
     let series = series.take(1).collect::<String>();
-    // In brackets is what was so this time only.
+    // The part in brackets only applies to this run.
     let place = &results.machine.place;
     let place = place.split_once(" (").map_or(&**place, |(place, _)| place);
     format!("{series}, {place}")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions a packet: through nothing, through netem, through emud.
+//! Instructions per packet: without a link, with netem, with emud.
 //!
-//! Flat out: each packet is handed over as soon as the one before it was, and what waits is counted
-//! until it has left.
+//! Flat out: each packet is sent as soon as the previous one was, and waiting packets are counted
+//! until they have left.
 
 use std::sync::Arc;
 use std::thread;
@@ -18,15 +18,15 @@ use support::lab::emud;
 
 const UNIT: &str = "instructions/packet";
 
-/// A link, as tc-netem takes it; emud's is what `emud import netem` makes of it. Netem's limit is
-/// such that it drops nothing. Nothing ever waits for the rate: what is counted is its reckoning.
+/// A link in the syntax of tc-netem; emud's is the result of `emud import netem`. Netem's limit is
+/// such that it drops nothing. No packet ever waits for the rate: only its computation is counted.
 struct Link {
     name: &'static str,
     netem: &'static str,
     quick: Quick,
 }
 
-/// How much of it is in a quick run.
+/// Its share in a quick run.
 #[derive(PartialEq)]
 enum Quick {
     AllWays,
@@ -96,7 +96,7 @@ impl Way {
     }
 }
 
-/// The same in a quick run and a full one: what the last of them wait is in it.
+/// The same in a quick run and a full one, because the wait of the last packets is included.
 const PACKETS: u64 = 10_000;
 
 struct Bench {
@@ -104,10 +104,10 @@ struct Bench {
 }
 
 impl Bench {
-    /// Instructions a packet, those of its sender included.
+    /// Instructions per packet, including those of its sender.
     fn cost(&self, site: &Site, way: Way, packets: u64) -> f64 {
         let spare = self.spare.clone();
-        // What waits leaves meanwhile.
+        // Waiting packets leave meanwhile.
         let drain = || thread::sleep(Duration::from_millis(10));
         let busy = if way.local {
             let sender = Sender::new(site, way.flows);
@@ -127,12 +127,13 @@ impl Bench {
     }
 }
 
-/// What emud is measured with beside netem.
+/// What emud is measured against besides netem.
 fn emuds(netem: &str, full: bool) -> Vec<(&'static str, String)> {
     let command = format!("tc qdisc add dev va root netem {netem}");
     let same = emud(&["import", "netem", &command]).expect(0).out;
     let ordered = same.replace(r#"reorder = "jitter""#, r#"reorder = "never""#);
-    // netem with a rate keeps the order, too. With a loss in the quick run: said often enough.
+    // netem with a rate also keeps the order. With a loss in the quick run: this is stated
+    // elsewhere.
     if ordered == same || !full && same.contains("loss") {
         vec![("emud", same)]
     } else {
@@ -154,8 +155,8 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// While emud is attached anywhere, the kernel looks on all devices whether something is hooked to
-/// their egress. Bare and netem bear that below; here is what it is.
+/// While emud is attached anywhere, the kernel checks on all devices for hooks on their egress.
+/// Bare and netem include that below; this is its cost.
 fn before(suite: &mut Suite, bench: &Bench, bare: &Site) {
     for way in WAYS {
         bench.cost(bare, way, 1000);
@@ -181,7 +182,7 @@ fn one_link(suite: &mut Suite, bench: &Bench, link: &Link, (bare, netem): (&Site
     let ways: Vec<_> = WAYS.into_iter().filter(|w| all || w.flows > 1).collect();
     let mut sent = 0;
     let start = sides.iter().map(|(_, site)| site.delivered()).collect();
-    // The first turn only gets flows, memory and code to know one another.
+    // The first turn is warm-up for flows, memory and code.
     for turn in 0..=turns(suite) {
         let packets = if turn > 0 { PACKETS } else { 1_000 };
         for way in &ways {
@@ -206,7 +207,7 @@ fn turns(suite: &Suite) -> usize {
     if suite.full { suite.turns } else { 2 }
 }
 
-/// Each side has handled all packets, and none is missing but what its link has lost.
+/// Each side has handled all packets, and only those that its link lost are missing.
 fn check(sides: &[(&str, &Site)], start: Vec<u64>, sent: u64) {
     for ((side, site), start) in sides.iter().zip(start) {
         let lost = match *side {

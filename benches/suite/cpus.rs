@@ -2,10 +2,10 @@
 //! Two CPUs send through a device with two queues: netem, which is one queue with one lock at the
 //! root, against mq and an fq for each queue.
 //!
-//! Only where two CPUs really run at once. qemu can do that (a thread for each), but then the guest must
-//! not change its own code while both run: so the second one is off line until all is set up, and
-//! again before anything is taken away. The clock is the real one and other programs run beside, so
-//! figures are good beside one another only.
+//! Only if two CPUs really run at the same time. qemu can do that (a thread for each), but then the
+//! guest must not change its own code while both run: so the second one is offline until everything
+//! is set up, and again before anything is removed. The clock is the real one and other programs
+//! run at the same time, so figures are only comparable with each other.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -52,11 +52,11 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// All that changes code is done here: filters, qdiscs, their modules.
+/// Everything that changes code is done here: filters, qdiscs, their modules.
 fn sides() -> [(&'static str, Site); 3] {
     let sides = ["bare", "netem", "emud"].map(|name| (name, Site::with_queues(2)));
     for (name, site) in &sides {
-        // Which queue a packet of pktgen takes follows its CPU.
+        // The CPU determines the queue of a packet of pktgen.
         site.lab.in_a(
             "cd /sys/class/net/va/queues
              echo 1 >tx-0/xps_cpus
@@ -81,17 +81,18 @@ fn measure(suite: &mut Suite, sides: &[(&'static str, Site)]) {
             for (side, site) in sides {
                 let before = site.delivered();
                 let rate = site.pktgen_rate(cpus, packets, FLOWS);
-                // What waits leaves meanwhile.
+                // Waiting packets leave meanwhile.
                 thread::sleep(Duration::from_millis(200));
                 let (sent, delivered) = (packets * cpus as u64, site.delivered() - before);
-                // Where a CPU of the guest has to wait for one of the machine, a queue can be full. (That
-                // pktgen was told so is no measure: 7.2 did with one of 400,000 that netem delivered.)
+                // Where a CPU of the guest has to wait for one of the machine, a queue can be full.
+                // (pktgen's own count is not usable: 7.2 reports one of 400,000 that netem
+                // delivered.)
                 let all = sent - sent / 1000..=sent;
                 assert!(
                     all.contains(&delivered),
                     "{delivered} of {sent} through {side}"
                 );
-                // The first turn only gets all to know one another.
+                // The first turn is warm-up.
                 if turn > 0 {
                     let plural = if cpus == 1 { "" } else { "s" };
                     let case = format!("{cpus} sender{plural}, forwarded, delay 2 ms");
@@ -106,9 +107,9 @@ fn write(file: &str, text: &str) {
     fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
 }
 
-/// How much more two busy threads do on two CPUs than one does on one.
+/// How much more two busy threads achieve on two CPUs than one on one.
 fn gain() -> f64 {
-    // Whatever else this machine does now and then only takes from it.
+    // Other load of this machine only reduces it.
     let most = |cpus: &[usize]| (0..5).map(|_| work(cpus)).fold(0.0, f64::max);
     most(&[0, 1]) / most(&[0])
 }
@@ -123,7 +124,7 @@ fn work(cpus: &[usize]) -> f64 {
                 sched_setaffinity(None, &only).unwrap();
                 let mut mine = 0u64;
                 let start = Instant::now();
-                // The clock is behind a lock of qemu's.
+                // The clock is protected by a lock of qemu.
                 while start.elapsed() < Duration::from_millis(200) {
                     for n in 0..100_000u64 {
                         black_box(n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a section of the suite measures, and the file that it is written to.
+//! The results of a section of the suite, and the file they are written to.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// One quantity of one side in one case, measured in several turns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
-    /// What both sides have in common: "forwarded, delay, 1000 flows".
+    /// The part that both sides share: "forwarded, delay, 1000 flows".
     pub case: String,
     /// "bare", "netem", "emud", "emud hold", ...
     pub side: String,
@@ -34,7 +34,7 @@ impl Figure {
         }
     }
 
-    /// The least and the most.
+    /// The minimum and the maximum.
     pub fn spread(&self) -> (f64, f64) {
         let bounds = (f64::INFINITY, f64::NEG_INFINITY);
         let widen = |(least, most): (f64, f64), &v: &f64| (least.min(v), most.max(v));
@@ -42,7 +42,7 @@ impl Figure {
     }
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     /// `uname -r`
@@ -56,7 +56,7 @@ pub struct Machine {
     pub date: String,
 }
 
-/// All that one section measured in one boot.
+/// The results of one section in one boot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
     pub section: String,
@@ -87,7 +87,7 @@ impl Results {
         }
     }
 
-    /// Said in the report, so that nothing is left out in silence.
+    /// Listed in the report, so that nothing is dropped silently.
     pub fn miss(&mut self, what: &str) {
         println!("{}: not measured: {what}", self.section);
         self.missing.push(what.to_owned());

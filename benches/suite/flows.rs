@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP flows that send as much as they can, and what arrives of them in a given time.
+//! TCP flows that send as much as they can, and the amount that arrives in a given time.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,11 +12,12 @@ use support::lab::{Lab, inside};
 
 const PORT: u16 = 7004;
 
-/// Payload bits/s that so many flows' receivers get together, after their start.
+/// Returns the payload bits/s that the receivers of this many flows get together, after their
+/// start.
 ///
-/// A flow that its window bounds comes in bursts, one a round trip. Between two instants that
-/// are whole round trips apart there are as many of them wherever they lie; from one arrival to
-/// another there may be one more.
+/// A flow that is limited by its window sends in bursts, one per round trip. Between two instants
+/// that are whole round trips apart there is the same number of them wherever they are; from one
+/// arrival to another there may be one more.
 pub fn goodput_bit_s(lab: &Lab, flows: usize, warm_up: Duration, duration: Duration) -> f64 {
     let address: SocketAddr = format!("{}:{PORT}", Lab::B4).parse().expect("an address");
     let listener = inside(&lab.b, move || TcpListener::bind(address).expect("listen"));
@@ -43,7 +44,7 @@ pub fn goodput_bit_s(lab: &Lab, flows: usize, warm_up: Duration, duration: Durat
     let bytes = got.load(Ordering::Relaxed) - before;
     let goodput = bytes as f64 * 8.0 / begin.elapsed().as_secs_f64();
     for (stream, receiver) in receivers {
-        // The other side has an answer of its own to that: a reset.
+        // The other side answers that with a reset.
         let _ = stream.shutdown(std::net::Shutdown::Both);
         receiver.join().expect("a receiver");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Engine hold, which carries packets through user space, beside engine fq where the kernel has
-//! it, and beside another emulator in user space where one is installed.
+//! Engine hold, which carries packets through user space, beside engine fq if the kernel supports
+//! it, and beside another emulator in user space if one is installed.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub fn run(suite: &mut Suite) {
             if suite.full || bench.side != Side::Bare {
                 throughput(suite, bench);
             }
-            // What runs in user space runs on while others are measured.
+            // Programs in user space continue to run while others are measured.
             if bench.side.is_in_user_space() {
                 bench.clear();
             }
@@ -44,7 +44,7 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// What leaves the sender's device for another emulator waits behind it: there is the arrival alone.
+/// Packets wait behind the sender's device for another emulator: there is only the arrival.
 fn errors(suite: &mut Suite, bench: &Bench) {
     let more = if suite.full { 4 } else { 1 };
     for (packets_per_s, count) in [(1000, 500), (10_000, 3000)] {
@@ -60,7 +60,7 @@ fn errors(suite: &mut Suite, bench: &Bench) {
     }
 }
 
-/// As fast as one sender can: what comes through, and what does not.
+/// As fast as one sender can send: packets that arrive, and those that do not.
 fn flood(suite: &mut Suite, bench: &Bench) {
     let count = if suite.full { 20_000 } else { 5000 };
     let probe = Probe {
@@ -84,7 +84,7 @@ fn flood(suite: &mut Suite, bench: &Bench) {
     add("lost", "%", (1.0 - came / f64::from(count)) * 1e2);
 }
 
-/// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is what bounds it.
+/// One flow; hold sees wire packets, so `bare, gso_max_segs 1` is its limit.
 fn throughput(suite: &mut Suite, bench: &Bench) {
     let cubic = tcp::has_control(&bench.lab, "cubic");
     let congestion_control = if cubic { "cubic" } else { "reno" };

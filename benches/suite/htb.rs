@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many links of stock netem: a leaf of HTB for each, chosen by the destination.
+//! Many links of stock netem: a leaf of HTB for each, selected by the destination.
 //!
-//! As good as it is known to get. The classes are all right below the root and never short of tokens, so
-//! HTB only chooses. No packet looks at more than one filter: u32 by hash tables of a byte of the
-//! address each (256 is the most they may have), flower by one mask, which is one hash table. All is
-//! set up by one `tc -batch`. Majors of handles are 16 bits as minors are, so each leaf has its own by
-//! name: the kernel finds itself only half of them.
+//! The best known configuration. The classes are all directly below the root and never short of
+//! tokens, so HTB only selects. No packet passes more than one filter: u32 with hash tables of a
+//! byte of the address each (256 is their maximum), flower with one mask, which is one hash table.
+//! Everything is set up by one `tc -batch`. Majors of handles have 16 bits like minors, so each
+//! leaf has an explicit one: the kernel finds only half of them by itself.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,14 +21,14 @@ pub enum Filter {
     Flower,
 }
 
-/// Classids are 16 bits, with 0 and ffff taken.
+/// Classids are 16 bits, with 0 and ffff in use.
 pub const MOST: u32 = 0xfffe;
 
-/// Runs commands of tc on `va`; how it failed, if it did.
+/// Runs commands of tc on `va`; returns how it failed, if it did.
 fn batch(lab: &Lab, commands: &str, longest: Duration) -> Result<(), String> {
     let path = std::env::temp_dir().join(format!("{}.tc", lab.a));
     fs::write(&path, commands).expect("write commands");
-    // By its path: busybox's `timeout` would take busybox's tc.
+    // By its path: `timeout` of busybox would use tc of busybox.
     let tc = sh("command -v tc");
     let said = run(Command::new("timeout")
         .arg(longest.as_secs().to_string())
@@ -37,7 +37,7 @@ fn batch(lab: &Lab, commands: &str, longest: Duration) -> Result<(), String> {
     let _ = fs::remove_file(&path);
     match said.code {
         0 => Ok(()),
-        // busybox's is tc itself by then, and ended by the signal.
+        // busybox's process is tc itself by then, and ended by the signal.
         -1 | 124 => Err(format!("tc was not done after {longest:?}")),
         code => {
             let why: Vec<_> = said.err.lines().take(3).collect();

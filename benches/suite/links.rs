@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many different links, by destination: emud's matrix against netem under HTB.
 //!
-//! The delays are 2 to 18 ms, so at 10,000 packets a second 100 wait. Each time that HTB wants a packet
-//! it asks every leaf in which one waits, due or not: netem's cost here is how many wait, which
-//! rate times delay says, up to one for each link. 10,000 is what netem still bears; beyond it is
-//! behind ("sent" tells), so its cost there is that of a lower rate. Flat out, each side is as fast
-//! as it can.
+//! The delays are 2 to 18 ms, so at 10,000 packets a second 100 wait. For each packet HTB polls
+//! every leaf in which one waits, due or not: netem's cost here is determined by the number of
+//! waiting packets, rate times delay, up to one per link. netem sustains 10,000; beyond that it
+//! lags behind ("sent" shows it), so its cost there is that of a lower rate. Flat out, each side
+//! runs as fast as it can.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,8 @@ const RATES: &[Option<u32>] = &[Some(10_000), Some(40_000), None];
 const QUICK_RATES: &[Option<u32>] = &[Some(10_000), None];
 const SIZES: &[u32] = &[1, 16, 1_000, 16_384, htb::MOST];
 const QUICK_SIZES: &[u32] = &[1, 1_000];
-/// Of the guest's time, for netem's set-up: 22 s with 16,384 links, and it grows with the square of
-/// their number. All 65,534 were not set up in 18 minutes of this machine's time.
+/// Limit of the guest's time for netem's set-up: 22 s with 16,384 links, and it grows with the
+/// square of their number. All 65,534 were not set up in 18 minutes of this machine's time.
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy)]
@@ -92,7 +92,7 @@ fn apply(lab: &Lab, delays_us: &[u32]) {
     fs::remove_file(&path).unwrap();
 }
 
-/// From 2 to 18 ms, all different as far as microseconds go.
+/// From 2 to 18 ms, all different to the microsecond.
 fn delays_us(links: u32) -> Vec<u32> {
     (0..links)
         .map(|link| 2_000 + 8_000 * (2 * link + 1) / links)
@@ -116,7 +116,7 @@ pub fn run(suite: &mut Suite) {
 fn one_size(suite: &mut Suite, sides: &mut Vec<Side>, links: u32) {
     let case = format!("{links} links");
     let delays = delays_us(links);
-    // A side that does not get there will not get further, either.
+    // A side that does not reach this will not reach more, either.
     sides.retain(|side| match set_up(suite, side, &case, &delays) {
         Ok(()) => true,
         Err(why) => {
@@ -154,15 +154,16 @@ fn costs(suite: &mut Suite, sides: &[Side], links: u32, rate: Option<u32>) {
         Some(rate) => format!("{links} links, {rate} packets/s"),
         None => format!("{links} links, flat out"),
     };
-    // Not there while anything else is measured: it keeps the kernel from its rest.
+    // Not running while anything else is measured: it keeps the kernel from idling.
     let spare = Arc::new(Spare::start());
     let tallies: Vec<_> = sides.iter().map(Tally::start).collect();
     let mut sent = 0;
-    // The first turn only gets links, memory and code to know one another.
+    // The first turn is warm-up for links, memory and code.
     for turn in 0..=turns(suite) {
         let packets = match turn {
             0 => 1_000,
-            // The same in a quick run and a full one: what the last of them wait is in it.
+            // The same in a quick run and a full one, because the wait of the last packets is
+            // included.
             _ => 5_000,
         };
         sent += packets;
@@ -188,7 +189,7 @@ fn costs(suite: &mut Suite, sides: &[Side], links: u32, rate: Option<u32>) {
     print_added(&suite.results, &case);
 }
 
-/// Nothing may get lost, and all must have met its link.
+/// No packet may be lost, and each must have passed its link.
 struct Tally {
     delivered: u64,
     handled: Option<u64>,
@@ -248,10 +249,10 @@ fn seconds_since(start_ns: u64) -> f64 {
     (monotonic_ns() - start_ns) as f64 / 1e9
 }
 
-/// What the kernel holds: qdiscs, filters, maps, programs. Memory that is free says less: caches
-/// and what is freed in the background come and go by more than this.
+/// Memory of the kernel's objects: qdiscs, filters, maps, programs. Free memory shows less: caches
+/// and background freeing change it by more than this.
 fn kernel_mib() -> f64 {
-    // What is freed behind a grace period is freed then.
+    // Objects that are freed after a grace period are freed then.
     thread::sleep(Duration::from_millis(300));
     let text = fs::read_to_string("/proc/meminfo").unwrap();
     let kib = text.lines().filter_map(|line| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets of a program on the sending host itself: they have a socket, so emud sends clones.
+//! Packets of a program on the sending host: they have a socket, so emud sends clones.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -19,11 +19,11 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The same way through the kernel for one flow as for many: one socket, not connected.
+    /// The same path through the kernel for one flow as for many: one socket, not connected.
     pub fn new(site: &Site, flows: u16) -> Self {
         let open = || UdpSocket::bind((Lab::A4, 0)).expect("bind");
         let socket = inside(&site.lab.a, open).join().expect("a socket");
-        // Packets on their way must not hold the sender up.
+        // Packets in flight must not block the sender.
         let room: libc::c_int = 256 << 20;
         // SAFETY: the value is an int that lives until the call returns.
         let done = unsafe {
@@ -39,7 +39,7 @@ impl Sender {
         Self { socket, flows }
     }
 
-    /// As fast as the kernel takes them.
+    /// As fast as the kernel accepts them.
     pub fn send(&self, packets: u64) {
         let payload = vec![0u8; LEN as usize - HEADERS];
         let mut part = libc::iovec {
@@ -54,7 +54,8 @@ impl Sender {
                 .iter_mut()
                 .map(|address| message(address, &mut part))
                 .collect();
-            // SAFETY: as many messages, whose addresses and payload outlive the call.
+            // SAFETY: the number of messages is right, and their addresses and payload outlive the
+            // call.
             let done = unsafe {
                 libc::sendmmsg(
                     self.socket.as_raw_fd(),

@@ -42,7 +42,7 @@ use clap::{Parser, Subcommand};
 use figure::{Machine, Results};
 use support::{lab, load};
 
-/// A section measures all its sides in so many turns.
+/// A section measures all its sides in this many turns.
 pub struct Suite {
     pub results: Results,
     pub turns: usize,
@@ -89,7 +89,7 @@ enum What {
 }
 
 fn main() -> Result<()> {
-    // The load of a section is a process of its own.
+    // The load of a section is a separate process.
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some(load::ARGUMENT) {
         let _ = load::main(arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The monitor: what it adds to an event, how soon it tells, whether it tells of nothing.
+//! The monitor: its cost per event, the latency of its alarms, and false alarms.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -30,11 +30,11 @@ pub fn run(suite: &mut Suite) {
     }
     idle(suite);
     suite.results.miss(
-        "memory and disk: what they take to be told is measured by the tests only (tests/live/monitor)",
+        "memory and disk: only the tests measure the latency of their alarms (tests/live/monitor)",
     );
 }
 
-/// Both in turn, so that what else the machine does meets both.
+/// Both alternately, so that other load of the machine affects both.
 fn cost(suite: &mut Suite) {
     let _statistics = aya::sys::enable_stats(aya::sys::Stats::RunTime).expect("BPF run statistics");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -60,7 +60,7 @@ fn cost(suite: &mut Suite) {
     }
 }
 
-/// Times after the crossing of a threshold, ms; none where nothing was told.
+/// Times after the crossing of a threshold, ms; `None` without an alarm.
 type Trials = Vec<Option<[f64; 2]>>;
 
 fn after(crossed_ns: u64, alarm: Option<&Line>) -> Option<[f64; 2]> {
@@ -90,14 +90,14 @@ fn told_after(results: &mut Results, case: &str, trials: Trials) {
     }
 }
 
-/// A hog on a CPU that was idle. Where others kept the CPU busy before, a trial is void.
+/// A hog on a CPU that was idle. If others kept the CPU busy before, a trial is invalid.
 fn cpu(trials: usize) -> Trials {
     const THETA_MS: u64 = 100;
     let cpu = clock::spare_cpu();
     let watch = Watch::alone(&["--only", "cpu", "--cpu-theta", "100ms", "--limit", "1000"]);
     let mut load = Load::start("cpu", &[("cpu", &cpu)]);
     let mut done = Trials::new();
-    // On a machine of which others take a part there may be fewer than asked for.
+    // On a machine of which others take a part there may be fewer than requested.
     let until = Instant::now() + trials as u32 * Duration::from_secs(1);
     while done.len() < trials && Instant::now() < until {
         sleep(Duration::from_millis(100));
@@ -134,7 +134,7 @@ fn network(trials: usize) -> Trials {
         sleep(Duration::from_millis(3 * WINDOW_MS));
         let mark = watch.mark();
         let burst = load.ask(&format!("burst {} {nth}", nth + 10));
-        // A burst that the machine stretched beyond the window need not be told of.
+        // A burst that the machine stretched beyond the window may cause no alarm.
         let within = burst[1] - burst[0] < WINDOW_MS * MS;
         let alarm = watch.alarm(mark, "network", PATIENCE);
         (within || alarm.is_some()).then(|| after(burst[1], alarm.as_ref()))
@@ -142,7 +142,7 @@ fn network(trials: usize) -> Trials {
     (0..trials).filter_map(trial).collect()
 }
 
-/// Nothing to do. An alarm that the kernel's own counters bear out is of what others do here, and right.
+/// No load. An alarm that the kernel's own counters confirm is caused by others here, and correct.
 fn idle(suite: &mut Suite) {
     let seconds = if suite.full { 120 } else { 20 };
     let duration = format!("{seconds}s");

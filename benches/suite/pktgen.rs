@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's packet generator: packets without a socket, as a router forwards them, handed to the
-//! device's qdisc as fast as it takes them.
+//! The kernel's packet generator: packets without a socket, as a router forwards them, passed to
+//! the device's qdisc as fast as it accepts them.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ const FOLDER: &str = "/proc/thread-self/net/pktgen";
 /// Bytes of a packet, Ethernet header included.
 pub const LEN: u32 = 200;
 
-/// What is sent, each packet drawn.
+/// What is sent, each packet with random fields.
 #[derive(Clone, Copy)]
 pub struct Mix {
     pub source: Ipv4Addr,
@@ -24,7 +24,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// So many flows to the far end.
+    /// This many flows to the far end.
     pub fn flows(flows: u16) -> Self {
         Self {
             source: Lab::A4.parse().unwrap(),
@@ -43,7 +43,7 @@ pub fn load() {
 /// `va` in the namespace of the calling thread, once for each CPU; their names.
 fn set_up(cpus: usize, to_mac: &str, packets: u64, mix: Mix) -> Vec<String> {
     let devices: Vec<_> = (0..cpus).map(|cpu| format!("va@{cpu}")).collect();
-    // Also those of a CPU that sent the last time and is not to send now.
+    // Also those of a CPU that sent the last time and must not send now.
     for thread in threads() {
         write(&thread, "rem_device_all");
     }
@@ -63,7 +63,7 @@ fn threads() -> impl Iterator<Item = String> {
 }
 
 fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, mix: Mix) {
-    // It never draws the last one of several.
+    // It never generates the last one of several.
     let beyond = match mix.destinations {
         1 => 0,
         several => several,
@@ -88,16 +88,17 @@ fn configure(device: &str, first_port: u16, to_mac: &str, packets: u64, mix: Mix
     ] {
         write(device, setting);
     }
-    // Nobody else holds the packet, as on a router. 6.1 does not know it, there pktgen keeps a hold.
+    // The packet has no further reference, as on a router. 6.1 does not support this; there pktgen
+    // keeps a reference.
     let _ = fs::write(format!("{FOLDER}/{device}"), "flag !SHARED\n");
 }
 
-/// Sends, to the end.
+/// Sends until the end.
 fn send() {
     write("pgctrl", "start");
 }
 
-/// What became of what a device was to send.
+/// The fate of a device's packets.
 struct Sent {
     took_us: u64,
     /// By the qdisc.
@@ -124,7 +125,7 @@ fn write(file: &str, text: &str) {
 }
 
 impl Site {
-    /// Runs `measure` around so many packets in this site's near namespace.
+    /// Runs `measure` around this many packets in this site's near namespace.
     pub fn pktgen<T: Send + 'static>(
         &self,
         packets: u64,
@@ -135,13 +136,13 @@ impl Site {
         let thread = support::lab::inside(&self.lab.a, move || {
             let devices = set_up(1, &mac, packets, mix);
             let measured = measure(send);
-            assert_eq!(sent(&devices[0], packets).refused, 0, "refused by va");
+            assert_eq!(sent(&devices[0], packets).refused, 0, "rejected by va");
             measured
         });
         thread.join().expect("pktgen")
     }
 
-    /// Packets a second from so many CPUs at once, so many packets of each.
+    /// Packets per second from this many CPUs at the same time, with this many packets of each.
     pub fn pktgen_rate(&self, cpus: usize, packets: u64, flows: u16) -> f64 {
         let mac = self.mac.clone();
         let thread = support::lab::inside(&self.lab.a, move || {

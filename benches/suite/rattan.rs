@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use support::lab::{Lab, run, sh};
 
-/// The emulator, which makes its sender's namespace; gone with the value.
+/// The emulator, which creates its sender's namespace; ended with the value.
 pub struct Rattan {
     child: Child,
-    /// The laboratory's own namespace, which waits empty meanwhile.
+    /// The laboratory's own namespace, which is empty meanwhile.
     own: String,
 }
 
-/// The receiver has no device yet: Rattan makes one.
+/// The receiver has no device yet: Rattan creates one.
 pub fn lab() -> Lab {
     let lab = Lab::empty();
     sh(&format!(
@@ -33,9 +33,9 @@ pub fn lacks() -> Option<String> {
 }
 
 impl Rattan {
-    /// From its own namespace to `b`, which takes the place of the host.
+    /// From its own namespace to `b`, which replaces the host.
     pub fn start(lab: &mut Lab, delay_ms: f64) -> Self {
-        // Not `ip netns exec`: what Rattan mounts under /run/netns would stay in there.
+        // Not `ip netns exec`: Rattan's mounts under /run/netns would stay in there.
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", lab.b));
         command.args(["rattan", "link", "--uplink-delay"]);
@@ -60,7 +60,7 @@ impl Rattan {
     }
 }
 
-/// The namespace that its command finds itself in; the log goes the same way.
+/// The namespace in which its command runs; its log takes the same path.
 fn sender(child: &mut Child) -> String {
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut lines = output.lines().map_while(Result::ok);
@@ -70,7 +70,7 @@ fn sender(child: &mut Child) -> String {
 
 impl Drop for Rattan {
     fn drop(&mut self) {
-        // Rattan puts its namespaces away on the first; it may be too busy to hear.
+        // Rattan removes its namespaces at the first signal; it may be too busy to receive it.
         for signal in [libc::SIGINT, libc::SIGKILL] {
             // SAFETY: no pointers; the group is of the child, which has not been waited for.
             unsafe { libc::kill(-(self.child.id() as libc::pid_t), signal) };

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail};
 use crate::figure::Results;
 use crate::{plot, table};
 
-/// Where the tables are in the committed document.
+/// Markers of the tables in the committed document.
 const BEGIN: &str = "<!-- tables: begin -->";
 const END: &str = "<!-- tables: end -->";
 
 /// All results as an array; not read as the results of a section.
 const ALL: &str = "results.json";
 
-/// A line for each section that was to be measured and failed.
+/// A line for each section that failed.
 const FAILED: &str = "failed";
 
 /// Every section, in the order of the report.
@@ -29,12 +29,12 @@ const SECTIONS: [(&str, &str); 8] = [
     ("tcp", "TCP"),
     ("hold", "Engine hold"),
     ("monitor", "Monitor"),
-    ("verifier", "What the verifier looks at"),
+    ("verifier", "Work of the verifier"),
 ];
 
 #[derive(clap::Args)]
 pub struct Report {
-    /// Where the results are, and where the report goes
+    /// Folder with the results, and for the report
     #[arg(long, default_value = "target/bench")]
     dir: PathBuf,
     /// Put the tables of a full run into this document, and the figures beside it as JSON
@@ -126,7 +126,7 @@ fn markdown(all: &[Results], failed: &[&str], plots: &[plot::Plot], level: usize
     text.push_str(
         "\nA figure is the median of the turns, in which its sides were measured one after the other. \
          *added*: above bare. *to netem*: of what is added where there is a bare path to add to, else of the \
-         medians; where netem was set up in several ways, to the best of them.\n\n",
+         medians; if netem has several set-ups, to the best of them.\n\n",
     );
     let absent = SECTIONS
         .iter()

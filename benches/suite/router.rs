@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets for many destinations, through a router, at a fixed rate.
 //!
-//! At a fixed rate, since what HTB with netem below does for a packet depends on how many wait. pktgen
-//! is for flat out only: below 100 us between two packets it burns the time, which is then nobody's
-//! to count. So a program puts them into a TAP, and the kernel forwards them.
+//! At a fixed rate, since what HTB with netem below does for a packet depends on how many wait.
+//! pktgen is suitable for flat out only: below 100 us between two packets it spins, and that time
+//! cannot be separated. So a program writes the packets to a TAP, and the kernel forwards them.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl Router {
         Self { site, tap }
     }
 
-    /// Instructions a packet, those of its sender included: so many packets, so far apart, all links
-    /// alike; what waits leaves meanwhile.
+    /// Instructions per packet, including those of its sender: this many packets at this distance,
+    /// equally for all links; waiting packets leave meanwhile.
     pub fn cost(&self, spare: &Spare, packets: u64, interval_ns: u64, links: u32) -> Cost {
         precise_timers();
         let mut took_ns = 0;
@@ -110,11 +110,11 @@ impl Router {
 
 pub struct Cost {
     pub instructions: f64,
-    /// As sent: fewer than asked where there is no time left.
+    /// Rate as sent: lower than requested if there is no time left.
     pub packets_per_s: f64,
 }
 
-/// All links equally often, in no order that anything could make use of (Fibonacci hashing).
+/// All links equally often, in an order that nothing can exploit (Fibonacci hashing).
 fn scattered(number: u64, links: u32) -> u32 {
     let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((hash * u64::from(links)) >> 32) as u32

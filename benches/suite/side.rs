@@ -8,14 +8,14 @@ use crate::rattan::{self, Rattan};
 use crate::wirefilter::{self, Wirefilter};
 use support::lab::{self, Engine, Lab, run};
 
-/// Who is the link.
+/// The emulator of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Bare,
-    /// No link, but one wire packet at a time, as a link that loses packets has to have them.
+    /// No link, but one wire packet at a time, as links with losses require.
     BareWire,
     Netem,
-    /// netem loses super-packets as one, with this it does not: `gso_max_segs 1` on the device.
+    /// netem loses super-packets as one; with this it does not: `gso_max_segs 1` on the device.
     NetemWire,
     Emud,
     EmudHold,
@@ -51,7 +51,7 @@ impl Side {
     }
 }
 
-/// The same link in both languages; of what the sender's device sends.
+/// The same link in both syntaxes, for packets that the sender's device sends.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub delay_ms: f64,
@@ -70,8 +70,8 @@ impl Link {
     }
 }
 
-/// netem's limit counts all packets on their way; the default of 1000 loses some from 50,000
-/// packets/s on over 20 ms, so a bench that knows netem raises it until nothing is dropped.
+/// netem's limit includes packets in flight; the default of 1000 loses some from 50,000 packets/s
+/// on over 20 ms, so a fair benchmark raises it until nothing is dropped.
 const NETEM_LIMIT: u32 = 1_000_000;
 
 /// One side's laboratory.
@@ -105,7 +105,7 @@ impl Bench {
         }
     }
 
-    /// Puts the link in the way, or this one in place of the last.
+    /// Attaches the link, or replaces the last one with it.
     pub fn set(&mut self, link: &Link) {
         match self.side {
             Side::Bare | Side::BareWire => {}
@@ -125,7 +125,7 @@ impl Bench {
 
     fn set_netem(&mut self, link: &Link) {
         let (a, attached) = (&self.lab.a, self.attached);
-        // Anew: a change would keep the last link's distribution.
+        // Attached again: a change would keep the last link's distribution.
         if attached {
             lab::sh(&format!("tc -n {a} qdisc del dev va root"));
         }
@@ -149,7 +149,7 @@ impl Bench {
         self.lab.emud(&arguments).expect(0);
     }
 
-    /// Away with the link.
+    /// Removes the link.
     pub fn clear(&mut self) {
         self.wirefilter = None;
         if let Some(rattan) = self.rattan.take() {
@@ -166,7 +166,7 @@ impl Bench {
         }
     }
 
-    /// Packets that the place where they wait had to drop; the link asks for none of that.
+    /// Packets dropped where they wait; the link itself drops none.
     pub fn dropped(&self) -> u64 {
         if !self.attached {
             return 0;
@@ -179,7 +179,7 @@ impl Bench {
     }
 }
 
-/// So that no answer of the neighbours has to come through the link.
+/// Keeps answers of the neighbours from passing the link.
 fn know_each_other(lab: &Lab) {
     for (space, device, other, address) in [
         (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
@@ -193,7 +193,7 @@ fn know_each_other(lab: &Lab) {
     }
 }
 
-/// Those of the sides that this kernel can do; the others are noted as missing.
+/// The sides that this kernel supports; the others are noted as missing.
 pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
     let mut there = wanted.to_vec();
     there.retain(|side| {
@@ -213,7 +213,7 @@ pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
     there
 }
 
-/// Found out by trying, in a namespace of its own; `emud doctor` takes seconds in a guest.
+/// Found by a trial in a separate namespace; `emud doctor` takes seconds in a guest.
 fn lacks(what: &str, kind: &str) -> Option<String> {
     let lab = Lab::empty();
     let (program, line) = match what {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One side of a comparison: a laboratory whose far end counts packets and throws them away.
+//! One side of a comparison: a laboratory whose far end counts and discards packets.
 
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ impl Site {
         let lab = Lab::with_queues(queues);
         let mac = lab.in_b("cat /sys/class/net/vb/address").trim().to_owned();
         let near_mac = lab.in_a("cat /sys/class/net/va/address").trim().to_owned();
-        // No neighbour discovery on the way. A receiver would only add to what all sides have in
-        // common; `ingress`, not `clsact`, which would switch the egress hook on for all devices.
+        // No neighbour discovery. A receiver would only add to the common part of all sides;
+        // `ingress`, not `clsact`, which would enable the egress hook for all devices.
         lab.in_a(&format!(
             "ip neigh replace {} lladdr {mac} dev va nud permanent",
             Lab::B4
@@ -41,7 +41,8 @@ impl Site {
         count.trim().parse().unwrap()
     }
 
-    /// A root qdisc, as tc takes it, in place of what is there: a new one, whose counts are its own.
+    /// A root qdisc in tc's syntax, which replaces the existing one: a new one, with its own
+    /// counts.
     pub fn qdisc(&self, what: &str) {
         self.lab.in_a(&format!(
             "tc qdisc del dev va root 2>/dev/null || true

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What packets cost, exactly: in a guest that counts instructions as time, all time that a counting
+//! The exact cost of packets: in a guest that counts instructions as time, all time that a counting
 //! thread of the lowest priority did not get.
 //!
-//! Time from the first packet to the last would be right only for a sender that never rests, and what
-//! the kernel says of idle time is in 10 ms, on 7.2 nowhere finer. Here the sender may keep to a rate,
-//! and packets may wait. What is left out is the way into idleness and back, which a packet may or
-//! may not cause.
+//! The time from the first packet to the last would be right only for a sender that never idles,
+//! and the kernel's idle time is in units of 10 ms, on 7.2 nowhere finer. Here the sender may keep
+//! to a rate, and packets may wait. The path into idleness and back, which a packet may or may not
+//! cause, is not included.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,7 +40,7 @@ impl Counter {
         }
     }
 
-    /// The least of some attempts is one that no tick interrupted.
+    /// The minimum of several attempts is one without a tick.
     fn least_ns(&self, rounds: u64) -> f64 {
         let attempts = (0..20).map(|_| {
             let start = monotonic_ns();
@@ -60,7 +60,8 @@ impl Spare {
     pub fn start() -> Self {
         let counter = Arc::new(Counter::default());
         let round_ns = counter.round_ns();
-        // With 1 ns an instruction it is a whole number, but for how the guest's clock is off.
+        // With 1 ns per instruction it is a whole number, except for the error of the guest's
+        // clock.
         assert!(
             (round_ns - round_ns.round()).abs() < 0.01,
             "{round_ns} ns a round: not a guest whose clock counts instructions"
@@ -82,7 +83,7 @@ impl Spare {
         spare
     }
 
-    /// The time that `work`, and what the kernel did meanwhile, took of the CPU.
+    /// The CPU time of `work`, and of the kernel meanwhile.
     pub fn busy_ns(&self, work: impl FnOnce()) -> f64 {
         let look = || (monotonic_ns(), self.counter.rounds.load(Relaxed));
         let (start, spare) = look();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For whoever looks on while it is measured.
+//! Prints intermediate results while it is measured.
 
 use super::case::{cases, is_netem};
 use super::figure::Results;

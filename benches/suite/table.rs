@@ -55,7 +55,7 @@ pub fn figures(results: &Results, level: usize) -> String {
     text
 }
 
-/// Columns that nothing fills are left out.
+/// Empty columns are removed.
 fn table(text: &mut String, cases: &[Case]) {
     let bare = cases.iter().any(|case| case.base().is_some());
     let ratio = cases
@@ -96,7 +96,7 @@ fn table(text: &mut String, cases: &[Case]) {
     }
 }
 
-/// A cell's own bars would end it.
+/// A bar in a cell would end it.
 pub fn row(text: &mut String, cells: &[String]) {
     let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
     let _ = writeln!(text, "| {} |", cells.join(" | "));

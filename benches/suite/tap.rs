@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When probes leave the sender's device, by a packet socket there: the kernel stamps what it hands
-//! to a driver, and that is the departure, however long the rest of the way is.
+//! Reads when probes leave the sender's device, by a packet socket there: the kernel stamps a
+//! packet that it passes to a driver, and that is the departure, however long the rest of the path
+//! is.
 
 use std::ffi::CStr;
 use std::io::Error;
@@ -19,17 +20,17 @@ const SIOCGSTAMPNS: libc::c_ulong = 0x8907;
 pub struct Tap(OwnedFd);
 
 impl Tap {
-    /// On `va`. What it gathers is read at the end, so that nobody takes the CPU meanwhile.
+    /// On `va`. Its data is read at the end, so that it uses no CPU meanwhile.
     pub fn open(lab: &Lab) -> Self {
         let tap = inside(&lab.a, || {
-            // SAFETY: no pointers; the descriptor is new and nobody else's.
+            // SAFETY: no pointers; the descriptor is new and not shared.
             let socket = unsafe {
                 let socket = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM, 0);
                 assert!(socket >= 0, "packet socket: {}", Error::last_os_error());
                 Self(OwnedFd::from_raw_fd(socket))
             };
             socket.set(libc::SO_RCVBUFFORCE, 256 << 20);
-            // The first question switches stamps on. (SO_TIMESTAMPNS would hand them out elsewhere.)
+            // The first request enables stamps. (SO_TIMESTAMPNS would deliver them elsewhere.)
             assert!(socket.stamp_ns().is_none(), "packets before the probes");
             socket.bind(c"va");
             socket
@@ -63,7 +64,7 @@ impl Tap {
 
     /// Of all probes so far.
     pub fn departures(&self, payload_len: usize) -> Arrivals {
-        // The wall clock's stamps, and the other clock's: what they are apart does not change.
+        // The stamps are of the wall clock; the distance to the other clock does not change.
         let apart_ns = wall_ns() - i128::from(monotonic_ns());
         let mut all = vec![];
         while let Some((packet, stamp_ns)) = self.next() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What TCP makes of a link on the sender's own interface: of its delay, and of its losses.
+//! TCP over a link on the sender's own interface: the effect of its delay, and of its losses.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn run(suite: &mut Suite) {
     };
     for _ in 0..turns {
         for &delay_ms in delays_ms {
-            // Without a delay, the bare path alone: what the machine can do.
+            // Without a delay, only the bare path: the limit of the machine.
             let of = |bench: &&mut Bench| (bench.side == Side::Bare) == (delay_ms == 0.0);
             for bench in benches.iter_mut().filter(of) {
                 delayed(suite, bench, delay_ms, &controls);
@@ -44,8 +44,8 @@ pub fn run(suite: &mut Suite) {
     }
 }
 
-/// A full run has so many cases that each gets fewer turns: what a guest's clock counts is
-/// nearly the same each time.
+/// A full run has so many cases that each gets fewer turns: a guest's clock counts nearly the same
+/// each time.
 fn turns(suite: &Suite) -> usize {
     suite.turns.min(2)
 }
@@ -57,7 +57,7 @@ fn controls(suite: &mut Suite, lab: &Lab) -> Vec<&'static str> {
     if !suite.full {
         return vec!["cubic"];
     }
-    // Built in or not: what counts is what there is then.
+    // Built in or a module: only the result counts.
     let _ = lab::run(std::process::Command::new("modprobe").arg("tcp_bbr"));
     if has_control(lab, "bbr") {
         return vec!["cubic", "bbr"];
@@ -66,7 +66,7 @@ fn controls(suite: &mut Suite, lab: &Lab) -> Vec<&'static str> {
     vec!["cubic"]
 }
 
-/// Whether there is this congestion control: a kernel may list one that it then refuses.
+/// Returns whether this congestion control exists: a kernel may list one that it then rejects.
 pub fn has_control(lab: &Lab, name: &str) -> bool {
     let script = format!("echo {name} >/proc/sys/net/ipv4/tcp_congestion_control");
     let mut command = std::process::Command::new("ip");

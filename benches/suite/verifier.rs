@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the verifier of this kernel had to look at, and how large the programs are that it let pass: a program
-//! that grows here comes closer to what a kernel refuses.
+//! The number of instructions that this kernel's verifier processes, and the size of the verified
+//! programs: a program that grows here approaches the limit of a kernel.
 
 use emud::datapath::maps::{Loaded, Program};
 use emud::datapath::stage::sizes::Sizes;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use support::lab::{Lab, run, sh, wait_until};
 
-/// What `dpipe` started; all of it ends with the value.
+/// The processes of `dpipe`; all of them end with the value.
 pub struct Wirefilter(Child);
 
 /// As the usual laboratory, but the devices are TAPs, which nothing joins yet.
@@ -26,7 +26,7 @@ pub fn lab() -> Lab {
     lab
 }
 
-/// The programs it takes, and what is not there.
+/// The programs that it needs, and the missing ones.
 pub fn lacks() -> Option<String> {
     let script = "for program in dpipe vde_plug wirefilter; do
             command -v $program >/dev/null || echo $program

@@ -2,16 +2,17 @@
 /*
  * alarm: an episode of contention begins or ends.
  *
- * Whether an alarm is told (the limit of its resource) is decided before the
- * ring buffer is touched. What is beyond the limit is an episode all the same,
- * so that it is counted once, but a silent one.
+ * The limit of a resource, which determines whether an alarm is reported, is
+ * checked before the ring buffer is touched. Beyond the limit an episode still
+ * exists, so that it is counted once, but it is silent.
  */
 #ifndef EMUD_MONITOR_ALARM_H
 #define EMUD_MONITOR_ALARM_H
 
 #include "maps.h"
 
-/* A number for a new episode; 0 when there is one already or it is silent. */
+/* Returns a number for a new episode; 0 if an episode is open or the new one is
+ * silent. */
 static __always_inline __u64 emud_begin_episode(__u64 *episode,
 						enum emud_resource resource)
 {
@@ -22,7 +23,7 @@ static __always_inline __u64 emud_begin_episode(__u64 *episode,
 
 	if (*(volatile __u64 *)episode || !counters || !raised)
 		return 0;
-	/* Another CPU may see the same. */
+	/* Another CPU may see the same contention. */
 	if (__sync_val_compare_and_swap(episode, 0, EMUD_SILENT))
 		return 0;
 	if (__sync_fetch_and_add(raised, 1) >= emud_config.limit) {
@@ -45,7 +46,7 @@ static __always_inline void emud_output(void *record, __u64 len, __u64 flags)
 		__sync_fetch_and_add(&counters->ring_full, 1);
 }
 
-/* The shares go first: when the alarm is read they are there. */
+/* The shares are written first: a reader of the alarm already has them. */
 static __always_inline void emud_tell_table(struct emud_table *table, __u64 episode)
 {
 	table->kind = EMUD_RECORD_TABLE;
@@ -58,7 +59,7 @@ static __always_inline void emud_tell(struct emud_alarm *alarm)
 	emud_output(alarm, sizeof(*alarm), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Ends an episode; 1 if it was one that was told. */
+/* Ends an episode; returns 1 if it was reported. */
 static __always_inline __u64 emud_end_episode(__u64 *episode)
 {
 	__u64 was = __sync_lock_test_and_set(episode, 0);

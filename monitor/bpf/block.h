@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * block: which requests and bios are of a device's queue.
+ * block: which requests and bios belong to a device's queue.
  */
 #ifndef EMUD_MONITOR_BLOCK_H
 #define EMUD_MONITOR_BLOCK_H
@@ -13,8 +13,8 @@
 #define EMUD_REQ_OP_DRV_IN 34
 #define EMUD_REQ_OP_DRV_OUT 35
 
-/* The disk of a request; NULL for commands of the driver's own (SMART, ioctl),
- * which start and are not told done. */
+/* The disk of a request; NULL for the driver's internal commands (SMART,
+ * ioctl), whose start is reported but not their end. */
 static __always_inline const struct gendisk *emud_request_disk(const struct request *rq)
 {
 	__u32 op = rq->cmd_flags & EMUD_REQ_OP_MASK;
@@ -22,8 +22,8 @@ static __always_inline const struct gendisk *emud_request_disk(const struct requ
 	return op == EMUD_REQ_OP_DRV_IN || op == EMUD_REQ_OP_DRV_OUT ? 0 : rq->q->disk;
 }
 
-/* The disk of a bio whose driver takes bios (zram, md, dm): there are no
- * requests to count. NULL for all others. */
+/* The disk of a bio whose driver takes bios (zram, md, dm) and has no requests
+ * to count. NULL for all other bios. */
 static __always_inline const struct gendisk *emud_bio_disk(const struct bio *bio)
 {
 	const struct gendisk *disk = bio->bi_bdev->bd_disk;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The parts of the kernel's structures that are read. The loader moves each
- * access to where the running kernel has the member (CO-RE); a member that is
- * not there in some supported version is asked for by its own type, with
- * three underscores, and only after bpf_core_field_exists().
+ * access to the member's offset in the running kernel (CO-RE). A member that
+ * some supported version lacks is read through a separate type, with three
+ * underscores, and only after bpf_core_field_exists().
  */
 #ifndef EMUD_CORE_H
 #define EMUD_CORE_H
@@ -149,7 +149,7 @@ struct folio___order {
 	unsigned char _folio_order;
 };
 
-/* Values differ from kernel to kernel: read by bpf_core_enum_value(). */
+/* Values differ between kernels: read with bpf_core_enum_value(). */
 enum pageflags { PG_head, PG_swapbacked };
 enum cgroup_subsys_id { cpu_cgrp_id, io_cgrp_id, memory_cgrp_id, CGROUP_SUBSYS_COUNT };
 enum skb_drop_reason {

@@ -2,18 +2,19 @@
 /*
  * cpu: a CPU without idle for theta.
  *
- * A busy interval begins when the idle task is switched from and ends when it
- * is switched to (basis "task"), or when the CPU leaves and enters an idle
- * state (basis "idle", which counts softirqs on top of the idle task as busy).
- * Whether it has become too long is judged by the tick: a task that never
- * yields makes no switch (43 of them in 2 s were measured).
+ * A busy interval begins when the idle task is switched out and ends when it is
+ * switched in (basis "task"), or when the CPU leaves and enters an idle state
+ * (basis "idle", which counts softirqs on top of the idle task as busy). The
+ * tick checks whether an interval is too long: a task that never yields makes
+ * no switch (43 of them in 2 s were measured).
  *
- * A switch costs no clock. bpf_ktime_get_ns() takes 60 ns on the machine this
- * was measured on, more than all the rest: the run queue's clock is in
- * next->se.exec_start, which every scheduling class sets when it picks a task,
- * and the two clocks are compared anew when that comparison is older than
- * EMUD_PAIR_NS. Nor does a switch within a group cost a table: a group is
- * charged when another one takes over, or when somebody wants to know.
+ * A switch costs no clock read. bpf_ktime_get_ns() takes 60 ns on the machine
+ * where this was measured, more than the rest of the program: the run queue's
+ * clock is in next->se.exec_start, which every scheduling class sets when it
+ * picks a task, and the two clocks are compared again when the last comparison
+ * is older than EMUD_PAIR_NS. Nor does a switch within a group cost a table
+ * access: a group is charged when a different group takes over, or when its
+ * share is read.
  */
 #ifndef EMUD_MONITOR_CPU_H
 #define EMUD_MONITOR_CPU_H
@@ -22,10 +23,10 @@
 #include "group.h"
 
 const volatile __u64 emud_cpu_theta_ns = 0; /* 0: the criterion is off */
-const volatile __u64 emud_cpu_idle_basis = 0; /* else the idle task */
+const volatile __u64 emud_cpu_idle_basis = 0; /* 0: the idle task */
 
-/* The run queue's clock leaves out time stolen and, on some kernels, that of
- * interrupts: so long may it be relied upon. */
+/* The run queue's clock excludes stolen time and, on some kernels, the time of
+ * interrupts: a comparison is valid for this long. */
 #define EMUD_PAIR_NS 4000000ULL
 
 static __always_inline struct emud_cpu *emud_this_cpu(__u32 cpu)
@@ -57,7 +58,7 @@ static __always_inline void emud_cpu_begin(struct emud_cpu *c, __u64 now, __u64 
 	c->group_rq = rq;
 }
 
-/* What has run since another group did, up to now. */
+/* Charges a group for the time since it took over. */
 static __always_inline void emud_cpu_charge(struct emud_cpu *c, __u32 cpu,
 					    const struct emud_who *who, __u64 rq)
 {
@@ -126,7 +127,7 @@ static __always_inline struct emud_who emud_who_runs(const struct task_struct *t
 	return emud_who_task(task, scratch);
 }
 
-/* Charges who runs, who would be charged at its end only. */
+/* Charges the running group, which would otherwise be charged only at its end. */
 static __always_inline void emud_cpu_settle(struct emud_cpu *c, __u32 cpu,
 					    const struct task_struct *current, __u64 now)
 {
@@ -135,7 +136,7 @@ static __always_inline void emud_cpu_settle(struct emud_cpu *c, __u32 cpu,
 	emud_cpu_charge(c, cpu, &who, c->pair_rq + (now - c->pair_mono));
 }
 
-/* The CPU goes idle; `task` has run up to now. */
+/* The CPU goes idle; `task` has run until now. */
 static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 					 const struct task_struct *task,
 					 enum emud_hook hook)
@@ -143,7 +144,7 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 	if (unlikely(c->near)) {
 		__u64 now = bpf_ktime_get_ns();
 
-		/* Theta was over between the last tick and now. */
+		/* Theta elapsed between the last tick and now. */
 		if (!c->episode && now - c->since >= emud_cpu_theta_ns) {
 			emud_cpu_settle(c, cpu, task, now);
 			emud_cpu_alarm(c, cpu, now, hook);
@@ -154,7 +155,7 @@ static __always_inline void emud_cpu_end(struct emud_cpu *c, __u32 cpu,
 	c->since = 0;
 }
 
-/* Another group than the one that ran takes over. */
+/* A group that differs from the running one takes over. */
 static __always_inline void
 emud_cpu_turn(struct emud_cpu *c, const struct task_struct *prev, __u64 group, __u64 rq)
 {
@@ -195,7 +196,7 @@ static __always_inline void emud_cpu_switch(const struct task_struct *prev,
 	}
 }
 
-/* Basis "idle": state is that entered, or -1 when the CPU leaves it. */
+/* Basis "idle": state is the one entered, or -1 when the CPU leaves idle. */
 static __always_inline void emud_cpu_idle_state(__u32 state)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
@@ -211,15 +212,15 @@ static __always_inline void emud_cpu_idle_state(__u32 state)
 		return;
 	}
 	now = bpf_ktime_get_ns();
-	/* Until a task is switched to there is no run queue's clock: it is taken to
-	 * have gone on like the other one. */
+	/* The run queue's clock is unknown until the next switch to a task:
+	 * assume that it advanced as the other clock did. */
 	emud_cpu_begin(c, now, c->pair_mono ? c->pair_rq + (now - c->pair_mono) : 0,
 		       EMUD_KEY_INTERRUPTS);
 }
 
-/* Not every switch is told: of one thread on a 6.18 machine none that it ended
- * with, to the kernel's own trace as little as to this one; the CPU, idle since,
- * raised an alarm every few minutes. */
+/* The kernel does not report every switch: on a 6.18 machine, the last switch
+ * of one thread was missing, from the kernel's own trace as well as here; the
+ * CPU, idle since then, raised an alarm every few minutes. */
 static __always_inline void emud_cpu_untold_end(struct emud_cpu *c, __u32 cpu, __u64 now)
 {
 	if (c->episode)
@@ -236,7 +237,8 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 
 	if (!emud_cpu_theta_ns || !c || !armed || !*armed)
 		return;
-	/* Loading the monitor took up to 0.4 s of a slow CPU: that is not the host's. */
+	/* Loading the monitor took up to 0.4 s of a slow CPU, which is not load
+	 * of the host. */
 	if (c->since && c->since < *armed)
 		c->since = *armed;
 	if (!emud_cpu_idle_basis && emud_is_idle(current)) {
@@ -244,7 +246,8 @@ static __always_inline void emud_cpu_tick(__u32 cpu, __u64 now)
 		return;
 	}
 	if (!c->since) {
-		/* Busy since before the monitor was there: known from now on. */
+		/* Busy since before the monitor started: the interval counts
+		 * from now. */
 		if (!emud_is_idle(current)) {
 			c->pair_mono = now;
 			c->pair_rq = current->se.exec_start;

@@ -3,12 +3,12 @@
  * disk: a block device that is never empty for theta.
  *
  * A device is non-empty from a request that finds none pending to the
- * completion that leaves none. Judged at every request that finds others
- * pending, when the device becomes empty, and by the tick (a device that is
- * stuck has no further event). Shares are bytes asked for in that time.
+ * completion that leaves none. It is judged at every request that finds others
+ * pending, when the device becomes empty, and by the tick (a stuck device has
+ * no further event). Shares are the bytes requested in that time.
  *
- * Requests that were begun before the monitor was there complete without a
- * beginning: pending is never below 0.
+ * Requests issued before the monitor started complete without a start, so
+ * pending is kept at 0 or above.
  */
 #ifndef EMUD_MONITOR_DISK_H
 #define EMUD_MONITOR_DISK_H
@@ -38,15 +38,16 @@ static __always_inline void emud_learn_disk(struct emud_disk *d,
 	d->theta_ns = theta_ns ? *theta_ns : emud_disk_theta_ns;
 }
 
-/* Nothing pending, nothing told, nothing asked for so long that no other CPU is
- * about to: the next device may have the slot. */
+/* No request is pending, no alarm is open, and the last request is so old that
+ * no other CPU is about to add one: a new device may take the slot. */
 static __always_inline int emud_disk_unused(const struct emud_disk *d, __u64 now)
 {
 	return !d->disk || (d->inflight <= 0 && !d->episode &&
 			    (__s64)(now - d->asked) > (__s64)EMUD_DISK_UNUSED_NS);
 }
 
-/* A device has its first request, or one again after another took its slot. */
+/* A device has its first request, or its first one since a different device
+ * took its slot. */
 static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 address,
 					   __u64 now)
 {
@@ -64,8 +65,8 @@ static __always_inline __s32 emud_new_disk(const struct gendisk *disk, __u64 add
 			d->asked = now;
 			was = __sync_val_compare_and_swap(&d->disk, was, address);
 		}
-		/* Another CPU has the device's first request, too: two slots for one
-		 * device would never agree. */
+		/* Another CPU has the device's first request, too: two slots
+		 * for one device would never agree. */
 		if (was == address)
 			return i;
 		if (d->disk != address)
@@ -89,7 +90,7 @@ static __always_inline __s32 emud_disk_index(const struct gendisk *disk, __u64 a
 
 		if (!d || d->disk != address)
 			continue;
-		/* A device came where another one was in memory. */
+		/* A new device has the address of an old one. */
 		if (unlikely(d->major != (__u32)disk->major ||
 			     d->minor != (__u32)disk->first_minor))
 			emud_learn_disk(d, disk);
@@ -152,7 +153,7 @@ static __always_inline void emud_disk_clear(struct emud_disk *d, __u32 i, __u64 
 	emud_tell(&clear);
 }
 
-/* By the cgroup that the request is accounted to, else by the task that asks. */
+/* The cgroup that the request is accounted to, otherwise the requesting task. */
 static __always_inline struct emud_who emud_who_asks(const struct bio *bio,
 						     __u64 *scratch)
 {
@@ -234,15 +235,15 @@ static __always_inline void emud_disk_end(const struct gendisk *disk, enum emud_
 	if (pending > 1)
 		return;
 	now = bpf_ktime_get_ns();
-	/* Before the episode ends, or the tick would take the same interval for a new
-	 * one; and unless another CPU has begun anew in between. */
+	/* Done before the episode ends, or the tick would report the same
+	 * interval again; skipped if another CPU has started a new interval. */
 	__sync_val_compare_and_swap(&d->since, since, 0);
 	emud_disk_judge(d, i, since, now, hook);
 	if (d->episode)
 		emud_disk_clear(d, i, since, now, hook);
 }
 
-/* A function of its own, verified once and not for each disk. */
+/* A separate function is verified once and not for each disk. */
 __noinline int emud_disk_tick(__u32 i, __u64 now)
 {
 	struct emud_disk *d = bpf_map_lookup_elem(&emud_disks, &i);
@@ -297,8 +298,8 @@ int emud_io_done(emud_args *args)
 	return emud_request_end((void *)args[0]);
 }
 
-/* A request that became part of another one before it was issued: it has begun
- * and will not complete. */
+/* A request that was merged into another one before it was issued: it has
+ * started and will not complete. */
 SEC("tp_btf/block_rq_merge")
 int emud_io_merge(emud_args *args)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * emulator: packets that fq released late or dropped, on devices where emud
- * emulates a link. (The holder of engine hold tells of its own.)
+ * emulates a link. (The holder of engine hold reports its own.)
  *
  * The departure time is still in the packet when the driver gets it.
  */
@@ -12,7 +12,7 @@
 
 const volatile __u64 emud_late_ns = 0;
 
-/* An episode ends after so long without another one. */
+/* An episode ends this long after its last event. */
 #define EMUD_FAULT_QUIET_NS 100000000ULL
 
 static __always_inline int emud_is_emulated(const struct net_device *dev)
@@ -65,7 +65,8 @@ static __always_inline void emud_check_late(const struct sk_buff *skb,
 	if (!departure || !emud_is_emulated(dev))
 		return;
 	now = bpf_ktime_get_ns();
-	/* A stamp ahead of this clock is of another one (a time of receipt). */
+	/* A stamp ahead of this clock comes from a different clock (a receive
+	 * time). */
 	if (now > departure && now - departure > emud_late_ns)
 		emud_failed(EMUD_LATE, dev, departure, now, now - departure);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * group: whose part it is.
+ * group: attribution of load.
  *
- * A group is known by a key that is cheap to read (the address of a network
- * namespace or of a css_set, eight bytes and eight bytes of a command), and
- * named when it first gets a slot of a table. A slot belongs to an interval by
- * its number: a new interval costs nothing, the slots of the old one are reset
- * when they are next used. A group that finds no slot goes to "elsewhere".
+ * A group is identified by a key that takes few reads (the address of a network
+ * namespace or of a css_set, or eight bytes and eight bytes of a command), and
+ * gets its name with its first slot of a table. A slot stores the number of its
+ * interval: a new interval costs nothing, and old slots are reset when they are
+ * next used. A group that finds no slot is added to "elsewhere".
  */
 #ifndef EMUD_MONITOR_GROUP_H
 #define EMUD_MONITOR_GROUP_H
@@ -17,7 +17,7 @@
 
 struct emud_who {
 	__u64 key;
-	__u64 task; /* addresses; 0: not known by that */
+	__u64 task; /* addresses; 0: unknown */
 	__u64 net;
 	__u64 cgroup;
 };
@@ -73,7 +73,7 @@ static __always_inline __u64 emud_v1_cgroup(__u64 css_set, __u32 subsystem)
 /*
  * On a v2 host, the cgroup of the unified hierarchy. With v1 or hybrid
  * hierarchies that one may be empty (every task in its root): then the cgroup
- * of the controller of the resource, or of another that is not the root.
+ * of the resource's controller, or of another controller if it is not the root.
  */
 static __always_inline __u64 emud_task_cgroup(__u64 task, enum emud_resource resource)
 {
@@ -106,7 +106,7 @@ static __always_inline void emud_name_group(struct emud_slot *slot,
 					    const struct emud_who *who,
 					    enum emud_resource resource)
 {
-	/* Out of the macros, which would look for the members of emud_who, too. */
+	/* Outside the macros, which would relocate the members of emud_who, too. */
 	struct task_struct *task = (struct task_struct *)who->task;
 	struct net *net = (struct net *)who->net;
 	struct cgroup *cgroup = (struct cgroup *)who->cgroup;
@@ -138,7 +138,7 @@ static __always_inline __u64 emud_hash(__u64 key)
 	return (key * 0x9e3779b97f4a7c15ULL) >> 32;
 }
 
-/* Out of line of the usual path: the group has no slot in this table yet. */
+/* Not on the usual path: the group has no slot in this table yet. */
 static __always_inline struct emud_slot *emud_new_slot(struct emud_table *table,
 						       const struct emud_who *who,
 						       enum emud_resource resource)
@@ -147,7 +147,7 @@ static __always_inline struct emud_slot *emud_new_slot(struct emud_table *table,
 		__u64 i = emud_bound(emud_hash(who->key) + n, EMUD_SLOTS);
 		struct emud_slot *slot = &table->slots[i];
 
-		/* One interval back is still of use in a sliding window. */
+		/* A sliding window still uses the previous interval. */
 		if (slot->key && table->interval - slot->interval <= 1)
 			continue;
 		slot->key = who->key;
@@ -195,7 +195,7 @@ static __always_inline void emud_charge_slot(struct emud_table *table,
 	slot->amount += amount;
 }
 
-/* Adds to a group's part in the current interval of the table. */
+/* Adds to a group's share in the current interval of the table. */
 static __always_inline void emud_charge(struct emud_table *table,
 					const struct emud_who *who,
 					enum emud_resource resource, __u64 amount)

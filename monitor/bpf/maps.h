@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps, and what everyone needs. Sizes that depend on the number of CPUs
- * are set by the loader.
+ * The maps and shared helpers. The loader sets the sizes that depend on the
+ * number of CPUs.
  */
 #ifndef EMUD_MONITOR_MAPS_H
 #define EMUD_MONITOR_MAPS_H
@@ -51,7 +51,7 @@ EMUD_ARRAY(emud_windows, EMUD_WINDOWS, struct emud_window);
 EMUD_ARRAY(emud_disks, EMUD_DISKS, struct emud_disk);
 EMUD_ARRAY(emud_faults, EMUD_FAILURES, struct emud_fault);
 EMUD_ARRAY(emud_counters, 1, struct emud_counters);
-EMUD_ARRAY(emud_armed, 1, __u64); /* when the loader was done; 0: not yet */
+EMUD_ARRAY(emud_armed, 1, __u64); /* when loading finished; 0: not yet */
 EMUD_ARRAY(emud_raised, 8, __u64); /* by resource; set to 0 from outside */
 
 /* Shares: by CPU; by window and CPU; by disk. */
@@ -59,8 +59,8 @@ EMUD_ARRAY(emud_cpu_tables, 1, struct emud_table);
 EMUD_ARRAY(emud_window_tables, 1, struct emud_table);
 EMUD_ARRAY(emud_disk_tables, EMUD_DISKS, struct emud_table);
 
-/* What the user said of devices by name, which devices are emulated, and
- * which block devices (dev_t) swap. */
+/* User settings of devices by name, the devices with emulated links, and the
+ * block devices (dev_t) used for swap. */
 EMUD_HASH(emud_netdev_rules, 64, struct emud_name, struct emud_netdev_rule);
 EMUD_HASH(emud_disk_rules, 64, struct emud_name, __u64);
 EMUD_HASH(emud_emulated, 4096, struct emud_emulated, __u32);
@@ -71,8 +71,8 @@ struct {
 	__uint(max_entries, 1 << 20); /* set again at load */
 } emud_ring SEC(".maps");
 
-/* The verifier does not let a kernel address be computed with: what comes back
- * from a map is a number to it. */
+/* The verifier rejects arithmetic on a kernel address; a value read from a map
+ * is a plain number. */
 static __always_inline __u64 emud_scalar(__u64 *scratch, const void *address)
 {
 	*(volatile __u64 *)scratch = (__u64)address;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * memory: pages read from and written to swap, in a sliding window each.
+ * memory: pages read from and written to swap, in one sliding window each.
  *
- * Demand paging of files is not swapping: a page that is written out counts
- * when it is swap-backed, and reading has hooks of its own.
+ * Demand paging of files is not swapping: a written page counts if it is
+ * swap-backed, and reads from swap have separate hooks.
  */
 #ifndef EMUD_MONITOR_MEMORY_H
 #define EMUD_MONITOR_MEMORY_H
@@ -17,7 +17,7 @@ static __always_inline __u64 emud_folio_flags(const void *folio)
 {
 	__u64 flags = 0;
 
-	/* First member in every kernel, of a type that changed its name. */
+	/* First member in every kernel, of a type whose name changed. */
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	return flags;
 }
@@ -56,7 +56,7 @@ static __always_inline void emud_paged(__u32 w, __u64 pages, enum emud_hook hook
 	emud_count(tx, w, cpu, pages, hook);
 }
 
-/* A page-in seen as a request to a swap device. */
+/* A page-in observed as a request to a swap device. */
 static __always_inline void emud_swap_read(const struct bio *bio)
 {
 	__u32 dev = bio->bi_bdev->bd_dev;

@@ -4,20 +4,21 @@
  *
  * Theory of operation
  *
- * Programs on tracepoints keep, per criterion, how long a thing has been busy
- * or how much passed in a sliding window, and judge it there and then: nothing
- * is sampled, and user space learns of alarms only. One header a criterion:
+ * For each criterion, programs on tracepoints track how long a resource has
+ * been busy or the amount in a sliding window, and judge it immediately:
+ * nothing is sampled, and user space receives alarms only. One header per
+ * criterion:
  *
- *	cpu network memory disk emulator steal	-> (group: whose) -> alarm
+ * 	cpu network memory disk emulator steal	-> group (attribution) -> alarm
  *
- * What has no event of its own (a task that never yields, a device that is
- * stuck, a rate that has fallen) is seen by the tick, a timer on every CPU.
- * A criterion's programs are at the end of its header.
+ * The tick, a timer on every CPU, detects what has no event (a task that never
+ * yields, a stuck device, a rate that has fallen). A criterion's programs are
+ * at the end of its header.
  *
- * Programs of this object are alternatives of one another: the loader tries
- * the hooks of a criterion in order and keeps the first that holds. Each is
- * verified alone, so a structure that one of them needs and a kernel lacks
- * costs that one only.
+ * Some programs of this object are alternatives: the loader tries the hooks of
+ * a criterion in order and keeps the first one that works. Each program is
+ * verified separately, so a structure that the running kernel lacks disables
+ * only the program that needs it.
  */
 #include "maps.h"
 #include "group.h"
@@ -29,7 +30,7 @@
 #include "emulator.h"
 #include "steal.h"
 
-/* One CPU ticks more often, for the sake of devices that are stuck. */
+/* One CPU ticks more often, to detect stuck devices. */
 static __always_inline void emud_tick_now(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -54,8 +55,8 @@ int emud_tick(void *ctx)
 	return 0;
 }
 
-/* Where a timer is refused: on a busy CPU this comes with every scheduler tick,
- * and with every switch besides, of which one a jiffy is enough. */
+/* The fallback where the kernel rejects a timer: on a busy CPU this runs at
+ * every scheduler tick, and at every switch; one run a jiffy is enough. */
 SEC("tp_btf/sched_stat_runtime")
 int emud_tick_stat(emud_args *args)
 {
@@ -71,7 +72,7 @@ int emud_tick_stat(emud_args *args)
 	return 0;
 }
 
-/* What the mere call of a program costs. */
+/* Measures the cost of calling a program. */
 SEC("raw_tp/sched_switch")
 int emud_empty(void *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The types that the programs of the monitor share with its Rust side, which
- * gets them through bindgen. Times are ns of CLOCK_MONOTONIC.
+ * The types that the monitor's programs share with the Rust side, for which
+ * bindgen generates them. Times are ns of CLOCK_MONOTONIC.
  */
 #ifndef EMUD_MONITOR_H
 #define EMUD_MONITOR_H
@@ -26,8 +26,8 @@ enum emud_group_by {
 	EMUD_BY_COMMAND,
 };
 
-/* A hook of the kernel. Programs that are alternatives of one another, of which
- * one is attached, share a number. */
+/* A hook of the kernel. Alternative programs, of which one is attached, share a
+ * number. */
 enum emud_hook {
 	EMUD_HOOK_SWITCH,
 	EMUD_HOOK_IDLE,
@@ -46,7 +46,7 @@ enum emud_hook {
 	EMUD_HOOKS,
 };
 
-/* Sliding windows. Those of single network devices follow the fixed ones. */
+/* Sliding windows. Windows of single network devices follow the fixed ones. */
 enum emud_window_index {
 	EMUD_WINDOW_EXTERNAL,
 	EMUD_WINDOW_INTERNAL,
@@ -55,42 +55,42 @@ enum emud_window_index {
 	EMUD_WINDOW_DEVICES,
 };
 #define EMUD_WINDOWS 16
-/* Of a device whose packets are not counted. */
+/* The window of a device whose packets are not counted. */
 #define EMUD_WINDOW_NONE 0xff
 
-/* Set once, before the programs are loaded, as are the constants of each
- * criterion: the verifier removes what one that is off would need. */
+/* Set once, before the programs are loaded, like the constants of each
+ * criterion: the verifier removes the code of criteria that are off. */
 struct emud_config {
 	__u64 tick_ns; /* the longest time between two ticks of a CPU */
 	__u64 window_ns[EMUD_WINDOWS];
 	__u64 threshold[EMUD_WINDOWS]; /* bytes, pages; 0: not watched */
-	__u64 quantum[EMUD_WINDOWS]; /* what a CPU may keep to itself */
+	__u64 quantum[EMUD_WINDOWS]; /* what a CPU may keep before it reports */
 	__u64 limit; /* alarms a resource */
-	__u32 cpus; /* possible ones */
+	__u32 cpus; /* possible CPUs */
 	__u32 group_by; /* enum emud_group_by */
-	__u32 windows; /* in use: a device's own are the last ones */
+	__u32 windows; /* in use: those of single devices are last */
 	__u32 pad;
 };
 
-/* A part of a busy interval or window. */
+/* A group's share of a busy interval or window. */
 #define EMUD_SLOTS 64
 #define EMUD_NAME_LEN 32
-/* Keys of groups that are none: time on top of the idle task; a task that has
- * given back its namespaces. */
+/* Keys without a group: time on top of the idle task; a task that has released
+ * its namespaces. */
 #define EMUD_KEY_INTERRUPTS 1ULL
 #define EMUD_KEY_EXITING 2ULL
 struct emud_slot {
-	__u64 key; /* what makes the group: a kernel address, a hash; 0: free */
+	__u64 key; /* identifies the group: a kernel address or a hash; 0: free */
 	__u64 id; /* inode number of namespace or cgroup */
 	__u64 amount; /* ns, bytes, pages in the interval */
-	__u64 prior; /* the same in the interval before */
+	__u64 prior; /* the same in the previous interval */
 	__u32 interval;
 	__u32 hierarchy; /* of the cgroup, as in /proc/cgroups */
 	char name[EMUD_NAME_LEN]; /* command, or last component of the cgroup */
 };
 
 struct emud_table {
-	__u64 episode; /* set on the way out only */
+	__u64 episode; /* set only in records */
 	__u32 kind; /* enum emud_record, the same */
 	__u32 interval; /* the current one */
 	__u64 elsewhere; /* amount that found no slot, */
@@ -100,56 +100,56 @@ struct emud_table {
 	struct emud_slot slots[EMUD_SLOTS];
 };
 
-/* What one CPU does. */
+/* The state of one CPU. */
 struct emud_cpu {
 	__u64 since; /* busy without idle since; 0: idle */
 	__u64 episode;
-	/* The same moment on CLOCK_MONOTONIC and on the run queue's clock. */
+	/* The same moment in CLOCK_MONOTONIC and on the run queue's clock. */
 	__u64 pair_mono;
 	__u64 pair_rq;
-	/* The group that runs, since when on the run queue's clock. */
+	/* The running group, and when it started on the run queue's clock. */
 	__u64 group;
 	__u64 group_rq;
 	__u64 scratch; /* see emud_scalar() */
-	__u32 near; /* theta is over before the next tick but one */
+	__u32 near; /* theta ends before the tick after the next */
 	__u32 interval;
 };
 
-/* A network device as one CPU knows it. */
+/* A network device as one CPU has it cached. */
 struct emud_dev {
 	__u64 dev; /* address */
 	__u64 net; /* address */
 	__u32 ifindex;
 	__u8 window; /* of its class, or EMUD_WINDOW_NONE */
-	__u8 own; /* window of its own, or EMUD_WINDOW_NONE */
+	__u8 own; /* window of this device only, or EMUD_WINDOW_NONE */
 	__u8 pad[2];
-	__u64 group; /* that sends, if not the device's network namespace */
-	__u32 uncharged; /* bytes that are not in its part yet, */
+	__u64 group; /* the sender, unless it is the device's network namespace */
+	__u32 uncharged; /* bytes that are not charged yet, */
 	__u32 charge_bytes; /* fewer than these */
 };
 
-/* What one CPU transmitted since it last told the windows. */
+/* What one CPU transmitted since it last reported to the windows. */
 #define EMUD_DEVS 64
 struct emud_tx {
 	__u64 pending[EMUD_WINDOWS];
 	__u64 since[EMUD_WINDOWS]; /* no byte of pending is older */
-	__u64 jiffies; /* of the last tick, where the tick is sched_stat_runtime */
-	__u64 ticked; /* when this CPU's tick last did all it does */
+	__u64 jiffies; /* of the last tick, if the tick is sched_stat_runtime */
+	__u64 ticked; /* last complete tick of this CPU */
 	__u64 scratch; /* see emud_scalar() */
 	struct emud_dev devs[EMUD_DEVS];
 };
 
-/* A sliding window: what the CPUs told in it. */
+/* A sliding window: the amounts that CPUs reported to it. */
 #define EMUD_ENTRIES 128
 struct emud_entry {
-	__u64 since; /* no older than this */
+	__u64 since; /* no part is older */
 	__u64 amount;
 };
 
 struct emud_window {
 	__u64 sum; /* of the entries from tail to head */
 	__u64 over_ns; /* when the threshold was last reached */
-	__u64 since; /* begin of the window in which it was first */
+	__u64 since; /* start of the window in which it was first reached */
 	__u64 episode;
 	__u32 lock;
 	__u32 head;
@@ -177,7 +177,7 @@ struct emud_disk {
 	char name[EMUD_DISK_NAME_LEN];
 };
 
-/* What a class or a threshold is asked for by: the name of a device. */
+/* The name of a device, the key of rules for its class or threshold. */
 struct emud_name {
 	char text[EMUD_DISK_NAME_LEN];
 };
@@ -194,7 +194,7 @@ struct emud_emulated {
 	__u32 ifindex;
 };
 
-/* The emulator's own failures: late packets, dropped packets. */
+/* Failures of the emulator: late packets, dropped packets. */
 enum emud_failure {
 	EMUD_LATE,
 	EMUD_DROPPED,
@@ -210,7 +210,7 @@ struct emud_fault {
 	__u32 netns;
 };
 
-/* Records of the ring buffer. Tables come before the alarm they belong to. */
+/* Records of the ring buffer. Tables precede the alarm they belong to. */
 enum emud_record {
 	EMUD_RECORD_TABLE,
 	EMUD_RECORD_ALARM,
@@ -219,11 +219,11 @@ enum emud_record {
 
 struct emud_alarm {
 	__u64 episode;
-	__u32 kind; /* enum emud_record: at the same place as in emud_table */
+	__u32 kind; /* enum emud_record: same offset as in emud_table */
 	__u32 resource;
 	__u64 now;
 	__u64 since;
-	__u64 until; /* of a clear */
+	__u64 until; /* end of the episode, in a clear */
 	__u64 value;
 	__u64 threshold;
 	__u32 hook; /* enum emud_hook */
@@ -233,10 +233,11 @@ struct emud_alarm {
 	char name[EMUD_DISK_NAME_LEN];
 };
 
-/* Episodes beyond the limit: known here, not told. */
+/* Episodes beyond the limit: tracked in the kernel, not reported. */
 #define EMUD_SILENT (1ULL << 63)
 
-/* How often a CPU ran each: the kernel counts only while it times them, too. */
+/* Runs of each program on a CPU: the kernel counts runs only while it times
+ * them. */
 struct emud_runs {
 	__u64 of[EMUD_HOOKS];
 } __attribute__((aligned(64)));

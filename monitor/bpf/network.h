@@ -3,23 +3,24 @@
  * network: bytes transmitted in a sliding window.
  *
  * External devices have hardware behind them, internal ones lead to another
- * device of this host; a packet is counted on each device that it passes. A
- * kind of device that the kernel makes on request (rtnl_link_ops: veth, bridge,
- * ifb, dummy, TAP, ...) is internal, and so is loopback, unless the user says
- * otherwise.
+ * device of this host; a packet counts on each device that it passes. Devices
+ * that the kernel creates on request (rtnl_link_ops: veth, bridge, ifb, dummy,
+ * TAP, ...) are internal, and so is loopback, unless the user configures a
+ * different class.
  *
- * Grouped by network namespace, a packet belongs to that of its device
- * (net_dev_xmit, which knows whether the driver took it). Grouped by cgroup or
- * command, to its sender, who is known before the driver gets it only
- * (net_dev_start_xmit): by the cgroup of its socket, else by the task that runs.
+ * Grouped by network namespace, a packet belongs to the namespace of its device
+ * (net_dev_xmit, which has the driver's result). Grouped by cgroup or command,
+ * it belongs to its sender, who is known only before the driver gets the packet
+ * (net_dev_start_xmit): the cgroup of its socket, otherwise the running task.
  */
 #ifndef EMUD_MONITOR_NETWORK_H
 #define EMUD_MONITOR_NETWORK_H
 
 #include "window.h"
 
-/* A device keeps no more bytes than this, six full-sized packets, nor than a
- * quarter of what a CPU tells its window: shares are off by no more. */
+/* A device keeps no more bytes than this, six full-sized packets, and no more
+ * than a quarter of what a CPU reports to its window, which bounds the error of
+ * shares. */
 #define EMUD_CHARGE_BYTES 9000U
 
 static __always_inline __u32 emud_charge_bytes(__u32 w)
@@ -35,7 +36,7 @@ static __always_inline __u32 emud_guess_class(const struct net_device *dev)
 							       : EMUD_WINDOW_EXTERNAL;
 }
 
-/* A device this CPU has not seen, or that has changed. */
+/* Caches a device that is new to this CPU or has changed. */
 static __always_inline void emud_learn_dev(struct emud_dev *d,
 					   const struct net_device *dev)
 {
@@ -53,7 +54,7 @@ static __always_inline void emud_learn_dev(struct emud_dev *d,
 	d->uncharged = 0;
 	d->window =
 		rule && rule->window != EMUD_GUESS ? rule->window : emud_guess_class(dev);
-	/* Ignored, or nobody asked for the class. */
+	/* Ignored, or the class has no threshold. */
 	if (d->window > EMUD_WINDOW_INTERNAL ||
 	    !emud_config.threshold[emud_bound(d->window, EMUD_WINDOWS)])
 		d->window = EMUD_WINDOW_NONE;
@@ -82,7 +83,7 @@ static __always_inline struct emud_dev *emud_dev_of(struct emud_tx *tx,
 	return d;
 }
 
-/* The one who sends: a socket knows its cgroup of the unified hierarchy. */
+/* The sender of a packet: a socket has its cgroup of the unified hierarchy. */
 static __always_inline struct emud_who emud_who_sends(const struct sk_buff *skb,
 						      __u64 *scratch)
 {
@@ -101,9 +102,9 @@ static __always_inline struct emud_who emud_who_sends(const struct sk_buff *skb,
 	return emud_who_task(bpf_get_current_task_btf(), scratch);
 }
 
-/* Puts what a device sent into the part of the one who sends. Whether it is still
- * the device that was learnt, and not another at its address, is asked here only:
- * the index is in a cache line that sending has no need of. */
+/* Charges the bytes that a device sent to the share of the sender. Only here is
+ * the index checked, which shows whether a different device now has the
+ * address: the index is in a cache line that transmission does not read. */
 static __always_inline void emud_charge_dev(struct emud_dev *d,
 					    const struct net_device *dev, __u32 cpu,
 					    const struct emud_who *who)
@@ -117,7 +118,7 @@ static __always_inline void emud_charge_dev(struct emud_dev *d,
 	d->uncharged = 0;
 }
 
-/* Another one sends by the device than before. */
+/* The sender on this device changes. */
 static __always_inline void emud_dev_turn(struct emud_dev *d,
 					  const struct net_device *dev, __u32 cpu,
 					  const struct emud_who *who)
@@ -128,7 +129,7 @@ static __always_inline void emud_dev_turn(struct emud_dev *d,
 		emud_charge_known(d->own, cpu, d->group, d->uncharged);
 	d->uncharged = 0;
 	d->group = who->key;
-	/* A slot, while the group can be named. */
+	/* Takes a slot while the group can still be named. */
 	emud_charge_dev(d, dev, cpu, who);
 }
 
@@ -141,7 +142,7 @@ static __always_inline void emud_sent(struct emud_tx *tx, struct emud_dev *d, __
 		emud_count(tx, d->own, cpu, len, EMUD_HOOK_XMIT);
 }
 
-/* Grouped by network namespace: the device's. Most packets touch no table. */
+/* Grouped by network namespace, that of the device. Most packets touch no table. */
 static __always_inline void emud_transmitted(struct emud_tx *tx, __u32 cpu,
 					     const struct net_device *dev, __u32 len)
 {
@@ -156,7 +157,8 @@ static __always_inline void emud_transmitted(struct emud_tx *tx, __u32 cpu,
 	emud_sent(tx, d, cpu, len);
 }
 
-/* Grouped by sender: nor do those of one who sends all the time. */
+/* Grouped by sender: packets of a sender that sends continuously touch no table
+ * either. */
 static __always_inline void emud_offered(struct emud_tx *tx, __u32 cpu,
 					 const struct sk_buff *skb,
 					 const struct net_device *dev)
@@ -181,7 +183,7 @@ int emud_xmit(emud_args *args)
 	struct emud_tx *tx = emud_this_tx(cpu);
 
 	emud_ran(EMUD_HOOK_XMIT);
-	/* Unless the driver did not take it. */
+	/* Unless the driver rejected it. */
 	if (tx && !(int)args[1])
 		emud_transmitted(tx, cpu, dev, args[3]);
 	return 0;

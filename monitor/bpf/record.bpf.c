@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes down what the criteria judge, so that thresholds can be tried on it
- * later (emud monitor calibrate).
+ * Records what the criteria judge, so that thresholds can be tried on it later
+ * (emud monitor calibrate).
  *
  * Every program turns one event of the kernel into one record of the ring
- * buffer. Busy intervals are told when they end; those that have not are read
- * from emud_rec_cpus and emud_rec_disks when the recording stops. The ring's
- * reader polls: no program wakes anyone, so the recording adds no switch of
- * its own at an event. Nothing is lost in silence: a record that finds the
- * ring full is counted by kind.
+ * buffer. A busy interval is recorded when it ends; intervals that are still
+ * open are read from emud_rec_cpus and emud_rec_disks when the recording stops.
+ * The ring's reader polls: no program wakes a task, so the recording adds no
+ * switch at an event. Nothing is lost silently: a record that finds the ring
+ * full is counted by kind.
  *
- * There is a program for each hook that a kernel may offer; user space takes
+ * There is one program for each hook that a kernel may have; user space takes
  * those that load and attach.
  */
 #include <stdbool.h>
@@ -50,7 +50,7 @@ struct {
 	__type(value, struct emud_rec_disk);
 } emud_rec_disks SEC(".maps");
 
-/* Devices whose name is in the file. One that falls out is told again. */
+/* Devices whose name is in the file. A device that was evicted is named again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -76,7 +76,7 @@ static __always_inline struct emud_rec_counters *emud_rec_counters(void)
 	return bpf_map_lookup_elem(&emud_rec_counts, &zero);
 }
 
-/* Returns whether there was room. */
+/* Returns whether the ring had room. */
 static __always_inline int emud_rec_write(struct emud_rec *r)
 {
 	struct emud_rec_counters *c;
@@ -145,8 +145,8 @@ int BPF_PROG(emud_rec_idle, unsigned int state)
 	return 0;
 }
 
-/* A CPU that was busy before the recording and never switches nor idles is
- * seen by this one only, once a tick. */
+/* The only hook for a CPU that was busy before the recording and never switches
+ * or idles; once a tick. */
 SEC("tp_btf/sched_stat_runtime")
 int BPF_PROG(emud_rec_runtime)
 {
@@ -204,7 +204,7 @@ static __always_inline void emud_rec_pages(__u8 kind, __u64 pages)
 	emud_rec_write(&r);
 }
 
-/* The first word of a folio are its flags, whatever their type is called. */
+/* The flags are the first member of a folio, whatever the name of their type. */
 static __always_inline unsigned long emud_rec_folio_flags(const struct folio *folio)
 {
 	return *(const unsigned long *)folio;
@@ -316,8 +316,8 @@ static __always_inline void emud_rec_disk_start(const struct gendisk *disk)
 		d->since = bpf_ktime_get_ns();
 }
 
-/* No lock: as long as this request counts, nobody finds the device empty, so
- * `since` stands still. It has to be read before the request is taken off. */
+/* No lock: while this request counts, no CPU finds the device empty, so `since`
+ * does not change. It has to be read before the request is removed. */
 static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 {
 	struct emud_rec_disk *d = emud_rec_disk(disk);
@@ -332,7 +332,7 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 	if (before == 1) {
 		emud_rec_interval(EMUD_REC_DISK_BUSY, 0, emud_rec_dev(disk), since,
 				  bpf_ktime_get_ns());
-	} else if (before < 1) { /* it began before the recording did */
+	} else if (before < 1) { /* issued before the recording began */
 		__sync_fetch_and_add(&d->inflight, 1);
 		c = emud_rec_counters();
 		if (c)
@@ -351,13 +351,14 @@ static __always_inline void emud_rec_disk_end(const struct gendisk *disk)
 		return 0;                                           \
 	}
 
-/* Linux 6.5 and later: from queueing to completion. A request that is merged
- * into another is never done. */
+/* Linux 6.5 and later: from queueing to completion. A merged request never
+ * completes. */
 EMUD_REC_REQUEST(block_io_start, emud_rec_io_start, emud_rec_disk_start)
 EMUD_REC_REQUEST(block_io_done, emud_rec_io_done, emud_rec_disk_end)
 EMUD_REC_REQUEST(block_rq_merge, emud_rec_rq_merge, emud_rec_disk_end)
 
-/* Before: from the driver's taking it, so without what waits in the scheduler. */
+/* Earlier kernels: from the issue to the driver, without the time in the
+ * scheduler. */
 EMUD_REC_REQUEST(block_rq_issue, emud_rec_rq_issue, emud_rec_disk_start)
 EMUD_REC_REQUEST(block_rq_requeue, emud_rec_rq_requeue, emud_rec_disk_end)
 

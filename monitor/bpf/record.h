@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the recording programs share with their Rust side, which gets it through
- * bindgen. A record is also what a recording's file holds, little endian
- * (docs/record-format.md): numbers once given stay. Times are ns of
- * CLOCK_MONOTONIC.
+ * The types that the recording programs share with the Rust side, for which
+ * bindgen generates them. The file of a recording holds the same records,
+ * little endian (docs/record-format.md): a number, once assigned, never
+ * changes. Times are ns of CLOCK_MONOTONIC.
  */
 #ifndef EMUD_RECORD_H
 #define EMUD_RECORD_H
@@ -18,15 +18,15 @@ enum emud_rec_kind {
 	EMUD_REC_DISK_BUSY = 5,
 	EMUD_REC_NETDEV = 6, /* the name of a network device */
 	EMUD_REC_DISK = 7, /* the name of a block device */
-	EMUD_REC_LOST = 8, /* written by the reader of the ring only, */
-	EMUD_REC_END = 9, /* so is this, ahead of the trailer */
+	EMUD_REC_LOST = 8, /* only written by the reader of the ring, */
+	EMUD_REC_END = 9, /* like this one, before the trailer */
 	EMUD_REC_KINDS,
 };
 
-/* Of a busy interval. */
-#define EMUD_REC_OPEN_BEGIN 1 /* it may have begun before what is said */
-#define EMUD_REC_OPEN_END 2 /* it had not ended when the recording did */
-/* Of a packet: what its device is. */
+/* Flags of a busy interval. */
+#define EMUD_REC_OPEN_BEGIN 1 /* it may have begun earlier than recorded */
+#define EMUD_REC_OPEN_END 2 /* it had not ended at the end of the recording */
+/* Flags of a packet: the kind of its device. */
 #define EMUD_REC_VIRTUAL 1 /* has rtnl_link_ops: veth, bridge, tun, ... */
 #define EMUD_REC_LOOPBACK 2
 
@@ -39,8 +39,8 @@ struct emud_rec {
 	__u32 id; /* ifindex, or dev_t of the whole disk */
 	union {
 		struct {
-			__u64 time; /* of an interval: its end */
-			__u64 value; /* begin of the interval, bytes, pages */
+			__u64 time; /* end of an interval */
+			__u64 value; /* start of the interval, or bytes, or pages */
 		};
 		char name[EMUD_REC_NAME_LEN];
 	};
@@ -72,9 +72,9 @@ struct emud_rec_netdev {
 };
 
 struct emud_rec_counters {
-	__u64 lost[EMUD_REC_KINDS]; /* by kind: they found the ring full */
-	__u64 disks_unknown; /* requests of devices that found no room */
-	__u64 unpaired; /* requests that ended and had not begun */
+	__u64 lost[EMUD_REC_KINDS]; /* by kind: the ring was full */
+	__u64 disks_unknown; /* requests of devices beyond the table */
+	__u64 unpaired; /* requests that ended without a start */
 };
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * steal: time that the hypervisor took from a CPU of this guest.
  *
- * While it takes the time, nothing happens in the guest that could be an event.
- * A timer on every CPU reads how much the kernel has accounted as stolen: it
- * does so with every scheduler tick, in the run queue, to the ns, and adds the
- * same to what /proc/stat prints. (kernel_cpustat itself is out of reach: a
- * per-CPU variable has no address in kallsyms without CONFIG_KALLSYMS_ALL.) A
- * kernel without CONFIG_PARAVIRT has no such member, and the program is refused.
+ * While the hypervisor takes time, the guest has no event. A timer on every CPU
+ * reads how much time the kernel has accounted as stolen: the run queue has
+ * this to the ns, updated with every scheduler tick, and /proc/stat prints the
+ * same amount. (kernel_cpustat itself cannot be read: a per-CPU variable has no
+ * address in kallsyms without CONFIG_KALLSYMS_ALL.) A kernel without
+ * CONFIG_PARAVIRT has no such member, and the kernel rejects the program.
  */
 #ifndef EMUD_MONITOR_STEAL_H
 #define EMUD_MONITOR_STEAL_H
@@ -37,7 +37,7 @@ struct task_struct___steal {
 
 #pragma clang attribute pop
 
-/* What was stolen up to a moment. */
+/* The stolen time until a moment. */
 struct emud_steal_step {
 	__u64 at;
 	__u64 stolen;
@@ -46,8 +46,8 @@ struct emud_steal_step {
 #define EMUD_STEAL_STEPS 64
 struct emud_steal {
 	__u64 episode;
-	__u64 since; /* begin of the window in which the threshold was first reached */
-	__u64 over_ns; /* when it was last */
+	__u64 since; /* start of the window in which the threshold was first reached */
+	__u64 over_ns; /* when it was last reached */
 	__u64 head;
 	__u64 tail;
 	struct emud_steal_step steps[EMUD_STEAL_STEPS];
@@ -74,8 +74,8 @@ static __always_inline __u64 emud_stolen(void)
 	return BPF_CORE_READ(task, se.cfs_rq, rq, prev_steal_time);
 }
 
-/* Forgets steps older than a window, but the last: when this CPU has been away
- * for longer than that, it is all that is known of before. */
+/* Removes steps older than a window, except the last one: after an absence
+ * longer than a window it is the only known value from before. */
 static __always_inline void emud_steal_expire(struct emud_steal *s, __u64 now)
 {
 	for (__u32 n = 0; n < EMUD_STEAL_STEPS; n++) {
@@ -86,7 +86,7 @@ static __always_inline void emud_steal_expire(struct emud_steal *s, __u64 now)
 	}
 }
 
-/* As many steps as fit into a window. */
+/* The maximum number of steps in a window. */
 static __always_inline void emud_steal_note(struct emud_steal *s, __u64 now, __u64 stolen)
 {
 	__u64 least = emud_steal_window_ns / (EMUD_STEAL_STEPS - 1);
@@ -148,7 +148,7 @@ int emud_steal(void *ctx)
 	emud_steal_expire(s, now);
 	if (s->head != s->tail)
 		value = stolen - emud_steal_step(s, s->tail)->stolen;
-	/* A CPU that comes online begins anew. */
+	/* A CPU that comes online starts again. */
 	if ((__s64)value < 0) {
 		s->tail = s->head;
 		value = 0;

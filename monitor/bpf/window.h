@@ -2,13 +2,13 @@
 /*
  * window: amounts in a sliding window.
  *
- * A CPU keeps what it counts to itself up to a quantum (1/64 of the threshold)
- * and then tells the window, with the time since when no part of it is older.
- * So a packet costs no clock, no lock and no shared cache line, and every
- * 64th of the threshold does. The window is the sum of what was told in it;
- * near the threshold what the other CPUs have not told yet is added. An amount
- * is taken to be as old as its oldest part may be, so an alarm never comes
- * early, and late by at most a quantum.
+ * A CPU keeps its count local up to a quantum (1/64 of the threshold) and then
+ * reports it to the window, with the time since when no part of it is older. A
+ * packet therefore costs no clock read, no lock and no shared cache line, and
+ * only every 64th of the threshold does. The window is the sum of the reported
+ * amounts; near the threshold, the amounts that other CPUs have not reported
+ * yet are added. An amount counts as old as its oldest part may be, so an alarm
+ * is never early, and late by at most a quantum.
  */
 #ifndef EMUD_MONITOR_WINDOW_H
 #define EMUD_MONITOR_WINDOW_H
@@ -24,7 +24,7 @@ static __always_inline enum emud_resource emud_window_resource(__u32 w)
 								     : EMUD_NETWORK;
 }
 
-/* A window is never waited for, in no context: who finds it taken tells later. */
+/* No context waits for a window: a CPU that finds it taken reports later. */
 static __always_inline int emud_take(struct emud_window *window)
 {
 	return !__sync_lock_test_and_set(&window->lock, 1);
@@ -42,7 +42,7 @@ static __always_inline struct emud_table *emud_window_table(__u32 w, __u32 cpu)
 	return bpf_map_lookup_elem(&emud_window_tables, &i);
 }
 
-/* Forgets what is older than the edge. */
+/* Removes entries older than the edge. */
 static __always_inline void emud_expire(struct emud_window *window, __u64 edge)
 {
 	for (__u32 n = 0; n < EMUD_ENTRIES; n++) {
@@ -60,7 +60,7 @@ static __always_inline void emud_push(struct emud_window *window, __u64 since,
 {
 	__u64 head = emud_bound(window->head, EMUD_ENTRIES);
 
-	/* Full: twice the threshold is in the window, and that is enough. */
+	/* Full: the window holds twice the threshold, which suffices. */
 	if (window->head - window->tail == EMUD_ENTRIES) {
 		window->sum -= window->entries[head].amount;
 		window->tail++;
@@ -71,7 +71,7 @@ static __always_inline void emud_push(struct emud_window *window, __u64 since,
 	window->sum += amount;
 }
 
-/* What the other CPUs have sent within the window and not told yet. */
+/* The amount that other CPUs have sent within the window and not reported yet. */
 static __always_inline __u64 emud_untold(__u32 w, __u32 self, __u64 edge)
 {
 	__u64 sum = 0;
@@ -99,7 +99,7 @@ static __always_inline void emud_tell_window_tables(__u32 w, __u64 episode)
 		if (cpu >= emud_config.cpus)
 			break;
 		table = emud_window_table(w, cpu);
-		/* A CPU that sent nothing has nothing to say. */
+		/* A CPU without a transmission has no share. */
 		if (table && table->interval)
 			emud_tell_table(table, episode);
 	}
@@ -146,10 +146,11 @@ static __always_inline void emud_judge(struct emud_window *window, __u32 w, __u3
 }
 
 /*
- * A CPU tells a window what it has pending; `amount` is the last of it.
+ * A CPU reports its pending amount to a window; `amount` is the last part of
+ * it.
  *
- * A function of its own, verified once: with it in every place that counts, the
- * verifier went through 68,000 instructions for a packet's program.
+ * A separate function is verified once: inlined at every location that counts,
+ * the verifier processed 68,000 instructions for the program of a packet.
  */
 __noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 {
@@ -163,9 +164,10 @@ __noinline int emud_tell_window(__u32 w, __u32 cpu, __u64 amount, __u32 hook)
 	now = bpf_ktime_get_ns();
 	edge = now - emud_config.window_ns[i];
 	emud_expire(window, edge);
-	/* Nothing was pending before this one: it is of now. */
+	/* The amount had no earlier part: it is from now. */
 	since = tx->pending[i] == amount ? now : tx->since[i];
-	/* Else it was sent over so long a time that it is out of the window already. */
+	/* Otherwise it was sent over such a long time that it is outside the
+	 * window. */
 	if (since >= edge)
 		emud_push(window, since, tx->pending[i]);
 	tx->pending[i] = 0;
@@ -189,7 +191,7 @@ static __always_inline struct emud_table *emud_window_table_now(__u32 w, __u32 c
 	return table;
 }
 
-/* Adds to a group's part in a window. */
+/* Adds to a group's share in a window. */
 static __always_inline void emud_charge_window(__u32 w, __u32 cpu,
 					       const struct emud_who *who, __u64 amount)
 {
@@ -199,7 +201,7 @@ static __always_inline void emud_charge_window(__u32 w, __u32 cpu,
 		emud_charge(table, who, emud_window_resource(w), amount);
 }
 
-/* The same for a group that has a slot already and of which no more is known. */
+/* The same for a group that already has a slot, without its identity. */
 static __always_inline void emud_charge_known(__u32 w, __u32 cpu, __u64 group,
 					      __u64 amount)
 {
@@ -209,7 +211,7 @@ static __always_inline void emud_charge_known(__u32 w, __u32 cpu, __u64 group,
 		emud_charge_slot(table, emud_slot_of(table, group), amount);
 }
 
-/* Counts an amount, of whomever it is. */
+/* Counts an amount without a group. */
 static __always_inline void emud_count(struct emud_tx *tx, __u32 w, __u32 cpu,
 				       __u64 amount, enum emud_hook hook)
 {

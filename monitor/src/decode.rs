@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of the ring buffer, made [`Event`]s.
+//! Decodes records of the ring buffer into [`Event`]s.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,19 +7,19 @@ use crate::abi::{self, emud_alarm, emud_table};
 use crate::event::{Alarm, Clear, Event, Resource, Scope, Share};
 use crate::names::Names;
 
-/// Groups that an alarm names.
+/// Maximum number of groups in an alarm.
 const TOP: usize = 8;
 
 pub struct Decoder {
     pub names: Names,
-    /// By `enum emud_hook`.
+    /// Names of the hooks, indexed by `enum emud_hook`.
     pub hooks: Vec<String>,
-    /// By window, from EMUD_WINDOW_DEVICES on.
+    /// Names of the devices with separate windows, from EMUD_WINDOW_DEVICES on.
     pub devices: Vec<String>,
     pub window_ns: [u64; abi::EMUD_WINDOWS as usize],
-    /// Tables that came ahead of their alarm.
+    /// Tables that wait for their alarm.
     tables: Vec<Box<emud_table>>,
-    /// Scopes of the episodes told, for their ends.
+    /// Scopes of the reported episodes, for their ends.
     open: HashMap<u64, Scope>,
 }
 
@@ -40,7 +40,7 @@ impl Decoder {
         }
     }
 
-    /// What a record says; nothing when it belongs to one that is still to come.
+    /// Decodes a record; returns `None` if the record belongs to a later one.
     pub fn record(&mut self, bytes: &[u8]) -> Option<Event> {
         if let Some(table) = read::<emud_table>(bytes) {
             self.tables.push(Box::new(table));
@@ -75,7 +75,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing when its beginning was lost: the loss is counted.
+    /// Returns `None` if the start of the episode was lost; the loss is counted.
     fn clear(&mut self, c: &emud_alarm) -> Option<Clear> {
         Some(Clear {
             episode: c.episode,
@@ -92,7 +92,7 @@ impl Decoder {
         self.hooks.get(hook as usize).cloned().unwrap_or_default()
     }
 
-    /// The part of each group, over all tables of the alarm.
+    /// The share of each group, over all tables of the alarm.
     fn shares(&mut self, a: &emud_alarm, tables: &[Box<emud_table>]) -> (Vec<Share>, f64) {
         let sliding = resource(a.resource).criterion().sliding;
         let window = sliding.and_then(|_| self.window_ns.get(a.what as usize));
@@ -132,8 +132,8 @@ impl Decoder {
     }
 }
 
-/// A window that ends now, over intervals of its length: all of the current one, and
-/// of the one before as much as it overlaps.
+/// A window that ends now, over intervals of its length: all of the current interval, and the
+/// overlapping part of the previous one.
 struct Sliding {
     interval: u32,
     overlap: f64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the errors of the BPF library do not say in their first sentence.
+//! Details that the errors of the BPF library do not have in their first sentence.
 
 use std::error::Error;
 use std::io;
@@ -9,19 +9,19 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     successors(Some(error), |&error| error.source())
 }
 
-/// The kernel refused for missing rights: this is not root, or root of another user namespace.
+/// Whether the kernel denied permission: this is not root, or root of another user namespace.
 pub fn is_denied(error: &(dyn Error + 'static)) -> bool {
     chain(error)
         .filter_map(|error| error.downcast_ref::<io::Error>())
         .any(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for error in chain(error) {
         let cause = error.to_string();
-        // Many errors have their cause in their sentence.
+        // Many errors include their cause in their message.
         if !text.contains(&cause) {
             text = match text.as_str() {
                 "" => cause,

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program that does nothing: what the mere call of one costs on this machine.
+//! A program that does nothing: measures the cost of calling a program on this machine.
 
 use aya::programs::{ProgramError, RawTracePoint, RawTracePointRunOptions, TestRun};
 use aya::{Ebpf, EbpfError};
 
 use crate::abi;
 
-/// Calls of the program to find its cost; the first half warms it up.
+/// Calls of the program for the measurement; the first half is warm-up.
 const CALLS: u64 = 2000;
 
 /// Why the empty program could not be loaded, run or attached.
 #[derive(Debug, thiserror::Error)]
 pub enum EmptyError {
+    /// The object cannot be loaded.
     #[error("cannot load the monitor's object: {0}")]
     Load(#[from] EbpfError),
-    #[error("the empty program: {0}")]
+    /// The program cannot be loaded, attached or run.
+    #[error("cannot measure the empty program: {0}")]
     Program(#[from] ProgramError),
 }
 
@@ -25,33 +27,33 @@ pub struct Empty {
 
 impl Empty {
     /// # Errors
-    /// The kernel refuses it.
+    /// The kernel rejects the program.
     pub fn load() -> Result<Self, EmptyError> {
         let mut bpf = Ebpf::load(abi::MONITOR_OBJECT)?;
         program(&mut bpf)?.load()?;
         Ok(Self { bpf })
     }
 
-    /// Lets it run at a tracepoint from now on, as long as it is not dropped.
+    /// Attaches the program to a tracepoint until it is dropped.
     ///
     /// # Errors
-    /// There is no such tracepoint.
+    /// The kernel has no such tracepoint.
     pub fn attach(&mut self, tracepoint: &str) -> Result<(), EmptyError> {
         program(&mut self.bpf)?.attach(tracepoint)?;
         Ok(())
     }
 
-    /// Runs so far, and the time they took in ns, from the kernel's run statistics
+    /// Returns the number of runs so far and their time in ns, from the kernel's run statistics
     /// (which have to be enabled).
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not return the statistics.
     pub fn cost(&mut self) -> Result<(u64, u64), EmptyError> {
         cost(program(&mut self.bpf)?)
     }
 }
 
-/// Time of one call, in ns, by the kernel's run statistics.
+/// Measures the time of one call in ns with the kernel's run statistics.
 pub(crate) fn call_ns(bpf: &mut Ebpf) -> Result<f64, EmptyError> {
     let program = program(bpf)?;
     program.load()?;

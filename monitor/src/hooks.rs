@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the programs attach. The candidates of a criterion are tried in order, by loading and
-//! attaching (a configuration says nothing of what is refused), and the first that holds is kept.
+//! Attaches the programs. The candidates of a criterion are tried in order, by loading and
+//! attaching (the kernel's configuration does not show what it rejects), and the first that works
+//! is kept.
 
 use std::time::Duration;
 
@@ -12,19 +13,19 @@ use crate::abi;
 use crate::criteria::Attempt;
 use crate::event::Hook;
 
-/// The timer of every CPU, and that of the one which also watches over devices
-/// that are stuck: a program takes 0.3 us, the interrupt for it about 1 us.
+/// Interval of the timer of every CPU and of the timer that also checks for stuck devices: a
+/// program takes 0.3 us, its interrupt about 1 us.
 pub const TICK: Duration = Duration::from_millis(4);
 const WATCH_TICK: Duration = Duration::from_millis(1);
 
-/// How a program attaches.
+/// Where a program attaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// A tracepoint with BTF types: its name.
+    /// A tracepoint with BTF types, by name.
     Tracepoint(&'static str),
-    /// The entry of a kernel function, through ftrace.
+    /// The entry of a kernel function, with ftrace.
     Fentry(&'static str),
-    /// The entry of a kernel function, through a breakpoint.
+    /// The entry of a kernel function, with a breakpoint.
     Kprobe(&'static str),
     /// A timer on every CPU.
     Timer,
@@ -44,18 +45,18 @@ impl Point {
     }
 }
 
-/// A program, where it attaches, and its number in `enum emud_hook`.
+/// A program, its attach point, and its number in `enum emud_hook`.
 pub struct Part {
     pub program: &'static str,
     pub point: Point,
     pub hook: u32,
 }
 
-/// Programs that are of use together only.
+/// Programs that only work together.
 pub struct Candidate {
     pub parts: Vec<Part>,
     pub caveat: Option<String>,
-    /// Why not even to try.
+    /// Reason not to try this candidate.
     pub out_of_question: Option<String>,
 }
 
@@ -87,7 +88,7 @@ pub const fn part(program: &'static str, point: Point, hook: u32) -> Part {
     }
 }
 
-/// Programs that raise no alarms, at tracepoints.
+/// Returns a candidate of programs that raise no alarms, at tracepoints.
 pub fn tracepoints(programs: &[(&'static str, &'static str)]) -> Candidate {
     let parts = programs.iter();
     Candidate::of(
@@ -95,19 +96,19 @@ pub fn tracepoints(programs: &[(&'static str, &'static str)]) -> Candidate {
     )
 }
 
-/// A program that holds.
+/// An attached program.
 pub struct Attached {
     pub program: &'static str,
-    /// "tp_btf/sched_switch".
+    /// Name of the hook, such as "tp_btf/sched_switch".
     pub name: String,
-    /// In `enum emud_hook`.
+    /// Number in `enum emud_hook`.
     pub hook: u32,
 }
 
-/// The programs that hold, and what was tried.
+/// The attached programs, and the result of every attempt.
 pub struct Hooks {
     pub tried: Vec<Hook>,
-    /// Name of the hook that raises an alarm, by `enum emud_hook`.
+    /// Names of the hooks that raise alarms, indexed by `enum emud_hook`.
     pub raising: Vec<String>,
     pub attached: Vec<Attached>,
     btf: Btf,
@@ -125,18 +126,18 @@ impl Hooks {
         }
     }
 
-    /// Takes the first candidate that holds; false if none does.
+    /// Attaches the first candidate that works; returns false if none does.
     pub fn attach_first(&mut self, bpf: &mut Ebpf, attempt: &Attempt) -> bool {
         let mut candidates = attempt.candidates.iter();
         candidates.any(|candidate| self.attempt(bpf, attempt.label, candidate))
     }
 
-    /// Whether a program is attached.
+    /// Returns whether a program is attached.
     pub fn has(&self, program: &str) -> bool {
         self.attached.iter().any(|held| held.program == program)
     }
 
-    /// Tries one, and notes what came of it; false if it does not hold.
+    /// Tries one candidate and records the result; returns false if it does not work.
     pub fn attempt(&mut self, bpf: &mut Ebpf, criterion: &str, candidate: &Candidate) -> bool {
         let names: Vec<_> = candidate
             .parts
@@ -171,7 +172,7 @@ impl Hooks {
         }
     }
 
-    /// All or none.
+    /// Attaches all programs of a candidate, or none.
     fn attach_all(&self, bpf: &mut Ebpf, candidate: &Candidate) -> Result<(), String> {
         if let Some(why) = &candidate.out_of_question {
             return Err(why.clone());
@@ -180,7 +181,7 @@ impl Hooks {
             if let Err(error) = self.attach(bpf, part) {
                 for undone in &candidate.parts[..=n] {
                     if let Some(program) = bpf.program_mut(undone.program) {
-                        // Not loaded: nothing to unload.
+                        // Not loaded: there is nothing to unload.
                         let _ = unload(program);
                     }
                 }
@@ -236,7 +237,7 @@ fn unload(program: &mut Program) -> Result<(), ProgramError> {
     }
 }
 
-/// The verifier's account is long; its last line says what is wrong.
+/// Returns the last line of the verifier's log, which is long and names the problem at its end.
 fn reason(error: &ProgramError) -> String {
     match error {
         ProgramError::LoadError {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts of this machine.
+//! Properties of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -20,8 +20,8 @@ pub fn page_bytes() -> u32 {
     u32::try_from(page_size()).unwrap_or(4096)
 }
 
-/// Block devices with requests whose statistics are off: the kernel does not tell the end of
-/// their requests by block_io_done (it calls that from where the statistics are kept).
+/// Returns block devices with requests and disabled statistics: the kernel does not report the end
+/// of their requests with block_io_done, which it calls from the statistics code.
 fn disks_without_statistics() -> Vec<String> {
     let Ok(disks) = fs::read_dir("/sys/block") else {
         return vec![];
@@ -30,19 +30,19 @@ fn disks_without_statistics() -> Vec<String> {
         .filter_map(Result::ok)
         .filter(|d| off(&d.path().join("queue/iostats")))
         .map(|d| d.file_name().to_string_lossy().into_owned())
-        // Devices without requests have no such end.
+        // Devices without requests have no such event.
         .filter(|name| Path::new("/sys/block").join(name).join("mq").is_dir())
         .collect();
     names.sort();
     names
 }
 
-/// Why block_io_done cannot be relied upon here, if it cannot.
+/// Returns why block_io_done is unreliable here, or `None` if it is reliable.
 pub fn endless_requests() -> Option<String> {
     let without_statistics = disks_without_statistics();
     (!without_statistics.is_empty()).then(|| {
         let disks = without_statistics.join(", ");
-        format!("may tell no end of requests where queue/iostats is 0: {disks}")
+        format!("may not report the end of requests on devices with queue/iostats 0: {disks}")
     })
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notices, inside the kernel, that the host ran out of a resource: the result
-//! of an emulation is worth nothing if the machine was the bottleneck.
+//! Detects, inside the kernel, that the host ran out of a resource: the results of an emulation are
+//! invalid if the machine was the bottleneck.
 //!
-//! One way through the crate: [`config`] (what is contention) → [`Monitor`]
-//! (programs in the kernel that judge it, at the event) → [`event`] (what was
-//! noticed) → [`log`] (as lines). To find thresholds: [`record`] (what the criteria
-//! judge, in a file) → [`calibrate`] (what thresholds would have made of it).
+//! The data flow of the crate: [`config`] (what is contention) → [`Monitor`] (programs in the
+//! kernel that judge it at each event) → [`event`] (what they detected) → [`log`] (as lines). To
+//! find thresholds: [`record`] (what the criteria judge, in a file) → [`calibrate`] (the result of
+//! thresholds on it).
 
 mod abi;
 pub mod calibrate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes the time of the programs in the kernel, for moments only: run statistics cost two reads of
-//! the clock an event, and so more than most of what they time.
+//! Times the programs in the kernel during short moments only: run statistics read the clock twice
+//! per event, which costs more than most of the programs that they time.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use std::{io, thread};
 
 use aya::sys::{Stats, enable_stats};
 
-/// Of each `EVERY`, the first right at the start.
+/// One of each `EVERY`, the first at the start.
 const MOMENT: Duration = Duration::from_millis(100);
 const EVERY: Duration = Duration::from_secs(10);
 
-/// As long as it is there.
+/// Times the programs during its lifetime.
 #[derive(Debug)]
-pub(crate) struct Moments(#[expect(dead_code, reason = "closed, it ends the thread")] Sender<()>);
+pub(crate) struct Moments(#[expect(dead_code, reason = "closing it ends the thread")] Sender<()>);
 
 impl Moments {
-    /// Does nothing on a kernel without run statistics.
+    /// Starts the thread. It does nothing on a kernel without run statistics.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// The thread cannot be started.
     pub fn start() -> io::Result<Self> {
         let (sender, ended) = channel::<()>();
         let goes_on = move |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs in the kernel, attached; what they notice comes out of [`Monitor::next`].
+//! The attached programs in the kernel; [`Monitor::next`] returns what they detect.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -22,35 +22,49 @@ use crate::moments::Moments;
 use crate::names::Names;
 use crate::swaps::Swaps;
 
-/// Why the monitor could not be started, or went blind.
+/// Why the monitor could not be started, or stopped working.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    #[error("this kernel tells no types of its own (/sys/kernel/btf/vmlinux): {0}")]
+    /// The kernel's types cannot be read.
+    #[error(
+        "cannot read the kernel's types from /sys/kernel/btf/vmlinux (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}"
+    )]
     Btf(#[from] aya::BtfError),
+    /// The object cannot be loaded into the kernel.
     #[error("cannot load the monitor into the kernel: {}", with_causes(.0))]
     Load(#[from] aya::EbpfError),
+    /// The process lacks the permission to load BPF programs.
     #[error("no permission to load BPF programs; run as root of the host ({})", with_causes(.0))]
     Permission(aya::EbpfError),
+    /// A map cannot be read or written.
     #[error("map {name}: {source}")]
     Map {
+        /// Name of the map.
         name: &'static str,
+        /// Error of the BPF library.
         source: MapError,
     },
+    /// The object lacks a map or a program of this name.
     #[error("the monitor's object has no {0}")]
     Missing(&'static str),
-    #[error("this kernel supports none of the criteria asked for:\n{0}")]
+    /// None of the configured criteria found a hook; one line per hook.
+    #[error("this kernel supports none of the configured criteria:\n{0}")]
     Blind(String),
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
+        /// The action that failed.
         what: &'static str,
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
 impl MonitorError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) => 64,
@@ -68,6 +82,7 @@ impl MonitorError {
 pub struct Emulated {
     /// Inode number of the network namespace.
     pub netns: u32,
+    /// Index of the device in its network namespace.
     pub ifindex: u32,
 }
 
@@ -79,7 +94,7 @@ pub struct Monitor {
     hooks: Hooks,
     watched: [Watched; Resource::ALL.len()],
     counters: Array<MapData, emud_counters>,
-    /// By CPU.
+    /// Indexed by CPU.
     runs: Array<MapData, emud_runs>,
     emulated: HashMap<MapData, emud_emulated, u32>,
     known: HashSet<Emulated>,
@@ -99,11 +114,11 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// Loads the programs, attaches them hook by hook, and begins to judge.
-    /// To be called within a tokio runtime (with io enabled).
+    /// Loads the programs, attaches them hook by hook, and starts to judge. Must be called within a
+    /// tokio runtime (with io enabled).
     ///
     /// # Errors
-    /// This process may not, or the kernel supports not one of the criteria asked for.
+    /// This process lacks permission, or the kernel supports none of the configured criteria.
     pub fn start(config: &Config) -> Result<Self, MonitorError> {
         let cpus = aya::util::nr_cpus().map_err(|(what, source)| system(what, source))? as u32;
         let online = aya::util::online_cpus().map_err(|(what, source)| system(what, source))?;
@@ -156,7 +171,7 @@ impl Monitor {
     /// Waits for the next event. Cancel safe.
     ///
     /// # Errors
-    /// The ring buffer cannot be read any more.
+    /// The ring buffer can no longer be read.
     pub async fn next(&mut self) -> Result<Event, MonitorError> {
         loop {
             if let Some(event) = self.queue.pop_front() {
@@ -171,7 +186,7 @@ impl Monitor {
             tokio::select! {
                 biased;
                 ready = self.ring.readable_mut() => {
-                    let mut ready = ready.map_err(|e| system("the ring buffer", e))?;
+                    let mut ready = ready.map_err(|e| system("reading the ring buffer", e))?;
                     let ring = ready.get_inner_mut();
                     while let Some(record) = ring.next() {
                         self.queue.extend(self.decoder.record(&record));
@@ -183,30 +198,30 @@ impl Monitor {
         }
     }
 
-    /// Every hook that was tried, taken or refused.
+    /// Returns every hook that was tried, attached or not.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks.tried
     }
 
-    /// Whether a resource is really watched.
+    /// Returns whether a resource is watched.
     pub fn watched(&self, resource: Resource) -> Watched {
         self.watched[resource as usize]
     }
 
-    /// When the last program was attached, CLOCK_MONOTONIC.
+    /// Returns the time at which the last program was attached, in ns of CLOCK_MONOTONIC.
     pub fn started_mono_ns(&self) -> u64 {
         self.started_mono_ns
     }
 
-    /// Time between two ticks of the monitor's own timer on a CPU, at most.
+    /// Returns the longest time between two ticks of the monitor's timer on a CPU.
     pub fn tick(&self) -> Duration {
         TICK
     }
 
-    /// What was dropped so far.
+    /// Returns the counts of dropped events so far.
     ///
     /// # Errors
-    /// The kernel does not give the counters.
+    /// The counters cannot be read.
     pub fn dropped(&self) -> Result<Dropped, MonitorError> {
         let counters = self.counters()?;
         Ok(Dropped {
@@ -219,10 +234,10 @@ impl Monitor {
         self.counters.get(&0, 0).map_err(at("emud_counters"))
     }
 
-    /// Lets every resource raise its alarms anew.
+    /// Resets the limit of alarms for every resource.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel rejects the update.
     pub fn reset_limit(&mut self) -> Result<(), MonitorError> {
         let missing = MonitorError::Missing("emud_raised");
         let map = self.bpf.map_mut("emud_raised").ok_or(missing)?;
@@ -230,10 +245,11 @@ impl Monitor {
         (0..raised.len()).try_for_each(|i| raised.set(i, 0, 0).map_err(at("emud_raised")))
     }
 
-    /// What the programs cost so far: all runs by the time that those of some moments took.
+    /// Returns the cost of the programs so far: all runs, with the time that was measured for some
+    /// of them.
     ///
     /// # Errors
-    /// The kernel does not give the statistics.
+    /// The kernel does not return the statistics.
     pub fn costs(&self) -> Result<Vec<Cost>, MonitorError> {
         let of_cpus = (0..self.runs.len()).map(|cpu| self.runs.get(&cpu, 0));
         let of_cpus = of_cpus.collect::<Result<Vec<_>, _>>();
@@ -243,7 +259,7 @@ impl Monitor {
             let program = self.bpf.program(name).ok_or(MonitorError::Missing(name))?;
             let info = program
                 .info()
-                .map_err(|e| system("run statistics", io::Error::other(e)))?;
+                .map_err(|e| system("reading run statistics", io::Error::other(e)))?;
             let (timed, time) = (info.run_count(), info.run_time());
             let events = of_cpus.iter().map(|cpu| cpu.of[held.hook as usize]).sum();
             Ok(Cost {
@@ -258,23 +274,24 @@ impl Monitor {
         self.hooks.attached.iter().map(cost).collect()
     }
 
-    /// What the mere call of a program costs here (an empty program, run at the start), in ns.
+    /// Returns the cost of calling a program on this machine in ns, measured with an empty program
+    /// at the start.
     pub fn empty_probe_ns(&self) -> f64 {
         self.empty_probe_ns
     }
 
-    /// Tells the monitor on which devices links are emulated, for the criterion `emulator`.
-    /// The programs for it are attached with the first device, so that nobody else pays.
+    /// Sets the devices with emulated links, for the criterion `emulator`. The first device
+    /// attaches the programs of the criterion, so hosts without a link do not pay for them.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel rejects the update or the programs.
     pub fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError> {
         if self.watched(Resource::Emulator) != Watched::Yes {
             return Ok(());
         }
         let wanted: HashSet<Emulated> = devices.iter().copied().collect();
         for gone in self.known.difference(&wanted) {
-            // Not there any more is what is wanted.
+            // An entry that is already gone is the intended result.
             let _ = self.emulated.remove(&key(gone));
         }
         for new in wanted.difference(&self.known) {
@@ -320,8 +337,8 @@ fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
         })
 }
 
-/// Bytes of the ring: an alarm about the network writes a table for each CPU that has sent, and four
-/// such alarms at once must find room. One of 225 CPUs would fill 1 MiB.
+/// Returns the size of the ring in bytes: an alarm about the network writes a table for each CPU
+/// that has sent, and four such alarms must fit at once. One alarm of 225 CPUs would fill 1 MiB.
 fn ring_len(cpus: u32) -> u32 {
     const LEAST: u32 = 1 << 20;
     const RECORD_HEADER: u32 = 8;
@@ -347,7 +364,7 @@ fn write_all<K: Pod, V: Pod>(
         .try_for_each(|(key, value)| map.insert(key, value, 0).map_err(at(name)))
 }
 
-/// Lets CPUs be judged, from now on.
+/// Starts to judge CPUs.
 fn arm(bpf: &mut Ebpf, now_ns: u64) -> Result<(), MonitorError> {
     let name = "emud_armed";
     let map = bpf.map_mut(name).ok_or(MonitorError::Missing(name))?;
@@ -355,10 +372,10 @@ fn arm(bpf: &mut Ebpf, now_ns: u64) -> Result<(), MonitorError> {
     armed.set(0, now_ns, 0).map_err(at(name))
 }
 
-/// What came of each criterion that was asked for.
+/// Attaches the hooks of each configured criterion.
 ///
 /// # Errors
-/// [`MonitorError::Blind`]: not one of those that are judged in the kernel found its hooks.
+/// [`MonitorError::Blind`]: none of the criteria that are judged in the kernel found a hook.
 fn attach(
     bpf: &mut Ebpf,
     hooks: &mut Hooks,
@@ -379,7 +396,8 @@ fn attach(
             in_kernel.push(index);
         }
     }
-    // Last: it would take a CPU for busy whose idling nobody sees yet.
+    // Last: the tick would judge a CPU as busy before the hooks that detect its idle time are
+    // attached.
     if !hooks.attach_first(bpf, &tick::hooks()) {
         let blind = (CRITERIA.iter().zip(&mut watched)).filter(|(of, _)| of.ticks);
         let asked_for = blind.filter(|(_, state)| **state == Watched::Yes);
@@ -391,14 +409,14 @@ fn attach(
     let refused = hooks.tried.iter().filter_map(|hook| {
         let why = hook.refused.as_ref()?;
         Some(format!(
-            "  {}: {} refused: {why}",
+            "  {}: {} rejected: {why}",
             hook.criterion, hook.hook
         ))
     });
     Err(MonitorError::Blind(refused.collect::<Vec<_>>().join("\n")))
 }
 
-/// Every one is tried, so that the log has them all; true if each holds.
+/// Tries all of them, so that the log lists every one; returns true if each works.
 fn attach_all(bpf: &mut Ebpf, hooks: &mut Hooks, attempts: &[Attempt]) -> bool {
     let mut holds = true;
     for attempt in attempts {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel knows by number, by name: groups and devices.
+//! Resolves the kernel's numbers of groups and devices to names.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,11 +13,11 @@ use crate::config::GroupBy;
 /// `FILEID_KERNFS` of include/linux/exportfs.h: a handle that is a 64-bit id.
 const FILEID_KERNFS: libc::c_int = 0xfe;
 
-/// Names of groups; what was looked up is kept.
+/// Names of groups, with a cache of lookups.
 pub struct Names {
     group_by: GroupBy,
-    /// Where a cgroup hierarchy is mounted, by its number (0: the unified one), and the
-    /// prefix of its paths ("cpu:" as in cgroups(7); none for the unified one).
+    /// Mount points of the cgroup hierarchies by number (0: the unified one), with the prefix of
+    /// their paths ("cpu:" as in cgroups(7); empty for the unified one).
     hierarchies: HashMap<u32, (PathBuf, String)>,
     known: HashMap<(u32, u64), String>,
 }
@@ -35,7 +35,7 @@ impl Names {
         }
     }
 
-    /// The name of the group in a slot of a table.
+    /// Returns the name of the group in a slot of a table.
     pub fn group(&mut self, slot: &emud_slot) -> String {
         match slot.key {
             key if key == u64::from(abi::EMUD_KEY_INTERRUPTS) => return "(interrupts)".into(),
@@ -49,9 +49,9 @@ impl Names {
         }
     }
 
-    /// The name that `ip netns` has for it, "host" for that of init, "own" for that of
-    /// the monitor, else as /proc/PID/ns/net has it. Names come and go: looked up each
-    /// time.
+    /// Returns the name in `ip netns`, "host" for the namespace of init, "own" for that of the
+    /// monitor, and otherwise the link text of /proc/PID/ns/net. Names change, so there is no
+    /// cache.
     fn netns(&self, inode: u64) -> String {
         let is = |path: &Path| fs::metadata(path).is_ok_and(|m| m.ino() == inode);
         if is(Path::new("/proc/1/ns/net")) {
@@ -68,7 +68,7 @@ impl Names {
         }
     }
 
-    /// The path of a cgroup; of one that is gone already, what the kernel last called it.
+    /// Returns the path of a cgroup; for a deleted one, the last name that the kernel reported.
     fn cgroup(&mut self, slot: &emud_slot) -> String {
         let key = (slot.hierarchy, slot.id);
         if let Some(name) = self.known.get(&key) {
@@ -82,7 +82,7 @@ impl Names {
             return format!("{prefix}.../{}", text(&slot.name));
         };
         let name = format!("{prefix}{path}");
-        // Bounded: a run may see any number of them.
+        // Bounded: a run may see any number of cgroups.
         if self.known.len() >= 4096 {
             self.known.clear();
         }
@@ -91,7 +91,7 @@ impl Names {
     }
 }
 
-/// A C string in a fixed array.
+/// Returns the text of a C string in a fixed array.
 pub fn text(bytes: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = bytes
         .iter()
@@ -101,7 +101,7 @@ pub fn text(bytes: &[std::ffi::c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// From /proc/self/cgroup (number and controllers) and /proc/self/mountinfo (where).
+/// Reads /proc/self/cgroup (number and controllers) and /proc/self/mountinfo (mount points).
 fn hierarchies() -> HashMap<u32, (PathBuf, String)> {
     let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -126,7 +126,7 @@ fn hierarchies() -> HashMap<u32, (PathBuf, String)> {
     found
 }
 
-/// The mount point of a line of mountinfo, if it is of this hierarchy.
+/// Returns the mount point in a line of mountinfo if it belongs to this hierarchy.
 fn mounted(line: &str, controllers: &str) -> Option<PathBuf> {
     let (mount, super_block) = line.split_once(" - ")?;
     let mut super_block = super_block.split(' ');
@@ -144,7 +144,7 @@ fn mounted(line: &str, controllers: &str) -> Option<PathBuf> {
     fits.then(|| PathBuf::from(mount.split(' ').nth(4).unwrap_or("/")))
 }
 
-/// The path below the root of its hierarchy, by the id that kernfs gave it.
+/// Returns the path below the root of the hierarchy for an id of kernfs.
 fn path_of(root: &Path, id: u64) -> Option<String> {
     #[repr(C)]
     struct Handle {
@@ -168,7 +168,7 @@ fn path_of(root: &Path, id: u64) -> Option<String> {
         )
     };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and owned by nothing else.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
     let below = path.strip_prefix(root).ok()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pressure stall information: the kernel's own opinion of what tasks wait for. A second
-//! one: slower than the criteria and without shares, but it needs no program.
+//! Pressure stall information: the kernel's measure of the time that tasks wait. It is a second
+//! opinion, slower than the criteria and without shares, but it needs no program.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,14 +17,14 @@ use crate::criteria::table::ns;
 use crate::event::{Alarm, Clear, Event, Hook, Resource, Scope, Unit};
 use crate::log::mono_ns;
 
-/// What can be stalled for, the resource, and the criterion's name.
+/// Name of the file, the resource, and the name of the criterion.
 const FILES: [(&str, Resource, &str); 3] = [
     ("cpu", Resource::Cpu, "cpu"),
     ("memory", Resource::Memory, "memory"),
     ("io", Resource::Disk, "disk"),
 ];
 
-/// The kernel's triggers, armed; dropping it disarms them.
+/// The kernel's armed triggers; dropping it disarms them.
 #[derive(Debug)]
 pub struct Psi {
     triggers: Vec<Trigger>,
@@ -50,8 +50,8 @@ struct Running {
 }
 
 impl Psi {
-    /// Arms a trigger for CPU, memory and I/O each, and says which the kernel took. To be
-    /// called within a tokio runtime with io and time enabled.
+    /// Arms one trigger each for CPU, memory and I/O, and returns which of them the kernel
+    /// accepted. Must be called within a tokio runtime with io and time enabled.
     pub fn open(config: config::Psi) -> (Self, Vec<Hook>) {
         let mut psi = Self {
             triggers: vec![],
@@ -67,7 +67,7 @@ impl Psi {
                 hook: hook(of),
                 refused: opened.as_ref().err().map(|e| refusal(e, config)),
                 caveat: Some(
-                    "stalled tasks of the whole host, at most one report a window, \
+                    "stalled tasks of the whole host, up to one report per window, \
                      no value beyond the threshold, no shares"
                         .into(),
                 ),
@@ -77,9 +77,9 @@ impl Psi {
         (psi, hooks)
     }
 
-    /// Waits for the next alarm, or the end of one: two windows without a report. (The
-    /// kernel reports once a window at most, so one window without says nothing.) For ever,
-    /// if no trigger is armed. Cancel safe.
+    /// Waits for the next alarm, or for the end of one: two windows without a report. (The kernel
+    /// reports up to once per window, so a single window without a report is not enough.) Never
+    /// returns if no trigger is armed. Cancel safe.
     pub async fn next(&mut self) -> Event {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -120,7 +120,7 @@ impl Psi {
             resource: trigger.resource,
             scope: Scope::Psi { of: trigger.of },
             since_mono_ns,
-            // The kernel says that it was reached, not by how much it was passed.
+            // The kernel reports that the threshold was reached, but not by how much.
             value: ns(self.config.stall),
             threshold: ns(self.config.stall),
             unit: Unit::Ns,
@@ -161,7 +161,7 @@ impl Trigger {
     }
 }
 
-/// Which trigger has a report.
+/// Returns which trigger has a report.
 async fn stalled(triggers: &[Trigger]) -> usize {
     tokio::select! {
         () = reported(triggers.first()) => 0,
@@ -185,7 +185,7 @@ fn hook(of: &str) -> String {
     format!("psi/{of}")
 }
 
-/// "some": at least one task is stalled.
+/// Arms a "some" trigger: at least one task is stalled.
 fn arm(of: &str, config: config::Psi) -> io::Result<OwnedFd> {
     let mut file = File::options()
         .read(true)
@@ -200,8 +200,8 @@ fn arm(of: &str, config: config::Psi) -> io::Result<OwnedFd> {
 fn refusal(error: &io::Error, config: config::Psi) -> String {
     let even = config.window.as_nanos().is_multiple_of(2_000_000_000);
     match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => "switched off: boot the kernel with psi=1".into(),
-        Some(libc::ENOENT) => "the kernel is built without it".into(),
+        Some(libc::EOPNOTSUPP) => "PSI is disabled: boot the kernel with psi=1".into(),
+        Some(libc::ENOENT) => "the kernel is built without PSI".into(),
         Some(libc::EINVAL) if !even => {
             "without CAP_SYS_RESOURCE the window must be a multiple of 2 s".into()
         }
@@ -228,7 +228,7 @@ mod tests {
         window: Duration::from_millis(500),
     };
 
-    /// A trigger that is reported on by urgent data: the same poll event.
+    /// A trigger that reports with urgent data, which is the same poll event.
     fn fake() -> (Psi, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let teller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

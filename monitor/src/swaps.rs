@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Swap areas, as they come and go: /proc/swaps wakes up who polls it.
+//! Follows the list of swap areas: a change of /proc/swaps wakes a poll.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,15 +9,15 @@ use aya::maps::{HashMap, MapData};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// One swap area.
+/// A swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swap {
     pub path: String,
-    /// As the kernel numbers it (12 bits major, 20 bits minor); none: a file.
+    /// Device number of the kernel (12 bits major, 20 bits minor); `None` for a file.
     pub device: Option<u32>,
 }
 
-/// The areas in the text of /proc/swaps.
+/// Parses the text of /proc/swaps.
 fn areas(text: &str) -> Vec<Swap> {
     let lines = text.lines().skip(1);
     let fields = lines.filter_map(|line| {
@@ -38,7 +38,7 @@ fn number(path: &str) -> Option<u32> {
     Some(major << 20 | minor)
 }
 
-/// The areas in use now.
+/// Returns the swap areas in use.
 ///
 /// # Errors
 /// /proc/swaps cannot be read: the kernel has no swap.
@@ -46,7 +46,7 @@ pub fn now() -> io::Result<Vec<Swap>> {
     fs::read_to_string("/proc/swaps").map(|text| areas(&text))
 }
 
-/// Keeps the kernel part's list of swap devices.
+/// Maintains the kernel part's list of swap devices.
 pub struct Swaps {
     file: AsyncFd<fs::File>,
     list: HashMap<MapData, u32, u32>,
@@ -56,7 +56,7 @@ pub struct Swaps {
 impl Swaps {
     pub fn new(list: HashMap<MapData, u32, u32>) -> io::Result<Self> {
         let file = fs::File::open("/proc/swaps")?;
-        // SAFETY: the AsyncFd owns the file, and nobody replaces it.
+        // SAFETY: the AsyncFd owns the file, and nothing replaces it.
         let file = unsafe { AsyncFd::register_with_interest(file, Interest::PRIORITY)? };
         let mut swaps = Self {
             file,
@@ -67,7 +67,7 @@ impl Swaps {
         Ok(swaps)
     }
 
-    /// Waits for a change and takes it over.
+    /// Waits for a change and updates the list.
     pub async fn follow(&mut self) -> io::Result<()> {
         self.file.ready(Interest::PRIORITY).await?.clear_ready();
         self.read()
@@ -80,7 +80,7 @@ impl Swaps {
         file.read_to_string(&mut text)?;
         let found: Vec<u32> = areas(&text).iter().filter_map(|s| s.device).collect();
         for gone in self.known.iter().filter(|d| !found.contains(d)) {
-            // Not there any more is what is wanted.
+            // An entry that is already gone is the intended result.
             let _ = self.list.remove(gone);
         }
         for new in found.iter().filter(|d| !self.known.contains(d)) {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Failure;
 
-/// Report contention that a program under test has noticed, into the log of a running monitor
+/// Report contention that a program under test has detected to the log of a running monitor
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -20,14 +20,14 @@ the line of JSON itself (docs/log-format.md).
 
 Exit codes: 0 the monitor accepted it, 64 it rejected it, 66 no monitor runs.")]
 pub struct Args {
-    /// What was noticed
+    /// Name of the contention
     name: String,
 
-    /// What was measured
+    /// Measured value
     #[arg(long)]
     value: Option<String>,
 
-    /// What it should have been at most
+    /// Limit that the value exceeded
     #[arg(long, requires = "value")]
     threshold: Option<String>,
 

@@ -11,22 +11,22 @@ use super::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  emud apply pairs.csv eth0             these pairs anew, the others as they are
-  emud apply --replace pairs.csv        all others go back to the base link
+  emud apply pairs.csv eth0             set these pairs, keep the others
+  emud apply --replace pairs.csv        return all others to the base link
   emud show --matrix eth0 | emud apply /dev/stdin eth1
 
-A row is source,destination,rate,delay,loss; an empty field is as the base link has it
-(docs/profile.md). No packet meets half of a change.")]
+A row is source,destination,rate,delay,loss; an empty field has the value of the base link
+(docs/profile.md). No packet sees half of a change.")]
 pub struct Args {
     /// CSV of pairs
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The interface; may be left out if only one has an emulated link
+    /// Interface; optional if only one has an emulated link
     #[arg(value_name = "IFACE")]
     interface: Option<String>,
 
-    /// Pairs that are not in FILE go back to the base link
+    /// Return pairs that are not in FILE to the base link
     #[arg(long)]
     replace: bool,
 }

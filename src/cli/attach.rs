@@ -17,43 +17,44 @@ Examples:
   emud attach eth0 --profile ./dsl.toml --direction up --seed 7
   emud attach veth0 --profile adsl24 --netns client --reverse
 
-`up` is what the interface sends, `down` what it receives. A root qdisc that somebody
-configured by hand is only replaced with --replace; detach puts it back.")]
+`up` is what the interface sends, `down` what it receives. A root qdisc that was
+configured by hand is only replaced with --replace; detach restores it.")]
 pub struct Args {
-    /// The interface
+    /// Interface to change
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// A shipped profile's name (see `emud profile list`) or a file
+    /// Profile to apply: shipped name or path to a TOML file
     #[arg(long, short, value_name = "PROFILE")]
     profile: String,
 
-    /// Which directions to emulate
+    /// Directions to emulate
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     direction: Direction,
 
-    /// Exchange up and down: this is the other end of the described link
+    /// Exchange up and down: the interface is at the other end of the described link
     #[arg(long)]
     reverse: bool,
 
-    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq where it can be had)
+    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq if supported,
+    /// otherwise hold)
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 
-    /// Seed of every random decision [default: that of the profile, else random]
+    /// Seed of every random decision [default: that of the profile, or random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Cap segmentation on the device while attached (auto), or leave it (keep)
-    /// [default: the profile's, else auto]
+    /// Cap segmentation on the device while attached (auto), or do not change it (keep) [default:
+    /// the profile's, or auto]
     #[arg(long, value_enum)]
     offload: Option<OffloadArg>,
 
-    /// Take away a root qdisc that somebody configured by hand; detach puts it back
+    /// Replace a root qdisc that was configured by hand; detach restores it
     #[arg(long)]
     replace: bool,
 
-    /// Stay until Ctrl-C, SIGTERM or SIGHUP, then detach
+    /// Stay attached until Ctrl-C, SIGTERM or SIGHUP, then detach
     #[arg(long)]
     foreground: bool,
 }
@@ -109,7 +110,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         replace: args.replace,
     };
     if args.foreground {
-        // Whatever becomes of the output, the link is there and is taken away.
+        // Even if the output fails, the link is attached and will be detached.
         attach::foreground(&request, |done| drop(super::out(&said(done))))?;
         return Ok(());
     }
@@ -119,7 +120,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     )?))
 }
 
-/// One line of what was done, and a line for each thing worth knowing.
+/// Formats one line about the attachment, and a line per note.
 fn said(done: &attach::Done) -> String {
     let name = &done.interface;
     let mut lines = vec![

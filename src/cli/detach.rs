@@ -4,11 +4,11 @@ use emud::datapath::detach;
 
 use super::Failure;
 
-/// Take the emulated link away and put everything back
+/// Remove the emulated link and restore the previous state
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  emud detach eth0")]
 pub struct Args {
-    /// The interface
+    /// Interface to restore
     #[arg(value_name = "IFACE")]
     interface: String,
 }
@@ -21,7 +21,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|note| format!("{name}: note: {note}\n"));
     let text: String = notes
-        .chain([format!("{name}: detached, as it was before\n")])
+        .chain([format!("{name}: detached, previous state restored\n")])
         .collect();
     super::out(&text)
 }

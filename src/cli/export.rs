@@ -7,7 +7,7 @@ use emud::profile::shipped;
 
 use super::Failure;
 
-/// Turn a profile into another tool's command
+/// Convert a profile to another tool's command
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -16,19 +16,19 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print the netem command that equals a profile, or what netem cannot do
+    /// Print the netem command for a profile, or what netem does not support
     #[command(after_long_help = "\
 Example:
   emud export netem geo --direction down --dev ifb0
   emud export netem lte --nearest
 
 Notes on standard error list the differences of netem that no command removes; with --nearest
-warnings list each property that netem cannot have.")]
+warnings list each property that netem does not support.")]
     Netem {
         /// Profile to export: shipped name or path to a TOML file
         profile: String,
 
-        /// Which direction: a netem has one
+        /// Direction to export: a netem has only one
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
@@ -36,7 +36,7 @@ warnings list each property that netem cannot have.")]
         #[arg(long, value_name = "IFACE")]
         dev: Option<String>,
 
-        /// Export what is nearest where netem cannot do what the profile describes, and list each
+        /// Export the nearest netem command if netem does not support the profile, and list each
         /// difference [default: such a profile is an error]
         #[arg(long)]
         nearest: bool,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a verb ends with when it could not do its work: one sentence and an
-//! exit code after sysexits.h.
+//! The failure of a verb: one sentence and an exit code from sysexits.h.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shell completions and the man pages, made from the command line's definition.
+//! Shell completions and man pages, generated from the definition of the command line.
 
 use std::path::PathBuf;
 
@@ -21,12 +21,12 @@ pub struct CompletionArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  emud man /usr/share/man/man1")]
 pub struct ManArgs {
-    /// Where to; with none, emud(1) is printed
+    /// Folder for the man pages [default: print emud(1)]
     folder: Option<PathBuf>,
 }
 
 pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
-    // clap_complete panics where it cannot write.
+    // clap_complete panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "emud", &mut script);
     super::out(&String::from_utf8_lossy(&script))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that outlives `emud run --in-place`; started by it, not by people.
+//! A process that outlives `emud run --in-place`, which starts it.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use emud::experiment::run::in_place;
 
 use super::Failure;
 
-/// End programs and take the link away once standard input ends (started by `emud run`)
+/// End programs and remove the link at the end of standard input (started by `emud run`)
 #[derive(Debug, clap::Args)]
 pub struct Args {
     ifindex: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder's own process; started by attach, not by people.
+//! The holder's process; only attach starts it.
 
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::process::Command;
@@ -30,7 +30,7 @@ pub struct Args {
     ready: RawFd,
 }
 
-/// The command line that [`run`] understands.
+/// Returns the command line for [`run`].
 pub fn command(start: HolderStart) -> Command {
     let mut command = spawn::this_program();
     command.arg("hold-run");
@@ -47,9 +47,9 @@ pub fn command(start: HolderStart) -> Command {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    // Started by /proc/self/exe, it would be called "exe" in ps and top.
+    // ps and top would show a process started from /proc/self/exe as "exe".
     rustix::thread::set_name(c"emud-hold").map_err(std::io::Error::from)?;
-    // SAFETY: attach passed these descriptors to this process and to nobody else in it.
+    // SAFETY: attach passed these descriptors to this process, and nothing else in it uses them.
     let ready = unsafe { spawn::ReadyPipe::from_raw_fd(args.ready) }?;
     match prepare(&args) {
         Ok((taps, stop, maps)) => {
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 stop.as_fd(),
                 || ready.ready(),
             )?;
-            // The device may be what ended it.
+            // The holder may have ended because the device was deleted.
             sweep::sweep(&mut Netlink::open()?)?;
             Ok(())
         }

@@ -11,7 +11,7 @@ use emud::text::read_text;
 use super::Failure;
 use super::failure::EX_IOERR;
 
-/// Make a profile from a netem command, a ping log, a Mahimahi trace or a log of rates
+/// Create a profile from a netem command, a ping log, Mahimahi traces or a log of rates
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -20,7 +20,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print the profile that equals a netem command, with comments where the two differ
+    /// Print the profile for a netem command, with comments about the differences
     #[command(after_long_help = "\
 Examples:
   emud import netem 'tc qdisc add dev eth0 root netem delay 100ms 10ms loss 1%' > my.toml
@@ -28,35 +28,35 @@ Examples:
   tc qdisc show dev eth0 | emud import netem -
   emud import netem - < setup.sh
 
-What is before tc (sudo, ip netns exec, docker exec), other commands, comments and redirections are
-skipped. A tbf or htb beside the netem becomes the link's rate. Warnings say what the profile cannot say; the same is in its comments.")]
+Commands before tc (sudo, ip netns exec, docker exec), other commands, comments and redirections are
+skipped. A tbf or htb beside the netem becomes the link's rate. Warnings list properties that a profile does not support; the same is in its comments.")]
     Netem {
-        /// The header to write: netem shapes what leaves a device, which is `up`
+        /// Header to write: netem shapes egress of a device, which is `up`
         #[arg(long, value_enum, default_value_t = Side::Up)]
         direction: Side,
 
-        /// The command, its part from `netem` on, a script, or what `tc qdisc show` prints: as one
-        /// argument, as many (after `--`), or - for standard input
+        /// Command, its part from `netem` on, a script, or the output of `tc qdisc show`: as one
+        /// argument, as several (after `--`), or - for standard input
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
-    /// Write the profile whose up and down are two traces of Mahimahi
+    /// Write a profile with two Mahimahi traces as up and down
     #[command(after_long_help = "\
 Example:
   emud import mahimahi Verizon-LTE.up Verizon-LTE.down -o verizon.toml
 
 The profile names the files: by their paths relative to it if they are in its folder or below,
-else by their whole paths.")]
+otherwise by their absolute paths.")]
     Mahimahi {
-        /// Delivery opportunities of what leaves the interface, a time in ms a line
+        /// Delivery opportunities of egress packets, a time in ms per line
         up: PathBuf,
-        /// The same of what arrives
+        /// Delivery opportunities of ingress packets, a time in ms per line
         down: PathBuf,
-        /// Where to write it; else it is printed
+        /// File to write [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Make a profile whose rate follows a log: CSV, columns between blanks or tabs, or JSON
+    /// Create a profile with the rates of a log: CSV, columns between blanks or tabs, or JSON
     #[command(after_long_help = "\
 Examples:
   emud import csv norway.log --time 1 --rate 2 > norway.toml
@@ -68,23 +68,23 @@ A column is its number, from 1, or its name in the first line; of JSON a key. Ot
 skipped. More rows than fit into a profile need -o FILE.toml and go into FILE.csv beside it.
 docs/import.md has the options for the usual data sets.")]
     Csv(Csv),
-    /// Print the profile that a ping measured: each way half of the round trip
+    /// Print the profile that a ping measured: each direction has half of the round trip
     #[command(after_long_help = "\
 Example:
   ping -D -c 1000 -i 0.2 example.org > ping.log
   emud import ping ping.log > measured.toml")]
     Ping {
-        /// What ping printed, with a line for each reply; - for standard input
+        /// Output of ping with a line for each reply; - for standard input
         file: String,
     },
 }
 
 #[derive(Debug, clap::Args)]
 struct Csv {
-    /// The log; - for standard input
+    /// File of the log; - for standard input
     file: String,
 
-    /// Column of the time from which on a row holds: numbers, or dates
+    /// Column of the time from which a row holds: numbers, or dates
     #[arg(long, value_name = "COLUMN", required_unless_present = "every")]
     time: Option<String>,
 
@@ -92,11 +92,11 @@ struct Csv {
     #[arg(long, value_name = "UNIT", default_value = "s", value_parser = ["ns", "us", "ms", "s", "min"])]
     time_unit: String,
 
-    /// The time column says how long each row holds
+    /// Use the time column as the duration of each row
     #[arg(long, requires = "time")]
     durations: bool,
 
-    /// Each row holds for this time; there is no time column
+    /// Use this duration for each row; there is no time column
     #[arg(long, value_name = "TIME", conflicts_with = "time", value_parser = interval)]
     every: Option<u64>,
 
@@ -104,8 +104,8 @@ struct Csv {
     #[arg(long, value_name = "COLUMN")]
     rate: String,
 
-    /// Unit of the rates: bit, kbit, Mbit, Gbit, kbps, Mbps (bits), B/s, kB/s, MB/s, KiB/s, MiB/s; or
-    /// B, kB, MB, KiB, MiB, which is bytes in the row's time or since the row before
+    /// Unit of the rates: bit, kbit, Mbit, Gbit, kbps, Mbps (bits), B/s, kB/s, MB/s, KiB/s, MiB/s;
+    /// or B, kB, MB, KiB, MiB, which are bytes in the row's time or since the previous row
     #[arg(long, default_value = "Mbit", value_parser = unit)]
     unit: String,
 
@@ -117,7 +117,7 @@ struct Csv {
     #[arg(long, value_name = "UNIT", default_value = "ms", value_parser = ["ns", "us", "ms", "s", "min"])]
     delay_unit: String,
 
-    /// Take only rows with this value in this column
+    /// Use only rows with this value in this column
     #[arg(long = "where", value_name = "COLUMN=VALUE", value_parser = condition)]
     only: Option<(String, String)>,
 
@@ -125,7 +125,7 @@ struct Csv {
     #[arg(long, value_enum, default_value_t = Side::Down)]
     direction: Side,
 
-    /// Where to write the profile [default: standard output]
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -149,7 +149,7 @@ impl From<Side> for Header {
 
 fn interval(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(Time(0)) => Err("rows of no time".to_owned()),
+        Ok(Time(0)) => Err("rows need a duration above 0".to_owned()),
         Ok(Time(ns)) => Ok(ns),
         Err(error) => Err(format!("{error}; {}", error.help)),
     }
@@ -188,7 +188,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 fn mahimahi(up: &Path, down: &Path, output: Option<&Path>) -> Result<(), Failure> {
     let folder = output.map(|file| file.parent().unwrap_or(Path::new("")));
-    // An empty one is this one.
+    // An empty path is the current folder.
     let folder = folder.map(|folder| match folder.as_os_str().is_empty() {
         true => Path::new("."),
         false => folder,
@@ -223,7 +223,7 @@ fn csv(args: Csv) -> Result<(), Failure> {
     written(&imported, args.output.as_deref())
 }
 
-/// To a file, or to standard output.
+/// Writes to a file, or to standard output.
 fn written(imported: &Imported, output: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = output else {
         return show(imported);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line: what it accepts, one file a verb.
+//! The command line: one file per verb.
 
 mod alarm;
 mod apply;
@@ -37,13 +37,13 @@ use serde::Serialize;
 
 pub use failure::Failure;
 
-/// Exit codes that are no failure.
+/// Exit codes that are not failures.
 pub const DONE: u8 = 0;
-/// The monitor saw contention: a script's experiment is worth nothing.
+/// The monitor detected contention: the result of a script's experiment is invalid.
 pub const CONTENTION_SEEN: u8 = 3;
 /// A link is not as configured.
 pub const OTHERWISE: u8 = 1;
-/// Something of a link could not be measured; the rest is as configured.
+/// Some property of a link could not be measured; the others are as configured.
 pub const INCOMPLETE: u8 = 2;
 
 /// Make a real network interface behave like a described link.
@@ -72,16 +72,15 @@ Examples:
 
 Exit codes: 0 done, 1 and 2 a link is not as configured or not all measured (verify), 3 contention was seen (monitor,
 run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
-67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel refused, 73 already attached
-or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud is at work, 77 no permission.";
+67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel returned an error, 73 already attached
+or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud process is changing it, 77 no permission.";
 
 /// What a verb prints with `--json`: keys in alphabetical order.
 fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(format!("{:#}\n", serde_json::to_value(value)?))
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no
-/// failure.
+/// Writes to standard output. A reader that closes the pipe early (`| head`) is not a failure.
 fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout
@@ -128,10 +127,10 @@ enum Verb {
 }
 
 impl Cli {
-    /// Runs the verb. Returns the exit code.
+    /// Runs the verb and returns the exit code.
     ///
     /// # Errors
-    /// What went wrong, with the exit code for it.
+    /// The failure, with its exit code.
     pub fn run(self) -> Result<u8, Failure> {
         if let Some(netns) = &self.netns {
             emud::netlink::enter(netns)?;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes behind a network of nodes; started by run, not by people.
+//! The processes behind a network of nodes; only `emud run` starts them.
 
 use emud::experiment::lab;
 
 use super::Failure;
 
-/// Hold the namespaces of a node (started by `emud run`)
+/// Keep the namespaces of a node (started by `emud run`)
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Put forwarding on an interface of the host back once emud has gone, instead
+    /// Restore forwarding on an interface of the host when emud has ended
     #[arg(long, value_name = "IFINDEX")]
     keep_forwarding: Option<u32>,
 }

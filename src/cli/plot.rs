@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distribution functions of delays as SVG, a panel a direction.
+//! Plots distribution functions of delays as SVG, one panel per direction.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const PANEL: (u32, u32) = (620, 400);
 const FACTS: u32 = 20;
 /// Points of a curve: more than a panel has pixels.
 const POINTS: usize = 1000;
-/// The axis ends there; a long tail would squeeze the rest.
+/// The end of the axis as a share; a long tail would compress the rest.
 const LAST_SHARE: f64 = 0.9985;
 
 /// Points (ms, share) that never fall.
@@ -25,15 +25,15 @@ pub struct Curve {
     points: Vec<(f64, f64)>,
 }
 
-/// A direction.
+/// The panel of a direction.
 pub struct Panel {
     pub title: String,
-    /// Lines of text under the title.
+    /// Lines of text below the title.
     pub facts: Vec<String>,
     pub curves: Vec<Curve>,
 }
 
-/// A distribution function, moved by the time that serialisation takes.
+/// Returns a distribution function, shifted by the time of serialisation.
 pub fn asked(cdf: &Cdf, serialisation_ns: f64) -> Curve {
     let share = |i: usize| (i as f64 + 0.5) / POINTS as f64;
     let point = |i| {
@@ -41,13 +41,13 @@ pub fn asked(cdf: &Cdf, serialisation_ns: f64) -> Curve {
         (ns / 1e6, share(i))
     };
     Curve {
-        name: "asked",
+        name: "requested",
         colour: GREY,
         points: (0..POINTS).map(point).collect(),
     }
 }
 
-/// Of delays in ns, sorted.
+/// Returns the distribution function of sorted delays in ns.
 pub fn measured(sorted: &[f64]) -> Curve {
     let n = sorted.len();
     let step = n.div_ceil(POINTS).max(1);
@@ -61,7 +61,7 @@ pub fn measured(sorted: &[f64]) -> Curve {
     }
 }
 
-/// Writes the panels into an SVG file.
+/// Writes the panels to an SVG file.
 ///
 /// # Errors
 /// They cannot be drawn or written.
@@ -69,7 +69,7 @@ pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
     save(path, draw_all(panels, &[]))
 }
 
-/// The same with runs of losses below them.
+/// Writes the panels with runs of losses below them.
 ///
 /// # Errors
 /// They cannot be drawn or written.
@@ -111,7 +111,7 @@ fn draw_all(panels: &[Panel], runs: &[RunsPanel]) -> Result<String, PlotError> {
     })
 }
 
-/// The room that lines of text take.
+/// Returns the height of the lines of text.
 fn header<'a>(facts: impl Iterator<Item = &'a Vec<String>>) -> u32 {
     FACTS * facts.map(Vec::len).max().unwrap_or(0) as u32
 }
@@ -140,7 +140,7 @@ fn draw(area: &Area, panel: &Panel) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Of the axis of delays, a little beyond the curves.
+/// Returns the range of the axis of delays, slightly larger than that of the curves.
 fn range(panel: &Panel) -> (f64, f64) {
     let all = || panel.curves.iter().flat_map(|c| &c.points);
     let shown = || all().filter(|p| p.1 <= LAST_SHARE).map(|p| p.0);
@@ -149,7 +149,7 @@ fn range(panel: &Panel) -> (f64, f64) {
     if low > high {
         return (0.0, 1.0);
     }
-    // A constant delay is a step, and wants room on both sides.
+    // A constant delay is a step, with space on both sides.
     let room = ((high - low) * 0.05).max(0.02 * high).max(0.1);
     ((low - room).max(0.0), high + room)
 }

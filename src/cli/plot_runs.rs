@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of losses as SVG: how many are of n packets or more.
+//! Plots runs of losses as SVG: the share of runs of n packets or more.
 
 use emud::plot::{Area, BROWN, PlotError, chart, grid};
 use plotters::prelude::*;
@@ -7,12 +7,13 @@ use plotters::prelude::*;
 /// The least share that is shown.
 const LOWEST: f64 = 1e-4;
 
-/// A direction's.
+/// The panel of a direction.
 pub struct RunsPanel {
     pub title: String,
-    /// Of runs of 1, 2, ... packets; none: it has no losses, or no run of them ends.
+    /// Shares of runs of 1, 2, ... packets or more; `None`: there are no losses, or no run of them
+    /// ends.
     pub at_least: Vec<f64>,
-    /// Under the title.
+    /// Lines of text below the title.
     pub facts: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a direction does over time as SVG, panels below one another.
+//! Plots the figures of a direction over time as SVG, one panel below the other.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use super::Failure;
 use super::plot::save;
 
 const PANEL: (u32, u32) = (1000, 300);
-/// A line of text.
+/// Height of a line of text.
 const NOTE: u32 = 30;
 
-/// A figure of a direction: (s, value), each from its moment on.
+/// A figure of a direction: (s, value), each from its time on.
 pub struct TimePanel {
     pub title: String,
-    /// What it is, with its unit.
+    /// Name of the figure, with its unit.
     pub what: &'static str,
     pub steps: Vec<(f64, f64)>,
     pub end_s: f64,
 }
 
-/// Writes the panels into an SVG file, and what is to be known of them below.
+/// Writes the panels to an SVG file, and notes below them.
 ///
 /// # Errors
 /// They cannot be drawn or written.

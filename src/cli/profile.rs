@@ -27,23 +27,23 @@ enum Verb {
     /// Print the text of a profile
     #[command(after_long_help = "Example:\n  emud profile show hsdpa > mine.toml")]
     Show {
-        /// A shipped profile's name or a file
+        /// Profile to print: shipped name or path to a TOML file
         profile: String,
     },
-    /// Check profiles; nothing is attached
+    /// Check profiles without attaching them
     #[command(after_long_help = "Example:\n  emud profile check ./*.toml")]
     Check {
-        /// Files, or names of shipped profiles
+        /// Profiles to check: paths to TOML files, or shipped names
         #[arg(required = true)]
         profiles: Vec<String>,
     },
-    /// Draw the delays of both directions and their runs of losses as SVG; of a profile that
-    /// changes with time rate, delay and loss over time
+    /// Plot the delays of both directions and their runs of losses as SVG; for a profile that
+    /// changes with time, plot rate, delay and loss over time
     #[command(after_long_help = "Example:\n  emud profile plot hsdpa -o hsdpa.svg")]
     Plot {
-        /// A shipped profile's name or a file
+        /// Profile to plot: shipped name or path to a TOML file
         profile: String,
-        /// The SVG file to write
+        /// SVG file to write
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
@@ -66,7 +66,7 @@ fn list() -> Result<(), Failure> {
     super::out(&lines)
 }
 
-/// The text of a valid profile, comments included.
+/// Returns the text of a valid profile, including comments.
 fn text(name: &str) -> Result<String, Failure> {
     shipped::find(name)?;
     match SHIPPED.iter().find(|shipped| shipped.name == name) {
@@ -125,13 +125,13 @@ fn draw(name: &str, output: &Path) -> Result<(), Failure> {
     plot::write_with(output, &panels, &runs)
 }
 
-/// Whether the profile's own link changes.
+/// Returns whether the profile's own link changes with time.
 fn is_timed(profile: &Profile) -> bool {
     let traced = |d: u32| profile.direction(d).trace.is_some();
     !profile.phases.list.is_empty() || DIRECTIONS.into_iter().any(traced)
 }
 
-/// What the links of phases do that no outline has.
+/// Returns what the outlines leave out of the links of phases.
 fn of_phases(profile: &Profile) -> Result<Vec<&'static str>, Failure> {
     let mut all = Vec::new();
     for phase in &profile.phases.list {
@@ -148,7 +148,7 @@ fn of_phases(profile: &Profile) -> Result<Vec<&'static str>, Failure> {
     Ok(all)
 }
 
-/// Of what the outlines leave out, and beside it, what the plot does not show.
+/// Returns what the plot does not show: parts that the outlines leave out, and others.
 fn not_drawn(profile: &Profile, all: Vec<&'static str>, timed: bool) -> Vec<&'static str> {
     let drawn = |what: &str| match timed {
         true => what == "a trace or phases" || what == "`state = \"down\"`",
@@ -196,13 +196,13 @@ fn runs(profile: &Profile, direction: u32) -> RunsPanel {
         },
         None => RunsPanel {
             title,
-            facts: vec!["no run of losses that ends".to_owned()],
+            facts: vec!["no run of losses ends".to_owned()],
             at_least: Vec::new(),
         },
     }
 }
 
-/// Rate, delay and loss, as far as there are any.
+/// Returns the panels of rate, delay and loss that the profile has.
 fn over_time_panels(profile: &Profile, direction: u32) -> Vec<TimePanel> {
     let (rates, end_s) = timeline::rates(profile, direction);
     let unlimited = rates.iter().any(|(_, rate)| rate.is_infinite());
@@ -244,7 +244,7 @@ fn over_time_panels(profile: &Profile, direction: u32) -> Vec<TimePanel> {
     panels
 }
 
-/// The longest usual packet.
+/// Length of the longest common packet.
 const ETHERNET_FRAME: usize = 1514;
 
 fn facts(asked: &Asked, loss: &Loss) -> Vec<String> {

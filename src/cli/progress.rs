@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far a command is that takes a while: a line at the bottom of a terminal, elsewhere nothing.
+//! Shows the progress of a long command: a line at the bottom of a terminal; nothing without a
+//! terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Goes away with the value.
+/// A line that is removed when dropped.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// `of`: how long it takes altogether, where that is known.
+    /// Shows the progress; `of` is the total duration, if known.
     pub fn start(of: Option<&str>) -> Self {
         let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr_with_hz(4),

@@ -7,7 +7,7 @@ use emud::profile::Time;
 
 use super::Failure;
 
-/// List, print, check and plan scenarios: experiments with more than one node
+/// List, print, check and plan scenarios: experiments with several nodes
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -21,25 +21,25 @@ enum Verb {
     /// Print the text of a scenario
     #[command(after_long_help = "Example:\n  emud scenario show chain > mine.toml")]
     Show {
-        /// A shipped scenario's name or a file
+        /// Scenario to print: shipped name or path to a TOML file
         scenario: String,
     },
-    /// Check scenarios; nothing is set up
+    /// Check scenarios without running them
     #[command(after_long_help = "Example:\n  emud scenario check ./*.toml")]
     Check {
-        /// Files, or names of shipped scenarios
+        /// Scenarios to check: paths to TOML files, or shipped names
         #[arg(required = true)]
         scenarios: Vec<String>,
     },
-    /// Print what a scenario means: nodes, addresses, routes, links; nothing is set up
+    /// Print the nodes, addresses, routes and links of a scenario without running it
     #[command(after_long_help = "Example:\n  emud scenario plan chain --nodes 3")]
     Plan {
-        /// A shipped scenario's name or a file
+        /// Scenario to plan: shipped name or path to a TOML file
         scenario: String,
-        /// How many a topology has: routers, nodes, pairs or peers
+        /// Size of a topology: number of routers, nodes, pairs or peers
         #[arg(long, value_name = "N")]
         nodes: Option<u32>,
-        /// The longest measured phase
+        /// Longest measured phase
         #[arg(long, value_name = "TIME")]
         measure: Option<Time>,
         /// Print JSON (docs/scenario.md)

@@ -11,12 +11,12 @@ Examples:
   emud set eth0 loss=1%                       both directions
   emud set eth0 up.delay=80ms down.rate=2Mbit
   emud set eth0 delay.jitter=5ms queue=100p
-  emud set eth0 rate=none                     no rate any more
-  emud set eth0 trace.restart                 traces and phases begin again
+  emud set eth0 rate=none                     remove the rate
+  emud set eth0 trace.restart                 restart traces and phases
 
-Counters, the queue and what is on its way live on.")]
+Counters, the queue and packets in flight are kept.")]
 pub struct Args {
-    /// The interface
+    /// Interface to change
     #[arg(value_name = "IFACE")]
     interface: String,
 

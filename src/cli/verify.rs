@@ -9,47 +9,47 @@ use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
 use super::progress::Progress;
 use super::{DONE, Failure, INCOMPLETE, OTHERWISE, plot};
 
-/// Measure whether a link does what it is asked to
+/// Measure whether a link behaves as configured
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  emud verify veth0 --peer-netns server        up and down apart, UDP, one clock
+  emud verify veth0 --peer-netns server        up and down separately, UDP, one clock
   emud verify eth0 --peer 192.0.2.7            there and back, ICMP echo
   emud verify eth0 --peer 192.0.2.7 --resolution 5ms
   emud verify veth0 --peer-netns server --against hsdpa --plot hsdpa.svg
 
 Judged: mean, standard deviation and distribution of the delay, loss, duplicates, order, and the rate.
 Five sixths of the duration are small probes well below the rate, one sixth is a train above it.
-The default of 30s finds a rate halved, a jitter doubled and 1 % of loss added on every shipped
-profile; the smallest deviation it notices is printed with each check. A link that is as asked is
-found to be another in 1 of 1000 runs at most. docs/verify.md says how.
+The default of 30s detects half the rate, twice the jitter and 1 % of additional loss on every shipped
+profile; the smallest detectable deviation is printed with each check. A correct link is
+reported as wrong in at most 1 of 1000 runs. docs/verify.md describes the method.
 
-Exit codes: 0 the link is as asked, 1 it is not, 2 something could not be measured or judged and the
-rest is as asked; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or nothing of
-the link can be judged (docs/verify.md lists what cannot), 71 the kernel refused, 73 the plot cannot be made, 77 no
+Exit codes: 0 the link behaves as configured, 1 it does not, 2 some checks could not be measured or judged and the
+others agree; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no answer, or no property of
+the link can be judged (docs/verify.md lists what cannot), 71 the kernel returned an error, 73 the plot cannot be written, 77 no
 permission.")]
 pub struct Args {
-    /// The interface
+    /// Interface to verify
     #[arg(value_name = "IFACE")]
     interface: String,
 
-    /// The peer's address; with --peer-netns it is found there if not given
+    /// Address of the peer [default with --peer-netns: found there]
     #[arg(long, value_name = "ADDR")]
     peer: Option<IpAddr>,
 
-    /// The network namespace of the other end, on this machine
+    /// Network namespace of the other end, on this machine
     #[arg(long, value_name = "NAME|PID|PATH", required_unless_present = "peer")]
     peer_netns: Option<String>,
 
-    /// Judge by this profile (a name or a file) instead of what is in force
+    /// Profile to judge by (a name or a file) instead of the active one
     #[arg(long, value_name = "PROFILE")]
     against: Option<String>,
 
-    /// How long to send probes, 1s at least
+    /// Duration of the probes, at least 1s
     #[arg(long, value_name = "TIME", default_value = "30s")]
     duration: Time,
 
-    /// What machine and path may add to a delay without the link being blamed
+    /// Delay that machine and path may add without a failed check
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     resolution: Time,
 
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw measured and asked delays into an SVG file
+    /// Plot measured and configured delays to an SVG file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -108,17 +108,17 @@ fn panels(outcome: &Outcome) -> Vec<plot::Panel> {
     outcome.curves.iter().map(panel).collect()
 }
 
-/// The verdict on one direction.
+/// Returns the verdict for one direction.
 fn of_direction(outcome: &Outcome, direction: &str) -> &'static str {
     let any = |verdict| {
         let mut checks = outcome.checks.iter();
         checks.any(|c| c.direction == direction && c.verdict == verdict)
     };
     if any(Verdict::Disagrees) {
-        "NOT as asked"
+        "NOT as configured"
     } else if any(Verdict::NotMeasured) || any(Verdict::NotJudged) {
         "not all measured"
     } else {
-        "as asked"
+        "as configured"
     }
 }

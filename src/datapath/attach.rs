@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attach: find out, plan, leave the plan in the kernel, carry it out.
+//! Attach: inspect the interface, plan, save the plan in the kernel, carry it out.
 //!
-//! The order makes every moment undoable, kill -9 included. First the filters,
-//! still inactive, with the record of everything that is about to change; then
-//! the changes; the link goes live last. Whatever of it was done, detach finds
-//! the filters and undoes what the record says.
+//! The order makes an interruption at any moment reversible, including kill -9. First the filters,
+//! still inactive, with the record of everything that is about to change; then the changes; the
+//! link becomes active last. At any point detach finds the filters and reverts what the record
+//! lists.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Command;
@@ -29,26 +29,27 @@ use crate::host::{interface, now_ns};
 use crate::netlink::{self, BpfFilter, FqOptions, Hook, Link, Netlink};
 use crate::profile::{Profile, rule_keys};
 
-/// How long the holder may take to start. Usually 0.1 s; beside two builds and three guests on two
-/// CPUs, of which the hypervisor took a part, once more than 10 s. One that ends is noticed at once.
+/// Time limit for the start of the holder. It usually takes 0.1 s; on two CPUs with two builds and
+/// three guests, and time stolen by the hypervisor, it took more than 10 s once. A holder that ends
+/// is detected immediately.
 const HOLDER_START: Duration = Duration::from_secs(60);
 
-/// What to attach where.
+/// What to attach, and where.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub interface: String,
     pub profile: Profile,
     pub seed: Option<u64>,
-    /// By `EMUD_UP`, `EMUD_DOWN`; at least one.
+    /// Indexed by `EMUD_UP`, `EMUD_DOWN`; at least one.
     pub directions: [bool; 2],
-    /// `profile` has been reversed; for the record.
+    /// Whether `profile` is already reversed, for the record.
     pub reversed: bool,
     pub engine: EngineChoice,
-    /// Take away a root qdisc that was configured by hand.
+    /// Whether to remove a root qdisc that a user configured; detach restores it.
     pub replace: bool,
 }
 
-/// What was attached.
+/// The result of an attach.
 #[derive(Debug)]
 pub struct Done {
     pub interface: String,
@@ -60,41 +61,41 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// What the holder needs on its command line.
+/// Arguments of the holder's command line.
 #[derive(Debug, Clone, Copy)]
 pub struct HolderStart {
     pub ifindex: u32,
-    /// A program whose maps are the link's.
+    /// A program that refers to the maps of the link.
     pub program_id: u32,
     /// TAP descriptors by direction.
     pub taps: [Option<i32>; 2],
-    /// Bytes to keep of each direction at most.
+    /// Maximum number of buffered bytes per direction.
     pub limit_bytes: u64,
-    /// Descriptor to report on.
+    /// Descriptor for the holder's report.
     pub ready: i32,
 }
 
-/// Attaches and returns; with engine hold, a process started by `holder` stays.
+/// Attaches and returns; with engine hold, a process started by `holder` keeps running.
 ///
 /// # Errors
-/// Nothing is left half done.
+/// Every step so far is reverted.
 pub fn background(
     request: &Request,
     holder: impl Fn(HolderStart) -> Command,
 ) -> Result<Done, LinkError> {
-    // Ctrl-C waits until everything is done or undone.
+    // Ctrl-C is handled after everything is done or reverted.
     let _stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
     let mut session = Session::begin(request)?;
     let result = session.carry_out(|s| s.start_holder(&holder));
     session.end(result)
 }
 
-/// Attaches, calls `ready`, stays until SIGINT, SIGTERM or SIGHUP, detaches.
+/// Attaches, calls `ready`, waits for SIGINT, SIGTERM or SIGHUP, and detaches.
 ///
 /// # Errors
-/// Nothing is left half done.
+/// Every step so far is reverted.
 pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), LinkError> {
-    // Before anything is changed: from here on Ctrl-C waits for its turn.
+    // Before anything is changed: from here on Ctrl-C waits until the end.
     let stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
     let mut session = Session::begin(request)?;
     let ifindex = session.link.index;
@@ -112,7 +113,7 @@ pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), Li
     Ok(held?)
 }
 
-/// Undoes what is left of a link that is not complete any more; what there is to say of it.
+/// Removes the remains of an incomplete link; returns the notes for the user.
 ///
 /// # Errors
 /// [`LinkError::AlreadyAttached`] if the link is complete.
@@ -131,7 +132,7 @@ fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     }
     let found: Vec<String> = found.into_iter().map(|one| one.what).collect();
     let mut notes = vec![format!(
-        "took over what was left of the link {profile:?}, and restored the state before it first: {}",
+        "removed the remains of the link {profile:?} and restored the state before it: {}",
         found.join("; ")
     )];
     notes.extend(detach::undo_attachment(nl, link, &mut there)?.notes);
@@ -147,7 +148,7 @@ struct Session {
     loaded: Loaded,
     maps: Maps,
     taps: Vec<(OwnedFd, Direction)>,
-    /// Ifindex of the ifb or TAP, by direction.
+    /// Ifindex of the ifb or TAP, indexed by direction.
     targets: [u32; 2],
 }
 
@@ -161,7 +162,7 @@ impl Session {
         let link = nl.link(&request.interface)?;
         let lock = interface::lock(link.index, interface::PATIENCE)?;
         let taken_over = take_over(&mut nl, &link)?;
-        // With the limits that the user had.
+        // With the limits that the user configured.
         let link = nl.link_by_index(link.index)?;
         let mut saved = plan(&mut nl, &link, request)?;
         saved.notes.splice(0..0, taken_over);
@@ -179,7 +180,7 @@ impl Session {
             taps: Vec::new(),
             targets: [0; 2],
         };
-        // A profile that cannot be compiled must not get as far as a change.
+        // A profile that cannot be compiled fails before any change.
         let both = session.compile_both()?;
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
@@ -212,8 +213,8 @@ impl Session {
         self.redirect_ingress()
     }
 
-    /// The time of traces and phases begins when the link goes live: to write two million rows
-    /// takes seconds, so they are in the kernel before, of a link that passes everything.
+    /// Traces and phases start when the link becomes active. Two million rows take seconds to
+    /// write, so they are written to the kernel before that, into a link that passes every packet.
     fn go_live(&mut self) -> Result<(), LinkError> {
         let rules = compile_rules(&self.profile)?;
         if self.profile.is_timed() {
@@ -228,7 +229,7 @@ impl Session {
         Ok(self.maps.apply_with([&up, &down], &rules)?)
     }
 
-    /// Undoes everything where something failed.
+    /// Reverts everything after a failure.
     fn end(mut self, result: Result<(), LinkError>) -> Result<Done, LinkError> {
         if let Err(cause) = result {
             return Err(match self.undo() {
@@ -240,7 +241,7 @@ impl Session {
                 },
             });
         }
-        // The notes may have grown.
+        // Notes may have been added.
         self.maps.save(&serde_json::to_vec(&self.saved)?)?;
         Ok(Done {
             interface: self.link.name,
@@ -319,7 +320,7 @@ impl Session {
         self.saved.fq_room[direction as usize].make(options)
     }
 
-    /// Last of all: whatever the classifier lets through goes to the ifb now.
+    /// Last step: from now on every packet that the classifier passes goes to the ifb.
     fn redirect_ingress(&mut self) -> Result<(), LinkError> {
         let Some(pref) = self.saved.mirred_pref else {
             return Ok(());
@@ -351,7 +352,7 @@ impl Session {
             let tap = hold::tap::create(&name, self.link.mtu)?;
             self.resume_filter(direction, &tap)?;
             self.add_keeper(tap.ifindex)?;
-            // With the record in it: a killed holder must not take that along.
+            // It has the record: the end of a killed holder must not delete it.
             Tap::persist(tap.fd.as_fd(), true)?;
             self.targets[direction as usize] = tap.ifindex;
             let side = if direction == abi::EMUD_UP {
@@ -381,7 +382,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps the maps, and so the record, also when clsact of the interface is deleted.
+    /// Keeps the maps, and with them the record, even if clsact of the interface is deleted.
     fn add_keeper(&mut self, device: u32) -> Result<(), LinkError> {
         let keeper = BpfFilter {
             hook: Hook::Ingress,
@@ -422,8 +423,8 @@ impl Session {
     fn spare(&mut self, holder: u32) {
         if let Err(e) = hold::spare(holder) {
             self.saved.notes.push(format!(
-                "where memory runs out the kernel may end the holder, and the link with it: its \
-                 oom_score_adj cannot be lowered ({e}), which takes CAP_SYS_RESOURCE"
+                "the kernel may end the holder, and with it the link, when memory runs out: its \
+                 oom_score_adj cannot be lowered ({e}), which requires CAP_SYS_RESOURCE"
             ));
         }
     }
@@ -434,7 +435,7 @@ impl Session {
 
     fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {
         let release = |direction: u32| match (self.saved.engine, direction) {
-            // Its program is there as long as this process is, but no packet meets it.
+            // Its program exists as long as this process, but no packet passes it.
             _ if !self.saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
             (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
             (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
@@ -453,7 +454,7 @@ impl Session {
     }
 }
 
-/// The links of a direction as they are attached, by number.
+/// Compiles the links of a direction as they are attached, by number.
 pub(crate) fn compile_direction(
     profile: &Profile,
     saved: &Saved,
@@ -471,7 +472,7 @@ pub(crate) fn compile_direction(
     let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
     matching(profile, direction, &mut links);
     timeline::phases(profile, direction, &mut links, saved.seed, saved.epoch_ns);
-    // As if it had been attached then.
+    // As if it had been attached at that time.
     let later_ns = saved.restarted_ns.unwrap_or(saved.epoch_ns);
     let later_ns = later_ns.wrapping_sub(saved.epoch_ns);
     for compiled in &mut links {
@@ -480,7 +481,7 @@ pub(crate) fn compile_direction(
     Ok(links)
 }
 
-/// What a link has to know of the others and of who takes it.
+/// Sets what a link has to know about the other links and about the rules.
 pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     for (number, link) in (0..).zip(links.iter_mut()) {
         link.link.bottleneck = profile.bottleneck(direction, number);
@@ -495,7 +496,7 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
     }
 }
 
-/// The rules of a profile.
+/// Compiles the rules of a profile.
 pub fn compile_rules(profile: &Profile) -> Result<rule_keys::Compiled, rule_keys::RulesError> {
     rule_keys::compile(&profile.rules, |name| profile.number_of(name))
 }

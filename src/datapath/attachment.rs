@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds what is attached, from the device alone: filter -> program -> maps. Where its filters
-//! are gone, a filter of emud's own devices for it does the same.
+//! Finds an attachment from the device alone: filter -> program -> maps. If its filters are
+//! deleted, a filter of emud's devices for this interface leads to the same program.
 
 use super::engine::Engine;
 use super::maps::Maps;
@@ -11,7 +11,7 @@ use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
 use crate::netlink::{Hook, Link, Netlink, NetlinkError};
 
-/// One of emud's filters on the device.
+/// A filter of emud on the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ours {
     pub direction: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Ours {
     pub program_id: u32,
 }
 
-/// An emulated link that is there.
+/// An attached link.
 pub struct Attachment {
     /// The classifier.
     pub(crate) program_id: u32,
@@ -27,7 +27,7 @@ pub struct Attachment {
     pub saved: Saved,
 }
 
-/// emud's filters on a device.
+/// Returns emud's filters on a device.
 pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkError> {
     let mut ours = Vec::new();
     for direction in DIRECTIONS {
@@ -48,7 +48,7 @@ pub(crate) fn filters(nl: &mut Netlink, ifindex: u32) -> Result<Vec<Ours>, LinkE
     Ok(ours)
 }
 
-/// The classifier of a device's link, by its filters, else by those of emud's own devices.
+/// Returns the classifier of a device's link from its filters, or from those of emud's devices.
 fn program_of(nl: &mut Netlink, ifindex: u32) -> Result<Option<u32>, LinkError> {
     if let Some(ours) = filters(nl, ifindex)?.first() {
         return Ok(Some(ours.program_id));
@@ -64,7 +64,7 @@ fn program_of(nl: &mut Netlink, ifindex: u32) -> Result<Option<u32>, LinkError> 
     Ok(None)
 }
 
-/// The classifier that one of emud's own devices keeps; none: it is not emud's.
+/// Returns the classifier that one of emud's devices keeps; `None` if the device is not emud's.
 pub(crate) fn kept_by(nl: &mut Netlink, device: &Link) -> Result<Option<u32>, NetlinkError> {
     let filters = nl.filters(device.index, Hook::Ingress)?;
     let mut ours = (filters.into_iter()).filter(|filter| filter.handle == FILTER_HANDLE);
@@ -74,10 +74,10 @@ pub(crate) fn kept_by(nl: &mut Netlink, device: &Link) -> Result<Option<u32>, Ne
     }))
 }
 
-/// The link on a device, or what is left of it, if there is one.
+/// Returns the link on a device, complete or not, if there is one.
 ///
 /// # Errors
-/// It is of another version of emud, or the kernel refuses to show it.
+/// A different version of emud attached it, or the kernel returns an error.
 pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkError> {
     let Some(program_id) = program_of(nl, ifindex)? else {
         return Ok(None);
@@ -91,7 +91,7 @@ pub fn find(nl: &mut Netlink, ifindex: u32) -> Result<Option<Attachment>, LinkEr
     }))
 }
 
-/// The link on a device.
+/// Returns the link on a device.
 ///
 /// # Errors
 /// As [`find`], and if there is none.
@@ -101,7 +101,7 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
     })
 }
 
-/// The one interface with an emulated link.
+/// Returns the interface with an emulated link if there is exactly one.
 pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
     let mut found = Vec::new();
     for link in nl.links()? {
@@ -119,7 +119,7 @@ pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
     }
 }
 
-/// What runs on one interface, or on all that have an emulated link.
+/// Returns the links on one interface, or on all interfaces with an emulated link.
 ///
 /// # Errors
 /// There is no such interface, nothing is attached to it, or it cannot be read.
@@ -161,7 +161,8 @@ fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, Lin
     Ok(report)
 }
 
-/// What was dropped where packets wait: emud's own device, or fq on the device.
+/// Returns the number of packets dropped at the device where they wait: emud's device, or fq on the
+/// interface.
 fn engine_dropped(
     nl: &mut Netlink,
     link: &Link,

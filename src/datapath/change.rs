@@ -16,15 +16,15 @@ use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
 use crate::profile::{self, Pair, Profile};
 
-/// The time of all traces and phases begins again now.
+/// Restarts the time of all traces and phases now.
 const RESTART: &str = "trace.restart";
 
-/// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet meets
-/// either the link before or the link after. Counters, the queue and packets on
-/// their way live on. `trace.restart` is no assignment but is made with them.
+/// Applies `[up.|down.]KEY=VALUE` assignments, all at once: a packet sees either the old or the new
+/// link. Counters, the queue and packets in flight are kept. `trace.restart` is a command and not
+/// an assignment, applied with them.
 ///
 /// # Errors
-/// Nothing is attached or an assignment is wrong; then nothing has changed.
+/// Nothing is attached, or an assignment is invalid; nothing changes then.
 pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
@@ -76,10 +76,10 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     }
     let rules = compile_rules(&after)?;
     let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
-    // Whatever may lack room fails before anything is in force.
+    // Reservations that can fail come before anything is active.
     let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
     let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
-    // What detach has to undo is on record before it is done.
+    // The record lists what detach has to revert before it is done.
     there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     let done = put_in_force(&mut nl, &link, &mut there, &both, prepared, caps);
     if done.is_err() {
@@ -93,7 +93,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     Ok(())
 }
 
-/// Room first, then the links themselves.
+/// First reserves space, then activates the links.
 fn put_in_force(
     nl: &mut Netlink,
     link: &Link,
@@ -109,15 +109,15 @@ fn put_in_force(
     }
     if caps {
         segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
-        // What could not be capped is said in its notes.
+        // The notes list what could not be capped.
         there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
     there.maps.enforce(prepared)?;
     Ok(())
 }
 
-/// Phases are links of their own: what is set of the profile's own link, but for `state`, would be
-/// in force nowhere.
+/// Phases are separate links: a change of the profile's own link, except `state`, would never be
+/// active.
 fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<(), LinkError> {
     if after.phases.list.is_empty() {
         return Ok(());
@@ -136,7 +136,7 @@ fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<
     Err(LinkError::Phased(link.name.clone()))
 }
 
-/// Both directions of a profile, where the one in force is.
+/// Compiles both directions of a profile with the parameters of the attached one.
 pub(crate) fn compile_there(
     maps: &Maps,
     profile: &Profile,
@@ -154,8 +154,9 @@ pub(crate) fn compile_there(
     Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
 }
 
-/// A longer delay or queue needs room in fq before the first packet uses it. Room is never taken
-/// back: packets of the link before are still there, and fq would drop new ones for them.
+/// Reserves space in fq for a longer delay or queue before the first packet uses it. The space is
+/// never released: packets of the previous link are still in fq, which would drop new ones because
+/// of them.
 pub(crate) fn resize_fq(
     nl: &mut Netlink,
     link: &Link,

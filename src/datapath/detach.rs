@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detach: undo what the record says, the filters (by which it is found) last.
+//! Detach: reverts what the record lists, the filters last (which lead to the record).
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::abi::DIRECTIONS;
 use crate::host::interface;
 use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
 
-/// How long the end of a process waits for another emud; `attach` may take seconds.
+/// How long a process that ends waits for another emud process; `attach` may take seconds.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What there is to say about it.
+/// The result of a detach.
 #[derive(Debug, Default)]
 pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// Takes the link away from an interface.
+/// Removes the link from an interface.
 ///
 /// # Errors
-/// Nothing is attached, or the kernel refuses a step; run it again after the
-/// cause is gone, it goes on where it stopped.
+/// Nothing is attached, or the kernel rejects a step; after the cause is fixed, a new run continues
+/// where this one stopped.
 pub fn detach(interface: &str) -> Result<Done, LinkError> {
     detach_within(interface, interface::PATIENCE)
 }
 
-/// As [`detach`] at the end of a process that has to leave nothing behind: it waits longer for
-/// another emud that is at work.
+/// As [`detach`], for the end of a process that must not leave a link behind: it waits longer for
+/// another emud process that is changing the interface.
 ///
 /// # Errors
-/// [`LinkError::StillAttached`]. That the link or the interface has gone is none.
+/// [`LinkError::StillAttached`]. A missing link or interface is not an error.
 pub fn at_end(interface: &str) -> Result<(), LinkError> {
     match detach_within(interface, LAST_PATIENCE) {
         Ok(_)
@@ -50,7 +50,7 @@ pub fn at_end(interface: &str) -> Result<(), LinkError> {
 }
 
 fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError> {
-    // Ctrl-C waits until everything is done.
+    // Ctrl-C is handled after everything is done.
     let _stop = signal::stop_signals().map_err(LinkError::Signal)?;
     let mut nl = Netlink::open()?;
     sweep::sweep(&mut nl)?;
@@ -67,7 +67,7 @@ fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError>
     }
 }
 
-/// [`undo`] of a link that was found, whatever of it is missing.
+/// [`undo`] of an attachment, complete or not.
 pub(crate) fn undo_attachment(
     nl: &mut Netlink,
     link: &Link,
@@ -77,9 +77,9 @@ pub(crate) fn undo_attachment(
     undo(nl, link, &mut there.maps, &there.saved, &ours)
 }
 
-/// Takes away what is emud's on an interface whose record is lost: somebody has deleted both
-/// filters and every device that kept it. What that was; the limits of segmentation from before
-/// are not known.
+/// Removes emud's objects on an interface whose record is lost, because another process deleted
+/// both filters and every device that kept it. Returns what was removed; the previous segmentation
+/// limits are unknown.
 pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     let mut found = vec![];
     for name in devices::all_names(link.index) {
@@ -98,21 +98,20 @@ pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, Link
         return Ok(vec![]);
     }
     Ok(vec![format!(
-        "the record of a link of emud's is lost, and with it the previous root qdisc and limits \
+        "the record of an emulated link is lost, and with it the previous root qdisc and limits \
          of segmentation (gso_max_segs is {}); deleted {}",
         link.gso.max_segs,
         found.join(", ")
     )])
 }
 
-/// Whether the root qdisc is engine fq's.
+/// Returns whether the root qdisc belongs to engine fq.
 fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
     let root = nl.root_by_hand(ifindex)?;
     Ok(root.is_some_and(|q| q.handle == fq::ROOT_HANDLE && ["fq", "mq"].contains(&&*q.kind)))
 }
 
-/// Every step may already have been done: attach or detach may have been killed
-/// anywhere.
+/// Every step may already be done: attach or detach may have been killed at any point.
 pub(crate) fn undo(
     nl: &mut Netlink,
     link: &Link,
@@ -125,7 +124,7 @@ pub(crate) fn undo(
     pass_everything(maps)?;
     restore_root(nl, link.index, saved, &mut done)?;
     restore_offloads(nl, link.index, saved, &mut done)?;
-    // These keep the record, and the filters do: both last.
+    // The devices keep the record, like the filters: both are last.
     delete_devices(nl, saved)?;
     if saved.engine == Engine::Hold {
         for direction in DIRECTIONS {
@@ -136,7 +135,7 @@ pub(crate) fn undo(
     Ok(done)
 }
 
-/// Before the classifier stops to stamp: what it lets through goes to the ifb.
+/// Before the classifier stops stamping packets: those it passes would go to the ifb.
 fn stop_redirect(nl: &mut Netlink, ifindex: u32, saved: &Saved) -> Result<(), NetlinkError> {
     let Some(pref) = saved.mirred_pref else {
         return Ok(());
@@ -161,9 +160,9 @@ fn pass_everything(maps: &mut Maps) -> Result<(), DatapathError> {
     maps.apply_links(links)
 }
 
-/// The holder ends when its TAP does.
+/// The holder ends when its TAP is deleted.
 fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
-    // The other end of the pair goes with the first.
+    // Deleting one end of the pair deletes the other one.
     let segmenter = saved.segmenter.as_ref().map(|s| &s.ends[0]);
     for name in saved.devices.iter().flatten().chain(segmenter) {
         match nl
@@ -171,7 +170,7 @@ fn delete_devices(nl: &mut Netlink, saved: &Saved) -> Result<(), NetlinkError> {
             .and_then(|device| nl.delete_link(device.index))
         {
             Ok(()) => {}
-            // Without its holder a TAP has gone before.
+            // A TAP without its holder is already gone.
             Err(e) if e.is_no_device() => {}
             Err(e) => return Err(e),
         }
@@ -196,7 +195,7 @@ fn restore_root(
     };
     match nl.root_by_hand(ifindex)? {
         None => root.restore(nl, ifindex),
-        // attach was killed before it took it away, or somebody has put the same there again.
+        // attach was killed before it removed the qdisc, or a user configured the same one again.
         Some(now) if now.kind == root.kind() => Ok(()),
         Some(now) => {
             done.notes.push(format!(
@@ -222,14 +221,15 @@ fn restore_offloads(
     }
     if let Some(offloads) = &saved.offloads {
         for missing in offloads.restore(nl, ifindex)? {
-            done.notes
-                .push(format!("{missing} was on before and does not come back"));
+            done.notes.push(format!(
+                "{missing} was enabled before and cannot be enabled again"
+            ));
         }
     }
     Ok(())
 }
 
-/// Our clsact goes with everything in it, if that is only ours.
+/// Deletes clsact with everything in it if emud created it and it only holds emud's filters.
 fn remove_filters(
     nl: &mut Netlink,
     ifindex: u32,

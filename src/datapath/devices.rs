@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of emud's devices: where packets of a link wait, a TAP of engine hold or an ifb of engine
-//! fq; and the ends of the segmenter.
+//! The names of emud's devices, where packets of a link wait: a TAP of engine hold or an ifb of
+//! engine fq; and the ends of the segmenter.
 
 use super::engine::Engine;
 use crate::netlink::Link;
 
-/// The kernel's IFNAMSIZ, without the byte that ends a name.
+/// The kernel's IFNAMSIZ without the terminating byte.
 const MAX_NAME: usize = libc::IFNAMSIZ - 1;
 
-/// Prefixes of a name, and what the kernel calls such a device. The second prefix is for an index
-/// that has too many digits for the first; then it is written in hexadecimal.
+/// Prefixes of a device name, and the kernel's name for this kind of device. The second prefix is
+/// for an index with too many digits for the first one; the index is then hexadecimal.
 struct Kind {
     long: &'static str,
     short: &'static str,
@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// The index of the interface for which a device has this name.
+    /// Returns the index of the interface for which a device has this name.
     fn of(&self, kind: Option<&str>, name: &str) -> Option<u32> {
         if kind != Some(self.kernel) {
             return None;
@@ -71,8 +71,8 @@ impl Kind {
     }
 }
 
-/// The devices for the directions of a link, by `EMUD_UP`, `EMUD_DOWN`. The ifb is there for `up`
-/// alone, too: it keeps the record.
+/// Returns the device names of a link's directions, by `EMUD_UP`, `EMUD_DOWN`. The ifb also exists
+/// for `up` alone: it keeps the record.
 pub(crate) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
     let [up, down] = directions;
     match engine {
@@ -84,12 +84,12 @@ pub(crate) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Opt
     }
 }
 
-/// The ends of the segmenter of an interface.
+/// Returns the names of an interface's segmenter.
 pub(crate) fn segmenter(ifindex: u32) -> [String; 2] {
     SEGMENTER.each_ref().map(|kind| kind.name(ifindex))
 }
 
-/// Every name that a device of emud's for an interface can have.
+/// Returns every name that a device of emud for an interface can have.
 pub(crate) fn all_names(ifindex: u32) -> impl Iterator<Item = String> {
     all().map(move |kind| kind.name(ifindex))
 }
@@ -98,7 +98,7 @@ fn all() -> impl Iterator<Item = &'static Kind> {
     TAPS.iter().chain([&IFB]).chain(&SEGMENTER)
 }
 
-/// The index of the interface whose packets come by here, by the name of the device.
+/// Returns the index of the interface whose packets pass this device, from the name of the device.
 pub(crate) fn serves(device: &Link) -> Option<u32> {
     all().find_map(|kind| kind.of(device.kind.as_deref(), &device.name))
 }

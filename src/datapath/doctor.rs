@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this kernel can do, found out by doing it in a network namespace that
-//! ends with the trial; nothing is read off a configuration.
+//! The features of this kernel, found by using them in a temporary network namespace; nothing is
+//! read from the kernel's configuration.
 
 use std::fs::OpenOptions;
 
@@ -62,7 +62,7 @@ pub struct Examination {
     pub checks: Vec<Check>,
 }
 
-/// Tries everything.
+/// Tests every feature.
 pub fn examine() -> Examination {
     let kernel = rustix::system::uname()
         .release()
@@ -70,7 +70,7 @@ pub fn examine() -> Examination {
         .into_owned();
     let root = check(
         "administrator",
-        "make a network namespace",
+        "create a network namespace",
         in_namespace(|| Ok(())),
         "build the kernel with CONFIG_NET_NS",
     );
@@ -114,7 +114,7 @@ pub fn examine() -> Examination {
                 .map(drop)
                 .map_err(|e| e.to_string())
         }),
-        "load or build the module tun, and have /dev/net/tun; engine fq works without it",
+        "load or build the module tun, and provide /dev/net/tun; engine fq works without it",
     );
     let tcx = check(
         "tcx",
@@ -130,7 +130,7 @@ pub fn examine() -> Examination {
             .open("/sys/kernel/btf/vmlinux")
             .map(drop)
             .map_err(|e| e.to_string()),
-        "not needed by the emulator; the monitor wants CONFIG_DEBUG_INFO_BTF",
+        "not needed by the emulator; the monitor needs CONFIG_DEBUG_INFO_BTF",
     );
     let good = |checks: &[&Check]| checks.iter().all(|c| c.verdict == Verdict::Yes);
     let mut engines = Vec::new();
@@ -175,7 +175,7 @@ fn check(
     }
 }
 
-/// Whatever the feature needs, this process may not find out.
+/// Without permission the test of a feature has no result.
 fn is_denied(answer: &str) -> bool {
     let denied = [libc::EPERM, libc::EACCES].map(|errno| format!("(os error {errno})"));
     denied.iter().any(|errno| answer.contains(errno))
@@ -203,7 +203,7 @@ fn attach_trial() -> Result<(), String> {
         .program_fd(Program::Classify)
         .map_err(|e| e.to_string())?;
     let mut nl = text(Netlink::open())?;
-    // lo is there on every kernel.
+    // Every kernel has lo.
     let ifindex = text(nl.link("lo"))?.index;
     let filter = BpfFilter {
         hook: Hook::Egress,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All emulated links of this host, in every network namespace: for a monitor,
-//! which judges whether their packets leave in time.
+//! Lists all emulated links of this host, in every network namespace, for a monitor, which judges
+//! whether their packets leave in time.
 //!
-//! Found from the loaded programs by their names, so no namespace has to be
-//! entered, and it is cheap enough to do it every second.
+//! The links are found by the names of the loaded programs, so no namespace has to be entered, and
+//! the search is fast enough to repeat every second.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,24 +24,24 @@ pub struct Emulated {
     pub interface: u32,
     /// `EMUD_UP` or `EMUD_DOWN`.
     pub direction: u32,
-    /// With fq, the kernel releases the packets; a holder reports its failures itself.
+    /// With fq, the kernel releases the packets; a holder reports its own failures.
     pub engine: Engine,
-    /// Ifindex of the device that packets wait at: the interface itself or emud's
-    /// ifb (fq), emud's TAP (hold).
+    /// Ifindex of the device where packets wait: the interface or emud's ifb (fq), emud's TAP
+    /// (hold).
     pub waits_at: u32,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     pub links: Vec<Emulated>,
-    /// Programs (by id) that look like emud's, but cannot be read; another
-    /// version's for one. Their links are there and not in `links`.
+    /// Ids of programs that have emud's names but cannot be read, such as those of a different
+    /// version. Their links are missing in `links`.
     pub unreadable: Vec<(u32, DatapathError)>,
 }
 
 impl Found {
-    /// The devices at which the kernel releases packets, for
+    /// Returns the devices at which the kernel releases packets, for
     /// [`emud_monitor::Monitor::set_emulated`].
     pub fn released_by_kernel(&self) -> Vec<emud_monitor::Emulated> {
         let device = |link: &Emulated| emud_monitor::Emulated {
@@ -53,17 +53,17 @@ impl Found {
     }
 }
 
-/// Looks for emulated links, again and again.
+/// Searches for emulated links repeatedly.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// Active ones by the id of their program, both directions. All that such a link can
-    /// do is end, and then the kernel frees its program; so it is read once, which
-    /// takes 60 us, where a program of the list takes 2.
+    /// Active links by the id of their program, both directions. Such a link can only end, and then
+    /// the kernel frees its program; so it is read once, which takes 60 us, whereas an entry of the
+    /// list takes 2.
     known: HashMap<u32, Vec<Emulated>>,
 }
 
 impl Search {
-    /// All directions of all emulated links of this host, active ones alone.
+    /// Returns all active directions of all emulated links of this host.
     ///
     /// # Errors
     /// [`DatapathError::Search`]: this process may not see the BPF programs.
@@ -89,7 +89,7 @@ impl Search {
                 Ok(links) => {
                     known.insert(id, links);
                 }
-                // Detached since.
+                // Detached in the meantime.
                 Err(_) if program.fd().is_err_and(|e| is_gone(&e)) => {}
                 Err(e) => found.unreadable.push((id, e)),
             }
@@ -100,7 +100,7 @@ impl Search {
     }
 }
 
-/// Programs come and go while the list is read.
+/// Programs are loaded and unloaded while the list is read.
 fn is_gone(error: &ProgramError) -> bool {
     let ProgramError::SyscallError(error) = error else {
         return false;
@@ -108,14 +108,14 @@ fn is_gone(error: &ProgramError) -> bool {
     error.io_error.kind() == io::ErrorKind::NotFound
 }
 
-/// None: not active, because attach or detach is under way.
+/// Returns `None` for an inactive link: an attach or detach is in progress.
 fn read(program: &ProgramInfo) -> Result<Vec<Emulated>, DatapathError> {
     let (control, links) = match look(program) {
-        // Just loaded, nothing written yet.
+        // Just loaded, nothing is written yet.
         Err(DatapathError::Abi { found: 0 }) => return Ok(Vec::new()),
         found => found?,
     };
-    // emud's own trials, of `doctor` for one, are of no namespace.
+    // Programs of emud's tests, for example of `doctor`, belong to no namespace.
     if control.netns == 0 {
         return Ok(Vec::new());
     }

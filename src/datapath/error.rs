@@ -8,7 +8,7 @@ use crate::profile::ProfileError;
 use crate::profile::quantile::SpreadError;
 use crate::profile::rule_keys::RulesError;
 
-/// Why a link could not be attached, read, changed or taken away.
+/// Why a link could not be attached, read, changed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     #[error(transparent)]
@@ -25,25 +25,25 @@ pub enum LinkError {
         source: SpreadError,
     },
     #[error(
-        "{interface} already has the link {profile:?}: change it with `emud set`, or take it away with `emud detach {interface}`"
+        "{interface} already has the link {profile:?}: change it with `emud set`, or remove it with `emud detach {interface}`"
     )]
     AlreadyAttached { interface: String, profile: String },
     #[error(
-        "{interface} has a root qdisc configured by hand ({kind} {handle}): give --replace to take it away while emud is attached"
+        "{interface} has a root qdisc configured by hand ({kind} {handle}): use --replace to replace it; detach restores it"
     )]
     ByHand {
         interface: String,
         kind: String,
         handle: String,
     },
-    #[error("there is an interface {name} that emud did not make: rename it or delete it")]
+    #[error("interface {name} exists and was not created by emud: rename or delete it")]
     NameTaken { name: String },
-    #[error("{interface} is emud's own: packets of the link on interface {of} wait there")]
+    #[error("{interface} is a device of emud, where packets of the link on interface {of} wait")]
     OwnDevice { interface: String, of: u32 },
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error(
-        "{interface}: at its rate and delay engine hold has to keep {needed} MiB of packets, and has room \
+        "{interface}: at its rate and delay engine hold has to buffer {needed} MiB of packets, and has room \
          for {room}: take a lower rate, a shorter delay or queue, or engine fq; after `set`, attach again"
     )]
     NoMemory {
@@ -56,15 +56,15 @@ pub enum LinkError {
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot,
     #[error(
-        "engine hold cannot carry {interface}: a packet over loopback brings its route along, which \
-         is lost in user space; it takes a kernel with sch_fq"
+        "engine hold cannot carry {interface}: a packet over loopback carries its route, which \
+         is lost in user space; use a kernel with sch_fq"
     )]
     HeldLoopback { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
     #[error(
-        "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to tell packets that must not be changed; \
-         it takes a kernel with CONFIG_DEBUG_INFO_BTF"
+        "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to recognise packets that must not be changed; \
+         use a kernel with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf {
         interface: String,
@@ -73,13 +73,13 @@ pub enum LinkError {
     #[error("{interface} is of a type (ARPHRD {arphrd}) whose frames emud cannot read")]
     UnknownLayer { interface: String, arphrd: u16 },
     #[error(
-        "pref 1 of the {hook} of {interface} is taken by a filter of another kind: give that one a higher pref"
+        "pref 1 of the {hook} of {interface} is in use by a filter of another kind: move that filter to a higher pref"
     )]
     NoPlace {
         interface: String,
         hook: &'static str,
     },
-    #[error("what attach saved in the kernel cannot be read: {0}")]
+    #[error("cannot read the record of attach in the kernel: {0}")]
     Saved(#[from] serde_json::Error),
     #[error(
         "{argument}: {direction} is not emulated on {interface}; it was attached with --direction"
@@ -103,18 +103,18 @@ pub enum LinkError {
     )]
     NoMatrix { interface: String },
     #[error(
-        "{interface}: {new} new pairs, and room for {room} of {capacity}: attach with a larger capacity in [matrix]",
+        "{interface}: {new} new pairs do not fit, {room} of {capacity} are free: attach with a larger capacity in [matrix]",
         new = full.new, room = full.room, capacity = full.capacity
     )]
     MatrixFull { interface: String, full: Full },
-    #[error("emulated links are on {0}: say which interface")]
+    #[error("several interfaces have emulated links, {0}: give one of them")]
     WhichInterface(String),
     #[error("no interface of this network namespace has an emulated link: see `emud attach`")]
     NoInterface,
     #[error("{0} has neither a trace nor phases, so there is nothing to restart")]
     NoTime(String),
     #[error(
-        "the phases of {0} are links of their own, which nothing but attach changes: of the profile's own link, and of named ones without rules, `emud set` changes only `state`; attach the changed profile with --replace"
+        "the phases of {0} are separate links, which only attach can change: `emud set` changes only `state` of the profile's own link and of named links without rules; attach the changed profile with --replace"
     )]
     Phased(String),
     #[error("signals: {0}")]
@@ -125,7 +125,7 @@ pub enum LinkError {
         interface: String,
     },
     #[error(
-        "{cause}\nand undoing what had been done failed too: {undo}\nrun `emud detach {interface}`"
+        "{cause}\nand reverting the changes failed, too: {undo}\nrun `emud detach {interface}`"
     )]
     NotUndone {
         cause: Box<LinkError>,
@@ -135,7 +135,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Netlink(e) => e.exit_code(),

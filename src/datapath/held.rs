@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Engine hold keeps packets in memory: how much of it a link needs, and whether there is so much.
+//! The memory that engine hold needs to buffer the packets of a link.
 
 use std::fs;
 
@@ -9,14 +9,15 @@ use super::engine::hold::holder::DEFAULT_LIMIT_BYTES;
 use super::stage::compile::Compiled;
 use crate::abi::{DIRECTIONS, direction_name};
 
-/// The holder keeps a frame, with up to 36 bytes in front, in a buffer of a power of two.
+/// The holder stores a frame, with up to 36 bytes in front, in a buffer whose size is a power of
+/// two.
 const BUFFER_SHARE: f64 = 2.2;
-/// The least rate at which a link without one should not drop, bit/s.
+/// The rate up to which a link without a configured rate should not drop, bit/s.
 const RATE_WITHOUT: f64 = 1e9;
-/// Of the memory that is free, what a link may take.
+/// The share of the free memory that a link may use.
 const SHARE_OF_MEMORY: f64 = 0.5;
 
-/// By direction; 0 for one that is not emulated.
+/// Indexed by direction; 0 for a direction that is not emulated.
 fn needs(both: &[Vec<Compiled>; 2], directions: [bool; 2]) -> [u64; 2] {
     let one = |direction: u32| match directions[direction as usize] {
         true => (fq::promised(&both[direction as usize]).0 * BUFFER_SHARE) as u64,
@@ -25,7 +26,8 @@ fn needs(both: &[Vec<Compiled>; 2], directions: [bool; 2]) -> [u64; 2] {
     DIRECTIONS.map(one)
 }
 
-/// Bytes for each direction: what the rates and delays of these links need, at least the default.
+/// Returns the bytes per direction that the rates and delays of these links need, at least the
+/// default.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
@@ -54,7 +56,7 @@ pub(crate) fn limit(
         let rate = 8.0 * limit as f64 / BUFFER_SHARE / longest_s;
         if rate < RATE_WITHOUT {
             notes.push(format!(
-                "{}: engine hold keeps {} MiB: at a delay of {longest_s:.3} s and without a rate, \
+                "{}: engine hold buffers {} MiB: at a delay of {longest_s:.3} s and without a rate, \
                  packets beyond {:.0} Mbit/s are dropped",
                 direction_name(direction),
                 mib(limit),
@@ -65,7 +67,7 @@ pub(crate) fn limit(
     Ok(limit)
 }
 
-/// Whether a changed link still fits in what the holder was started with.
+/// Checks whether a changed link still fits into the holder's limit.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
@@ -91,7 +93,7 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Memory that can be had without swapping.
+/// Returns the memory that is available without swapping.
 fn available() -> Result<u64, LinkError> {
     let text = fs::read_to_string("/proc/meminfo").map_err(LinkError::Memory)?;
     let line = text

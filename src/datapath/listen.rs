@@ -14,15 +14,15 @@ use super::watch::Watch;
 use crate::host::now_ns;
 use crate::netlink::{Changes, Netlink, NetlinkError, Notices};
 
-/// Between two looks, whatever happens.
+/// Minimum time between two checks.
 const REST: Duration = Duration::from_millis(100);
-/// How often the thread asks whether it is to end, ns.
+/// How often the thread checks whether it has to end.
 const ASK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
 
-/// Listens, from now on.
+/// Receives notifications from its creation on.
 pub(crate) struct Listener {
     notices: Notices,
     nl: Netlink,
@@ -31,10 +31,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// In the network namespace of the calling thread.
+    /// Opens the listener in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub(crate) fn open(link: Link) -> Result<Self, NetlinkError> {
         Ok(Self {
             notices: Notices::open()?,
@@ -44,19 +44,19 @@ impl Listener {
         })
     }
 
-    /// Until the interface is gone or `end` is set. True: the interface was moved to another
-    /// network namespace, so what attach made can still be taken away.
+    /// Runs until the interface is gone or `end` is set. Returns true if the interface was moved to
+    /// another network namespace, so what attach created can still be removed.
     pub(crate) fn run(mut self, end: &AtomicBool) -> bool {
         let index = self.link.ifindex;
-        // Not in force yet; from here on it is known which devices belong to the link.
+        // Not active yet; from here on the devices of the link are known.
         let mut told = self.watch.look(&mut self.nl).unwrap_or_default();
         loop {
             let mut fds = [PollFd::new(&self.notices, PollFlags::IN)];
-            // A failure is seen again by the next call.
+            // The next call returns the failure again.
             let _ = poll(&mut fds, Some(&ASK));
             let ending = end.load(Ordering::Relaxed);
             if ending {
-                // The kernel says that an interface is gone some time after it is.
+                // The kernel notifies of a deleted interface some time after the deletion.
                 thread::sleep(REST);
             }
             let changes = self.notices.take();
@@ -65,7 +65,7 @@ impl Listener {
                 return false;
             }
             if self.concerns(&changes) {
-                // What cannot be read is for `show` to say.
+                // `show` reports what cannot be read.
                 let found = self.watch.look(&mut self.nl).unwrap_or_default();
                 if !found.is_empty() && found != told {
                     let line = tell::tampered_line(&self.link, &found, now_ns());

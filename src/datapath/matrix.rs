@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pairs of addresses with figures of their own: written all at once, read back.
+//! Pairs of addresses with separate figures: written all at once, and read back.
 
 use super::change::{compile_there, resize_fq};
 use super::engine::Engine;
@@ -11,11 +11,11 @@ use crate::profile::{Pair, Profile};
 
 /// Changes the pairs of an interface, all between two packets.
 ///
-/// `interface` may be left out where only one has an emulated link. With `replace`
-/// pairs that are not given go back to the base link.
+/// `interface` may be `None` if only one has an emulated link. With `replace`, pairs that are not
+/// given return to the base link.
 ///
 /// # Errors
-/// Nothing is attached, it has no matrix, or no room; then nothing has changed.
+/// Nothing is attached, it has no matrix, or no room; nothing changes then.
 pub fn apply(
     interface: Option<&str>,
     pairs: &[Pair],
@@ -35,7 +35,7 @@ pub fn apply(
         });
     }
     if there.saved.engine == Engine::Fq {
-        // Those that go may have packets on their way: room for them, too.
+        // Removed pairs may have packets in flight: include space for them.
         let mut all = there.maps.pairs_in_force()?;
         all.extend(pairs);
         let both = compile_there(&there.maps, &profile, &there.saved)?;
@@ -51,7 +51,7 @@ pub fn apply(
     }
 }
 
-/// The pairs in force on an interface.
+/// Returns the active pairs of an interface.
 ///
 /// # Errors
 /// Nothing is attached, or it cannot be read.

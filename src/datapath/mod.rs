@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel runs: compile a profile, attach it, read it back, change it,
-//! take it away.
+//! What the kernel runs: compiles a profile, attaches it, reads it back, changes it, removes it.
 
 pub mod attach;
 pub mod attachment;
@@ -37,14 +36,13 @@ const FILTER_HANDLE: u32 = 0xe3d;
 /// Handle of [`maps::Program::Orphan`], which may share a pref with the classifier.
 const ORPHAN_HANDLE: u32 = 0xe3e;
 
-/// The chain of the filters on emud's own devices that keep the classifier loaded; no packet
-/// meets it.
+/// The chain of the filters on emud's devices that keep the classifier loaded; no packet passes it.
 const KEEPER_CHAIN: u32 = 1;
 
-/// What those filters are called.
+/// The name of those filters.
 const KEEPER_NAME: &str = "emud_keeper";
 
-/// Where a direction's packets pass.
+/// Returns the hook of a direction.
 const fn hook(direction: u32) -> Hook {
     if direction == abi::EMUD_UP {
         Hook::Egress
@@ -53,7 +51,7 @@ const fn hook(direction: u32) -> Hook {
     }
 }
 
-/// What the filter of a direction is called, by which it is found again.
+/// Returns the name of a direction's filter, by which it is found again.
 const fn filter_name(direction: u32) -> &'static str {
     if direction == abi::EMUD_UP {
         "emud_egress"
@@ -62,7 +60,7 @@ const fn filter_name(direction: u32) -> &'static str {
     }
 }
 
-/// By which the classifier knows the hook.
+/// Returns the classid by which the classifier identifies the hook.
 const fn filter_classid(direction: u32) -> u32 {
     if direction == abi::EMUD_UP {
         0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pieces of an emulated link on an interface, and what of them is missing or changed.
+//! The parts of an emulated link on an interface, and which of them are missing or changed.
 //!
-//! `expected` lists what attach made, from the record alone. Show, the holder, the sampler of a
-//! run and the monitor compare the kernel's state with it; detach and a new attach take away what
-//! is left.
+//! `expected` lists what attach created, from the record alone. Show, the holder, the sampler of a
+//! run and the monitor compare the kernel's state with it; detach and a new attach remove what
+//! remains.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -18,12 +18,12 @@ use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
 use crate::netlink::{Hook, IngressQdisc, Link, Netlink, NetlinkError, ROOT, show_handle};
 
-/// One thing that a link needs.
+/// A part that a link needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     /// The classifier at a hook of the interface.
     Filter(u32),
-    /// emud's ifb or TAP of a direction: there, up, and what packets are sent to.
+    /// emud's ifb or TAP of a direction: exists, is up, and receives the packets.
     Device {
         name: String,
         direction: u32,
@@ -35,19 +35,19 @@ enum Piece {
         name: String,
         program: Program,
     },
-    /// The root qdisc of the interface: fq (or mq with fq below it), or none by hand.
+    /// The root qdisc of the interface: fq (or mq with fq below it), or the kernel's default.
     Root(Engine),
-    /// mirred at this pref, and the filter in front of it.
+    /// mirred at this pref, and the filter before it.
     Redirect(u16),
-    /// One wire packet in a super-packet.
+    /// gso_max_segs is 1.
     Segments,
-    /// What segments super-packets.
+    /// The device that segments super-packets.
     Segmenter(Segmenter),
     Mtu(u32),
     Holder(u32),
 }
 
-/// What attach made, in the order in which a user wants to read of it.
+/// Lists what attach created, in the order in which a user reads it.
 fn expected(saved: &Saved) -> Vec<Piece> {
     let mut pieces = vec![];
     let emulated = || {
@@ -85,7 +85,7 @@ fn expected(saved: &Saved) -> Vec<Piece> {
     pieces
 }
 
-/// The program at the ingress of a direction's TAP.
+/// Returns the program at the ingress of a direction's TAP.
 pub(crate) const fn tap_program(direction: u32) -> Program {
     if direction == abi::EMUD_UP {
         Program::TapUp
@@ -94,12 +94,12 @@ pub(crate) const fn tap_program(direction: u32) -> Program {
     }
 }
 
-/// Something that is not as attach made it.
+/// A difference from what attach created.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tampering {
-    /// A part of the link is gone, not only changed: what is there is left over.
+    /// Whether a part of the link is deleted, and not only changed: the rest is incomplete.
     pub gone: bool,
-    /// What, without the interface's name.
+    /// Description, without the interface's name.
     pub what: String,
 }
 
@@ -119,7 +119,8 @@ impl Tampering {
     }
 }
 
-/// Whether every emulated direction is in force: attach and detach make all of them pass first.
+/// Returns whether every emulated direction is active: attach and detach make all of them pass
+/// packets first.
 pub(crate) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
     for direction in DIRECTIONS {
         let emulated = there.saved.directions[direction as usize];
@@ -130,13 +131,13 @@ pub(crate) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
     Ok(true)
 }
 
-/// Of a link that an attach or detach is at work on, or was killed on.
+/// The state of a link during an attach or detach, or after one that was killed.
 pub(crate) const UNFINISHED: &str = "not in force: an attach or detach has not finished";
 
-/// What of a link is missing or changed.
+/// Returns which parts of a link are missing or changed.
 ///
 /// # Errors
-/// The kernel refuses to show it.
+/// The kernel returns an error.
 pub fn tampering(
     nl: &mut Netlink,
     link: &Link,
@@ -159,7 +160,7 @@ pub fn tampering(
         }
     }
     found.dedup();
-    // Detached in the meantime: what is missing then was not taken away by somebody else.
+    // Detached in the meantime: the missing parts were not removed by another process.
     if !found.is_empty() && !in_force(there)? {
         return Ok(Tampering::gone(UNFINISHED).into_iter().collect());
     }
@@ -187,7 +188,7 @@ fn check(
         }
         Piece::IfbRoot(name) => match nl.find_link(name)? {
             Some(ifb) => root(nl, &ifb, Engine::Fq)?,
-            // Said of the device.
+            // Reported for the device.
             None => None,
         },
         Piece::TapFilter { name, program } => match nl.find_link(name)? {
@@ -238,11 +239,11 @@ fn filter(
     Ok(Tampering::gone(what))
 }
 
-/// Of the interface, or of emud's ifb.
+/// Checks the root of the interface, or of emud's ifb.
 fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tampering>, NetlinkError> {
     let qdiscs = match nl.qdiscs(link.index) {
         Ok(qdiscs) => qdiscs,
-        // It went away just now; that is said of the device.
+        // It was deleted just now; that is reported for the device.
         Err(e) if e.errno() == libc::ENODEV => return Ok(None),
         Err(e) => return Err(e),
     };
@@ -292,7 +293,7 @@ fn redirect(nl: &mut Netlink, link: &Link, pref: u16) -> Result<Option<Tampering
     })
 }
 
-/// A holder that is merely starved of its CPU is in the counters, not here.
+/// The counters, not this check, show a holder that lacks CPU time.
 fn holder(h: &abi::emud_holder) -> Option<Tampering> {
     if h.lease_ns >= now_ns() {
         return None;
@@ -306,15 +307,15 @@ fn holder(h: &abi::emud_holder) -> Option<Tampering> {
     }
 }
 
-/// By SIGSTOP or a debugger.
+/// Returns whether SIGSTOP or a debugger stopped a process.
 fn stopped(pid: u64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Behind the name, which may hold anything.
+    // After the name, which may contain anything.
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
     state.starts_with(['T', 't'])
 }
 
-/// Lets a holder that was stopped go on, so that it sees that its TAP is gone, and ends.
+/// Continues a holder that was stopped, so that it detects that its TAP is gone, and ends.
 pub(crate) fn wake(h: &abi::emud_holder) {
     let pid = i32::try_from(h.pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid.filter(|_| running(h.pid) && stopped(h.pid)) {

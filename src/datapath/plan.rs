@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What attach will change, and what it is now: found out before anything is
-//! touched.
+//! Plans what attach will change, and reads the current state, before anything is changed.
 
 use std::path::Path;
 
@@ -15,9 +14,8 @@ use crate::host::now_ns;
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::{self, Profile};
 
-/// First on the way: the others see each packet once, after the link. With fq
-/// on ingress last: the ifb puts packets back behind all filters, so that those
-/// which are to see a packet must see it before.
+/// First in order: the other filters see each packet once, after the link. With fq on ingress last:
+/// the ifb puts packets back behind all filters, so filters must see a packet before.
 pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
     match (engine, hook) {
         (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
@@ -25,7 +23,7 @@ pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
     }
 }
 
-/// What will be changed, and what it is now. Changes nothing.
+/// Plans the changes and reads the current state. Changes nothing.
 pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<Saved, LinkError> {
     if let Some(of) = devices::serves(link) {
         return Err(LinkError::OwnDevice {
@@ -56,7 +54,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         None
     };
     if root.is_some() {
-        notes.push("the root qdisc configured by hand is away until detach".to_owned());
+        notes.push("the root qdisc configured by hand is removed; detach restores it".to_owned());
     }
     others(nl, link, engine, request.directions, &mut notes)?;
     let seed = match request.seed.or(request.profile.seed) {
@@ -100,7 +98,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     Ok(saved)
 }
 
-/// Refuses what this kernel cannot do, rather than not doing it.
+/// Rejects what this kernel does not support instead of ignoring it.
 pub(crate) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), LinkError> {
     match changes_packets(profile) {
         Some(key) if !Path::new("/sys/kernel/btf/vmlinux").exists() => Err(LinkError::NoBtf {
@@ -111,8 +109,8 @@ pub(crate) fn can_change_packets(link: &Link, profile: &Profile) -> Result<(), L
     }
 }
 
-/// The key by which the profile changes or copies packets: which the classifier does only to those
-/// that nobody else holds, and it finds that out by the kernel's BTF (bpf/core.h).
+/// Returns the key by which the profile changes or copies packets: the classifier only changes
+/// packets without further references, which it detects with the kernel's BTF (bpf/core.h).
 fn changes_packets(profile: &Profile) -> Option<&'static str> {
     let mut links = DIRECTIONS.into_iter().flat_map(|d| profile.links_of(d));
     links.find_map(|link| {
@@ -124,7 +122,7 @@ fn changes_packets(profile: &Profile) -> Option<&'static str> {
     })
 }
 
-/// Undo deletes by name: it must not be somebody else's.
+/// Undo deletes by name: the device must belong to emud.
 fn free<'a>(
     nl: &mut Netlink,
     names: impl IntoIterator<Item = &'a String>,
@@ -139,11 +137,11 @@ fn free<'a>(
 
 fn swept(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let names = sweep::sweep(nl)?;
-    let note = |name| format!("deleted {name}, left by a device that is gone");
+    let note = |name| format!("deleted {name}, which a deleted device left behind");
     Ok(names.into_iter().map(note).collect())
 }
 
-/// Right behind the classifier, which goes behind all others.
+/// Directly after the classifier, which is after all other filters.
 fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
     let last = nl.free_pref(link.index, Hook::Ingress, netlink::Place::Last)?;
     last.and_then(|pref| pref.checked_add(1))
@@ -153,7 +151,7 @@ fn mirred_pref(nl: &mut Netlink, link: &Link) -> Result<u16, LinkError> {
         })
 }
 
-/// The root qdisc to put back, if somebody configured one.
+/// Returns the root qdisc to restore, if a user configured one.
 fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnapshot>, LinkError> {
     let Some(root) = nl.root_by_hand(link.index)? else {
         return Ok(None);
@@ -168,7 +166,7 @@ fn root(nl: &mut Netlink, link: &Link, replace: bool) -> Result<Option<RootSnaps
     Ok(RootSnapshot::take(nl, link.index)?)
 }
 
-/// Says what other people's programs on the device mean for the link.
+/// Notes the effect of other programs on the device.
 fn others(
     nl: &mut Netlink,
     link: &Link,
@@ -196,9 +194,9 @@ fn others(
     Ok(())
 }
 
-/// Whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
+/// Returns whether the device's packets begin with IP; the list is dev_is_mac_header_xmit().
 fn layer3(link: &Link) -> Result<bool, LinkError> {
-    // Not in libc.
+    // Missing in libc.
     const ARPHRD_RAWIP: u16 = 519;
     const ARPHRD_IP6GRE: u16 = 823;
     match link.arphrd {
@@ -218,17 +216,17 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
     }
 }
 
-/// 32 bits: short enough to be written down.
+/// 32 bits: short enough to write down.
 fn draw_seed() -> u64 {
     let mut bytes = [0u8; 4];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
         Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
-        // Cannot be after boot; the clock is as good for a seed.
+        // The time since boot cannot fail; it is sufficient as a seed.
         _ => now_ns() & 0xffff_ffff,
     }
 }
 
-/// What the user should know about damage on this device.
+/// Notes the limits of corrupt on this device.
 fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> {
     let kept = |direction: u32| {
         let damages = |link: &profile::Link| {

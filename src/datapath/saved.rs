@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What attach leaves in the kernel for show, set and detach.
+//! The record that attach saves in the kernel for show, set and detach.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,62 +7,61 @@ use super::engine::Engine;
 use super::stage::sizes::Sizes;
 use crate::netlink::{FqOptions, Gso, Offloads, RootSnapshot};
 
-/// The record in the `emud_saved` map. It is complete before the first change
-/// is made, so that detach can undo whatever part of it had been done.
+/// The record in the `emud_saved` map. It is complete before the first change, so that detach can
+/// revert any part of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Saved {
-    /// The profile as it is in force, canonical TOML; up is egress, whether or
-    /// not it was reversed.
+    /// The active profile, canonical TOML; up is egress, whether or not it was reversed.
     pub profile: String,
     pub seed: u64,
     pub engine: Engine,
-    /// Why this engine.
+    /// Reason for this engine.
     pub reason: String,
     /// Emulated directions, by `EMUD_UP` and `EMUD_DOWN`.
     pub directions: [bool; 2],
-    /// How long the maps are.
+    /// Lengths of the maps.
     pub sizes: Sizes,
-    /// As it was attached with --reverse.
+    /// Whether it was attached with --reverse.
     pub reversed: bool,
-    /// What the user was told at attach.
+    /// Notes printed at attach.
     pub notes: Vec<String>,
     /// Origin of the in-order jitter and time of attach, CLOCK_MONOTONIC ns.
     pub epoch_ns: u64,
-    /// When the time of traces and phases began anew, if it did.
+    /// Time of the last restart of traces and phases, if any.
     #[serde(default)]
     pub restarted_ns: Option<u64>,
     pub l3: bool,
     /// The MTU of the interface at attach.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// clsact was not there before.
+    /// Whether attach created clsact.
     pub clsact_created: bool,
-    /// emud's ifb (fq, also where only `up` is emulated) or its TAPs (hold), by direction. Each
-    /// has a filter that keeps the maps, and so this record, when clsact is deleted.
+    /// emud's ifb (fq, also if only `up` is emulated) or its TAPs (hold), indexed by direction.
+    /// Each has a filter that keeps the maps, and so this record, if clsact is deleted.
     pub devices: [Option<String>; 2],
-    /// Ingress goes to the ifb by a mirred filter at this pref, because this
-    /// kernel's ifb drops what a BPF program redirects.
+    /// Pref of the mirred filter that sends ingress to the ifb, if this kernel's ifb drops packets
+    /// that a BPF program redirects.
     pub mirred_pref: Option<u16>,
-    /// Bytes that engine hold keeps of each direction at most.
+    /// Maximum number of bytes that engine hold buffers per direction.
     #[serde(default)]
     pub hold_limit: u64,
-    /// The root qdisc is emud's while attached.
+    /// Whether emud replaced the root qdisc.
     pub root_taken: bool,
-    /// The root qdisc that somebody had configured by hand.
+    /// The root qdisc that a user configured before.
     pub root: Option<RootSnapshot>,
     /// Segmentation limits of the device before they were capped.
     pub gso: Option<Gso>,
     /// Receive offloads that were switched off.
     pub offloads: Option<Offloads>,
-    /// What fq has room for, by direction.
+    /// The limits of fq, indexed by direction.
     #[serde(default)]
     pub fq_room: [FqRoom; 2],
-    /// What segments super-packets.
+    /// The device that segments super-packets.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,
 }
 
-/// The most that an fq has been made for since attach.
+/// The largest limits of an fq since attach.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct FqRoom {
     /// Packets.
@@ -71,7 +70,7 @@ pub struct FqRoom {
 }
 
 impl FqRoom {
-    /// Makes room for these options; those for all that there has to be room for.
+    /// Extends the limits to these options; returns options with the extended limits.
     pub(crate) fn make(&mut self, options: FqOptions) -> FqOptions {
         self.limit = self.limit.max(options.limit);
         self.horizon_us = self.horizon_us.max(options.horizon_us);
@@ -87,8 +86,8 @@ impl FqRoom {
 /// emud's veth pair that segments super-packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segmenter {
-    /// By direction, the end at which they enter it.
+    /// The end at which super-packets enter, indexed by direction.
     pub ends: [String; 2],
-    /// Those whose super-packets are segmented.
+    /// Directions whose super-packets are segmented.
     pub directions: [bool; 2],
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segmenter: a veth pair through which the classifier sends super-packets, so that they come
-//! back as wire packets (bpf/segment.bpf.c).
+//! The segmenter: a veth pair through which the classifier sends super-packets, so that they return
+//! as wire packets (bpf/segment.bpf.c).
 //!
-//! `gso_max_segs 1` on the device itself stops TCP of this host from making them. It does not stop
-//! UDP GSO, what GRO of another device has merged, and sockets that are older than the link.
+//! `gso_max_segs 1` on the device itself keeps this host's TCP from making super-packets. It does
+//! not affect UDP GSO, packets that GRO of another device merged, and sockets that are older than
+//! the link.
 
 use std::os::fd::AsFd;
 
@@ -16,10 +17,10 @@ use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::netlink::{BpfFilter, Filter, Gso, Hook, Link, Netlink, NetlinkError, WireEnd};
 
-/// A veth's largest: what comes out of the segmenter is as long as the device allows.
+/// The maximum of a veth: packets from the segmenter are as long as the device allows.
 const MTU: u32 = 65_535;
 
-/// At the end at which a direction's packets come out.
+/// Returns the program at the end where a direction's packets leave.
 const fn program(direction: u32) -> &'static str {
     if direction == abi::EMUD_UP {
         "emud_seg_up"
@@ -28,10 +29,10 @@ const fn program(direction: u32) -> &'static str {
     }
 }
 
-/// Makes the pair of the record, if it is not there, and sends super-packets through it.
+/// Creates the pair of the record if necessary, and sends super-packets through it.
 ///
 /// # Errors
-/// The kernel's. [`NetlinkError::Unavailable`] if it has no veth.
+/// The kernel returns an error. [`NetlinkError::Unavailable`] if it has no veth.
 pub(crate) fn set_up(
     nl: &mut Netlink,
     link: &Link,
@@ -54,7 +55,7 @@ pub(crate) fn set_up(
     Ok(maps.segment_at(enter)?)
 }
 
-/// Whether a veth is an end of a segmenter, by the program at its ingress.
+/// Returns whether a veth is an end of a segmenter, by the program at its ingress.
 pub(crate) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError> {
     if end.kind.as_deref() != Some("veth") {
         return Ok(false);
@@ -62,7 +63,7 @@ pub(crate) fn is_end(nl: &mut Netlink, end: &Link) -> Result<bool, NetlinkError>
     Ok(program_of(nl, end)?.is_some())
 }
 
-/// The direction whose packets come out at an end.
+/// Returns the direction whose packets leave at an end.
 fn program_of(nl: &mut Netlink, end: &Link) -> Result<Option<u32>, NetlinkError> {
     let filters = nl.filters(end.index, Hook::Ingress)?;
     let has = |name: &str| {
@@ -74,7 +75,7 @@ fn program_of(nl: &mut Netlink, end: &Link) -> Result<Option<u32>, NetlinkError>
         .find(|direction| has(program(*direction))))
 }
 
-/// What of the segmenter is missing or down.
+/// Returns which part of the segmenter is missing or down.
 pub(crate) fn fault(
     nl: &mut Netlink,
     segmenter: &Segmenter,
@@ -93,7 +94,7 @@ pub(crate) fn fault(
         if end.gso.max_segs != 1 {
             return Ok(Some(format!("gso_max_segs of {name} is not 1")));
         }
-        // What enters here comes out at the other one.
+        // A packet leaves at the opposite end.
         if program_of(nl, &ends[1 - direction as usize])? != Some(direction) {
             let program = program(direction);
             return Ok(Some(format!("the filter {program} was deleted")));
@@ -119,7 +120,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
             ..end.gso
         };
         nl.set_gso(end.index, &wire_packets)?;
-        // What enters at this end comes out at the other one.
+        // A packet leaves at the opposite end.
         let out = &ends[1 - direction as usize];
         let name = program(direction);
         let program = classifier(&mut bpf, name)?;
@@ -149,9 +150,9 @@ fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
     Ok(object)
 }
 
-/// Plans the segmenter for these directions; true if there is something to set up.
+/// Plans the segmenter for these directions; returns true if there is a change to make.
 pub(crate) fn plan(link: &Link, wanted: [bool; 2], saved: &mut Saved) -> bool {
-    // What has no Ethernet header cannot go through a veth.
+    // Packets without an Ethernet header cannot pass a veth.
     if saved.l3 {
         return false;
     }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wire packets, not super-packets: what is switched off on the device so that
-//! the link sees each packet as the wire would.
+//! Wire packets instead of super-packets: switches off features of the device so that the link sees
+//! each packet as a wire does.
 //!
-//! tc-netem loses a whole super-packet of 64 KiB for one packet: at a loss of
-//! 0.2 % and 5 ms one TCP flow got 567 Mbit/s with segmentation offload and 42.6
-//! without, where theory says 50. A link that only delays treats all packets of
-//! one instant alike, so that there a super-packet is what it stands for, and
-//! costs much less.
+//! tc-netem loses a whole super-packet of 64 KiB for one packet: at a loss of 0.2 % and 5 ms one
+//! TCP flow got 567 Mbit/s with segmentation offload and 42.6 without, where theory says 50. A link
+//! that only delays treats all packets of one instant alike, so there a super-packet has the same
+//! effect as its packets, and costs much less.
 
 use super::engine::Engine;
 use super::maps::Maps;
@@ -17,13 +16,13 @@ use crate::abi::DIRECTIONS;
 use crate::netlink::{Gso, Link, Netlink, Offloads, RECEIVE_MERGING};
 use crate::profile::{self, Offload, Profile, Reorder};
 
-/// Whether segmentation is to be off. The TAP cuts super-packets up in any case, after the
+/// Whether segmentation must be off. The TAP splits super-packets in any case, after the
 /// classifier.
 fn one_by_one(engine: Engine, link: &profile::Link) -> bool {
     engine == Engine::Hold || decides(link)
 }
 
-/// Whether the link decides on each packet by itself.
+/// Returns whether the link makes a separate decision for each packet.
 fn decides(link: &profile::Link) -> bool {
     let delay = &link.delay;
     let per_packet = delay.share.is_some()
@@ -34,8 +33,8 @@ fn decides(link: &profile::Link) -> bool {
     by_time || link.rate.is_some() || !link.loss.is_none() || alters || per_packet
 }
 
-/// Records in `saved` what has to be capped for `profile` and is not yet; true
-/// if there is something. Changes nothing on the device.
+/// Records in `saved` what has to be capped for `profile` and is not yet; returns true if there is
+/// a change to make. Changes nothing on the device.
 ///
 /// # Errors
 /// The device's features cannot be read.
@@ -52,7 +51,7 @@ pub(crate) fn plan(
         let any = profile
             .links_of(d)
             .any(|link| one_by_one(saved.engine, link));
-        // Pairs may have a rate and a loss at any time.
+        // Pairs may get a rate and a loss at any time.
         saved.directions[d as usize] && (any || profile.matrix.is_some())
     });
     let mut more = false;
@@ -67,10 +66,10 @@ pub(crate) fn plan(
     Ok(segmenter::plan(link, [up, down], saved) || more)
 }
 
-/// Caps what is recorded. What cannot be capped goes to the notes.
+/// Caps what is recorded, and adds to the notes what cannot be capped.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub(crate) fn cap(
     nl: &mut Netlink,
     link: &Link,
@@ -84,7 +83,7 @@ pub(crate) fn cap(
     if let Some(offloads) = &saved.offloads {
         for still_on in offloads.cap(nl, link.index)? {
             let note = format!(
-                "{still_on} cannot be switched off: packets merged by it meet one fate each"
+                "{still_on} cannot be switched off: all packets that it merged have the same fate"
             );
             if !saved.notes.contains(&note) {
                 saved.notes.push(note);
@@ -94,7 +93,7 @@ pub(crate) fn cap(
     Ok(())
 }
 
-/// What the user should know about segmentation on this device.
+/// Notes the effect of segmentation on this device.
 pub(crate) fn note(profile: &Profile, saved: &Saved) -> Option<String> {
     if profile.offload == Offload::Keep {
         return Some(
@@ -106,7 +105,7 @@ pub(crate) fn note(profile: &Profile, saved: &Saved) -> Option<String> {
     let inbound = saved.directions[abi::EMUD_DOWN as usize]
         && (profile.matrix.is_some() || profile.links_of(abi::EMUD_DOWN).any(decides));
     (saved.l3 && inbound).then(|| {
-        "down: a device without an Ethernet header: each super-packet that it receives meets one \
+        "down: a device without an Ethernet header: all packets of a received super-packet have one \
          fate (`emud show` counts them)"
             .to_owned()
     })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder in its place: the loop of [`crate::datapath::engine::hold::holder`] tied to the link's maps.
+//! The holder of a link: connects the loop of [`crate::datapath::engine::hold::holder`] to the
+//! link's maps.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -22,13 +23,13 @@ use crate::netlink::{self, Netlink, NetlinkError};
 
 struct Account {
     maps: Maps,
-    /// Directions that have not reported yet.
+    /// Directions without a report so far.
     silent: Vec<Direction>,
 }
 
-/// Holds frames, up to some bytes of each direction, until `stop` is readable, the TAPs are gone
-/// or the device is; without TAPs it only waits for `stop`. Calls `ready` once every direction
-/// has its first lease.
+/// Runs a holder with a limit of buffered bytes per direction until `stop` is readable or the TAPs
+/// or the device are gone; without TAPs it only waits for `stop`. Calls `ready` once every
+/// direction has its first lease.
 ///
 /// # Errors
 /// The loop fails.
@@ -71,7 +72,7 @@ pub fn serve(
             .then(|| lock(&ready).take())
             .flatten();
         if tell.is_some_and(|tell| tell().is_err()) {
-            // attach does not wait any more: it has given up.
+            // attach no longer waits: it has given up.
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -86,12 +87,12 @@ pub fn serve(
         .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
         .failures(failures)
         .run(stop, tell_tuned, report);
-    // It ends with the last sender, which is gone; its last words are worth a moment.
+    // It ends after the last sender, which is gone; wait for its last reports.
     let _ = teller.join();
     let gone = netdevice::index_to_name(&socket, ifindex).is_err();
     ended.store(true, Ordering::Relaxed);
     if gone && !listener.join().unwrap_or(false) {
-        // Nobody can detach an interface that is gone: its TAPs go with it.
+        // detach is impossible without the interface: its TAPs are deleted here.
         for fd in &own {
             Tap::persist(fd.as_fd(), false)?;
         }
@@ -99,10 +100,10 @@ pub fn serve(
     end.map(drop)
 }
 
-/// Failures that may wait for the thread that tells of them.
+/// Number of failures that may wait for the reporting thread.
 const FAILURES: usize = 16;
 
-/// Starts the thread that tells the monitors.
+/// Starts the thread that reports to the monitors.
 fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), HoldError> {
     let socket = device_socket()?;
     let netns = netlink::identity().map_err(|e| HoldError::system("netns", io::Error::other(e)))?;
@@ -122,7 +123,7 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
     Ok((sender, thread))
 }
 
-/// Starts the thread that hears of changes to the link.
+/// Starts the thread that receives notifications of changes to the link.
 fn listen(ifindex: u32, ended: Arc<AtomicBool>) -> Result<JoinHandle<bool>, HoldError> {
     let failed = |e: NetlinkError| HoldError::system("netlink", io::Error::other(e));
     let name = Netlink::open().and_then(|mut nl| nl.link_by_index(ifindex));

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! emud's own devices, and those whose interface is gone: its filters go with it, the segmenter,
-//! engine fq's ifb and the TAPs of a killed holder do not. A holder deletes them as it ends. Under
-//! engine fq nothing of emud runs that could, so the next attach or detach in the namespace does.
+//! Deletes emud's devices whose interface is gone: the filters are deleted with the interface, but
+//! the segmenter, engine fq's ifb and the TAPs of a killed holder remain. A holder deletes them
+//! when it ends. Engine fq has no running process, so the next attach or detach in the namespace
+//! deletes them.
 
 use super::engine::fq;
 use super::{LinkError, attachment, devices, segmenter};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
-/// Deletes every device of emud's whose interface is gone; their names.
+/// Deletes every device of emud whose interface is gone and returns their names.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     let links = nl.links()?;
@@ -30,7 +31,8 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
         match deleted {
             Ok(true) => swept.push(link.name.clone()),
             Ok(false) => {}
-            // The other end of the segmenter has gone with the first, or another emud was here.
+            // The other end of the segmenter was deleted with the first, or another emud process
+            // was faster.
             Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => {}
             Err(LinkError::Netlink(e)) if e.is_no_device() => {}
             Err(e) => return Err(e),
@@ -39,7 +41,7 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     Ok(swept)
 }
 
-/// Not somebody's who likes the name.
+/// Returns whether emud created the device: a name alone proves nothing.
 pub(crate) fn is_ours(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
     let by_root = |q: crate::netlink::Qdisc| q.handle == fq::ROOT_HANDLE;
     Ok(devices::serves(link).is_some()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A link that is looked at again and again.
+//! Checks a link repeatedly.
 
 use std::thread;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use super::{LinkError, attachment, pieces};
 use crate::abi::DIRECTIONS;
 use crate::netlink::{Netlink, NetlinkError};
 
-/// Two looks this far apart must agree: `set` and `detach` change one thing after the other.
+/// Two checks this far apart must agree: `set` and `detach` change one object after the other.
 const CONFIRM: Duration = Duration::from_millis(20);
 
 /// What an interface's link is compared with.
 pub struct Watch {
     ifindex: u32,
-    /// The interface was there at a look before.
+    /// Whether the interface existed at a previous check.
     seen: bool,
-    /// Read once for each generation of the link: it takes most of the time.
+    /// Read once per generation of the link: reading takes most of the time.
     there: Option<(u32, Attachment)>,
 }
 
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// The interfaces whose changes concern the link: its own and emud's.
+    /// Returns the interfaces whose changes affect the link: its interface and emud's devices.
     pub fn interfaces(&self) -> Vec<u32> {
         let mut all = vec![self.ifindex];
         if let Some((_, there)) = &self.there {
@@ -48,11 +48,11 @@ impl Watch {
         all
     }
 
-    /// What of the link is missing or changed, one sentence each. Nothing where there is no link
-    /// or where an attach or detach is under way.
+    /// Returns which parts of the link are missing or changed, one sentence each. Empty if there is
+    /// no link or while an attach or detach is in progress.
     ///
     /// # Errors
-    /// The kernel refuses to show it.
+    /// The kernel returns an error.
     pub fn look(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
         let first = self.once(nl)?;
         if first.is_empty() {
@@ -70,7 +70,7 @@ impl Watch {
     fn once(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
         let link = match nl.link_by_index(self.ifindex) {
             Ok(link) => link,
-            // Gone before the first look: what a device that was deleted left behind.
+            // Deleted before the first check: the device left its remains behind.
             Err(NetlinkError::NoInterface(_)) if !self.seen => return Ok(vec![]),
             Err(NetlinkError::NoInterface(_)) => {
                 let gone = "the interface was deleted or moved to another network namespace";

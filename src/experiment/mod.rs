@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Networks of namespaces, programs in them, and what the logs of their runs say.
+//! Networks of namespaces, programs in them, and the evaluation of their logs.
 
 pub mod lab;
 pub mod report;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One emud process at a time changes an interface.
+//! A lock that lets one emud process at a time change an interface.
 
 use std::time::Duration;
 
 use super::lock::{About, Lock, Range, Sharing};
 use crate::netlink::{NetlinkError, OsFailure, Result};
 
-/// Time to wait for another emud: `set` and `detach` take milliseconds, `attach` a few hundred.
+/// How long to wait for another emud process: `set` and `detach` take milliseconds, `attach` a few
+/// hundred.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Held while an emud process changes an interface; released when dropped and
-/// whatever way the process ends.
+/// The lock that an emud process holds while it changes an interface; dropping it or the end of the
+/// process releases it.
 #[derive(Debug)]
 pub struct InterfaceLock {
     _held: Lock,
 }
 
-/// Keeps other emud processes from changing the same interface of this network
-/// namespace; waits for one that does.
+/// Locks an interface of this network namespace against changes by other emud processes; waits for
+/// a process that holds the lock.
 ///
 /// # Errors
 /// [`NetlinkError::Busy`] if another process holds it for longer than `patience`,
@@ -35,7 +36,7 @@ pub fn lock(ifindex: u32, patience: Duration) -> Result<InterfaceLock> {
         NetlinkError::Busy(OsFailure {
             attempted: attempted(),
             errno: libc::EBUSY,
-            message: "another emud is at work on it".into(),
+            message: "another emud process is changing it; try again".into(),
         })
     })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locks between emud processes, which only root can hold.
 //!
-//! A lock is a range of bytes of a file in /run/emud/locks, which only root can open (an abstract
-//! socket name or flock(2) on a readable file can be taken by every user). Where in the file it is
-//! follows from the network namespace and a number in it, so there is no file for each lock. The
-//! kernel takes a lock back when the last process that has its descriptor ends.
+//! A lock is a range of bytes of a file in /run/emud/locks, which only root can open (any user can
+//! take an abstract socket name, or flock(2) on a readable file). The offset in the file is derived
+//! from the network namespace and a number in it, so one file serves many locks. The kernel
+//! releases a lock when the last process with its descriptor ends.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -19,16 +19,16 @@ use super::runtime::FOLDER;
 use crate::netlink;
 
 const RETRY: Duration = Duration::from_millis(5);
-/// Numbers that can be told apart in a network namespace: those of interfaces have 31 bits. With
-/// the 32 bits of the namespace's inode number that is all a file offset has.
+/// Bits of a number in a network namespace: interface indexes have 31 bits. Together with the 32
+/// bits of the namespace's inode number they fill a file offset.
 const NUMBER_BITS: u32 = 31;
 
-/// What a lock is about; each has its file.
+/// What a lock protects; each kind has one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// Changes of an interface, by its index.
     Interface,
-    /// The setting `forwarding` of an interface, by its index.
+    /// The setting `forwarding` of an interface, by the interface's index.
     Forwarding,
     /// Use of an IPv4 network, by its addresses.
     Network,
@@ -40,12 +40,12 @@ pub enum Sharing {
     Exclusive,
 }
 
-/// The file of a kind of locks, with those held through it.
+/// The file of a kind of locks, with the locks held through it.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Holds nothing yet.
+    /// Opens the file without taking a lock.
     ///
     /// # Errors
     /// `PermissionDenied` unless this is root.
@@ -63,29 +63,29 @@ impl Lock {
         Ok(Self(file.into()))
     }
 
-    /// One that was opened by another process.
+    /// Uses a file that another process opened.
     pub fn of(file: File) -> Self {
         Self(file)
     }
 
-    /// For another process; what it holds is held until both have closed it.
+    /// Returns a descriptor for another process; a lock is held until both have closed the file.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel cannot duplicate the descriptor.
     pub fn for_another(&self) -> io::Result<File> {
         self.0.try_clone()
     }
 
-    /// False: another process has some of it.
+    /// Takes a lock; returns false if another process holds part of the range.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn try_take(&self, range: Range, sharing: Sharing) -> io::Result<bool> {
         let kind = match sharing {
             Sharing::Shared => libc::F_RDLCK,
             Sharing::Exclusive => libc::F_WRLCK,
         };
-        // SAFETY: a struct flock of zeros is one.
+        // SAFETY: a struct flock of zeros is valid.
         let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
         wanted.l_type = kind as libc::c_short;
         wanted.l_whence = libc::SEEK_SET as libc::c_short;
@@ -99,10 +99,11 @@ impl Lock {
         }
     }
 
-    /// Waits for others, at most for `patience`. False: another process has still some of it.
+    /// Takes a lock, and waits for other processes for up to `patience`. Returns false if another
+    /// process still holds part of the range.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn take(&self, range: Range, sharing: Sharing, patience: Duration) -> io::Result<bool> {
         let start = Instant::now();
         loop {
@@ -123,11 +124,11 @@ pub struct Range {
 }
 
 impl Range {
-    /// Numbers from `first` on, of which the lowest 31 bits count, in the network namespace of the
-    /// calling thread.
+    /// Returns the range of `count` numbers from `first` on (the lowest 31 bits count) in the
+    /// network namespace of the calling thread.
     ///
     /// # Errors
-    /// /proc does not tell the namespace.
+    /// /proc does not show the namespace.
     pub fn here(first: u32, count: u32) -> io::Result<Self> {
         let netns = netlink::identity().map_err(io::Error::other)?.inode;
         Self::of(netns, first, count)

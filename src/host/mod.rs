@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What emud's processes need of the machine: locks between them, their folder, signals, the clock.
+//! Services of the host for emud's processes: locks between them, their folder, signals, the clock.
 
 pub mod interface;
 pub mod lock;
@@ -12,14 +12,14 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Runs `trial` in a new network namespace, in a thread of its own.
+/// Runs `trial` in a new network namespace, in a separate thread.
 pub(crate) fn in_namespace<T: Send + 'static>(
     trial: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let tried = std::thread::spawn(|| {
-        // SAFETY: CLONE_NEWNET alone; nothing in this thread relies on the old namespace.
+        // SAFETY: only CLONE_NEWNET; nothing in this thread relies on the old namespace.
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
-            .map_err(|e| format!("cannot make a network namespace: {e}"))?;
+            .map_err(|e| format!("cannot create a network namespace: {e}"))?;
         trial()
     });
     tried

@@ -10,21 +10,21 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::process::geteuid;
 
-/// Where programs report, if they are not told another place.
+/// Where programs report unless a different folder is given.
 pub const FOLDER: &str = "/run/emud";
-/// Where only root can report: holders of emulated links do.
+/// Where only root can report, as the holders of emulated links do.
 pub const ROOT_FOLDER: &str = "/run/emud/root";
 
-/// The user who called sudo, if one did.
+/// Returns the user who called sudo, if any.
 pub fn invoking_user() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
-/// Bits of a mode that let others than the owner change a file or folder.
+/// Bits of a mode that let users other than the owner change a file or folder.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Opens a folder that only root (or the user of this process) can change. Makes it, and the
-/// folders above it, if it does not exist.
+/// Opens a folder that only root (or the user of this process) can change. Creates it and its
+/// parents if necessary.
 ///
 /// # Errors
 /// `PermissionDenied` if it belongs to another user or others can write to it.
@@ -33,7 +33,7 @@ pub fn folder(path: &Path, mode: u32) -> io::Result<OwnedFd> {
         fs::create_dir_all(above)?;
     }
     match DirBuilder::new().mode(mode).create(path) {
-        // Whatever the umask of the first caller is.
+        // Independent of the umask of the first caller.
         Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode))?,
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
         Err(e) => return Err(e),
@@ -45,6 +45,8 @@ pub fn folder(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
+/// Checks the owner and mode of a file.
+///
 /// # Errors
 /// `PermissionDenied`: the file belongs to another user, or its mode has one of these bits.
 pub fn only_ours(file: &OwnedFd, forbidden: u32) -> io::Result<()> {
@@ -54,7 +56,7 @@ pub fn only_ours(file: &OwnedFd, forbidden: u32) -> io::Result<()> {
         return Ok(());
     }
     let what = format!(
-        "others can change it (owner {}, mode {:o})",
+        "other users can change it (owner {}, mode {:o})",
         stat.st_uid,
         stat.st_mode & 0o7777
     );

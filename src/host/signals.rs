@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What asks a command that goes on to end.
+//! The signals that end a running command.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT, SIGTERM and SIGHUP, the last one unless it was ignored from the start.
+/// SIGINT, SIGTERM and SIGHUP, the last one unless it was ignored at the start.
 #[derive(Debug)]
 pub struct Signals([Option<Signal>; 3]);
 
 impl Signals {
-    /// From now on they end nothing by themselves. Call it within a runtime.
+    /// Catches the signals from now on. Call it within a runtime.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn new() -> io::Result<Self> {
         let mut signals = Self::without_hangup()?;
-        // nohup means it.
+        // nohup ignores it.
         if !ignored(libc::SIGHUP)? {
             signals.0[2] = Some(signal(SignalKind::hangup())?);
         }
         Ok(signals)
     }
 
-    /// The same but for SIGHUP.
+    /// The same without SIGHUP.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn without_hangup() -> io::Result<Self> {
         let take = |kind| signal(kind).map(Some);
         Ok(Self([
@@ -36,7 +36,7 @@ impl Signals {
         ]))
     }
 
-    /// Waits for the next one; its number. Cancel safe.
+    /// Waits for the next signal and returns its number. Cancel safe.
     pub async fn any(&mut self) -> i32 {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
@@ -58,7 +58,7 @@ async fn one(signal: &mut Option<Signal>) {
 }
 
 fn ignored(signal: i32) -> io::Result<bool> {
-    // SAFETY: a sigaction of zeros is one; nothing is set.
+    // SAFETY: a sigaction of zeros is valid; nothing is set.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         match libc::sigaction(signal, std::ptr::null(), &mut action) {

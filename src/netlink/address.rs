@@ -11,10 +11,10 @@ use super::{Netlink, Result};
 const AF_INET: u8 = libc::AF_INET as u8;
 
 impl Netlink {
-    /// Gives an interface an address and with it the route to its network.
+    /// Adds an address to an interface, which includes the route to its network.
     ///
     /// # Errors
-    /// [`super::NetlinkError::Exists`] if it has it already.
+    /// [`super::NetlinkError::Exists`] if the interface already has it.
     pub fn add_address(&mut self, ifindex: u32, address: Ipv4Net) -> Result<()> {
         let header = Ifaddrmsg {
             ifa_family: AF_INET,
@@ -31,13 +31,13 @@ impl Netlink {
             .push_local(IpAddr::V4(address.addr()))
             .push_address(IpAddr::V4(address.addr()));
         let name = self.name_of(ifindex);
-        self.ack(&request, || format!("give {name} the address {address}"))
+        self.ack(&request, || format!("add the address {address} to {name}"))
     }
 
-    /// The IPv4 addresses of all interfaces of the namespace.
+    /// Returns the IPv4 addresses of all interfaces of the namespace.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn addresses(&mut self) -> Result<Vec<Ipv4Net>> {
         let request = rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg {
             ifa_family: AF_INET,

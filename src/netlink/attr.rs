@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw attributes, where one has to be carried over unread.
+//! Raw attributes, for messages that are copied without decoding.
 
 use netlink_bindings::utils::{IterableChunks, align, find_attr, push_header_type};
 
 /// Appends one attribute.
 pub(super) fn push(buf: &mut Vec<u8>, kind: u16, nested: bool, payload: &[u8]) {
-    // Attributes come out of the kernel with a 16-bit length and are only ever
-    // shortened or grown by a few bytes here.
+    // An attribute from the kernel has a 16-bit length and only changes by a few bytes here.
     let len = u16::try_from(payload.len()).unwrap_or(u16::MAX - 4);
     push_header_type(buf, kind, len, nested);
     buf.extend_from_slice(payload);
     align(buf);
 }
 
-/// A copy of `attrs` in which `edit` may change a payload in place or, by
-/// returning false, leave an attribute out.
+/// Returns a copy of `attrs` in which `edit` may change a payload in place or, by returning false,
+/// remove an attribute.
 pub(super) fn rebuild(attrs: &[u8], mut edit: impl FnMut(u16, &mut Vec<u8>) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(attrs.len());
     for (header, payload) in IterableChunks::new(attrs) {
@@ -44,7 +43,7 @@ pub(super) fn u64_at(buf: &[u8], offset: usize) -> Option<u64> {
         .map(u64::from_ne_bytes)
 }
 
-/// Overwrites; what lies outside of `buf` is left out.
+/// Overwrites four bytes; bytes outside `buf` are skipped.
 pub(super) fn put_u32(buf: &mut [u8], offset: usize, value: u32) {
     if let Some(slot) = buf.get_mut(offset..offset + 4) {
         slot.copy_from_slice(&value.to_ne_bytes());

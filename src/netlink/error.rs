@@ -5,14 +5,14 @@ use netlink_socket2::ReplyError;
 
 pub type Result<T, E = NetlinkError> = std::result::Result<T, E>;
 
-/// What the kernel answered to one attempt.
+/// The kernel's answer to an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsFailure {
-    /// What was attempted, e.g. "add qdisc fq on eth0".
+    /// The attempted action, such as "add qdisc fq on eth0".
     pub attempted: String,
-    /// 0 if the failure was not an error number of the kernel's.
+    /// Error number; 0 if the kernel returned none.
     pub errno: i32,
-    /// The kernel's extended acknowledgement, or what else is known; may be empty.
+    /// The kernel's extended acknowledgement or another explanation; may be empty.
     pub message: String,
 }
 
@@ -35,7 +35,7 @@ pub enum NetlinkError {
     NoInterface(String),
     #[error("there is no network namespace {0}")]
     NoNamespace(String),
-    /// This kernel, driver or device lacks what was asked for.
+    /// This kernel, driver or device does not support the request.
     #[error("{0} (not available in this kernel or on this device)")]
     Unavailable(OsFailure),
     #[error("{0} (needs root: CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
@@ -46,19 +46,21 @@ pub enum NetlinkError {
     Busy(OsFailure),
     #[error("{0}")]
     Os(OsFailure),
-    /// Found out before anything was removed.
-    #[error("the root qdisc of {ifname} could not be put back later: {reason}")]
+    /// Detected before anything was removed.
+    #[error("detach could not restore the root qdisc of {ifname}: {reason}")]
     CannotRestore { ifname: String, reason: String },
-    /// Rebuilt, but the kernel now shows something else than before.
-    #[error("the root qdisc of {ifname} was put back, but differs from what it was: {difference}")]
+    /// Restored, but the kernel now shows a different qdisc than before.
+    #[error(
+        "the root qdisc of {ifname} was restored, but differs from the previous one: {difference}"
+    )]
     RestoreDiffers { ifname: String, difference: String },
-    /// A saved state that this version cannot read.
-    #[error("saved state is unreadable: {0}")]
+    /// The saved state has a format that this version does not support.
+    #[error("cannot read the saved state: {0}")]
     BadSnapshot(String),
 }
 
 impl NetlinkError {
-    /// The process exit code (sysexits.h).
+    /// Returns the exit code of the process for this error (sysexits.h).
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NoInterface(_) | Self::NoNamespace(_) => 66,
@@ -72,12 +74,12 @@ impl NetlinkError {
         }
     }
 
-    /// There is no such interface, or it has gone meanwhile.
+    /// Returns whether the interface does not exist, or no longer.
     pub fn is_no_device(&self) -> bool {
         matches!(self, Self::NoInterface(_)) || self.errno() == libc::ENODEV
     }
 
-    /// The kernel's error number, 0 if there is none.
+    /// Returns the kernel's error number, 0 if there is none.
     pub fn errno(&self) -> i32 {
         match self {
             Self::Unavailable(f)
@@ -135,7 +137,7 @@ impl NetlinkError {
         })
     }
 
-    /// ENOENT from "add a thing of this kind" means that the kernel has no such kind.
+    /// ENOENT for "add an object of this kind" means that the kernel does not have the kind.
     pub(super) fn kind_missing(self, no_other_cause: bool) -> Self {
         match self {
             Self::Os(f)

@@ -37,7 +37,7 @@ impl Hook {
     }
 }
 
-/// What a bpf filter says of its program.
+/// The program of a bpf filter, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterBpf {
     pub program_id: u32,
@@ -55,11 +55,11 @@ pub struct Filter {
     pub chain: u32,
     /// ETH_P_*, 3 is all.
     pub protocol: u16,
-    /// None for other kinds, and for classic BPF.
+    /// `None` for other kinds, and for classic BPF.
     pub bpf: Option<FilterBpf>,
 }
 
-/// Where a filter goes among those that are there.
+/// The position of a new filter among the existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Sees every packet before any other filter.
@@ -77,9 +77,9 @@ pub struct BpfFilter<'a> {
     pub handle: u32,
     pub program: BorrowedFd<'a>,
     pub name: &'a str,
-    /// What the program reads as tc_classid; 0: none.
+    /// Value that the program reads as tc_classid; 0: none.
     pub classid: u32,
-    /// Packets meet chain 0 only; a filter elsewhere just keeps its program loaded.
+    /// Packets only pass chain 0; a filter in a different chain keeps its program loaded.
     pub chain: u32,
 }
 
@@ -154,7 +154,7 @@ impl BpfFilter<'_> {
 }
 
 impl Netlink {
-    /// The filters at one hook of clsact in the order they run; empty without clsact.
+    /// Returns the filters at one hook of clsact in their order of execution; empty without clsact.
     pub fn filters(&mut self, ifindex: u32, hook: Hook) -> Result<Vec<Filter>> {
         match (self.ingress_qdisc(ifindex)?, hook) {
             (IngressQdisc::None, _) | (IngressQdisc::Ingress, Hook::Egress) => {
@@ -166,7 +166,7 @@ impl Netlink {
         let what = || format!("list the {} filters of interface {ifindex}", hook.name());
         let mut found = Vec::new();
         self.exchange(&request, what, |(header, attrs)| {
-            // Each priority starts with an entry for itself, without a handle.
+            // Each priority starts with an entry for the priority itself, without a handle.
             if header.handle != 0 {
                 found.push(parse(&header, &attrs));
             }
@@ -174,14 +174,14 @@ impl Netlink {
         Ok(found)
     }
 
-    /// The pref for a new bpf filter in this place; none if it cannot be had.
-    /// At a pref shared with other bpf filters the newest runs first.
+    /// Returns the pref for a new bpf filter at this position; `None` if there is no free one. At a
+    /// pref shared with other bpf filters the newest runs first.
     pub fn free_pref(&mut self, ifindex: u32, hook: Hook, place: Place) -> Result<Option<u16>> {
         Ok(pref_for(&self.filters(ifindex, hook)?, place))
     }
 
-    /// Attaches or replaces a filter; clsact must be there. A replacement is
-    /// atomic: every packet sees the old or the new program.
+    /// Attaches or replaces a filter; clsact must exist. A replacement is atomic: every packet sees
+    /// the old or the new program.
     pub fn replace_bpf_filter(&mut self, ifindex: u32, filter: &BpfFilter<'_>) -> Result<()> {
         let name = self.name_of(ifindex);
         filter.check(&name)?;
@@ -191,9 +191,9 @@ impl Netlink {
         self.ack(&request, || filter.attempted(&name))
     }
 
-    /// Attaches a filter and makes the clsact for it if there is none, both in
-    /// one system call: the process cannot be killed between the two and leave
-    /// a clsact that nobody knows whose it is. True if clsact was made.
+    /// Attaches a filter and creates clsact if necessary, both in one system call: a process that
+    /// is killed cannot leave a clsact without a filter, whose owner would be unknown. Returns true
+    /// if clsact was created.
     pub fn attach_bpf_filter(&mut self, ifindex: u32, filter: &BpfFilter<'_>) -> Result<bool> {
         let name = self.name_of(ifindex);
         filter.check(&name)?;
@@ -206,7 +206,7 @@ impl Netlink {
                 return Err(NetlinkError::Exists(OsFailure {
                     attempted: filter.attempted(&name),
                     errno: libc::EEXIST,
-                    message: "a qdisc ingress is in the place of clsact".into(),
+                    message: "the interface has a qdisc ingress, which excludes clsact".into(),
                 }));
             }
             IngressQdisc::None => {}
@@ -224,7 +224,7 @@ impl Netlink {
         encode(second.encode(), filter);
         drop(second);
         let chain = chain.finalize();
-        // In order, and both: the kernel goes on after an error.
+        // In order, and both: the kernel continues after an error.
         let mut failed = Vec::new();
         let mut reply = self
             .sock
@@ -237,7 +237,7 @@ impl Netlink {
         }
         match failed.into_iter().next() {
             None => Ok(true),
-            // Somebody made a clsact in between: it is theirs.
+            // Another process has created clsact in between: it owns it.
             Some(NetlinkError::Exists(_)) => {
                 self.replace_bpf_filter(ifindex, filter)?;
                 Ok(false)
@@ -251,10 +251,10 @@ impl Netlink {
         }
     }
 
-    /// Deletes one filter of clsact, of the kind given.
+    /// Deletes one filter of clsact of a kind.
     ///
     /// # Errors
-    /// The kernel's, also where there is none.
+    /// The kernel returns an error, for example if there is no such filter.
     pub fn delete_filter(
         &mut self,
         ifindex: u32,
@@ -280,7 +280,7 @@ fn pref_for(filters: &[Filter], place: Place) -> Option<u16> {
         Place::First => match prefs().min() {
             None => Some(1),
             Some(lowest) if lowest > 1 => Some(1),
-            // cls_bpf puts a newcomer at the head of its pref.
+            // cls_bpf inserts a new filter at the head of its pref.
             Some(_) => {
                 let ours = |f: &Filter| f.kind == "bpf" && f.protocol == ETH_P_ALL;
                 filters

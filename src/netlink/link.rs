@@ -16,19 +16,19 @@ const XDP_ATTACHED_NONE: u8 = 0;
 /// Limits of segmentation offload on transmit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gso {
-    /// Packets in one super-packet at most.
+    /// Maximum number of packets in a super-packet.
     pub max_segs: u32,
-    /// Bytes in one super-packet at most (IPv6; before Linux 6.3 IPv4 too).
+    /// Maximum number of bytes in a super-packet (IPv6; before Linux 6.3 IPv4 too).
     pub max_size: u32,
-    /// Bytes, IPv4; none before Linux 6.3.
+    /// The same in bytes for IPv4; `None` before Linux 6.3.
     pub ipv4_max_size: Option<u32>,
 }
 
-/// The other end of a veth, or what a stacked device stands on.
+/// The other end of a veth, or the lower device of a stacked device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     pub ifindex: u32,
-    /// The id of its network namespace as this one knows it; none: this one.
+    /// Id of its network namespace in this one; `None` for this namespace.
     pub netnsid: Option<i32>,
 }
 
@@ -36,7 +36,7 @@ pub struct Peer {
 pub struct Link {
     pub index: u32,
     pub name: String,
-    /// "veth", "ifb", "tun"...; none for hardware and lo.
+    /// "veth", "ifb", "tun"...; `None` for hardware and lo.
     pub kind: Option<String>,
     /// ARPHRD_*: 1 is Ethernet, 772 loopback, 65534 no link header.
     pub arphrd: u16,
@@ -44,7 +44,7 @@ pub struct Link {
     pub up: bool,
     pub loopback: bool,
     pub noarp: bool,
-    /// Transmit queues allocated.
+    /// Number of allocated transmit queues.
     pub num_tx_queues: u32,
     pub txqlen: u32,
     pub gso: Gso,
@@ -57,13 +57,13 @@ pub struct Link {
     pub xdp: Option<u32>,
 }
 
-/// What an ifb of emud's own is made with.
+/// Options of a new ifb.
 #[derive(Debug, Clone, Copy)]
 pub struct IfbOptions {
     pub mtu: u32,
-    /// Packets.
+    /// Length of the transmit queue in packets.
     pub txqlen: u32,
-    /// None leaves the kernel's defaults.
+    /// `None` keeps the kernel's defaults.
     pub gso: Option<Gso>,
 }
 
@@ -128,7 +128,7 @@ fn header(ifindex: u32) -> Ifinfomsg {
 }
 
 impl Netlink {
-    /// The interface called `name` (alternative names count).
+    /// Returns the interface called `name` (alternative names count).
     ///
     /// # Errors
     /// [`NetlinkError::NoInterface`] if there is none.
@@ -146,10 +146,10 @@ impl Netlink {
         self.one_link(&request, name)
     }
 
-    /// The same, or none.
+    /// Returns the interface called `name`, or `None` if there is none.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn find_link(&mut self, name: &str) -> Result<Option<Link>> {
         match self.link(name) {
             Ok(link) => Ok(Some(link)),
@@ -158,6 +158,8 @@ impl Netlink {
         }
     }
 
+    /// Returns the interface with an index.
+    ///
     /// # Errors
     /// [`NetlinkError::NoInterface`] if there is none.
     pub fn link_by_index(&mut self, ifindex: u32) -> Result<Link> {
@@ -171,7 +173,7 @@ impl Netlink {
         R: for<'a> NetlinkRequest<ReplyType<'a> = (Ifinfomsg, IterableLinkAttrs<'a>)>,
     {
         let mut found = None;
-        let what = || format!("look for interface {wanted}");
+        let what = || format!("find interface {wanted}");
         let asked = self.exchange(request, what, |(h, a)| found = Some(parse(&h, &a)));
         match asked {
             Err(e) if [libc::ENODEV, libc::ERANGE, libc::EINVAL].contains(&e.errno()) => {
@@ -182,7 +184,7 @@ impl Netlink {
         }
     }
 
-    /// Packets that the device dropped on transmit since it exists.
+    /// Returns the number of packets that the device has dropped on transmit.
     ///
     /// # Errors
     /// [`NetlinkError::NoInterface`] if there is none.
@@ -196,7 +198,7 @@ impl Netlink {
         Ok(dropped)
     }
 
-    /// Every interface of the namespace.
+    /// Returns every interface of the namespace.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let mut request = rt_link::Request::new().op_getlink_dump(&Default::default());
         request.encode().push_ext_mask(RTEXT_FILTER_SKIP_STATS);
@@ -211,8 +213,8 @@ impl Netlink {
 
     /// Sets the limits of segmentation offload.
     pub fn set_gso(&mut self, ifindex: u32, gso: &Gso) -> Result<()> {
-        // Not in one message with max_size: that one also sets ipv4_max_size
-        // (up to 64 KiB), in an order that is the kernel's.
+        // Not in one message with max_size: max_size also sets ipv4_max_size (up to 64 KiB), and
+        // the kernel determines the order.
         let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
         request
             .encode()
@@ -258,9 +260,9 @@ impl Netlink {
         self.ack(&request, || format!("set mtu {mtu} on {name}"))
     }
 
-    /// Makes a device of emud's own send nothing by itself: no ARP, no IPv6
-    /// address and with it no neighbour discovery and no multicast reports.
-    /// Call it before the device goes up.
+    /// Keeps a device that emud created from sending packets: no ARP and no IPv6 address, and
+    /// therefore no neighbour discovery and no multicast reports. Call it before the device goes
+    /// up.
     pub fn silence(&mut self, ifindex: u32) -> Result<()> {
         let name = self.link_by_index(ifindex)?.name;
         self.set_flags(
@@ -288,7 +290,7 @@ impl Netlink {
         self.ack(&request, || format!("set addrgenmode none on {name}"))
     }
 
-    /// Adds an ifb with one queue, silenced, still down; its index.
+    /// Adds an ifb with one queue, silenced and down, and returns its index.
     ///
     /// # Errors
     /// [`NetlinkError::Unavailable`] if the kernel has no ifb.
@@ -322,7 +324,7 @@ impl Netlink {
         Ok(made.index)
     }
 
-    /// Adds a bare device of `kind`; with `ifindex` 0 the kernel picks one.
+    /// Adds a plain device of `kind`; with `ifindex` 0 the kernel picks an index.
     pub(super) fn add_plain(&mut self, kind: &CStr, like: &Link, ifindex: u32) -> Result<()> {
         let mut request = rt_link::Request::new()
             .set_create()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A filter that sends every packet that reaches it to another device: what
-//! engine fq needs where an ifb drops packets that a BPF program redirects.
+//! A filter that sends every packet to another device: engine fq needs it on kernels whose ifb
+//! drops packets that a BPF program redirects.
 
 use netlink_bindings::tc;
 
@@ -29,7 +29,7 @@ impl Netlink {
     /// Adds a matchall filter with the action mirred egress redirect.
     ///
     /// # Errors
-    /// The kernel's; `Unavailable` without cls_matchall or act_mirred.
+    /// The kernel returns an error; `Unavailable` without cls_matchall or act_mirred.
     pub fn add_redirect(
         &mut self,
         ifindex: u32,

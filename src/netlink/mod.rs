@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is on an interface, changing it, and putting it back.
+//! Reads, changes and restores the configuration of an interface.
 //!
-//! Everything acts in the network namespace of the calling thread and goes by
-//! netlink, except `/proc/sys/net` where netlink has no word for it; sysfs is
-//! never read, because a mounted sysfs shows the namespace that mounted it.
+//! Everything acts in the network namespace of the calling thread and uses netlink, except
+//! `/proc/sys/net` for settings that netlink does not have. sysfs is never read, because a mounted
+//! sysfs shows the namespace that mounted it.
 
 mod address;
 mod attr;
@@ -47,17 +47,17 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens netlink in the network namespace of the calling thread: enter
-    /// another one first (see [`enter`]), not afterwards.
+    /// Opens netlink in the network namespace of the calling thread; to use a different one, call
+    /// [`enter`] first.
     ///
     /// # Errors
-    /// The kernel's, if netlink is not to be had.
+    /// The kernel returns an error.
     pub fn open() -> Result<Self> {
         let mut nl = Self {
             sock: NetlinkSocket::new(),
         };
-        // The crate makes its socket at the first request. Make that now, so
-        // that the namespace is the one of this moment: lo always has index 1.
+        // The crate creates its socket with the first request. Send one now, so that the socket
+        // belongs to the current namespace: lo always has index 1.
         let header = rt_link::Ifinfomsg {
             ifi_index: 1,
             ..Default::default()
@@ -67,9 +67,8 @@ impl Netlink {
         Ok(nl)
     }
 
-    /// Sends `request`, hands every reply to `each` and waits for the kernel's
-    /// acknowledgement. Never stops half-way: an unread rest of a dump would
-    /// keep the socket busy.
+    /// Sends `request`, passes every reply to `each` and waits for the kernel's acknowledgement.
+    /// Always reads to the end: the unread rest of a dump would keep the socket busy.
     fn exchange<R: NetlinkRequest>(
         &mut self,
         request: &R,
@@ -97,7 +96,7 @@ impl Netlink {
         self.exchange(request, attempted, |_| ())
     }
 
-    /// For messages: the name of an interface, or its index if it has gone.
+    /// For messages: the name of an interface, or its index if it no longer exists.
     fn name_of(&mut self, ifindex: u32) -> String {
         match self.link_by_index(ifindex) {
             Ok(link) => link.name,
@@ -106,8 +105,8 @@ impl Netlink {
     }
 }
 
-/// ifindex as the kernel's structs have it. An interface index never exceeds
-/// i32::MAX, and 0 matches no interface.
+/// Converts to the kernel's type. An interface index never exceeds i32::MAX, and 0 matches no
+/// interface.
 fn signed(ifindex: u32) -> i32 {
     i32::try_from(ifindex).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Address translation by nf_tables, and what a firewall does to forwarded packets.
+//! Address translation by nf_tables, and the firewall's policy for forwarded packets.
 
 use std::fmt;
 
@@ -21,27 +21,26 @@ const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const SOURCE_ADDRESS: u32 = 12;
 const REGISTER: u32 = Registers::Reg1 as u32;
 
-/// Packets that get another source address.
+/// The packets whose source address is translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Translated<'a> {
-    /// Those that come from this network.
+    /// Packets from this network.
     From(Ipv4Net),
-    /// Those that leave by this interface.
+    /// Packets that leave by this interface.
     By(&'a str),
 }
 
 impl fmt::Display for Translated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::From(network) => write!(f, "what comes from {network}"),
-            Self::By(interface) => write!(f, "what leaves by {interface}"),
+            Self::From(network) => write!(f, "packets from {network}"),
+            Self::By(interface) => write!(f, "packets that leave by {interface}"),
         }
     }
 }
 
-/// A table that lets packets leave with the address of the device by which
-/// they leave. It belongs to its socket: the kernel takes it
-/// away when this is dropped and in whatever way the process ends.
+/// A table that gives packets the address of the device by which they leave. It belongs to its
+/// socket: the kernel deletes it when this value is dropped or the process ends in any way.
 pub struct Masquerade {
     _sock: NetlinkSocket,
 }
@@ -60,11 +59,11 @@ fn batch() -> Nfgenmsg {
 }
 
 impl Masquerade {
-    /// Makes the table `name` in the network namespace of the calling thread.
+    /// Creates the table `name` in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// [`NetlinkError::Unavailable`] if the kernel has no nf_tables, no NAT, or
-    /// (before Linux 5.12) no tables that belong to a process.
+    /// [`NetlinkError::Unavailable`] if the kernel has no nf_tables, no NAT, or (before Linux 5.12)
+    /// no tables that belong to a process.
     pub fn add(name: &str, which: Translated<'_>) -> Result<Self> {
         let mut sock = NetlinkSocket::new();
         let mut chain = Chained::new(sock.reserve_seq(8));
@@ -160,7 +159,7 @@ fn push_interface<P: Pusher>(rule: Expressions<P>, name: &str) -> Expressions<P>
         .push_dreg(REGISTER)
         .end_nested()
         .end_nested();
-    // The register holds the name filled up with NUL.
+    // The register holds the name padded with NUL.
     let mut padded = name.as_bytes().to_vec();
     padded.resize(libc::IFNAMSIZ, 0);
     push_equal(loaded, &padded)
@@ -178,7 +177,7 @@ fn push_equal<P: Pusher>(rule: Expressions<P>, value: &[u8]) -> Expressions<P> {
         .end_nested()
 }
 
-/// A chain of the host's that drops forwarded packets which no rule accepts.
+/// A chain of the host that drops forwarded packets which no rule accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardDrop {
     pub table: String,
@@ -186,8 +185,8 @@ pub struct ForwardDrop {
 }
 
 impl Netlink {
-    /// The chains of nf_tables that drop IPv4 packets on their way through,
-    /// unless a rule of theirs accepts them.
+    /// Returns the chains of nf_tables that drop forwarded IPv4 packets unless one of their rules
+    /// accepts them.
     ///
     /// # Errors
     /// [`NetlinkError::Unavailable`] if the kernel has no nf_tables.

@@ -11,7 +11,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{NetlinkError, Result};
 
-/// Tells network namespaces apart: device and inode of their nsfs file.
+/// Identity of a network namespace: device and inode of its nsfs file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NetnsId {
     pub dev: u64,
@@ -28,12 +28,12 @@ fn path_of(spec: &str) -> PathBuf {
     }
 }
 
-/// Moves the calling thread into a network namespace: a name made by
-/// `ip netns add`, a process id (all digits), or a path. Call it before any
-/// other thread is started, then it holds for the process.
+/// Moves the calling thread into a network namespace: a name created by `ip netns add`, a process
+/// id (all digits), or a path. Called before any other thread starts, it applies to the whole
+/// process.
 ///
 /// # Errors
-/// [`NetlinkError::NoNamespace`] if there is none; the kernel's if it refuses.
+/// [`NetlinkError::NoNamespace`] if there is none, or the error of the kernel.
 pub fn enter(spec: &str) -> Result<()> {
     if spec.is_empty() || spec == "." || spec == ".." {
         return Err(NetlinkError::NoNamespace(format!("{spec:?}")));
@@ -50,14 +50,14 @@ pub fn enter(spec: &str) -> Result<()> {
         Err(e) => return Err(NetlinkError::io(format!("open {}", path.display()), &e)),
     };
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| match e {
-        // Some other file.
+        // A file that is not a namespace.
         Errno::INVAL => NetlinkError::NoNamespace(format!("{spec} ({})", path.display())),
         e => NetlinkError::io(format!("enter network namespace {spec}"), &e.into()),
     })
 }
 
-/// Runs `work` in the network namespace with this inode number, in a thread of its own. None: no
-/// process and no name of this mount namespace leads there.
+/// Runs `work` in the network namespace with this inode number, in a separate thread. Returns
+/// `None` if no process and no name of this mount namespace refers to it.
 pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
     let file = find(inode)?;
     let inside = || {
@@ -67,7 +67,7 @@ pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T>
     thread::scope(|scope| scope.spawn(inside).join().ok().flatten())
 }
 
-/// The file of a network namespace: of this thread, of a name, else of a process.
+/// Opens a network namespace: the one of this thread, one with a name, or one of a process.
 fn find(inode: u64) -> Option<File> {
     let list = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"));
@@ -82,15 +82,14 @@ fn find(inode: u64) -> Option<File> {
     let mut all = own.chain(named).chain(of_processes);
     let path = all.find(|path| std::fs::metadata(path).is_ok_and(|meta| meta.ino() == inode))?;
     let file = File::open(path).ok()?;
-    // It may have ended in between.
+    // The process may have ended in between.
     (file.metadata().ok()?.ino() == inode).then_some(file)
 }
 
-/// The network namespace of the calling thread.
+/// Returns the network namespace of the calling thread.
 pub fn identity() -> Result<NetnsId> {
     let path = "/proc/thread-self/ns/net";
-    let meta =
-        std::fs::metadata(path).map_err(|e| NetlinkError::io(format!("look at {path}"), &e))?;
+    let meta = std::fs::metadata(path).map_err(|e| NetlinkError::io(format!("read {path}"), &e))?;
     Ok(NetnsId {
         dev: meta.dev(),
         inode: meta.ino(),

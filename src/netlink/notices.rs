@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's notifications: which interfaces, qdiscs and filters have just changed.
+//! The kernel's notifications of changes of interfaces, qdiscs and filters.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,36 +11,36 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 
 use super::{NetlinkError, Result};
 
-/// A notification has at most a page, and some large ones more.
+/// A notification has up to a page; some are larger.
 const BUFFER_LEN: usize = 32 << 10;
 /// struct nlmsghdr.
 const HEADER_LEN: usize = 16;
-/// struct ifinfomsg; struct tcmsg has its index at the same place.
+/// struct ifinfomsg; struct tcmsg has its index at the same offset.
 const IFINFO_LEN: usize = 16;
 const INDEX_OFFSET: usize = HEADER_LEN + 4;
 
-/// Notifications of one network namespace, from now on.
+/// Notifications of one network namespace since the socket was opened.
 #[derive(Debug)]
 pub struct Notices {
     socket: OwnedFd,
 }
 
-/// What has changed since the last call, by ifindex.
+/// The changes since the last call, by ifindex.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub changed: BTreeSet<u32>,
     pub deleted: BTreeSet<u32>,
-    /// To another network namespace.
+    /// Moved to a different network namespace.
     pub moved: BTreeSet<u32>,
-    /// More came than the socket could take: anything may have changed.
+    /// The socket overflowed: anything may have changed.
     pub lost: bool,
 }
 
 impl Notices {
-    /// Of the network namespace of the calling thread.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn open() -> Result<Self> {
         let failed = |e: Errno| NetlinkError::io("listen for changes of interfaces", &e.into());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -51,7 +51,7 @@ impl Notices {
         Ok(Self { socket })
     }
 
-    /// All that came, without waiting.
+    /// Returns all pending changes without waiting.
     pub fn take(&mut self) -> Changes {
         let mut changes = Changes::default();
         let mut buffer = vec![0; BUFFER_LEN];
@@ -60,7 +60,7 @@ impl Notices {
                 Ok((len, _)) => changes.read(&buffer[..len]),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return changes,
-                // ENOBUFS, and nothing else is known to happen.
+                // ENOBUFS is the only known error.
                 Err(_) => {
                     changes.lost = true;
                     return changes;
@@ -77,7 +77,7 @@ impl AsFd for Notices {
 }
 
 impl Changes {
-    /// Whether one of these interfaces may have changed.
+    /// Returns whether one of these interfaces may have changed.
     pub fn concern(&self, indexes: &[u32]) -> bool {
         self.lost || indexes.iter().any(|index| self.changed.contains(index))
     }
@@ -102,7 +102,7 @@ impl Changes {
     }
 }
 
-/// nlmsg_len and nlmsg_type.
+/// Reads nlmsg_len and nlmsg_type.
 fn header(messages: &[u8]) -> Option<(usize, u16)> {
     let len = super::attr::u32_at(messages, 0)?;
     let kind = messages.get(4..6)?.try_into().ok()?;

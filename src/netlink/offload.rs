@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device features, by the ethtool family of generic netlink.
+//! Device features, through the ethtool family of generic netlink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, Result};
 
-/// What glues received packets together before the classifier sees them, by
-/// the kernel's names. "rx-gro-list" and "rx-udp-gro-forwarding" are kinds of
-/// GRO of their own for forwarded packets.
+/// Features that merge received packets before the classifier sees them, by the kernel's names.
+/// "rx-gro-list" and "rx-udp-gro-forwarding" are separate kinds of GRO for forwarded packets.
 pub const RECEIVE_MERGING: [&str; 5] = [
     "rx-gro-hw",
     "rx-lro",
@@ -19,9 +18,9 @@ pub const RECEIVE_MERGING: [&str; 5] = [
     "rx-gro",
 ];
 
-// The generated requests carry the numbers of other commands (0.3.5 counts the
-// kernel's notifications, too: its features-set would set ring sizes), so they
-// are put right: ETHTOOL_MSG_* of linux/ethtool_netlink.h.
+// The generated requests have the numbers of other commands (0.3.5 also counts the kernel's
+// notifications: its features-set would set ring sizes), so they are corrected: ETHTOOL_MSG_* of
+// linux/ethtool_netlink.h.
 const MSG_FEATURES_GET: u8 = 11;
 const MSG_FEATURES_SET: u8 = 12;
 
@@ -31,9 +30,9 @@ const ETH_SS_FEATURES: u32 = 4;
 /// The state of some features of one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offloads {
-    /// On, and the driver lets them be switched.
+    /// Enabled features that the driver can switch.
     pub changeable: BTreeSet<String>,
-    /// On, and for ever so.
+    /// Enabled features that cannot be switched.
     pub fixed: BTreeSet<String>,
 }
 
@@ -45,7 +44,7 @@ struct Feature {
 }
 
 impl Offloads {
-    /// Which of `names` (see [`RECEIVE_MERGING`]) are on.
+    /// Reads which of `names` (see [`RECEIVE_MERGING`]) are enabled.
     pub fn snapshot(nl: &mut Netlink, ifindex: u32, names: &[&str]) -> Result<Self> {
         let mut state = Self::default();
         for feature in nl.features(ifindex)? {
@@ -61,16 +60,15 @@ impl Offloads {
         Ok(state)
     }
 
-    /// Switches off what is on and changeable. What stays on all the same is
-    /// returned.
+    /// Switches off what is enabled and changeable. Returns the features that are still enabled.
     pub fn cap(&self, nl: &mut Netlink, ifindex: u32) -> Result<Vec<String>> {
         self.switch(nl, ifindex, false)?;
         let still = nl.active_among(ifindex, self.changeable.iter().chain(&self.fixed))?;
         Ok(still)
     }
 
-    /// Switches on again what [`Offloads::cap`] switched off. What did not come
-    /// back is returned.
+    /// Switches on what [`Offloads::cap`] switched off. Returns the features that are still
+    /// disabled.
     pub fn restore(&self, nl: &mut Netlink, ifindex: u32) -> Result<Vec<String>> {
         self.switch(nl, ifindex, true)?;
         let back = nl.active_among(ifindex, self.changeable.iter())?;
@@ -151,7 +149,7 @@ impl Netlink {
         let names = self.feature_names()?;
         let mut request = ethtool::Request::new().op_features_get_do();
         request.header_mut().cmd = MSG_FEATURES_GET;
-        // Compact: the long form can outgrow the receive buffer on a big NIC.
+        // Compact: the long form can exceed the receive buffer for a large NIC.
         request
             .encode()
             .nested_header()
@@ -184,8 +182,7 @@ impl Netlink {
 
     fn feature_names(&mut self) -> Result<BTreeMap<u32, String>> {
         let mut request = ethtool::Request::new().op_strset_get_do();
-        // The kernel wants the header, if only an empty one: the names are of
-        // no device.
+        // The kernel requires the header, even an empty one: the names belong to no device.
         request
             .encode()
             .nested_header()
@@ -203,7 +200,7 @@ impl Netlink {
                 let Ok(sets) = reply.get_stringsets() else {
                     return;
                 };
-                // Not get_strings(): it stops at the id in front of them.
+                // get_strings() stops at the id before them.
                 let strings = sets
                     .get_stringset()
                     .flatten()

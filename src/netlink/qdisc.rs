@@ -19,7 +19,7 @@ pub fn classid(handle: u32, minor: u16) -> u32 {
     (handle & MAJOR) | u32::from(minor)
 }
 
-/// As tc writes it: "1:", "1:2", "root", "none".
+/// Formats a handle like tc: "1:", "1:2", "root", "none".
 pub fn show_handle(handle: u32) -> String {
     match (handle, handle >> 16, handle & 0xffff) {
         (ROOT, ..) => "root".into(),
@@ -35,7 +35,7 @@ pub struct Qdisc {
     pub kind: String,
     /// Major number in the upper half; 0 if the kernel installed it by default.
     pub handle: u32,
-    /// [`ROOT`], or the class it hangs under.
+    /// [`ROOT`], or the parent class.
     pub parent: u32,
     /// TCA_OPTIONS as the kernel sent it.
     pub options: Option<Vec<u8>>,
@@ -43,16 +43,16 @@ pub struct Qdisc {
     pub stab: Option<Vec<u8>>,
     pub ingress_block: Option<u32>,
     pub egress_block: Option<u32>,
-    /// Has a rate estimator.
+    /// Whether it has a rate estimator.
     pub estimator: bool,
-    /// Packets waiting.
+    /// Number of waiting packets.
     pub qlen: u32,
-    /// Packets dropped since it exists.
+    /// Number of packets dropped so far.
     pub drops: u32,
 }
 
 impl Qdisc {
-    /// Someone asked for it, as opposed to the kernel's default.
+    /// Returns whether a user configured it, as opposed to the kernel's default.
     pub fn by_hand(&self) -> bool {
         self.handle & MAJOR != 0
     }
@@ -65,33 +65,33 @@ impl Qdisc {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IngressQdisc {
     None,
-    /// The older `ingress`: takes the place of clsact, has no egress side.
+    /// The older `ingress`: excludes clsact, has no egress side.
     Ingress,
     Clsact,
 }
 
-/// Parameters of fq; what is None keeps the kernel's default.
+/// Parameters of fq; `None` keeps the kernel's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FqOptions {
-    /// Packets in all.
+    /// Maximum number of packets in total.
     pub limit: u32,
-    /// Packets of one flow.
+    /// Maximum number of packets of one flow.
     pub flow_limit: u32,
-    /// Nanoseconds the timer may be late (Linux 4.20).
+    /// Permitted lateness of the timer in ns (Linux 4.20).
     pub timer_slack_ns: u32,
-    /// Microseconds; a departure time further away is beyond the horizon.
+    /// Horizon of departure times in microseconds.
     pub horizon_us: u32,
-    /// Beyond the horizon: drop (true) or send at the horizon (false).
+    /// Beyond the horizon: drop (true), or send at the horizon (false).
     pub horizon_drop: bool,
     /// Flows of packets without a socket: hash & mask.
     pub orphan_mask: Option<u32>,
     /// log2 of the number of hash buckets.
     pub buckets_log: Option<u32>,
-    /// fq's own pacing of sockets; packets with a departure time are not paced.
+    /// fq's pacing of sockets; packets with a departure time are not paced.
     pub pacing: Option<bool>,
 }
 
-/// What a dumped qdisc or class has beyond its kind and options.
+/// Reads the attributes of a dumped qdisc or class except kind and options.
 fn parse(header: &Tcmsg, attrs: &IterableAttrs<'_>) -> Qdisc {
     let raw = attrs.get_buf();
     let stats = attrs.get_stats2().ok();
@@ -127,7 +127,7 @@ pub(super) fn tcmsg(ifindex: u32, parent: u32, handle: u32) -> Tcmsg {
 }
 
 impl Netlink {
-    /// Every visible qdisc of the interface, clsact included.
+    /// Returns every visible qdisc of the interface, including clsact.
     pub fn qdiscs(&mut self, ifindex: u32) -> Result<Vec<Qdisc>> {
         let request = tc::Request::new().op_getqdisc_dump(&tcmsg(ifindex, 0, 0));
         let what = || format!("list the qdiscs of interface {ifindex}");
@@ -141,7 +141,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// The root qdisc if somebody configured it by hand.
+    /// Returns the root qdisc if a user configured it.
     pub fn root_by_hand(&mut self, ifindex: u32) -> Result<Option<Qdisc>> {
         Ok(self
             .qdiscs(ifindex)?
@@ -149,7 +149,7 @@ impl Netlink {
             .find(|q| q.is_root() && q.by_hand()))
     }
 
-    /// Which qdisc holds the filters at the hooks.
+    /// Returns which qdisc holds the filters at the hooks.
     pub fn ingress_qdisc(&mut self, ifindex: u32) -> Result<IngressQdisc> {
         let qdiscs = self.qdiscs(ifindex)?;
         Ok(
@@ -165,8 +165,8 @@ impl Netlink {
         )
     }
 
-    /// Deletes a root qdisc configured by hand, so that the kernel's default
-    /// comes back. False if there was none.
+    /// Deletes a root qdisc that a user configured, which restores the kernel's default. Returns
+    /// false if there was none.
     pub fn delete_root(&mut self, ifindex: u32) -> Result<bool> {
         let Some(root) = self.root_by_hand(ifindex)? else {
             return Ok(false);
@@ -195,10 +195,10 @@ impl Netlink {
         self.add(&request, "fq", ifindex, parent)
     }
 
-    /// Changes the parameters of an fq that is there; packets in it stay.
+    /// Changes the parameters of an existing fq; its packets stay.
     ///
     /// # Errors
-    /// The kernel's, also where the qdisc is not an fq.
+    /// The kernel returns an error, for example if the qdisc is not an fq.
     pub fn change_fq(&mut self, ifindex: u32, parent: u32, options: &FqOptions) -> Result<()> {
         let mut request = tc::Request::new().op_newqdisc_do(&tcmsg(ifindex, parent, 0));
         encode_fq(request.encode(), options);
@@ -238,14 +238,14 @@ impl Netlink {
             Err(err) if err.errno() == libc::ENODEV => {
                 Err(NetlinkError::NoInterface(format!("with index {ifindex}")))
             }
-            // At the root there is no parent that could be missing.
+            // At the root no parent can be missing.
             Err(err) => Err(err.kind_missing(parent == ROOT)),
         }
     }
 }
 
 fn encode_fq<P: Pusher>(attrs: PushAttrs<P>, options: &FqOptions) {
-    // Before Linux 6.7 there is one band and the kernel skips the map.
+    // Before Linux 6.7 there is one band and the kernel ignores the map.
     let one_band = TcPrioQopt {
         bands: FQ_BANDS,
         priomap: [0; TC_PRIO_MAX + 1],
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(classid(0x1_0000, 3), 0x1_0003);
     }
 
-    /// The kernel takes a priomap of exactly 20 bytes with bands == 3.
+    /// The kernel accepts a priomap of exactly 20 bytes with bands == 3.
     #[test]
     fn the_priomap_is_a_tc_prio_qopt() {
         let map = TcPrioQopt {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making a root qdisc again from what was kept of it.
+//! Restores a root qdisc from its saved state.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::snapshot::{ClassRecord, FilterRecord, QdiscRecord, Raw};
 use super::{Netlink, ROOT, Result, RootSnapshot, attr, show_handle};
 
 impl RootSnapshot {
-    /// Makes everything anew on a device whose root is the kernel's default.
+    /// Recreates everything on a device with the kernel's default root.
     pub(super) fn build(&self, nl: &mut Netlink, ifindex: u32) -> Result<()> {
         for qdisc in &self.qdiscs {
             add_qdisc(nl, ifindex, qdisc)?;
@@ -37,8 +37,8 @@ impl RootSnapshot {
     }
 }
 
-/// Reversed, because a hash bucket lists its newest member first; but no class
-/// before the class that it is in.
+/// Reversed, because a hash bucket lists its newest member first; but parent classes before their
+/// children.
 fn parents_first(classes: Vec<&ClassRecord>) -> Vec<&ClassRecord> {
     let mut waiting: Vec<_> = classes.into_iter().rev().collect();
     let mut ordered: Vec<&ClassRecord> = Vec::with_capacity(waiting.len());
@@ -55,18 +55,18 @@ fn parents_first(classes: Vec<&ClassRecord>) -> Vec<&ClassRecord> {
             !ready
         });
         if ordered.len() == before {
-            // A parent that does not exist: let the kernel say so.
+            // The parent does not exist: the kernel returns the error.
             ordered.extend(waiting);
             return ordered;
         }
     }
 }
 
-/// u32 gives each priority a root hash table, numbered in the order in which
-/// the priorities came to be; rules go into a table that must exist before.
+/// u32 has a root hash table per priority, numbered in the order in which the priorities were
+/// created; a rule needs an existing table.
 fn in_order_of_creation(filters: Vec<&FilterRecord>) -> Vec<&FilterRecord> {
     let group = |f: &FilterRecord| (f.parent, f.chain, f.info >> 16);
-    // The kernel lists a priority's tables newest first: the last is its root's.
+    // The kernel lists a priority's tables newest first: the last one belongs to its root.
     let root_of = |f: &FilterRecord| {
         filters
             .iter()

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding out whether a root qdisc can be made again by making it again, on a
-//! device in a network namespace that nobody else sees and that vanishes with
-//! the thread that made it.
+//! Checks whether a root qdisc can be restored by restoring it on a device in a private network
+//! namespace, which vanishes with the thread that made it.
 
 use std::thread;
 
 use super::{Link, Netlink, NetlinkError, OsFailure, Result, RootSnapshot};
 
 impl RootSnapshot {
+    /// Restores a copy and compares it.
+    ///
     /// # Errors
-    /// [`NetlinkError::CannotRestore`] if a copy cannot be made or is another.
+    /// [`NetlinkError::CannotRestore`] if a copy cannot be made or differs.
     pub(super) fn rehearse(&self, nl: &mut Netlink, link: &Link) -> Result<()> {
         let refuse = |reason| NetlinkError::CannotRestore {
             ifname: link.name.clone(),
             reason,
         };
-        // Filters may name interfaces: give the namespace the same ones.
+        // Filters may refer to interfaces: the namespace gets interfaces with the same names.
         let others = if self.names_interfaces() {
             nl.links()?
         } else {
@@ -29,7 +30,7 @@ impl RootSnapshot {
                     Err(NetlinkError::Os(OsFailure {
                         attempted: "rehearse".into(),
                         errno: 0,
-                        message: "the thread died".into(),
+                        message: "the thread ended unexpectedly".into(),
                     }))
                 })
         });
@@ -43,10 +44,10 @@ impl RootSnapshot {
     }
 
     fn copy_elsewhere(&self, link: &Link, others: &[Link]) -> Result<Option<Self>> {
-        // SAFETY: the thread does nothing but this and then ends, and it shares
-        // no file descriptor whose meaning depends on the network namespace.
+        // SAFETY: the thread only does this and then ends, and it shares no file descriptor that
+        // depends on the network namespace.
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
-            .map_err(|e| NetlinkError::io("make a network namespace", &e.into()))?;
+            .map_err(|e| NetlinkError::io("create a network namespace", &e.into()))?;
         let mut nl = Netlink::open()?;
         for other in others
             .iter()

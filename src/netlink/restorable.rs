@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what the kernel dumps to what it takes to make the same again.
+//! Converts what the kernel dumps to what a request needs to create the same object.
 //!
-//! For most kinds the two are the same attributes. Here is where they differ,
-//! and which kinds keep something that no dump shows: those are refused.
-//! Counters are left out, so that two results can be compared.
+//! For most kinds the two are the same attributes. This module has the differences, and the kinds
+//! with state that no dump shows, which are rejected. Counters are removed, so that two results can
+//! be compared.
 
 use super::attr::{find, put_u32, rebuild, u32_at, u64_at};
 
-/// Why something cannot be made again.
+/// Why an object cannot be restored.
 pub(super) type Refusal = String;
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
@@ -31,7 +31,7 @@ const TCA_NETEM_SLOT: u16 = 12;
 /// struct tc_netem_slot: min_delay, max_delay, max_packets, max_bytes, dist_delay.
 const NETEM_SLOT_DIST_JITTER: usize = 32;
 
-/// TCA_OPTIONS with which to add the same qdisc.
+/// Returns the TCA_OPTIONS of a request for the same qdisc.
 pub(super) fn qdisc_options(kind: &str, dumped: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal> {
     let options = match (kind, dumped) {
         ("mq" | "noqueue" | "pfifo_fast" | "drr", _) | (_, None) => None,
@@ -53,19 +53,19 @@ pub(super) fn qdisc_options(kind: &str, dumped: Option<&[u8]>) -> Result<Option<
     Ok(options)
 }
 
-/// Whether the classes of this kind are made by hand (others come with the qdisc).
+/// Returns whether the user creates the classes of this kind (others are created with the qdisc).
 pub(super) fn has_own_classes(kind: &str) -> bool {
     matches!(kind, "htb" | "drr")
 }
 
-/// The size table of stab is not dumped; without one (overhead only) it is enough.
+/// The size table of stab is not dumped; a stab without one (overhead only) can be restored.
 pub(super) fn stab(dumped: &[u8]) -> Result<Vec<u8>, Refusal> {
     const TCA_STAB_BASE: u16 = 1;
     /// struct tc_sizespec: 2 log bytes, cell_align, overhead, linklayer, mpu, mtu, tsize.
     const TSIZE: usize = 20;
     match find(dumped, TCA_STAB_BASE).and_then(|base| u32_at(base, TSIZE)) {
         Some(0) => Ok(dumped.to_vec()),
-        _ => Err("its stab has a size table, which the kernel does not show".into()),
+        _ => Err("its stab has a size table, which the kernel does not dump".into()),
     }
 }
 
@@ -77,7 +77,7 @@ fn htb(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     }
     Ok(rebuild(raw, |kind, payload| {
         if kind == TCA_HTB_INIT {
-            // Dumped as 0x30011, taken as 3; marked by its upper half.
+            // Dumped as 0x30011, expected as 3; identified by its upper half.
             if let Some(version) = u32_at(payload, 0).filter(|v| v >> 16 != 0) {
                 put_u32(payload, 0, version >> 16);
             }
@@ -87,7 +87,7 @@ fn htb(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     }))
 }
 
-/// A rate as the kernel calculates with it, to turn lengths into times.
+/// A rate as the kernel uses it to convert lengths to times.
 struct Rate {
     mult: u64,
     shift: u32,
@@ -103,7 +103,7 @@ impl Rate {
             .filter(|&r| r > 0)?;
         let overhead = u16::from_ne_bytes([*spec.get(2)?, *spec.get(3)?]);
         let atm = spec.get(1)? & 0xf == TC_LINKLAYER_ATM;
-        // The largest factor for which mult still fits 32 bits.
+        // The largest factor for which mult still fits into 32 bits.
         let (mut factor, mut shift) = (NSEC_PER_SEC, 0);
         while (factor / bytes_per_second) & (1 << 31) == 0 && factor & (1 << 63) == 0 {
             factor <<= 1;
@@ -118,7 +118,7 @@ impl Rate {
         })
     }
 
-    /// Ticks that `len` bytes take.
+    /// Number of ticks that `len` bytes take.
     fn ticks(&self, len: u32) -> u128 {
         let mut len = u128::from(len) + u128::from(self.overhead);
         if self.atm {
@@ -127,7 +127,7 @@ impl Rate {
         ((len * u128::from(self.mult)) >> self.shift) >> PSCHED_SHIFT
     }
 
-    /// The most bytes that take exactly `ticks`, if any do.
+    /// The largest number of bytes that take exactly `ticks`, if any do.
     fn longest(&self, ticks: u32) -> Option<u32> {
         let (mut fits, mut too_long) = (0u32, u32::MAX);
         while too_long - fits > 1 {
@@ -142,9 +142,9 @@ impl Rate {
     }
 }
 
-/// The burst is dumped as a time, rounded down to 64 ns; made again from that,
-/// a burst of exactly one packet would be too small for it. So say it in bytes:
-/// the most that is dumped as the same time.
+/// The burst is dumped as a time, rounded down to 64 ns; restored from that, a burst of exactly one
+/// packet would be too small for it. So it is passed in bytes: the largest number that is dumped as
+/// the same time.
 fn tbf(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     // struct tc_tbf_qopt: rate (12 bytes), peakrate (12), limit, buffer, mtu.
     const PEAK: usize = 12;
@@ -179,9 +179,9 @@ fn sfq(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Target, interval and ce_threshold are kept in units of 1024 ns, and rounded
-/// down to them and again when dumped in microseconds. One microsecond more is
-/// rounded down to the same unit, as the dumped one may not be.
+/// Target, interval and ce_threshold are stored in units of 1024 ns: rounded down to the unit, and
+/// again to microseconds when dumped. One microsecond more rounds down to the same unit; the dumped
+/// value may not.
 fn codel(raw: &[u8], times: &[u16]) -> Vec<u8> {
     rebuild(raw, |attr, payload| {
         if let Some(us) = u32_at(payload, 0).filter(|_| times.contains(&attr)) {
@@ -191,7 +191,7 @@ fn codel(raw: &[u8], times: &[u16]) -> Vec<u8> {
     })
 }
 
-/// The table of a delay distribution is not dumped, nor whether there is one.
+/// Neither the table of a delay distribution nor its existence is dumped.
 fn netem(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     let attrs = raw
         .get(NETEM_QOPT_LEN..)
@@ -201,22 +201,22 @@ fn netem(raw: &[u8]) -> Result<Vec<u8>, Refusal> {
         None => u32_at(raw, NETEM_JITTER_OFFSET).unwrap_or(0).into(),
     };
     if jitter != 0 {
-        return Err("netem has jitter, whose distribution the kernel does not show".into());
+        return Err("netem has jitter, whose distribution the kernel does not dump".into());
     }
     let slot = find(attrs, TCA_NETEM_SLOT).and_then(|a| u64_at(a, NETEM_SLOT_DIST_JITTER));
     if slot.unwrap_or(0) != 0 {
-        return Err("netem has slots of a distribution that the kernel does not show".into());
+        return Err("netem has slots with a distribution that the kernel does not dump".into());
     }
     Ok(raw.to_vec())
 }
 
-/// The numbers of the attributes that matter here, by kind of filter.
+/// The relevant attribute numbers of a kind of filter.
 struct FilterAttrs {
     actions: u16,
     flags: Option<u16>,
-    /// Hit counters, left out.
+    /// Hit counters, removed.
     counters: Option<u16>,
-    /// Old-style policing, refused.
+    /// Old-style policing, rejected.
     police: Option<u16>,
 }
 
@@ -238,9 +238,9 @@ fn filter_attrs(kind: &str) -> Option<FilterAttrs> {
 
 const TCA_U32_MARK: u16 = 10;
 
-/// TCA_OPTIONS with which to add the same filter.
+/// Returns the TCA_OPTIONS of a request for the same filter.
 pub(super) fn filter_options(kind: &str, dumped: &[u8]) -> Result<Vec<u8>, Refusal> {
-    /// Those of a filter's flags that the user sets: skip_hw, skip_sw, verbose.
+    /// The filter flags that the user sets: skip_hw, skip_sw, verbose.
     const FLAGS_OF_USER: u32 = 0x13;
     let Some(numbers) = filter_attrs(kind) else {
         return Err(match kind {
@@ -252,7 +252,7 @@ pub(super) fn filter_options(kind: &str, dumped: &[u8]) -> Result<Vec<u8>, Refus
         .police
         .is_some_and(|number| find(dumped, number).is_some())
     {
-        return Err(format!("a {kind} filter polices in the old way"));
+        return Err(format!("a {kind} filter has old-style policing"));
     }
     let mut refused = None;
     let options = rebuild(dumped, |attr, payload| {
@@ -277,7 +277,7 @@ pub(super) fn filter_options(kind: &str, dumped: &[u8]) -> Result<Vec<u8>, Refus
     refused.map_or(Ok(options), Err)
 }
 
-/// Whether a filter names another interface, directly or by an action.
+/// Returns whether a filter refers to another interface, directly or by an action.
 pub(super) fn names_interfaces(kind: &str, options: &[u8]) -> bool {
     const INDEV: [(&str, u16); 3] = [("u32", 8), ("flower", 2), ("fw", 3)];
     let indev = INDEV
@@ -316,8 +316,8 @@ fn actions(list: &[u8]) -> Result<Vec<u8>, Refusal> {
     refused.map_or(Ok(made), Err)
 }
 
-/// Options of gact, mirred, skbedit without times of use and reference counts.
-/// The index stays: two filters that share an action share it again.
+/// Options of gact, mirred, skbedit without times of use and reference counts. The index stays: two
+/// filters that share an action share it again after restoring.
 fn action_options(raw: &[u8]) -> Vec<u8> {
     const TM: u16 = 1;
     const PARMS: u16 = 2;

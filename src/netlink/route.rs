@@ -16,9 +16,9 @@ pub struct RouteEntry {
     /// RTN_*: 1 is unicast.
     pub kind: u8,
     pub to: Ipv4Net,
-    /// Index of the interface; none if it has several or none.
+    /// Index of the interface; `None` if the route has several or none.
     pub interface: Option<u32>,
-    /// The lowest is taken.
+    /// The lowest metric wins.
     pub metric: u32,
 }
 
@@ -26,7 +26,7 @@ impl Netlink {
     /// Adds a route to the main table; on-link without a gateway.
     ///
     /// # Errors
-    /// [`super::NetlinkError::Exists`] if there is one to the same network.
+    /// [`super::NetlinkError::Exists`] if there is a route to the same network.
     pub fn add_route(&mut self, to: Ipv4Net, via: Option<Ipv4Addr>, ifindex: u32) -> Result<()> {
         let header = Rtmsg {
             rtm_family: libc::AF_INET as u8,
@@ -59,10 +59,10 @@ impl Netlink {
         })
     }
 
-    /// The IPv4 routes of all tables.
+    /// Returns the IPv4 routes of all tables.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn routes(&mut self) -> Result<Vec<RouteEntry>> {
         let request = rt_route::Request::new().op_getroute_dump(&Rtmsg {
             rtm_family: libc::AF_INET as u8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A root qdisc that somebody configured by hand: kept, and put back.
+//! Saves and restores a root qdisc that a user configured.
 
 use std::collections::BTreeSet;
 
@@ -87,27 +87,26 @@ impl FilterRecord {
     }
 }
 
-/// What it takes to make a root qdisc again: the qdiscs below it, their classes
-/// and filters, with every handle. Children that the kernel installs by default
-/// are not in it; they come back by themselves.
+/// The state that is needed to restore a root qdisc: the qdiscs below it, their classes and
+/// filters, with every handle. Default children are not included; the kernel creates them again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootSnapshot {
     format: u32,
-    /// In the order in which to make them.
+    /// In the order of creation.
     pub(super) qdiscs: Vec<QdiscRecord>,
-    /// As dumped.
+    /// In the order of the dump.
     pub(super) classes: Vec<ClassRecord>,
     pub(super) filters: Vec<FilterRecord>,
 }
 
 impl RootSnapshot {
-    /// What is at the root of the interface, None if nothing by hand. Rehearses
-    /// the restoring on a device in a network namespace of its own, so that what
-    /// cannot be put back is known before it is removed.
+    /// Returns the state of the interface's root, `None` if it is the kernel's default. Rehearses
+    /// the restoring on a device in a private network namespace, so that a problem is found before
+    /// anything is removed.
     ///
     /// # Errors
-    /// [`NetlinkError::CannotRestore`], saying what of it.
+    /// [`NetlinkError::CannotRestore`] with the part that cannot be restored.
     pub fn take(nl: &mut Netlink, ifindex: u32) -> Result<Option<Self>> {
         let link = nl.link_by_index(ifindex)?;
         let Some(taken) = Self::read(nl, &link)? else {
@@ -122,14 +121,16 @@ impl RootSnapshot {
         self.qdiscs.first().map_or("", |q| &q.kind)
     }
 
-    /// Compact JSON, for a BPF map.
+    /// Serialises to compact JSON, for a BPF map.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Strings and numbers only: there is nothing that could fail.
+        // Strings and numbers only, which cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
+    /// Reads the state from a BPF map.
+    ///
     /// # Errors
-    /// [`NetlinkError::BadSnapshot`]
+    /// [`NetlinkError::BadSnapshot`] if the format is not supported.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let bad = |why: String| NetlinkError::BadSnapshot(why);
         let read: Self = serde_json::from_slice(bytes).map_err(|e| bad(e.to_string()))?;
@@ -142,9 +143,8 @@ impl RootSnapshot {
         Ok(read)
     }
 
-    /// Puts it back, in the place of whatever root qdisc is there now, and
-    /// looks whether the kernel shows the same as before. If it fails half-way,
-    /// the kernel's default is left at the root.
+    /// Restores the qdisc, replacing the current root qdisc, and checks whether the kernel shows
+    /// the same as before. If it fails half-way, the root has the kernel's default.
     pub fn restore(&self, nl: &mut Netlink, ifindex: u32) -> Result<()> {
         let link = nl.link_by_index(ifindex)?;
         nl.delete_root(ifindex)?;
@@ -200,7 +200,7 @@ impl RootSnapshot {
         Ok(Some(taken))
     }
 
-    /// The first thing in which `now` is another, in words.
+    /// Describes the first difference to `now`.
     pub(super) fn difference(&self, now: Option<&Self>) -> Option<String> {
         let Some(now) = now else {
             return Some(format!("qdisc {} is missing", self.kind()));
@@ -225,7 +225,7 @@ impl RootSnapshot {
         })
     }
 
-    /// Whether a filter or action refers to another interface.
+    /// Returns whether a filter or action refers to another interface.
     pub(super) fn names_interfaces(&self) -> bool {
         self.filters
             .iter()
@@ -249,9 +249,9 @@ fn bucket(handle: u32) -> u32 {
     handle.wrapping_mul(0x61c8_8647) >> 28
 }
 
-/// The hand-made root and the hand-made qdiscs under it, in an order to make
-/// them in: parents first, and of those in one list of the kernel's the last
-/// first, because it lists its newest member first.
+/// The root and the qdiscs under it that a user configured, in an order of creation: parents first,
+/// and within a list of the kernel the last first, because the kernel lists its newest member
+/// first.
 fn below_root(mut qdiscs: Vec<Qdisc>) -> Vec<Qdisc> {
     qdiscs.retain(Qdisc::by_hand);
     let Some(root) = qdiscs.iter().position(Qdisc::is_root) else {
@@ -302,9 +302,9 @@ fn qdisc_record(qdisc: &Qdisc) -> Result<QdiscRecord, restorable::Refusal> {
     })
 }
 
-/// The classes of one qdisc, and whether they have a rate estimator.
+/// Reads the classes of one qdisc, and whether they have a rate estimator.
 fn read_classes(nl: &mut Netlink, ifindex: u32, of: &Qdisc) -> Result<Vec<(ClassRecord, bool)>> {
-    // The specification knows no dump of classes, but the kernel does.
+    // The specification has no dump of classes, but the kernel supports it.
     let header = tcmsg(ifindex, 0, 0);
     let request = tc::Request::new()
         .set_flags(NLM_F_DUMP)
@@ -346,7 +346,7 @@ fn read_filters(
         let kind = qdisc::kind(&attrs);
         let raw = attr::find(attrs.get_buf(), libc::TCA_OPTIONS);
         match raw.map(|raw| restorable::filter_options(&kind, raw)) {
-            // The entry of a priority for itself.
+            // The entry of a priority for the priority itself.
             None => {}
             Some(Err(why)) => refusal = Some(why),
             Some(Ok(options)) => filters.push(FilterRecord {

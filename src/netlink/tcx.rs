@@ -4,15 +4,15 @@ use aya::programs::{ProgramError, SchedClassifier};
 
 use super::{Hook, NetlinkError, OsFailure, Result};
 
-/// A program attached by tcx: it runs before every filter of clsact and may
-/// take packets away from them.
+/// A program attached by tcx: it runs before every filter of clsact and may consume packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcxProgram {
     pub id: u32,
     pub name: String,
 }
 
-/// In the order they run. Empty on kernels before 6.6, which have no tcx.
+/// Returns the programs in their order of execution; empty on kernels before 6.6, which have no
+/// tcx.
 pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
     let attach_type = match hook {
         Hook::Egress => TcAttachType::Egress,
@@ -27,7 +27,7 @@ pub fn tcx_programs(ifname: &str, hook: Hook) -> Result<Vec<TcxProgram>> {
             })
             .collect()),
         Err(err) => match errno(&err) {
-            // The attach type is unknown to the kernel.
+            // The kernel does not support the attach type.
             libc::EINVAL => Ok(Vec::new()),
             number => Err(NetlinkError::of(OsFailure {
                 attempted: format!("list tcx programs on {ifname}"),

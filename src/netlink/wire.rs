@@ -13,15 +13,15 @@ use super::{Netlink, NetlinkError, Result, attr, signed};
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
-/// One end of a veth pair that is to be made.
+/// One end of a new veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct WireEnd<'a> {
     pub name: &'a str,
-    /// The network namespace it is made in; none: that of the socket.
+    /// The network namespace of the end; `None`: that of the socket.
     pub netns: Option<BorrowedFd<'a>>,
 }
 
-/// IFLA_IFNAME and IFLA_NET_NS_FD, as for a device of its own.
+/// IFLA_IFNAME and IFLA_NET_NS_FD, as for a separate device.
 fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
     attr::push(
         buf,
@@ -40,10 +40,10 @@ fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
 }
 
 impl Netlink {
-    /// Leaves an interface of this namespace without IPv6. Nothing to do if the kernel has none.
+    /// Disables IPv6 on an interface of this namespace. Does nothing if the kernel has no IPv6.
     ///
     /// # Errors
-    /// The kernel's, if it refuses.
+    /// The kernel returns an error.
     pub fn disable_ipv6(&mut self, name: &str) -> Result<()> {
         let file = Path::new("/proc/sys/net/ipv6/conf").join(name);
         let file = file.join("disable_ipv6");
@@ -56,14 +56,14 @@ impl Netlink {
         }
     }
 
-    /// Adds a veth pair, each end where it belongs from the start: it never has
-    /// the settings of another namespace. Both are down.
+    /// Adds a veth pair with each end in its final namespace, so that it never has settings of
+    /// another one. Both ends are down.
     ///
     /// # Errors
-    /// [`super::NetlinkError::Exists`] if a name is taken; then there is neither.
+    /// [`super::NetlinkError::Exists`] if a name is in use; neither end is created then.
     /// [`super::NetlinkError::Unavailable`] if the kernel has no veth.
     pub fn add_veth(&mut self, near: &WireEnd<'_>, far: &WireEnd<'_>) -> Result<()> {
-        // The peer is a link message inside of the message: the crate has no words for that.
+        // The peer is a link message inside the message, which the crate does not support.
         let mut peer = Ifinfomsg::default().as_slice().to_vec();
         push_end(&mut peer, far);
         let mut data = Vec::new();
@@ -81,8 +81,8 @@ impl Netlink {
         self.ack(&request, what).map_err(|e| e.kind_missing(true))
     }
 
-    /// Adds a bridge without spanning tree and multicast snooping: neither it
-    /// nor the kernel sends anything of its own accord. It is down.
+    /// Adds a bridge without spanning tree and multicast snooping, so that it sends no packets of
+    /// its own. It is down.
     ///
     /// # Errors
     /// [`super::NetlinkError::Unavailable`] if the kernel has no bridges.
@@ -105,7 +105,7 @@ impl Netlink {
     /// Makes an interface a port of a bridge.
     ///
     /// # Errors
-    /// The kernel's, if it refuses.
+    /// The kernel returns an error.
     pub fn set_master(&mut self, ifindex: u32, bridge: u32) -> Result<()> {
         let mut request = rt_link::Request::new().op_setlink_do(&Ifinfomsg {
             ifi_index: signed(ifindex),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-/// With commas: "12,345".
+/// Formats with commas: "12,345".
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();

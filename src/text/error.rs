@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file as text, or why it cannot be had.
+//! Reading of files as text, with errors.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,27 +9,27 @@ use annotate_snippets::Renderer;
 
 use super::{At, Mistake, Mistakes, Source};
 
-/// Longest file that is read; the shipped profiles are a thousandth of it.
+/// Maximum length of a file; the shipped profiles are a thousandth of it.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Longest log that is read.
+/// Maximum length of a log.
 const MAX_LOG_BYTES: usize = 1 << 28;
 
-/// Why a text is not taken.
+/// Why a text is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// The text has mistakes; all of them.
+    /// The text has mistakes; the list is complete.
     #[error("{0}")]
     Mistakes(Mistakes),
-    #[error("{origin}: a file of more than {limit} bytes is not read")]
+    #[error("{origin}: the file is too long, the maximum is {limit} bytes")]
     TooLarge { origin: String, limit: usize },
     #[error("{}: {error}", .path.display())]
     Unreadable { path: PathBuf, error: io::Error },
 }
 
 impl TextError {
-    /// Exit code after sysexits: 66 where there is nothing to read, 77 where it may not be read, 65
-    /// where it makes no sense.
+    /// Returns the exit code from sysexits.h: 66 if the input is missing, 77 if it may not be read,
+    /// 65 if it is invalid.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Mistakes(_) | Self::TooLarge { .. } => 65,
@@ -40,7 +40,7 @@ impl TextError {
         }
     }
 
-    /// The message, with colours if it goes to a terminal; `Display` gives it without.
+    /// Formats the message, with colours for a terminal; `Display` has no colours.
     pub fn render(&self, terminal: bool) -> String {
         match self {
             Self::Mistakes(mistakes) if terminal => mistakes.render(&Renderer::styled()),
@@ -49,10 +49,10 @@ impl TextError {
     }
 }
 
-/// The text of a log from a file, or from standard input for `-`; what is not UTF-8 is replaced.
+/// Reads a log from a file, or from standard input for `-`; bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
-/// It cannot be read, or has more than 256 MiB.
+/// The file cannot be read, or has more than 256 MiB.
 pub fn read_text(path: &Path) -> Result<String, TextError> {
     let read = match path.to_str() {
         Some("-") => up_to(io::stdin().lock(), MAX_LOG_BYTES),
@@ -72,7 +72,7 @@ pub fn read_text(path: &Path) -> Result<String, TextError> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-/// The bytes of a file, one more than [`MAX_BYTES`] at most.
+/// Reads the bytes of a file, up to [`MAX_BYTES`] + 1.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
     read_up_to(path, MAX_BYTES).map_err(|error| TextError::Unreadable {
         path: path.to_owned(),
@@ -80,24 +80,24 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, TextError> {
     })
 }
 
-/// The bytes of a file, one more than `limit` at most.
+/// Reads the bytes of a file, up to `limit` + 1.
 pub(crate) fn read_up_to(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     up_to(File::open(path)?, limit)
 }
 
 fn up_to(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than allowed shows that there is more, even in /dev/zero.
+    // One byte more than the limit shows that the file is too long, even for /dev/zero.
     source.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// `bytes` as the text of `origin`, if it is text and not too long.
+/// Converts the bytes of `origin` if they are text and not too long.
 pub(crate) fn utf8(bytes: &[u8], origin: &str) -> Result<Source, TextError> {
     utf8_up_to(bytes, origin, MAX_BYTES)
 }
 
-/// [`utf8`] with another limit.
+/// [`utf8`] with a different limit.
 pub(crate) fn utf8_up_to(bytes: &[u8], origin: &str, limit: usize) -> Result<Source, TextError> {
     if bytes.len() > limit {
         return Err(TextError::TooLarge {
@@ -113,7 +113,7 @@ pub(crate) fn utf8_up_to(bytes: &[u8], origin: &str, limit: usize) -> Result<Sou
         Ok(text) => return Ok(source(text)),
         Err(error) => error,
     };
-    // Shown with the bad bytes replaced; what is before them keeps its place.
+    // Shown with the bad bytes replaced; positions before them do not change.
     let start = error.valid_up_to();
     let end = start + char::REPLACEMENT_CHARACTER.len_utf8();
     let bad: Vec<_> = bytes[start..]

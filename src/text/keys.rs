@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys there are, and what an unknown one was probably meant to be.
+//! The known keys, and suggestions for unknown ones.
 
 use super::{Located, Mistake, closest};
 
@@ -9,11 +9,11 @@ pub(crate) struct Section {
     pub keys: &'static [&'static str],
     /// "of a link".
     pub place: &'static str,
-    /// Where a key belongs that is one of these: `under [link]`.
+    /// Where a key of this table belongs: `under [link]`.
     pub belongs: &'static str,
 }
 
-/// Lists of keys as one.
+/// Concatenates lists of keys.
 pub(crate) const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
     let mut all = [""; N];
     let (mut list, mut next) = (0, 0);
@@ -40,12 +40,12 @@ pub(crate) struct Vocabulary {
     pub sections: &'static [Section],
     /// Other names for the same things.
     pub aliases: &'static [(&'static str, &'static str)],
-    /// Keys that mean another thing than they say: the section's `place`, the key, what to write.
+    /// Keys with a different meaning than expected: the section's `place`, the key, what to write.
     pub hints: &'static [(&'static str, &'static str, &'static str)],
 }
 
 impl Vocabulary {
-    /// What is said of a key that `section` has not.
+    /// The mistake for a key that `section` does not have.
     pub fn unknown(&self, key: &Located<String>, section: &Section) -> Mistake {
         let word = key.value.as_str();
         let title = format!("there is no key `{word}` {}", section.place);
@@ -67,7 +67,7 @@ impl Vocabulary {
         Mistake::new(&key.at, title, help)
     }
 
-    /// The key that `word` stands for: by another name, or misspelt, here first.
+    /// The key that `word` stands for: another name of it, or a misspelling, of this section first.
     fn meant(&self, word: &str, section: &Section) -> Option<&'static str> {
         let by_alias = |word: &str| {
             self.aliases

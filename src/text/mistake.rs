@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors that show the line, underline the text and say what would be right.
+//! Errors that show the line, underline the text and print the correction.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::UnitError;
 
-/// More than that would only hide the first.
+/// More mistakes would only hide the first.
 const SHOWN: usize = 20;
 
-/// Everything that is wrong with one file or one set of arguments.
+/// All mistakes in one file or one set of arguments.
 #[derive(Debug)]
 pub struct Mistakes {
     sources: Vec<Source>,
     list: Vec<Mistake>,
 }
 
-/// A text that was read.
+/// The text of an input.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// File name, or "argument 2".
@@ -26,7 +26,7 @@ pub(crate) struct Source {
     pub text: String,
 }
 
-/// Where something is written.
+/// The position of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct At {
     /// Index of the source; later ones override earlier ones.
@@ -34,22 +34,22 @@ pub(crate) struct At {
     pub span: Range<usize>,
 }
 
-/// A value and where it is written.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
     pub value: T,
     pub at: At,
 }
 
-/// One thing that is wrong.
+/// A single mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     at: At,
-    /// What is wrong.
+    /// What is wrong with the value.
     pub title: String,
-    /// What would be right.
+    /// The valid values or the correction.
     pub help: String,
-    /// Another place that has to do with it, and what it is.
+    /// Another position that is involved, and its description.
     beside: Option<(At, String)>,
 }
 
@@ -63,7 +63,7 @@ impl Mistake {
         }
     }
 
-    /// Shows another place, too.
+    /// Adds another position.
     pub(crate) fn beside(self, at: &At, label: impl Into<String>) -> Self {
         Self {
             beside: Some((at.clone(), label.into())),
@@ -77,7 +77,7 @@ impl Mistake {
 }
 
 impl Mistakes {
-    /// `list` in the order of the text, each once.
+    /// Sorts `list` in the order of the text and removes duplicates.
     pub(crate) fn new(sources: Vec<Source>, mut list: Vec<Mistake>) -> Self {
         list.sort_by_key(|m| (m.at.source, m.at.span.start, m.at.span.end));
         list.dedup();
@@ -88,7 +88,7 @@ impl Mistakes {
         self.list.iter()
     }
 
-    /// Line, from 1, where `mistake` is.
+    /// Returns the line of `mistake`, from 1.
     pub fn line(&self, mistake: &Mistake) -> usize {
         let start = mistake.at.span.start;
         self.text_of(mistake)
@@ -99,14 +99,14 @@ impl Mistakes {
             + 1
     }
 
-    /// What the text is called that `mistake` is in.
+    /// Returns the name of the text that contains `mistake`.
     pub fn origin(&self, mistake: &Mistake) -> &str {
         self.sources
             .get(mistake.at.source)
             .map_or("", |source| &source.origin)
     }
 
-    /// The text that `mistake` is about.
+    /// Returns the text that is underlined for `mistake`.
     pub fn underlined(&self, mistake: &Mistake) -> &str {
         self.text_of(mistake)
             .get(mistake.at.span.clone())
@@ -157,7 +157,7 @@ impl Mistakes {
     }
 }
 
-/// The beginning of a word from a file, which may be of any length.
+/// The beginning of a text from a file, which may have any length.
 pub(crate) fn clipped(word: &str) -> String {
     const MOST: usize = 60;
     match word.char_indices().nth(MOST) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people write: TOML with the place of everything, quantities with their
-//! units, and what is said of mistakes.
+//! User input: TOML with the position of every value, quantities with units, and messages about
+//! mistakes.
 
 mod columns;
 mod count;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Text for a terminal or a file: control characters, which names of interfaces may have, too, are
-/// written as `\x1b`. Lines and tabs stay.
+/// Makes text safe for a terminal or a file: control characters, which may also occur in names of
+/// interfaces, are written as `\x1b`. Line feeds and tabs are kept.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     if text.chars().all(harmless) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of the kinds that more than one format has.
+//! Reads values of kinds that several formats share.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub mistakes: Vec<Mistake>,
-    /// Where the relative paths in the text start; empty: the working directory.
+    /// The base of relative paths in the text; empty: the working directory.
     pub folder: PathBuf,
 }
 
 impl Reader {
-    /// What `read` makes of `value`, with its place.
+    /// Applies `read` to `value`; the result keeps the position.
     pub fn read<T>(
         &mut self,
         value: &Located<Value>,
@@ -33,7 +33,7 @@ impl Reader {
         }
     }
 
-    /// Puts what `read` makes of `value` into `slot`.
+    /// Stores the result of `read` for `value` in `slot`.
     pub fn put<T>(
         &mut self,
         slot: &mut Option<Located<T>>,
@@ -46,7 +46,8 @@ impl Reader {
     }
 }
 
-/// A quantity written as text; a bare number is left to its parser, which asks for the unit.
+/// Reads a quantity that is written as text; its parser reports a bare number and suggests the
+/// unit.
 pub(crate) fn quantity<T: FromStr<Err = UnitError>>(
     value: &Located<Value>,
     key: &str,
@@ -64,12 +65,12 @@ pub(crate) fn quantity<T: FromStr<Err = UnitError>>(
     }
 }
 
-/// Nanoseconds.
+/// Reads nanoseconds.
 pub(crate) fn duration(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
     quantity(value, key, "\"50ms\"").map(|Time(ns)| ns)
 }
 
-/// A plain number within bounds; `help` says what it is and between which.
+/// Reads a plain number within bounds; `help` describes the number and the bounds.
 pub(crate) fn number(
     value: &Located<Value>,
     key: &str,
@@ -93,13 +94,13 @@ pub(crate) fn number(
     }
 }
 
-/// One word of a few.
+/// Reads one of several names.
 pub(crate) fn word<T: Word>(value: &Located<Value>, key: &str) -> Result<T, Mistake> {
     let words: Vec<_> = T::WORDS.iter().map(|(word, _)| *word).collect();
     one_of(value, key, &words).map(|index| T::WORDS[index].1)
 }
 
-/// The index of a word among a few.
+/// Returns the index of a name in a list.
 pub(crate) fn one_of(value: &Located<Value>, key: &str, words: &[&str]) -> Result<usize, Mistake> {
     let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let choice = format!("`{key}` is one of {}", quoted.join(", "));

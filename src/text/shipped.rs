@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words that name a file, or something that comes with emud.
+//! Names of files, or of something that is shipped with emud.
 
 use super::closest;
 
-/// It has a `/` or ends in `.toml`.
+/// Returns whether it has a `/` or ends in `.toml`.
 pub(crate) fn is_file(what: &str) -> bool {
     what.contains('/') || what.ends_with(".toml")
 }
 
-/// What there is, for somebody who asked for something else.
+/// Lists the shipped names for a user who requested an unknown one.
 pub(crate) fn not_shipped(what: &str, names: &[&'static str]) -> String {
     let near = closest(what, names.iter().copied())
         .map(|near| format!("did you mean `{near}`? "))

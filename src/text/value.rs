@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TOML reduced to what emud's files hold, with the place of everything.
+//! TOML reduced to the values of emud's files, with the position of each.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::{At, Located, Mistake};
 
-/// A value before anyone knows what it stands for.
+/// A value before its key determines its meaning.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Text(String),
-    /// In decimal, as written.
+    /// Decimal text as written.
     Number(String),
     Table(Vec<Entry>),
     Flag(bool),
     List(Vec<Located<Value>>),
-    /// What no key takes: its kind.
+    /// A type that no key accepts, by its kind.
     Other(&'static str),
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn document(source: usize, text: &str) -> Result<Vec<Entry>, Vec<Mist
         .collect())
 }
 
-/// YAML or JSON, at the first line that says so.
+/// Detects YAML or JSON at the first line that shows it.
 fn other_format(source: usize, text: &str) -> Option<Mistake> {
     let line = text.lines().find(|line| {
         let line = line.trim();
@@ -74,9 +74,8 @@ fn other_format(source: usize, text: &str) -> Option<Mistake> {
         source,
         span: start..start + line.len(),
     };
-    let help =
-        "write TOML: a [header] on a line of its own, below it lines such as delay = \"50ms\"";
-    Some(Mistake::new(&at, format!("this looks like {format}"), help))
+    let help = "write TOML: a [header] on a separate line, below it lines such as delay = \"50ms\"";
+    Some(Mistake::new(&at, format!("this is {format}"), help))
 }
 
 /// Reads one TOML value: the part of `text` from `offset` on.
@@ -102,7 +101,7 @@ fn syntax(source: usize, text: &str, within: std::ops::Range<usize>, error: &Err
     )
 }
 
-/// The range widened to whole characters, so that it can be sliced and drawn.
+/// The range extended to whole characters, so that it can be sliced and displayed.
 fn on_characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let mut start = start.min(text.len());
     let mut end = end.clamp(start, text.len());
@@ -115,7 +114,7 @@ fn on_characters(text: &str, start: usize, end: usize) -> std::ops::Range<usize>
     start..end
 }
 
-/// Where spans count from.
+/// The base of positions.
 struct Origin {
     source: usize,
     offset: usize,
@@ -151,7 +150,7 @@ impl Origin {
             DeValue::Integer(integer) => {
                 match i128::from_str_radix(integer.as_str(), integer.radix()) {
                     Ok(integer) => Value::Number(integer.to_string()),
-                    // More than 38 digits: too large for every key, which will say so.
+                    // More than 38 digits: too large for every key, which then reports it.
                     Err(_) => Value::Number(integer.as_str().to_owned()),
                 }
             }

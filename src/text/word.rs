@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-/// A value written as a word.
+/// A value written as a name.
 pub trait Word: Copy + PartialEq + 'static {
-    /// What there is to choose from.
+    /// The available names.
     const WORDS: &'static [(&'static str, Self)];
 
     fn word(self) -> &'static str {
@@ -20,7 +20,7 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// Declares an enum whose values users write as words: `VARIANT = "word"` is all there is to say.
+/// Declares an enum whose values users write as names: `VARIANT = "name"` is the whole declaration.
 macro_rules! words {
     (
         $(#[$meta:meta])*

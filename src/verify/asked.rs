@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link that is asked for: what the kernel runs on the interface, or another profile.
+//! The requested link: what the kernel runs on the interface, or a profile from a file.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -35,7 +35,8 @@ impl Links {
             true => p.reversed(),
             false => p,
         });
-        // As the classifier's: the IP version makes 20 bytes, which the queue's room can do without.
+        // Like the classifier: the IP version changes the length by 20 bytes, which is negligible
+        // for the room in the queue.
         let any = IpAddr::from([0, 0, 0, 0]);
         let payload = long_payload(link.mtu, any).unwrap_or(SHORT_PAYLOAD);
         let longest = wire_bytes(payload, any, there.saved.l3);
@@ -79,8 +80,8 @@ impl Links {
         })
     }
 
-    /// The share of packets that the engine released late since, by its own account: 0 under fq,
-    /// which keeps none. The worse direction's of both.
+    /// The share of packets that the engine has reported as late since then, in the worse of both
+    /// directions: 0 under fq, which does not report it.
     pub fn late_share(&self, interface: &str, direction: &str) -> Result<f64, VerifyError> {
         let after = attachment::reports(Some(interface))?;
         let (Some(before), Some(after)) = (self.before.first(), after.first()) else {
@@ -104,7 +105,7 @@ impl Links {
         Ok(shares.fold(0.0, f64::max))
     }
 
-    /// What the emulator itself, and not the link, did to packets since.
+    /// What the emulator, not the link, did to packets since then.
     pub fn failures(&self, interface: &str) -> Result<Vec<String>, VerifyError> {
         let after = attachment::reports(Some(interface))?;
         let mut notes = Vec::new();
@@ -124,10 +125,10 @@ impl Links {
 }
 
 impl Asked {
-    /// [`compiled`], and what it leaves out: enough to draw, not to judge.
+    /// [`compiled`], and the parts that it leaves out: enough to plot, not to judge.
     ///
     /// # Errors
-    /// Its delay cannot be had.
+    /// The delay cannot be read.
     pub fn outline(
         profile: &Profile,
         direction: u32,
@@ -143,7 +144,7 @@ impl Asked {
         self.unjudged.iter().map(|u| u.why)
     }
 
-    /// Phases are other links, which may do anything.
+    /// Phases are other links with any properties.
     fn with_phases(mut self, profile: Option<&Profile>) -> Self {
         if profile.is_some_and(|profile| !profile.phases.list.is_empty()) {
             self.unjudged.push(Unjudged {
@@ -154,16 +155,16 @@ impl Asked {
         self
     }
 
-    /// Whether no check of it has a meaning.
+    /// Returns whether no check of it is valid.
     pub fn nothing_judged(&self) -> bool {
         ALL.iter().all(|what| self.unjudged(*what).is_some())
     }
 }
 
-/// A direction of a profile as it would be compiled.
+/// Compiles a direction of a profile.
 ///
 /// # Errors
-/// Its delay cannot be had.
+/// The delay cannot be read.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
     let asked = Asked::of(&compiled.link, &compiled.table, longest);
@@ -198,7 +199,9 @@ fn failure(name: &str, before: &Direction, after: &Direction) -> Vec<String> {
     let passed = |d: &Direction| d.link.counters.passed.no_holder + d.link.counters.passed.failed;
     let untouched = passed(after).saturating_sub(passed(before));
     if untouched > 0 {
-        notes.push(format!("{name}: {untouched} packets passed untouched"));
+        notes.push(format!(
+            "{name}: {untouched} packets passed without emulation"
+        ));
     }
     if let (Some(before), Some(after)) = (&before.holder, &after.holder) {
         let late = after.late.saturating_sub(before.late);

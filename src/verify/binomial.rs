@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exact interval of a share: C. J. Clopper, E. S. Pearson: "The use of confidence or fiducial
-//! limits illustrated in the case of the binomial", Biometrika 26(4), 1934.
+//! The exact confidence interval of a share: C. J. Clopper, E. S. Pearson: "The use of confidence
+//! or fiducial limits illustrated in the case of the binomial", Biometrika 26(4), 1934.
 //!
-//! A log may have 10^9 packets. A continued fraction of the incomplete beta function that is cut
-//! off, or inverted by steps of a fixed size, is wrong or does not end there. All here is a sum of
-//! positive terms, and Newton's method on a concave function, which cannot miss.
+//! A log may have 10^9 packets. For such numbers, a truncated continued fraction of the incomplete
+//! beta function, or its inversion with steps of a fixed size, is wrong or does not terminate. This
+//! code only uses a sum of positive terms, and Newton's method on a concave function, which always
+//! converges.
 
 use std::f64::consts::PI;
 
-/// The terms of a tail that are left out are this share of it.
+/// The terms of a tail that are left out sum up to this share of it.
 const REST: f64 = 1e-17;
-/// Of the odds. Six to ten steps reach it.
+/// Relative precision of the odds. Six to ten steps reach it.
 const EXACT: f64 = 1e-13;
 const STEPS: usize = 100;
 
@@ -34,7 +35,7 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// ln(p / (1 - p)) of [`least`]: exact also where p is next to 1.
+/// ln(p / (1 - p)) of [`least`]: also exact if p is close to 1.
 fn logit(x: u64, n: u64, tail: f64) -> f64 {
     if x == 0 {
         return f64::NEG_INFINITY;
@@ -70,8 +71,8 @@ fn terms(x: u64, n: u64, odds: f64) -> f64 {
     sum
 }
 
-/// ln of the probability of exactly x of n, neither none nor all. C. Loader: "Fast and accurate
-/// computation of binomial probabilities", 2000: nothing large is subtracted from something large.
+/// ln of the probability of exactly x of n, for 0 < x < n. C. Loader: "Fast and accurate
+/// computation of binomial probabilities", 2000: avoids the difference of large numbers.
 fn ln_exactly(x: u64, n: u64, p: f64, q: f64) -> f64 {
     let (yes, no, all) = (x as f64, (n - x) as f64, n as f64);
     let stirling = stirling(all) - stirling(yes) - stirling(no);
@@ -79,7 +80,7 @@ fn ln_exactly(x: u64, n: u64, p: f64, q: f64) -> f64 {
         + 0.5 * (all / (2.0 * PI * yes * no)).ln()
 }
 
-/// What Stirling's formula leaves of ln(n!).
+/// The remainder of Stirling's formula for ln(n!).
 fn stirling(n: f64) -> f64 {
     if n < 16.0 {
         return libm::lgamma(n + 1.0) - (n + 0.5) * n.ln() + n - 0.5 * (2.0 * PI).ln();
@@ -118,7 +119,7 @@ mod tests {
         );
     }
 
-    /// x, n, alpha, and the ends: by sums of the probabilities in numbers of 40 digits.
+    /// x, n, alpha, and the ends: computed as sums of the probabilities with 40 digits.
     #[allow(clippy::excessive_precision, clippy::unreadable_literal)]
     const REFERENCE: [(u64, u64, f64, f64, f64); 7] = [
         (5, 10, 0.05, 0.18708602844739853, 0.81291397155260147),

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The queue that a train saturates, and what losses ahead of it and behind it do: those ahead thin
-//! what is offered, which a busy queue does not show; those behind thin what comes.
+//! The queue that a train saturates, and the effect of losses before and after it: losses before it
+//! reduce its load, which a busy queue does not show; losses after it reduce what arrives.
 
 use super::probe::Sent;
 use super::simulate::Random;
 use super::theory::Asked;
 
-/// A train must come this much faster than the rate to load it.
+/// A train must exceed the rate by this factor to load the queue.
 pub const SATURATES: f64 = 1.1;
-/// Of a longer train the losses ahead even out more.
+/// Number of simulated packets: losses before the queue average out over a longer train.
 const SIMULATED: usize = 2000;
 
 pub struct Bottleneck<'a> {
     pub way: &'a Asked,
     /// Share of the packets that reaches its queue.
     pub ahead: f64,
-    /// Share of what leaves its queue that comes to the end.
+    /// Share of the packets from its queue that arrives at the end.
     pub behind: f64,
-    /// Another way's queue empties and fills by the losses between, so neither is saturated.
+    /// The queue of another direction empties and fills because of the losses in between, so
+    /// neither is saturated.
     pub rival: bool,
 }
 
 impl<'a> Bottleneck<'a> {
-    /// The way that lets the least to the end, in the order that packets pass them; `None`: no
-    /// way has a rate.
+    /// The direction that passes the fewest packets, in the order in which packets pass them;
+    /// `None`: no direction has a rate.
     pub fn of(ways: &[&'a Asked], bytes: usize) -> Option<Self> {
         let kept = |ways: &[&Asked]| ways.iter().map(|w| 1.0 - w.loss).product::<f64>();
         let queues: Vec<Queue> = (0..ways.len())
@@ -51,8 +52,8 @@ impl<'a> Bottleneck<'a> {
         })
     }
 
-    /// The most of the time that this queue may be idle while it sends the train, with all the
-    /// pauses of the sender; the losses ahead are drawn `runs` times.
+    /// The largest share of the time for which this queue may be idle while the train is sent, with
+    /// all the pauses of the sender; the losses before it are simulated `runs` times.
     pub fn idle(&self, sent: &[Sent], bytes: usize, runs: usize) -> f64 {
         let each = self.way.serialisation_ns(bytes);
         let paused = idle(sent, each, self.way.queue_packets, || true);
@@ -80,13 +81,13 @@ struct Queue {
 }
 
 impl Queue {
-    /// Packets a second that come to the end if this queue is never empty.
+    /// Packets per second that arrive at the end if this queue is never empty.
     fn ends(&self) -> f64 {
         self.per_s * self.behind
     }
 
     fn rivals(&self, narrowest: &Self) -> bool {
-        // What a slower queue has spaced never waits in a later one that is as fast.
+        // Packets that a slower queue has spaced never wait in a later one that is as fast.
         let spaced = self.place > narrowest.place && self.per_s >= narrowest.per_s;
         let losses_between = self.behind != narrowest.behind;
         self.place != narrowest.place
@@ -96,8 +97,8 @@ impl Queue {
     }
 }
 
-/// Share of the time from the first packet to the last departure in which a queue with room for so
-/// many packets, `each_ns` apart, has nothing to send (Lindley's recursion).
+/// Share of the time from the first packet to the last departure in which a queue with room for
+/// `room` packets, `each_ns` apart, is empty (Lindley's recursion).
 fn idle(sent: &[Sent], each_ns: f64, room: f64, mut comes: impl FnMut() -> bool) -> f64 {
     let mut first = None;
     let (mut free, mut idle) = (0f64, 0.0);
@@ -157,7 +158,8 @@ mod tests {
         let slow = way(1e6, 0.0, false);
         assert!(shares(&[&way(1.15e6, 0.1, false), &slow]).3);
         assert!(shares(&[&way(1.05e6, 0.1, false), &slow]).3);
-        // The same rate both ways: the way back gets what is spaced already.
+        // The same rate in both directions: the return direction receives packets that are already
+        // spaced.
         assert_eq!(
             shares(&[&way(1e6, 0.1, false), &slow]),
             (1e6, 1.0, 0.9, false)
@@ -176,7 +178,7 @@ mod tests {
         };
         let mut sent: Vec<Sent> = (0..100).map(|i| at(i * 10)).collect();
         assert_eq!(idle(&sent, 13.0, 5.0, || true), 0.0);
-        // 1000 ns later the five of the queue have long left.
+        // 1000 ns later the five packets of the queue have long left.
         sent.extend((200..300).map(|i| at(i * 10)));
         let share = idle(&sent, 13.0, 5.0, || true);
         assert!((share - 950.0 / 3050.0).abs() < 0.01, "{share}");

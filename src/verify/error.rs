@@ -26,7 +26,7 @@ pub enum VerifyError {
         "give --peer-netns NAME (each direction alone) or --peer ADDR (both together, by ping)"
     )]
     NoPeer,
-    #[error("namespace {netns} has no address in a network of {interface}; name one with --peer")]
+    #[error("namespace {netns} has no address in a network of {interface}; give one with --peer")]
     NoAddress { netns: String, interface: String },
     #[error(
         "{netns} is the namespace of {interface} itself, where probes would be looped back and never \
@@ -39,25 +39,25 @@ pub enum VerifyError {
         source: io::Error,
     },
     #[error(
-        "no probe came back from {peer}, and the link is not asked to lose all; is the address \
+        "no probe came back from {peer}, and the link is not configured to lose every packet; is the address \
          right, and does the peer answer?"
     )]
     NoAnswer { peer: IpAddr },
-    #[error("nothing of this link can be judged: it has {what} (docs/verify.md)")]
+    #[error("no property of this link can be judged: it has {what} (docs/verify.md)")]
     NotJudged { what: String },
     #[error(
         "the MTU of {interface} or of its peer is {mtu}: too small for the train of packets that \
          measures the rate; verify needs 248 bytes at least (IPv4: 228)"
     )]
     SmallMtu { interface: String, mtu: u32 },
-    #[error("{0} is too short: a duration of 1 s at least")]
+    #[error("duration {0} is too short: must be at least 1 s")]
     TooShort(String),
-    #[error("a probing thread ended before its time")]
+    #[error("a probing thread ended unexpectedly")]
     Thread,
 }
 
 impl VerifyError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code of the process for this error (sysexits.h).
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Link(e) => e.exit_code(),

@@ -35,7 +35,7 @@ impl Wire for Icmp {
         packet.extend(self.ident.to_be_bytes());
         packet.extend((number as u16).to_be_bytes());
         packet.extend(payload);
-        // The kernel sums ICMPv6 itself, with the addresses.
+        // The kernel computes the checksum of ICMPv6, which includes the addresses.
         if !self.v6 {
             let sum = checksum(&packet);
             packet[2..4].copy_from_slice(&sum.to_be_bytes());
@@ -44,7 +44,7 @@ impl Wire for Icmp {
     }
 
     fn unpack<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
-        // A raw socket of IPv4 gives the IP header as well.
+        // A raw IPv4 socket returns the IP header as well.
         let skip = match self.v6 {
             true => 0,
             false => usize::from(packet.first()? & 15) * 4,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asked against measured.
+//! Compares the requested with the measured link.
 //!
-//! Each check has the same small chance to be wrong about a link that is as asked; all together
-//! have at most [`FALSE_ALARM`] (Bonferroni). What the machine adds is kept apart from chance: a
-//! stated resolution.
+//! Each check has the same small probability of a false alarm on a correct link; all together have
+//! at most [`FALSE_ALARM`] (Bonferroni). Errors of the machine are separate from chance and covered
+//! by a stated resolution.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,27 +16,27 @@ use super::theory::{Asked, Cdf};
 use super::thinning::{relative_sd, slots};
 use crate::profile::quantile::normal_quantile;
 
-/// How often a link that is as asked is found to be another, at most.
+/// Largest probability that a correct link is reported as wrong.
 pub const FALSE_ALARM: f64 = 1e-3;
-/// The most checks in which chance has a say: mean, sd, distribution, loss and rate of both ways,
-/// or reordering in place of order. A distribution can only be too far off, not too near, so half
-/// of its chance is left; the losses of the train have that.
+/// Maximum number of checks that are subject to chance: mean, sd, distribution, loss and rate in
+/// both directions, or reordering in place of order. The distance of a distribution can only be too
+/// large, not too small, so half of its probability is free; the losses of the train use that.
 const CHECKS: f64 = 10.0;
 pub const PER_CHECK: f64 = FALSE_ALARM / CHECKS;
-/// What is called noticed is noticed this often.
+/// Probability with which a deviation that is stated as detectable is detected.
 const POWER: f64 = 0.99;
 
-/// Probes that may be later than the resolution: this machine's doing.
+/// Share of probes that may be later than the resolution because of this machine.
 const LATE_SHARE: f64 = 0.02;
-/// With more than that the delays are this machine's, not the link's.
+/// Above this share the delays are those of this machine, not of the link.
 const TOO_LATE_SHARE: f64 = 0.2;
-/// How far the clamp that keeps the order may move the distribution (docs/design.md).
+/// Largest change of the distribution by the clamp that keeps the order (docs/design.md).
 const CLAMP_SHARE: f64 = 0.003;
-/// How far off a rate may be beside chance: emud's is exact, the ends of the train are not.
+/// Largest error of a rate besides chance: emud's is exact, the ends of the train are not.
 const RATE_SHARE: f64 = 0.01;
-/// Below that the delays tell nothing.
+/// With fewer probes the delays are not judged.
 const LEAST_PROBES: usize = 50;
-/// A queue that was idle longer than this share of the train was not saturated.
+/// A queue that was idle for more than this share of the train was not saturated.
 const MOST_IDLE: f64 = 0.1;
 
 /// Result of a check.
@@ -120,13 +120,13 @@ pub struct Judge<'a> {
     pub probe_bytes: usize,
     pub train_bytes: usize,
     pub resolution_ns: f64,
-    /// Of the packets released meanwhile, those that the engine itself says were late.
+    /// Share of the packets released meanwhile that the engine reports as late.
     pub late_share: f64,
     pub runs: usize,
 }
 
 impl Judge<'_> {
-    /// What chance does to the delays of probes at this pace.
+    /// The effect of chance on the delays of probes at this pace.
     pub fn chance(&self, plan: Plan) -> (Cdf, Chance) {
         let pace = Pace {
             count: plan.count as usize,
@@ -146,7 +146,7 @@ impl Judge<'_> {
         checks.into_iter().map(|check| self.judged(check)).collect()
     }
 
-    /// The check; without a verdict, where it has no meaning.
+    /// The check; without a verdict if it is not valid for this link.
     fn judged(&self, check: Check) -> Check {
         let Some(why) = self.ways.iter().find_map(|w| w.unjudged(check.what)) else {
             return check;
@@ -160,7 +160,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The rate of a link whose rate is not judged, which no train is sent for.
+    /// The rate of a link whose rate is not judged, for which no train is sent.
     pub fn rate_unjudged(&self) -> Option<Check> {
         let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
         let check = self.check(What::Rate, Unit::BitS, queue.way.rate_bit_s?);
@@ -185,7 +185,7 @@ impl Judge<'_> {
         self.ways.iter().any(|w| w.sd_ns > 0.0)
     }
 
-    /// A delay that does not vary is always the same.
+    /// A constant delay needs one run.
     fn runs(&self) -> usize {
         if self.varies() { self.runs } else { 1 }
     }
@@ -206,7 +206,7 @@ impl Judge<'_> {
         ];
         let mut delays = stream.delays_ns();
         if delays.len() < LEAST_PROBES {
-            let why = format!("only {} probes came that tell a delay", delays.len());
+            let why = format!("only {} probes with a known delay arrived", delays.len());
             checks.iter_mut().for_each(|c| c.why = Some(why.clone()));
             return checks;
         }
@@ -226,10 +226,10 @@ impl Judge<'_> {
         checks
     }
 
-    /// How many are later than the link makes them but once in 300,000, because this machine paused:
-    /// of pauses of 100 ms a few make twice the standard deviation. No more of them are set aside
-    /// than the machine is allowed, of the delayed ones where those are a share only, so that a link that
-    /// is as late counts.
+    /// Counts the delays that the link exceeds only once in 300,000: this machine paused, and a few
+    /// pauses of 100 ms double the standard deviation. No more of them are excluded than the
+    /// machine is allowed (of the delayed packets, if only a share is delayed), so a link that is
+    /// too late still counts.
     pub(super) fn beyond(&self, sorted: &[f64], cdf: &Cdf) -> usize {
         let latest = latest_ns(&self.ways) + self.serialisation_ns() + self.resolution_ns;
         let beyond = sorted.len() - sorted.partition_point(|d| *d <= latest);
@@ -244,7 +244,7 @@ impl Judge<'_> {
         LATE_SHARE + self.late_share
     }
 
-    /// Chance has a say.
+    /// For checks that are subject to chance.
     fn random(
         &self,
         checks: &mut [Check],
@@ -264,7 +264,7 @@ impl Judge<'_> {
         );
         checks[0].decide(mean, around);
         checks[0].notices = Some(off.high + serialisation + r + z_power() * off.sd());
-        // The spread of a sample's sd goes with the sd.
+        // The spread of a sample's sd is proportional to the sd.
         let asked = checks[1].asked;
         let scale = &chance.sd_ns;
         let around = ((sd - r) * asked / scale.high, (sd + r) * asked / scale.low);
@@ -276,13 +276,13 @@ impl Judge<'_> {
         checks[2].notices = Some(allowed + z_power() * chance.ks.sd());
     }
 
-    /// Whatever is not as asked is the machine's: medians, so that a pause of it counts for little.
+    /// Every deviation is due to the machine: medians reduce the effect of a pause.
     fn constant(&self, checks: &mut [Check], sorted: &[f64]) {
         let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
         let (median, r) = (at(0.5), self.resolution_ns);
         checks[0].decide(median, (median - r, median + r));
         checks[0].notices = Some(checks[0].asked + 2.0 * r);
-        // As the sd of a normal one.
+        // As the sd of a normal distribution.
         let sd = (at(0.95) - at(0.05)) / (2.0 * normal_quantile(0.95));
         checks[1].decide(sd, ((sd - r).max(0.0), sd + r));
         checks[1].notices = Some(2.0 * r);
@@ -292,7 +292,7 @@ impl Judge<'_> {
         checks[2].notices = Some(2.0 * self.late_allowed());
     }
 
-    /// Kolmogorov distance at the same edges as the simulation's; a delay may be too long by the
+    /// The Kolmogorov distance at the edges of the simulation; a delay may be too long by the
     /// resolution.
     fn distance(&self, sorted: &[f64], serialisation: f64, cdf: &Cdf) -> f64 {
         let first = (cdf.atom() * EDGES as f64) as usize;
@@ -325,7 +325,7 @@ impl Judge<'_> {
         let mut check = self.check(What::Duplicates, Unit::Share, 0.0);
         let came = stream.different();
         if came == 0 {
-            check.why = Some("no probe came".to_owned());
+            check.why = Some("no probe arrived".to_owned());
             return check;
         }
         check.decide_up_to(stream.copies() as f64 / came as f64, 0.0);
@@ -343,7 +343,7 @@ impl Judge<'_> {
         let mut check = self.check(What::Overtaken, Unit::Share, asked);
         let came = stream.came.len();
         if came == 0 {
-            check.why = Some("no probe came".to_owned());
+            check.why = Some("no probe arrived".to_owned());
             return check;
         }
         let measured = stream.overtaken() as f64 / came as f64;
@@ -362,8 +362,8 @@ impl Judge<'_> {
         check
     }
 
-    /// The rate, from a train faster than it; of a round trip, that of the way which limits it. How
-    /// much is lost on the way is told by the `paced` probes.
+    /// The rate, from a train that is faster than it; of a round trip, the rate of the direction
+    /// that limits it. The `paced` probes show how much is lost on the way.
     pub fn train(&self, plan: Plan, stream: &Stream, paced: &Stream) -> Option<Check> {
         let queue = Bottleneck::of(&self.ways, self.train_bytes)?;
         let rate = queue.way.rate_bit_s?;
@@ -382,7 +382,7 @@ impl Judge<'_> {
             interval_ns: span_ns / n as f64,
         };
         let slope = simulate(&self.ways, pace, &Cdf::of(&self.ways), self.runs()).slope;
-        // A gap counts 1.5 fold at most in the slope: in the middle.
+        // A gap counts up to 1.5 fold in the slope: in the middle.
         let machine = RATE_SHARE + 2.0 * self.resolution_ns / span_ns + 1.5 * idle;
         let raw = stream.came_per_s() * bits;
         let (asked, lost) = thinned(&queue, paced);
@@ -394,7 +394,7 @@ impl Judge<'_> {
         );
         check.decide(raw / (1.0 - asked), around);
         let highest = slots.1 * (1.0 - asked) * (1.0 + slope.high);
-        // How much is lost is known from the paced probes only: their chance is another one.
+        // The loss is known only from the paced probes, whose chance is independent.
         let sd = slope.sd().hypot(relative_sd(n, asked));
         let sd = sd.hypot(relative_loss_sd(paced.sent.len(), asked));
         let least = (1.0 - machine) * (1.0 - z_power() * sd) / highest;
@@ -402,7 +402,7 @@ impl Judge<'_> {
         Some(check)
     }
 
-    /// How long the queue may have been idle, or why the train tells nothing about the rate.
+    /// How long the queue may have been idle, or why the train does not show the rate.
     fn idle(
         &self,
         plan: Plan,
@@ -412,14 +412,14 @@ impl Judge<'_> {
     ) -> Result<f64, String> {
         let came = stream.different();
         if came < LEAST_PROBES.min(plan.count as usize / 2) {
-            return Err(format!("only {came} of the train came"));
+            return Err(format!("only {came} of the train arrived"));
         }
         if queue.way.queue_packets < 2.0 {
-            // Such a queue is empty again before the next packet comes.
+            // Such a queue is empty again before the next packet arrives.
             return Err("the queue holds one packet at a time".to_owned());
         }
         if queue.rival {
-            return Err("with these losses both ways limit the rate by turns".to_owned());
+            return Err("with these losses both directions limit the rate alternately".to_owned());
         }
         let offered = stream.offered_per_s() * bits;
         if offered * queue.ahead < SATURATES * queue.way.rate_bit_s.unwrap_or_default() {
@@ -437,9 +437,10 @@ impl Judge<'_> {
     }
 }
 
-/// What losses take of the saturated stream: as asked, and between which values. A share that is
-/// lost otherwise than asked is the loss's check to tell, wherever it is lost, and is no other
-/// rate. For a link as asked this fails together with that check, so it costs no chance of its own.
+/// The reduction of the saturated stream by losses: the requested one, and its interval. A wrong
+/// share of lost packets is reported by the check of the loss, at whatever point they are lost, and
+/// is not a wrong rate. For a correct link this fails together with that check, so it needs no
+/// separate probability.
 fn thinned(queue: &Bottleneck, paced: &Stream) -> (f64, (f64, f64)) {
     let asked = 1.0 - queue.behind;
     let (n, lost) = (paced.sent.len() as u64, paced.lost() as u64);
@@ -451,7 +452,8 @@ fn thinned(queue: &Bottleneck, paced: &Stream) -> (f64, (f64, f64)) {
     (asked, (behind(low).min(asked), behind(high).max(asked)))
 }
 
-/// Standard deviation of the share that `n` probes say is kept, as a share of it.
+/// Standard deviation of the share of packets that arrive according to `n` probes, as a share of
+/// it.
 fn relative_loss_sd(n: usize, lost: f64) -> f64 {
     (lost / (1.0 - lost) / n.max(1) as f64).sqrt()
 }
@@ -481,7 +483,7 @@ impl Check {
     }
 }
 
-/// The smallest loss above the asked one that is noticed.
+/// The smallest loss above the requested one that is detected.
 fn noticed_loss(asked: f64, n: u64) -> Option<f64> {
     // The first count that disagrees.
     let (mut low, mut high) = ((asked * n as f64) as u64, n + 1);

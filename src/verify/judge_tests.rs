@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judgements of made-up measurements: links as asked agree, changed ones do not.
+//! Judgements of simulated measurements: correct links agree, changed ones do not.
 
 use super::*;
 use crate::profile::shipped::SHIPPED;
@@ -8,7 +8,7 @@ use crate::verify::probe::{Arrival, Sent};
 use crate::verify::simulate::one;
 use crate::verify::theory::{Asked, Source};
 
-/// The whole of them takes minutes in an unoptimised build, and only sharpens the bounds.
+/// The full number of runs takes minutes in an unoptimised build, and only tightens the bounds.
 const RUNS: usize = 1_000;
 const PROBE: usize = 66;
 const TRAIN: usize = 1442;
@@ -63,7 +63,7 @@ fn measured(way: &Asked, plan: Plan, seed: u64) -> Stream {
     Stream { sent, came }
 }
 
-/// One asked link and what chance does to it, which takes a while to find out.
+/// A requested link and the effect of chance on it, which takes a while to compute.
 struct Bench<'a> {
     asked: &'a Asked,
     chance: (Cdf, Chance),
@@ -105,14 +105,14 @@ fn shipped() -> Vec<(String, Asked)> {
 fn a_shipped_link_as_asked_agrees_and_a_changed_one_does_not() {
     for (name, asked) in shipped() {
         let bench = Bench::new(&asked);
-        assert_eq!(bench.disagreeing(&asked, 1), [], "{name} as asked");
+        assert_eq!(bench.disagreeing(&asked, 1), [], "{name} unchanged");
 
         let mut lossy = asked.clone();
         lossy.loss += 0.01;
         let found = bench.disagreeing(&lossy, 2);
         assert_eq!(found, [What::Loss], "{name} with 1 % more loss");
 
-        // The same shape, twice as wide, as `emud set` makes it where the mean allows.
+        // The same shape, twice as wide, as `emud set` sets it if the mean allows.
         let mut wide = asked.clone();
         let twice = |d: &f64| (asked.mean_ns + 2.0 * (d - asked.mean_ns)).max(0.0);
         match &mut wide.source {
@@ -303,7 +303,7 @@ fn losses_on_the_way_there_do_not_thin_a_slower_way_back() {
         ways: vec![&ways.0, &ways.1],
         ..judge(&ways.1)
     };
-    // What reaches the queue is as if it were lost in front of it.
+    // The packets at the queue are the same as with a loss before it.
     let real = Asked {
         loss_before: true,
         ..slow(0.1)
@@ -332,7 +332,7 @@ fn the_rate_that_is_noticed_is_noticed_beside_losses() {
         ..asked.clone()
     };
     assert!(check.notices.unwrap() > 0.7 * 384e3, "{:?}", check.notices);
-    // 198 of 200 on average; ten more are missing once in 10^5.
+    // 198 of 200 on average; the probability that ten more are missing is 10^-5.
     let found = (0..200).filter(|s| rate_verdict(&asked, &real, *s) == Verdict::Disagrees);
     assert!(found.count() >= 188, "{}", check.notices.unwrap());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does the link do what it is asked to? Probes through the live link, judged against the numbers
-//! that the classifier runs, or against another profile.
+//! Checks whether the link behaves as requested: sends probes through the live link and judges them
+//! against the numbers that the classifier runs, or against a different profile.
 //!
-//! asked (`theory`) and chance (`simulate`) -> `judge` <- measured (`probe` over `port`s that
-//! `responder` opens). docs/verify.md says what is judged and how.
+//! requested (`theory`) and chance (`simulate`) -> `judge` <- measured (`probe` over `port`s that
+//! `responder` opens). docs/verify.md describes what is judged and how.
 
 mod asked;
 mod binomial;
@@ -44,42 +44,44 @@ use judge::Judge;
 use port::Port;
 use probe::{Plan, SHORT_PAYLOAD, Stream, Udp, Wire, long_payload, wire_bytes};
 
-/// Between two probes: close enough for 5,000 of them in the default time.
+/// Distance between two probes: short enough for 5,000 of them in the default time.
 const INTERVAL_NS: f64 = 5e6;
-/// Probes take this share of the rate at most.
+/// Probes use up to this share of the rate.
 const LOAD: f64 = 0.1;
-/// The train comes that much faster than the rate to the queue that is slowest.
+/// Ratio of the train's rate to the rate of the slowest queue.
 const OVERLOAD: f64 = 1.3;
-/// Where losses ahead leave less of it than this, it comes too slowly, and the rate is not measured.
+/// If losses before the queue leave less of the train than this, it is too slow, and the rate is
+/// not measured.
 const LEAST_AHEAD: f64 = 0.05;
-/// Of the duration.
+/// Share of the duration for the train.
 const TRAIN_SHARE: f64 = 1.0 / 6.0;
 const TRAIN_MOST: f64 = 200_000.0;
 const LEAST_NS: u64 = 1_000_000_000;
-/// For stragglers, beyond the longest delay.
+/// Time to wait for stragglers, beyond the longest delay.
 const GRACE_NS: f64 = 0.5e9;
-/// The same where the delay is not known.
+/// The same if the delay is not known.
 const UNKNOWN_NS: f64 = 3e9;
 
 /// What to verify.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub interface: String,
-    /// The namespace of the other end; then each direction is measured alone.
+    /// The namespace of the other end, which makes it possible to measure each direction
+    /// separately.
     pub peer_netns: Option<String>,
     pub peer: Option<IpAddr>,
-    /// In place of the profile in force.
+    /// The profile to judge against, instead of the active one.
     pub against: Option<Profile>,
     pub duration_ns: u64,
-    /// What the machine and the path may add to a delay.
+    /// The permitted error of a delay because of the machine and the path.
     pub resolution_ns: u64,
 }
 
-/// Sends the probes, waits for them, judges; `progress` is called at each step.
+/// Sends the probes, waits for them, and judges; `progress` is called at each step.
 ///
 /// # Errors
-/// Nothing is attached, or no probes can be sent. What cannot be measured is no error, but said in
-/// the outcome.
+/// Nothing is attached, or no probes can be sent. A property that cannot be measured is not an
+/// error, but reported in the outcome.
 pub fn verify(request: &Request, progress: &dyn Fn(&'static str)) -> Result<Outcome, VerifyError> {
     if request.duration_ns < LEAST_NS {
         let duration = crate::profile::Time(request.duration_ns);
@@ -155,7 +157,7 @@ fn round_trip(
     Ok(outcome)
 }
 
-/// A direction, or both there and back.
+/// A direction, or the round trip.
 struct Way<'a> {
     direction: &'static str,
     from: &'a Port,
@@ -185,7 +187,7 @@ fn measure(
         let train = way.saturate(long_payload, long, duration_ns * TRAIN_SHARE)?;
         trains.push(train.filter(|_| judged));
     }
-    // The neighbours get to know each other.
+    // Resolves the neighbours.
     progress("finding the other end");
     run(ways, &warm)?;
     progress("small probes: delay, loss, order");
@@ -227,7 +229,7 @@ fn measure(
     Ok(())
 }
 
-/// As long as the MTU lets it be; without a rate there is no train.
+/// As long as the MTU permits; without a rate there is no train.
 fn train_payload(ways: &[Way], mtu: u32, outcome: &Outcome) -> Result<usize, VerifyError> {
     let limited = |way: &Way| way.ways.iter().any(|w| w.rate_bit_s.is_some());
     match long_payload(mtu, outcome.peer) {
@@ -240,7 +242,7 @@ fn train_payload(ways: &[Way], mtu: u32, outcome: &Outcome) -> Result<usize, Ver
     }
 }
 
-/// All ways at the same time; one without a plan rests.
+/// Measures all directions at the same time; one without a plan is skipped.
 fn run(ways: &[Way], plans: &[Option<Plan>]) -> Result<Vec<Option<Stream>>, VerifyError> {
     thread::scope(|scope| {
         let running: Vec<_> = ways
@@ -266,7 +268,7 @@ impl Way<'_> {
         each.fold(0.0, f64::max)
     }
 
-    /// Until when a probe has come or is lost.
+    /// The time after which a probe counts as lost.
     fn longest_ns(&self) -> f64 {
         // One in 3.5 million is later.
         let each = self.ways.iter().map(|w| w.delay_ns(5.0));

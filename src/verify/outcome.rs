@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer.
+//! The result of a verification.
 
 use std::net::IpAddr;
 
@@ -61,7 +61,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     #[serde(skip)]
     pub curves: Vec<Curve>,
-    /// A direction was left out.
+    /// Whether a direction was left out.
     #[serde(skip)]
     unjudged: bool,
 }
@@ -109,7 +109,7 @@ impl Outcome {
         }
     }
 
-    /// One check that disagrees decides; else one that was not measured, or not judged.
+    /// Disagrees if one check does; otherwise not measured or not judged if one check is.
     pub(super) fn conclude(&mut self) {
         let any = |verdict| self.checks.iter().any(|c| c.verdict == verdict);
         self.verdict = if any(Verdict::Disagrees) {
@@ -140,7 +140,7 @@ impl Judge<'_> {
         }
     }
 
-    /// How much the delays are worth.
+    /// The statistical value of the delays.
     pub(super) fn note(&self, plan: Plan, stream: &Stream) -> Vec<String> {
         let mut notes = Vec::new();
         let duration_ns = f64::from(plan.count) * plan.interval_ns as f64;
@@ -151,7 +151,7 @@ impl Judge<'_> {
         if let Some(worth) = worth.reduce(f64::min) {
             let worth = worth.min(f64::from(plan.count));
             notes.push(format!(
-                "{}: {} probes; their delays, in order, are worth {worth:.0} independent values",
+                "{}: {} probes; their delays, in order, count as {worth:.0} independent values",
                 self.direction, plan.count
             ));
         }
@@ -164,7 +164,7 @@ impl Judge<'_> {
         let beyond = self.beyond(&delays, &Cdf::of(&self.ways));
         if judged && beyond > 0 {
             notes.push(format!(
-                "{}: {beyond} probes came later than the link makes them, and are set aside as this machine's pauses",
+                "{}: {beyond} probes were later than the link can make them and are excluded as pauses of this machine",
                 self.direction
             ));
         }

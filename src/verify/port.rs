@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A socket for probes: UDP or ICMP, connected, with the kernel's time of arrival.
+//! A connected UDP or ICMP socket for probes, with the kernel's time of arrival.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +12,19 @@ use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockna
 use super::VerifyError;
 use crate::host::now_ns;
 
-/// Nothing may be lost in the prober itself.
+/// Size of the socket buffers: the prober itself must not drop a packet.
 const BUFFER_BYTES: libc::c_int = 64 << 20;
-/// How often a receiver looks whether it is to end.
+/// Longest time until a receiver checks whether to end.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
 pub struct Port {
     fd: OwnedFd,
 }
 
-/// What came, without the IP header.
+/// A received packet, without the IP header.
 pub struct Received {
     pub len: usize,
-    /// CLOCK_MONOTONIC: when the kernel took it from the device.
+    /// When the kernel took it from the device, ns of CLOCK_MONOTONIC.
     pub arrived_ns: u64,
 }
 
@@ -43,11 +43,11 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 impl Port {
-    /// UDP, bound to a port that the kernel picks: each run is a flow of its own, so it meets
-    /// other chances than the one before.
+    /// Opens a UDP socket on a port that the kernel selects: each run is a separate flow with
+    /// separate random draws.
     ///
     /// # Errors
-    /// The address is not of this namespace.
+    /// The address does not belong to this namespace.
     pub fn udp(address: IpAddr) -> Result<Self, VerifyError> {
         let fd = socket(family(address), SocketType::DGRAM, None).map_err(failed("UDP socket"))?;
         let port = Self { fd }.prepared()?;
@@ -55,10 +55,10 @@ impl Port {
         Ok(port)
     }
 
-    /// ICMP or ICMPv6, without the IP header.
+    /// Opens a socket for ICMP or ICMPv6, without the IP header.
     ///
     /// # Errors
-    /// The right to open raw sockets is missing.
+    /// The process may not open raw sockets.
     pub fn icmp(peer: IpAddr) -> Result<Self, VerifyError> {
         let protocol = if peer.is_ipv4() { ICMP } else { ICMPV6 };
         let fd = socket(family(peer), SocketType::RAW, Some(protocol));
@@ -80,10 +80,10 @@ impl Port {
         Ok(self)
     }
 
-    /// Leaves by this interface, whatever the routes say.
+    /// Sends by this interface, independent of the routes.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no interface of that name.
     pub fn by(&self, interface: &str) -> Result<(), VerifyError> {
         let mut name = [0u8; libc::IFNAMSIZ];
         for (to, from) in name.iter_mut().zip(interface.bytes()) {
@@ -92,33 +92,39 @@ impl Port {
         self.set(libc::SO_BINDTODEVICE, &name, "bind to the interface")
     }
 
+    /// Connects the socket.
+    ///
     /// # Errors
     /// There is no route.
     pub fn connect(&self, to: SocketAddr) -> Result<(), VerifyError> {
         connect(&self.fd, &to).map_err(failed("connect"))
     }
 
+    /// Returns the local address.
+    ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn local(&self) -> Result<SocketAddr, VerifyError> {
         let address = getsockname(&self.fd).map_err(failed("getsockname"))?;
         SocketAddr::try_from(address).map_err(failed("getsockname"))
     }
 
+    /// Sends a packet.
+    ///
     /// # Errors
-    /// The kernel refuses the packet.
+    /// The kernel rejects the packet.
     pub fn send(&self, payload: &[u8]) -> Result<(), VerifyError> {
         match send(&self.fd, payload, SendFlags::empty()) {
-            // An answer of ICMP to an earlier one: nobody listens yet or any more.
+            // An ICMP error for an earlier packet: the receiver is not open yet or already closed.
             Ok(_) | Err(rustix::io::Errno::CONNREFUSED) => Ok(()),
             Err(e) => Err(failed("send")(e)),
         }
     }
 
-    /// `None`: nothing for [`PATIENCE`].
+    /// Receives a packet; `None`: none arrived within [`PATIENCE`].
     ///
     /// # Errors
-    /// The kernel stamps no time, or refuses to receive.
+    /// The kernel does not stamp the packet, or returns an error.
     pub fn receive(&self, payload: &mut [u8]) -> Result<Option<Received>, VerifyError> {
         let mut control = [0u64; 16];
         let mut part = libc::iovec {
@@ -140,8 +146,8 @@ impl Port {
         };
         let Some(stamp_ns) = stamp else {
             return Err(VerifyError::Socket {
-                what: "time of arrival",
-                source: io::Error::other("the kernel stamped none"),
+                what: "read the time of arrival",
+                source: io::Error::other("the kernel did not stamp the packet"),
             });
         };
         Ok(Some(Received {
@@ -173,7 +179,7 @@ impl Port {
 
 fn nothing(error: io::Error) -> Result<Option<Received>, VerifyError> {
     match error.kind() {
-        // Refused: as for send.
+        // ECONNREFUSED: as for send.
         io::ErrorKind::WouldBlock
         | io::ErrorKind::Interrupted
         | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -187,7 +193,7 @@ fn nothing(error: io::Error) -> Result<Option<Received>, VerifyError> {
 /// The kernel's stamp, CLOCK_REALTIME ns.
 ///
 /// # Safety
-/// The message is as recvmsg left it.
+/// `message` must be the unmodified result of recvmsg.
 unsafe fn stamp(message: &libc::msghdr) -> Option<u64> {
     // SAFETY: the caller's promise; the kernel's headers are within the control buffer.
     unsafe {
@@ -205,8 +211,8 @@ unsafe fn stamp(message: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// A time of the wall clock on CLOCK_MONOTONIC. Between two clocks read one after the other this
-/// thread may lose its CPU, so the closest of a few readings counts.
+/// Converts a time of the wall clock to CLOCK_MONOTONIC. The thread may lose its CPU between the
+/// readings of the two clocks, so the closest of several readings counts.
 fn monotonic(real_ns: u64) -> u64 {
     let mut best = (u64::MAX, 0);
     for _ in 0..3 {

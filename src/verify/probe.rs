@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbered packets at equal distances, and what became of them.
+//! Numbered packets at equal distances, and what happened to them.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use super::VerifyError;
 use super::port::Port;
 use crate::host::now_ns;
 
-/// In front of the number: which stream it is.
+/// Length of the stream's identifier before the number.
 const ID_BYTES: usize = 8;
 /// The shortest probe.
 pub const SHORT_PAYLOAD: usize = 24;
-/// The longest one, where the MTU allows.
+/// Length of the longest probe, if the MTU permits.
 const LONG_PAYLOAD: usize = 1400;
-/// Below that a train would be headers for the most part.
+/// A shorter train would consist mostly of headers.
 const LEAST_LONG_PAYLOAD: usize = 200;
-/// UDP's or ICMP's header.
+/// Length of the header of UDP or ICMP.
 const TRANSPORT_HEADER: usize = 8;
 const ETHERNET_HEADER: usize = 14;
 
-/// A probe that took longer to hand to the kernel has left at an unknown time within that: its
-/// delay is not counted. The gap has nothing to do with what the link does.
+/// A probe whose send call took longer left at an unknown time within the call: its delay is not
+/// counted. Such a gap is independent of the link.
 const LONGEST_SEND_NS: u64 = 500_000;
 
-/// IP's and the transport's.
+/// Length of the IP header and the transport header.
 const fn headers(peer: IpAddr) -> usize {
     let ip = if peer.is_ipv4() { 20 } else { 40 };
     ip + TRANSPORT_HEADER
@@ -40,8 +40,8 @@ pub fn wire_bytes(payload: usize, peer: IpAddr, l3: bool) -> usize {
     ethernet + headers(peer) + payload
 }
 
-/// Of the probes of a train, that no fragment has to be made: those are packets of their own to the
-/// link. `None`: too little is left.
+/// Returns the longest payload for a train that needs no fragments, which would be separate packets
+/// to the link. `None`: too little remains.
 pub fn long_payload(mtu: u32, peer: IpAddr) -> Option<usize> {
     let room = (mtu as usize).checked_sub(headers(peer))?;
     (room >= LEAST_LONG_PAYLOAD).then_some(room.min(LONG_PAYLOAD))
@@ -49,23 +49,24 @@ pub fn long_payload(mtu: u32, peer: IpAddr) -> Option<usize> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Tells this stream's packets from others.
+    /// Distinguishes this stream's packets from others.
     pub id: u64,
     pub count: u32,
     pub interval_ns: u64,
     pub payload: usize,
-    /// After the last was sent.
+    /// Time to wait after the last probe was sent.
     pub wait_ns: u64,
-    /// What is due after a pause of this machine is sent at once: right for a train, whose load
-    /// counts and not its delays.
+    /// Whether overdue probes are sent at once after a pause of this machine: right for a train,
+    /// for which the load counts and not the delays.
     pub catches_up: bool,
 }
 
 impl Plan {
-    /// When the next one is due if one due at `due_ns` was handed over at `left_ns`. Probes that
-    /// were sent at once would queue behind one another in the link, and their delays would be this
-    /// machine's doing: whoever is late by more than half an interval goes on from there. The other
-    /// half is time for the link to send the late one: probes take a tenth of its rate.
+    /// Returns when the next probe is due if one due at `due_ns` was sent at `left_ns`. Probes that
+    /// are sent at once would queue behind one another in the link, and their delays would be
+    /// caused by this machine: after a delay of more than half an interval, the schedule continues
+    /// from there. The other half is time for the link to send the late probe: probes use a tenth
+    /// of its rate.
     fn next_due_ns(&self, due_ns: u64, left_ns: u64) -> u64 {
         let late = left_ns.saturating_sub(due_ns) > self.interval_ns / 2;
         match late && !self.catches_up {
@@ -78,7 +79,7 @@ impl Plan {
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub at_ns: u64,
-    /// The send took so long that `at_ns` is not when it left.
+    /// The send call took so long that `at_ns` is not the time of transmission.
     pub vague: bool,
 }
 
@@ -88,22 +89,22 @@ pub struct Arrival {
     pub at_ns: u64,
 }
 
-/// What was sent, by number, and what came, in the order of arrival.
+/// The packets sent, by number, and the packets received, in the order of arrival.
 #[derive(Debug, Default)]
 pub struct Stream {
     pub sent: Vec<Sent>,
     pub came: Vec<Arrival>,
 }
 
-/// How a packet is made and known again.
+/// How a packet is built and recognised.
 pub trait Wire: Sync {
-    /// The packet in full, from the payload that begins with stream and number.
+    /// Builds the full packet from a payload that begins with stream and number.
     fn pack(&self, payload: &[u8], number: u32) -> Vec<u8>;
-    /// The payload, where it is a probe that has passed the link.
+    /// Returns the payload if the packet is a probe that has passed the link.
     fn unpack<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]>;
 }
 
-/// The payload as it is.
+/// The payload without change.
 pub struct Udp;
 
 impl Wire for Udp {
@@ -116,12 +117,12 @@ impl Wire for Udp {
     }
 }
 
-/// Sends all and gathers what comes.
+/// Sends all probes and collects those that arrive.
 ///
 /// # Errors
-/// The kernel refuses a packet.
+/// The kernel rejects a packet.
 pub fn run(from: &Port, to: &Port, wire: &dyn Wire, plan: Plan) -> Result<Stream, VerifyError> {
-    // Until when to listen; not known before all are sent.
+    // When to stop listening; unknown until all are sent.
     let until = AtomicU64::new(u64::MAX);
     thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(to, wire, plan, &until));
@@ -136,8 +137,8 @@ pub fn run(from: &Port, to: &Port, wire: &dyn Wire, plan: Plan) -> Result<Stream
 }
 
 fn send(port: &Port, wire: &dyn Wire, plan: Plan) -> Result<Vec<Sent>, VerifyError> {
-    // A timer of the usual slack would make the distances between probes uneven.
-    // SAFETY: no pointers.
+    // With the default timer slack the distances between probes would be uneven. SAFETY: no
+    // pointers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let mut payload = vec![0; plan.payload];
     payload[..ID_BYTES].copy_from_slice(&plan.id.to_be_bytes());
@@ -165,7 +166,7 @@ fn receive(
 ) -> Result<Vec<Arrival>, VerifyError> {
     let mut came = Vec::with_capacity(plan.count as usize);
     let mut packet = [0u8; 2048];
-    // Whoever is late gets the time it takes to read what is there already.
+    // Even past the deadline, packets that have already arrived are read.
     loop {
         let Some(received) = port.receive(&mut packet)? else {
             if now_ns() > until.load(Ordering::Acquire) {
@@ -192,7 +193,7 @@ fn number(payload: &[u8], plan: Plan) -> Option<u32> {
     (u64::from_be_bytes(*id) == plan.id && number < plan.count).then_some(number)
 }
 
-/// Absolute, so that a slightly late start of one packet does not move the others.
+/// Absolute, so that the late start of one packet does not move the others.
 fn sleep_until(at_ns: u64) {
     let at = Timespec {
         tv_sec: (at_ns / 1_000_000_000) as i64,
@@ -202,7 +203,8 @@ fn sleep_until(at_ns: u64) {
 }
 
 impl Stream {
-    /// Delays in ns, of those whose time of sending is known; the first of copies counts.
+    /// Delays in ns of the probes with a known time of transmission; the first of several copies
+    /// counts.
     pub fn delays_ns(&self) -> Vec<f64> {
         let mut seen = vec![false; self.sent.len()];
         let mut delays = Vec::with_capacity(self.came.len());
@@ -215,7 +217,7 @@ impl Stream {
         delays
     }
 
-    /// How many different ones came.
+    /// Number of distinct probes that arrived.
     pub fn different(&self) -> usize {
         let mut numbers: Vec<u32> = self.came.iter().map(|a| a.number).collect();
         numbers.sort_unstable();
@@ -227,12 +229,12 @@ impl Stream {
         self.sent.len() - self.different()
     }
 
-    /// Those that came again.
+    /// Number of copies that arrived.
     pub fn copies(&self) -> usize {
         self.came.len() - self.different()
     }
 
-    /// Packets that came after one that was sent later.
+    /// Number of packets that arrived after one that was sent later.
     pub fn overtaken(&self) -> usize {
         let mut latest = 0;
         let late = self.came.iter().filter(|arrival| {
@@ -243,20 +245,20 @@ impl Stream {
         late.count()
     }
 
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub fn span_ns(&self) -> f64 {
         let times = || self.came.iter().map(|a| a.at_ns);
         let (first, last) = (times().min(), times().max());
         last.unwrap_or_default() as f64 - first.unwrap_or_default() as f64
     }
 
-    /// Packets a second that were sent.
+    /// Packets per second that were sent.
     pub fn offered_per_s(&self) -> f64 {
         per_s(self.sent.iter().map(|s| s.at_ns as f64))
     }
 
-    /// Packets a second that came: the slope of a line through all, so that no single delay counts
-    /// for much.
+    /// Packets per second that arrived: the slope of a line through all of them, which limits the
+    /// effect of a single delay.
     pub fn came_per_s(&self) -> f64 {
         per_s(self.came.iter().map(|a| a.at_ns as f64))
     }
@@ -298,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Times of sending if the machine pauses once, while the `at`th probe is due.
+    /// Times of transmission if the machine pauses once, while the `at`th probe is due.
     fn with_pause(catches_up: bool, at: usize, pause_ns: u64) -> Vec<u64> {
         let plan = Plan {
             id: 1,
@@ -324,7 +326,7 @@ mod tests {
             let apart = times.windows(2).map(|w| w[1] - w[0]).min();
             assert!(apart >= Some(500), "{pause_ns}: {times:?}");
         }
-        // A little late moves none of the others; a long pause all of them.
+        // A short delay moves no other probe; a long pause moves all of them.
         assert_eq!(with_pause(false, 3, 400)[4..6], [4000, 5000]);
         assert_eq!(with_pause(false, 3, 2500)[3..6], [5500, 6500, 7500]);
     }
@@ -339,7 +341,7 @@ mod tests {
         let (v4, v6) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([1u16; 8]));
         assert_eq!(long_payload(1500, v4), Some(1400));
         assert_eq!(long_payload(65_536, v6), Some(1400));
-        // One byte more would be two packets.
+        // One byte more would require two packets.
         assert_eq!(long_payload(1427, v4), Some(1399));
         assert_eq!(long_payload(1447, v6), Some(1399));
         assert_eq!(long_payload(228, v4), Some(200));

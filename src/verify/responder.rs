@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who answers: emud's own sockets in the peer's namespace, or the peer's ICMP.
+//! The responder: emud's sockets in the peer's namespace, or the peer's ICMP.
 
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
@@ -13,15 +13,15 @@ pub struct Ends {
     pub here: Port,
     pub there: Port,
     pub peer: IpAddr,
-    /// Of the interface over there.
+    /// MTU of the interface at the other end.
     pub mtu: u32,
 }
 
-/// Opens both ends. A socket stays in the namespace it was opened in, so only a short-lived thread
-/// goes there.
+/// Opens both ends. A socket stays in the namespace in which it was opened, so only a short-lived
+/// thread enters it.
 ///
 /// # Errors
-/// No such namespace, no address to reach it by.
+/// The namespace does not exist, or has no address in a common network.
 pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, VerifyError> {
     let networks = own_networks(interface)?;
     let here = netlink::identity()?;
@@ -53,7 +53,7 @@ pub fn open(interface: &str, netns: &str, peer: Option<IpAddr>) -> Result<Ends, 
     })
 }
 
-/// Probes to an address of one's own namespace never see the link: the kernel loops them back.
+/// Probes to an address of the same namespace never pass the link: the kernel loops them back.
 fn apart(here: NetnsId, there: NetnsId, interface: &str, netns: &str) -> Result<(), VerifyError> {
     if here != there {
         return Ok(());
@@ -64,10 +64,10 @@ fn apart(here: NetnsId, there: NetnsId, interface: &str, netns: &str) -> Result<
     })
 }
 
-/// A socket for echo requests to the peer.
+/// Opens a socket for echo requests to the peer.
 ///
 /// # Errors
-/// No right to, or no route.
+/// Permission or a route is missing.
 pub fn open_icmp(interface: &str, peer: IpAddr) -> Result<Port, VerifyError> {
     let port = Port::icmp(peer)?;
     port.by(interface)?;
@@ -115,7 +115,7 @@ fn own_networks(interface: &str) -> Result<Vec<Network>, VerifyError> {
     addresses(Some(interface))
 }
 
-/// The first address over there that is in a network of ours; IPv4 before IPv6.
+/// The first address at the other end that is in a network of this interface; IPv4 before IPv6.
 fn find(ours: &[Network], theirs: &[Network]) -> Option<IpAddr> {
     let mut near: Vec<IpAddr> = theirs
         .iter()
@@ -135,14 +135,14 @@ fn mtu_at(address: IpAddr) -> Result<u32, VerifyError> {
             return Ok(link.mtu);
         }
     }
-    // Bound to all the same: nothing is known.
+    // Bound to it nevertheless: the MTU is unknown.
     Ok(u32::MAX)
 }
 
 /// All addresses of this thread's namespace, or those of one interface.
 fn addresses(interface: Option<&str>) -> Result<Vec<Network>, VerifyError> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: a valid place for the list.
+    // SAFETY: a valid location for the list.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return Err(VerifyError::Socket {
             what: "list addresses",
@@ -162,7 +162,7 @@ fn addresses(interface: Option<&str>) -> Result<Vec<Network>, VerifyError> {
         }
         next = entry.ifa_next;
     }
-    // SAFETY: of getifaddrs, and nothing refers to it any more.
+    // SAFETY: from getifaddrs, and nothing refers to it any more.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What chance alone does to a measurement: the asked link, run many times over.
+//! The effect of chance on a measurement: simulates the requested link many times.
 //!
 //! The delay in order is a correlated process and pareto has no fourth moment, so no formula gives
-//! the error of a standard deviation or of a Kolmogorov distance. But the model is known, so
-//! [`RUNS`] measurements of it are made up, and a real one outside all of them had the chance of 1
-//! in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
+//! the error of a standard deviation or of a Kolmogorov distance. But the model is known: [`RUNS`]
+//! measurements of it are simulated, and a real measurement outside all of them has a probability
+//! of 1 in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
 
 use super::theory::{Asked, Cdf, Source};
 
-/// Measurements made up.
+/// Number of simulated measurements.
 pub const RUNS: usize = 20_000;
 
 /// Edges, at equal shares, where distribution functions are compared.
 pub const EDGES: usize = 512;
 
-/// Values a coherence time: more of them say nothing new.
+/// Values per coherence time; more of them add no information.
 const PER_COHERENCE: f64 = 8.0;
 
-/// The normal value beyond which a delay is set aside.
+/// A delay beyond this normal value is excluded.
 const LATEST_Z: f64 = 4.5;
 
 /// Probes at equal distances.
@@ -27,7 +27,7 @@ pub struct Pace {
     pub interval_ns: f64,
 }
 
-/// What a statistic was over all runs.
+/// The values of a statistic over all runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     pub low: f64,
@@ -69,7 +69,7 @@ impl Spread {
     }
 }
 
-/// How the statistics of a measurement spread.
+/// The spread of a measurement's statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chance {
     pub mean_ns: Spread,
@@ -82,7 +82,7 @@ pub struct Chance {
     pub overtaken: Spread,
 }
 
-/// Makes up `runs` measurements of the delay that is the sum of these ways'.
+/// Simulates `runs` measurements of the sum of these directions' delays.
 pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     let pace = thinned(ways, pace);
     let mut random = Random::new(pace.count as u64);
@@ -104,7 +104,7 @@ pub fn simulate(ways: &[&Asked], pace: Pace, cdf: &Cdf, runs: usize) -> Chance {
     chance
 }
 
-/// Fewer probes where neighbours tell the same.
+/// Fewer probes if neighbours carry the same information.
 fn thinned(ways: &[&Asked], pace: Pace) -> Pace {
     let mut spacing = f64::INFINITY;
     for way in ways {
@@ -150,7 +150,7 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
             w -= 1.0;
         }
         let v = 1.0 - w;
-        // Held back behind the one before, as the classifier does.
+        // Held back behind the previous one, like the classifier does.
         last = last.max(now + way.delay_ns((v * a + w * b) / (v * v + w * w).sqrt()));
         *delay += last - now;
         now += pace.interval_ns;
@@ -158,9 +158,9 @@ fn add(way: &Asked, pace: Pace, random: &mut Random, delays: &mut [f64]) {
     }
 }
 
-/// The latest delay that counts for mean and standard deviation: a link makes a later one once in
-/// 300,000, a machine that pauses more often, and a few of either would be most of a pareto's
-/// standard deviation.
+/// The longest delay that counts for mean and standard deviation: a link exceeds it once in 300,000
+/// packets, a machine that pauses more often, and a few such delays would dominate the standard
+/// deviation of a pareto.
 pub fn latest_ns(ways: &[&Asked]) -> f64 {
     ways.iter().map(|w| w.delay_ns(LATEST_Z)).sum()
 }
@@ -189,7 +189,7 @@ fn distance(values: &[f64], cdf: &Cdf) -> f64 {
         cells[cell.min(EDGES - 1)] += 1;
     }
     let (mut below, mut largest) = (0, 0f64);
-    // An edge that the function jumps over tells nothing.
+    // An edge that the function jumps over carries no information.
     let first = (cdf.atom() * EDGES as f64) as usize;
     for (i, count) in cells.iter().enumerate() {
         below += count;
@@ -214,7 +214,7 @@ fn slope(delays: &[f64], mean: f64, pace: Pace) -> f64 {
 }
 
 /// The share of packets that arrive after one that was sent later, as the measurement counts them:
-/// under a skewed delay they are not as many as those that overtake.
+/// under a skewed delay this differs from the number of packets that overtake.
 fn overtaken(delays: &[f64], pace: Pace) -> f64 {
     let mut earliest = f64::INFINITY;
     let mut count = 0;
@@ -226,8 +226,8 @@ fn overtaken(delays: &[f64], pace: Pace) -> f64 {
     f64::from(count) / delays.len() as f64
 }
 
-/// splitmix64, and normal values by Marsaglia's polar method. The seed is fixed, so that the same
-/// measurement is always judged the same.
+/// splitmix64, and normal values by Marsaglia's polar method. The fixed seed gives the same
+/// judgement for the same measurement.
 pub struct Random {
     state: u64,
     spare: Option<f64>,
@@ -264,7 +264,7 @@ impl Random {
     }
 }
 
-/// One measurement made up, and for each probe a uniform value that decides its fate.
+/// Simulates one measurement, with a uniform value for each probe that determines its fate.
 #[cfg(test)]
 pub fn one(way: &Asked, pace: Pace, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut random = Random::new(seed << 32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer for people.
+//! The result as a table.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::outcome::{Method, Outcome};
 use crate::profile::{Rate, Time};
 use crate::text::columns;
 
-/// Asked, measured, interval, verdict; a line a check.
+/// Formats requested value, measured value, interval and verdict, one line per check.
 pub fn table(o: &Outcome) -> String {
     let mut out = String::new();
     let against = if o.against { " (--against)" } else { "" };
@@ -23,7 +23,7 @@ pub fn table(o: &Outcome) -> String {
     );
     let head = [
         "",
-        "asked",
+        "requested",
         "measured",
         "interval",
         "notices from",
@@ -39,7 +39,7 @@ pub fn table(o: &Outcome) -> String {
     let _ = writeln!(
         out,
         "notices from: the smallest deviation found in 99 of 100 runs; resolution {}; \
-         at most {} of links as asked disagree",
+         at most {} of correct links disagree",
         time(o.resolution_ns as f64),
         percent(o.false_alarm)
     );
@@ -47,10 +47,10 @@ pub fn table(o: &Outcome) -> String {
         let _ = writeln!(out, "note: {note}");
     }
     let verdict = match o.verdict {
-        Verdict::Agrees => "the link is as asked",
-        Verdict::Disagrees => "the link is NOT as asked",
-        Verdict::NotMeasured => "not all could be measured; the rest is as asked",
-        Verdict::NotJudged => "not all can be judged; the rest is as asked",
+        Verdict::Agrees => "the link behaves as configured",
+        Verdict::Disagrees => "the link does NOT behave as configured",
+        Verdict::NotMeasured => "some checks could not be measured; the others agree",
+        Verdict::NotJudged => "some checks cannot be judged; the others agree",
     };
     let _ = writeln!(out, "{verdict}");
     out

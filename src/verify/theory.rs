@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a direction is asked to do to a probe, from the numbers that the classifier runs.
+//! The requested effect of a direction on a probe, from the numbers that the classifier runs.
 
 use super::judge::What::{
     self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
@@ -9,12 +9,13 @@ use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::quantile::{normal_cdf, normal_quantile, table_x};
 use crate::profile::{self, LinkState, LossModel, Reorder, Stage};
 
-/// Points of a distribution function: fine against any sample's Kolmogorov distance.
+/// Points of a distribution function: fine compared with any sample's Kolmogorov distance.
 const GRID: usize = 8192;
-/// The grid ends where one delay in 30,000 lies beyond: a pareto's last ones would take all of it.
+/// The grid ends where one delay in 30,000 lies beyond: the last delays of a pareto would take all
+/// of it.
 const GRID_TAIL: f64 = 4.0;
 
-/// How a delay comes about.
+/// The source of a delay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     Constant,
@@ -23,33 +24,33 @@ pub enum Source {
         table_ns: Vec<f64>,
         coherence_ns: f64,
     },
-    /// Drawn for each packet.
+    /// Independent for each packet.
     Independent {
         table_ns: Vec<f64>,
     },
 }
 
-/// One direction as asked.
+/// One requested direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     pub rate_bit_s: Option<f64>,
-    /// Bytes a packet on the wire beside itself.
+    /// Overhead of a packet on the wire in bytes.
     pub overhead: i32,
-    /// Packets that may wait, of the longest that probes use.
+    /// Number of waiting packets of the longest length that probes use.
     pub queue_packets: f64,
-    /// Probability; in the long run, where losses are not independent.
+    /// Probability; the long-run share if losses are not independent.
     pub loss: f64,
-    /// It strikes ahead of the queue, so that a packet lost has taken no time of the link.
+    /// Whether losses happen before the queue, so that a lost packet takes no time of the link.
     pub loss_before: bool,
-    /// Of propagation; without serialisation.
+    /// Mean of the propagation delay, without serialisation.
     pub mean_ns: f64,
     pub sd_ns: f64,
     pub source: Source,
-    /// What is not known by the above.
+    /// The parts that the fields above do not cover.
     pub unjudged: Vec<Unjudged>,
 }
 
-/// A part of a link that has no theory here, and the checks that it makes meaningless.
+/// A part of a link without a theory here, and the checks that it makes invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unjudged {
     pub why: &'static str,
@@ -71,7 +72,7 @@ pub const ALL: [What; 7] = [
 ];
 
 impl Asked {
-    /// A direction that is not emulated: it does nothing.
+    /// Returns a direction without emulation: it has no effect.
     pub fn nothing() -> Self {
         Self {
             rate_bit_s: None,
@@ -86,7 +87,8 @@ impl Asked {
         }
     }
 
-    /// From what the classifier runs; `longest` bytes is the longest probe on the wire.
+    /// Decodes what the classifier runs; `longest` is the length of the longest probe on the wire
+    /// in bytes.
     pub fn of(figures: &abi::emud_link, table: &abi::emud_table, longest: usize) -> Self {
         let jitter = figures.flags & abi::EMUD_F_JITTER != 0;
         let beside = Beside {
@@ -114,7 +116,7 @@ impl Asked {
         asked
     }
 
-    /// What of a direction [`Asked`] leaves out, so that judging it would be wrong.
+    /// Returns what [`Asked`] leaves out of a direction and what cannot be judged for that reason.
     fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
         let flag = |flag| figures.flags & flag != 0;
         let jitter = link.delay.jitter.as_ref();
@@ -152,7 +154,7 @@ impl Asked {
             ("corruption", &ALL, corrupt.probability > 0.0),
             ("`state = \"down\"`", &ALL, *state == LinkState::Down),
             (
-                "a share of packets that is delayed in order",
+                "a delay in order of only a share of the packets",
                 delay_and_order,
                 delay.share.is_some() && jitter.is_some() && !per_packet,
             ),
@@ -184,7 +186,7 @@ impl Asked {
         .collect()
     }
 
-    /// Why that is not judged; none: it is.
+    /// Returns why a check is not judged; `None` if it is.
     pub fn unjudged(&self, what: What) -> Option<&'static str> {
         let mut reasons = self.unjudged.iter();
         Some(reasons.find(|u| u.what.contains(&what))?.why)
@@ -205,13 +207,13 @@ impl Asked {
             .min(packets)
     }
 
-    /// How long a packet of so many bytes is on its way onto the wire.
+    /// Returns how long a packet of this length takes to be put on the wire.
     pub fn serialisation_ns(&self, bytes: usize) -> f64 {
         let on_the_wire = (bytes as f64 + f64::from(self.overhead)).max(0.0);
         self.rate_bit_s.map_or(0.0, |rate| on_the_wire * 8e9 / rate)
     }
 
-    /// The delay at a standard normal value.
+    /// Returns the delay at a standard normal value.
     pub fn delay_ns(&self, z: f64) -> f64 {
         match &self.source {
             Source::Constant => self.mean_ns,
@@ -219,15 +221,15 @@ impl Asked {
         }
     }
 
-    /// Whether packets may overtake.
+    /// Returns whether packets may overtake.
     pub fn reorders(&self) -> bool {
         matches!(self.source, Source::Independent { .. })
     }
 
-    /// How many independent values the mean over so long a time is worth; `None` where the delay
-    /// does not vary, or each packet draws its own.
+    /// Returns the number of independent values that are equivalent to a mean over this time;
+    /// `None` if the delay is constant or independent for each packet.
     ///
-    /// Between two knots at distance T each value weighs c = sqrt(2) asinh(1) T on its time
+    /// Between two knots at distance T each value has the weight c = sqrt(2) asinh(1) T on its time
     /// average, so the variance of the mean over D is 2 asinh(1)^2 T/D.
     pub fn independent_values(&self, duration_ns: f64) -> Option<f64> {
         match &self.source {
@@ -239,22 +241,22 @@ impl Asked {
     }
 }
 
-/// Whether each packet is lost with the same probability, whatever became of the others; a key that
-/// this does not know makes it doubtful.
+/// Returns whether each packet is lost with the same probability, independent of the others; a key
+/// unknown to this function makes it false.
 fn is_independent(loss: &profile::Loss) -> bool {
     let plain =
         matches!(loss.model, LossModel::Bernoulli { correlation, .. } if correlation == 0.0);
     plain && loss.beyond(&["stage", "ecn"]).is_empty()
 }
 
-/// Mean and standard deviation where only a share of the values is not zero.
+/// Mean and standard deviation if only a share of the values is not zero.
 fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
     let square = share * (sd.powi(2) + mean.powi(2));
     let mean = share * mean;
     (mean, (square - mean.powi(2)).max(0.0).sqrt())
 }
 
-/// The table of the same delays where only a share of the packets has them: the highest values.
+/// The table of the same delays if only a share of the packets has them: the highest values.
 fn mixed(table_ns: &[f64], share: f64) -> Vec<f64> {
     let of = |i: usize| match normal_cdf(-table_x(i)) {
         above if above < share => at(table_ns, -normal_quantile(above / share)),
@@ -296,7 +298,7 @@ fn at(table_ns: &[f64], z: f64) -> f64 {
     table_ns[i] + (table_ns[i + 1] - table_ns[i]) * (place - i as f64)
 }
 
-/// Distribution function of the delay that probes are asked to have.
+/// Distribution function of the requested delay of probes.
 #[derive(Debug, Clone)]
 pub struct Cdf {
     low_ns: f64,
@@ -305,7 +307,7 @@ pub struct Cdf {
 }
 
 impl Cdf {
-    /// Of the sum of independent delays: one direction's, or both for a round trip.
+    /// Computes that of a sum of independent delays: of one direction, or of both for a round trip.
     pub fn of(ways: &[&Asked]) -> Self {
         let mut delays = vec![0.0];
         let points = if ways.len() > 1 { 600 } else { 65_536 };
@@ -357,12 +359,12 @@ impl Cdf {
         }
     }
 
-    /// The share that has the shortest delay: more than nothing where only some are delayed.
+    /// The share with the shortest delay: above 0 if only some packets are delayed.
     pub fn atom(&self) -> f64 {
         self.below[0]
     }
 
-    /// The delay below which this share lies.
+    /// The delay below which this share of delays lies.
     pub fn quantile(&self, share: f64) -> f64 {
         let i = self.below.partition_point(|b| *b < share);
         let Some((a, b)) = i.checked_sub(1).map(|h| (self.below[h], self.below.get(i))) else {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What independent losses do to the rate of a stream: between two packets that came a geometric
-//! number of slots has passed.
+//! The effect of independent losses on the rate of a stream: the number of slots between two
+//! packets that arrive is geometric.
 //!
-//! The slope of a line through the times of n arrivals is a mean of the n - 1 gaps with weights
-//! 6 j (n - j) / (n (n^2 - 1)), j = 1..n-1: that of least squares, summed by gaps. How far a
-//! weighted sum of independent values strays is bounded by H. Chernoff: "A measure of asymptotic
+//! The slope of a line through the times of n arrivals is a mean of the n - 1 gaps with weights 6 j
+//! (n - j) / (n (n^2 - 1)), j = 1..n-1: the least-squares slope, summed by gaps. The deviation of a
+//! weighted sum of independent values is bounded by H. Chernoff: "A measure of asymptotic
 //! efficiency for tests of a hypothesis based on the sum of observations", Annals of Mathematical
 //! Statistics 23(4), 1952.
 
-/// More weights than these say nothing new; each of them stands for several.
+/// More weights than these add no information; each of them stands for several gaps.
 const WEIGHTS: usize = 1000;
 /// A ternary search over a range of e^30 is then exact to a billionth.
 const STEPS: usize = 60;
 
-/// The slots a packet that came: between these with confidence 1 - alpha, where the probability of
-/// a loss is between `lost.0` and `lost.1`. More losses make gaps longer, so one end each decides.
+/// The slots per packet that arrives: between these values with confidence 1 - alpha, if the
+/// probability of a loss is between `lost.0` and `lost.1`. More losses make gaps longer, so each
+/// bound follows from one end.
 pub fn slots(came: usize, lost: (f64, f64), alpha: f64) -> (f64, f64) {
     let tail = (2.0 / alpha).ln();
     let gaps = Gaps::of(came);
@@ -62,7 +63,7 @@ impl Gaps {
         if lost >= 1.0 {
             return f64::INFINITY;
         }
-        // Beyond it the mean is infinite.
+        // The mean is infinite beyond it.
         let heaviest = self.weights.iter().copied().fold(0.0, f64::max);
         let end = (-lost.ln() / heaviest).ln() - 1e-9;
         let bound = |theta: f64| (self.cumulants(lost, theta) + tail) / theta;
@@ -76,7 +77,7 @@ impl Gaps {
         let lost = lost.min(1.0 - f64::EPSILON);
         let squares: f64 = self.weights.iter().map(|w| w * w).sum();
         let sd = (lost * self.each * squares).sqrt() / (1.0 - lost);
-        // Where the sum is normal.
+        // The optimum if the sum were normal.
         let about = ((2.0 * tail).sqrt() / sd).ln();
         let bound = |theta: f64| (self.cumulants(lost, -theta) + tail) / theta;
         // No gap is shorter than a slot.
@@ -84,8 +85,8 @@ impl Gaps {
     }
 }
 
-/// Of a function that falls and then rises. Every value of a Chernoff bound is one, so what the
-/// search leaves only makes it wider.
+/// The minimum of a function that falls and then rises. Every value of a Chernoff bound is a valid
+/// bound, so an inexact search only widens it.
 fn smallest((mut low, mut high): (f64, f64), of: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..STEPS {
         let third = (high - low) / 3.0;
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn of_two_packets_it_is_the_chernoff_bound_of_one_gap() {
-        // P(gap >= x) = q^(x - 1); Markov's inequality gives away less than e x of it.
+        // P(gap >= x) = q^(x - 1); Markov's inequality loses less than a factor of e x.
         let (_, most) = slots(2, (0.1, 0.1), 2e-4);
         let chance = 0.1f64.powf(most - 1.0);
         assert!(chance <= 1e-4 && chance > 1e-4 / 20.0, "{most}");
@@ -117,8 +118,8 @@ mod tests {
 
     #[test]
     fn many_gaps_are_as_far_off_as_normal_ones() {
-        // Chernoff's bound of a normal value is sqrt(2 ln(2/alpha)) standard deviations.
-        // The fewer, the more a gap's skewness shows.
+        // Chernoff's bound of a normal value is sqrt(2 ln(2/alpha)) standard deviations. With few
+        // gaps, their skewness is visible.
         for (n, near) in [(200_000, 0.03), (900, 0.15)] {
             let (low, high) = slots(n, (0.1, 0.1), 1e-4);
             let far = (2.0 * 2e4f64.ln()).sqrt() * relative_sd(n, 0.1);

@@ -82,7 +82,7 @@ fn output(mono_ns: u64, text: &str) -> Line {
     })
 }
 
-/// What others do with this machine meanwhile is not contention here.
+/// Load of other processes on this machine is not contention here.
 fn reports_alone() -> Config {
     Config {
         cpu: None,
@@ -136,7 +136,7 @@ fn lines_of_all_threads_are_in_the_order_of_their_time() {
         (&last["type"], &last["reason"]),
         (&"end".into(), &"done".into())
     );
-    // A machine at its limit may lose records of the monitor, which is another test's matter.
+    // A machine at its limit may lose records of the monitor, which a different test covers.
     if support::full() {
         assert_eq!(
             (&last["verdict"], &last["exit_code"]),
@@ -204,8 +204,8 @@ fn without_a_measured_phase_nothing_can_be_said() {
     assert!(!socket.exists(), "{}", socket.display());
 }
 
-/// As many threads as CPUs, so that none can be idle wherever they run. Others use this machine,
-/// too, and their contention may go over into that of the test: then it is tried again.
+/// As many threads as CPUs, so that none can be idle. Others use this machine, too, and their
+/// contention may overlap with that of the test: then it is repeated.
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn a_busy_host_is_contended_and_it_is_said_when_and_by_whom() {
@@ -215,7 +215,7 @@ fn a_busy_host_is_contended_and_it_is_said_when_and_by_whom() {
 
 const TRIES: usize = 8;
 
-/// Err: when there really was contention, and when it is said to have been.
+/// Err: the time of the real contention, and the reported time.
 fn hogged() -> Result<(), ([u64; 2], Vec<Span>)> {
     let alarms = Alarms {
         group_by: GroupBy::Command,
@@ -262,7 +262,7 @@ fn hogged() -> Result<(), ([u64; 2], Vec<Span>)> {
     }
 }
 
-/// Nothing else is contended, and has not been for a moment.
+/// Nothing else is contended, nor was a moment ago.
 fn wait_for_quiet(experiment: &Experiment) {
     let alarms = experiment.alarms();
     let give_up = Instant::now() + Duration::from_secs(20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--json` prints, against the schemas in docs/. Needs root and
-//! python3-jsonschema, Debian's validator.
+//! The output of `--json`, against the schemas in docs/. Needs root and python3-jsonschema,
+//! Debian's validator.
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,7 +68,7 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        // The holder ends with its TAP; nothing may be attached any more.
+        // The holder ends with its TAP; no link may be attached any more.
         emud(&["detach", "v0", "--netns", &self.0]);
         succeed(Command::new("ip").args(["netns", "del", &self.0]));
     }
@@ -90,7 +90,7 @@ fn calibrated_recordings_are_as_described() {
         let mut calibrate = Command::new(support::emud_path());
         calibrate.args(verb).args(contended);
         let document: Value = serde_json::from_str(&succeed(&mut calibrate)).unwrap();
-        // 0.3 s without one busy interval, of which the recording itself makes some, is a fault.
+        // 0.3 s without one busy interval, some of which the recording itself causes, is a fault.
         assert_ne!(document["criteria"]["cpu"]["good"]["count"], 0);
         assert_valid("calibrate", &document);
         if contended.is_empty() {
@@ -183,7 +183,7 @@ fn every_kind_of_link_is_as_described() {
     );
 }
 
-/// Read back from the kernel: what was asked for, in figures a part in 10^9 off at most.
+/// Read back from the kernel: the configured link, in figures with an error up to 10^-9.
 #[test]
 fn what_loses_copies_and_damages_is_as_described() {
     let space = Space::new();
@@ -370,7 +370,7 @@ fn phases_are_as_described() {
     let space = Space::new();
     attach(&space, PHASES);
     let first = json!({"number": 1, "of": 2, "name": "slow"});
-    // What is in force has the name, not where it is from.
+    // The active profile has the name, not the source.
     let up = space.show_with("trace.restart")["up"].clone();
     assert_eq!(up["timeline"]["phase"], first);
     assert_eq!(up["delay"]["mean_ns"], json!(80_000_000));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real command: its exit codes, its lines, what it leaves. Needs root.
+//! The real command: its exit codes, its lines, and what remains after it. Needs root.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +21,7 @@ fn socket(name: &str) -> String {
     std::env::temp_dir().join(name).display().to_string()
 }
 
-/// Whatever the machine is busy with.
+/// Independent of other load of the machine.
 fn assert_seen(code: Option<i32>, end: &Value) {
     let resources = end["resources"].as_object().unwrap();
     let contended = resources.values().any(|verdict| verdict == "contended");
@@ -137,7 +137,7 @@ fn a_reader_that_has_seen_enough_ends_the_run() {
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
-/// A pipe to put in the place of another.
+/// A pipe that replaces another one.
 fn dummy() -> std::process::ChildStdout {
     let mut echo = Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
     echo.wait().unwrap();
@@ -176,7 +176,7 @@ fn a_command_does_not_inherit_the_priority() {
     let command = format!("cat /proc/self/stat > {file}.part; mv {file}.part {file}");
     let mut running = Running::new(&["monitor", "--socket", &socket, "--on-alarm", &command]);
     let start = running.line();
-    assert_eq!(start["notes"], serde_json::json!([]), "refused here");
+    assert_eq!(start["notes"], serde_json::json!([]), "rejected here");
     let told = emud(&["alarm", "x", "--socket", &socket]).status().unwrap();
     assert!(told.success());
     while !std::path::Path::new(&file).exists() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What needs a kernel and root, but no quiet machine: the classifier under BPF_PROG_TEST_RUN,
-//! netlink, the holder on a TAP, commands. Tests run at the same time, each in namespaces of its own.
+//! Tests that need a kernel and root, but no quiet machine: the classifier under BPF_PROG_TEST_RUN,
+//! netlink, the holder on a TAP, commands. Tests run at the same time, each in separate namespaces.
 //!
-//! What is judged in milliseconds, and statistics that take long, are ignored but in the full run.
+//! Tests that judge milliseconds, and statistics that take long, are ignored except in the full
+//! run.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod classifier;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud monitor record` on this machine: what was planted is in the file. Needs root.
+//! `emud monitor record` on this machine: the file contains the generated events. Needs root.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-/// One recording at a time: the others' spinners would be in it.
+/// One recording at a time: it would include the other tests' spinners.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -54,7 +54,7 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// `emud monitor record`, running.
+/// A running `emud monitor record`.
 struct Recording {
     file: PathBuf,
     child: Child,
@@ -85,7 +85,7 @@ impl Recording {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Ends it as Ctrl-C does. What it printed is what the file says.
+    /// Ends it like Ctrl-C. Its output matches the file.
     fn finish(mut self) -> Recorded {
         self.signal(Signal::INT);
         let mut out = self.child.stdout.take().unwrap();
@@ -196,7 +196,7 @@ impl Recorded {
     }
 }
 
-/// Two interfaces of a network namespace, joined.
+/// Two connected interfaces of a network namespace.
 struct Wire {
     netns: String,
     inode: u32,
@@ -208,7 +208,7 @@ impl Wire {
         succeed(Command::new("ip").args(["netns", "add", &netns]));
         let inode = fs::metadata(format!("/run/netns/{netns}")).unwrap().ino() as u32;
         let wire = Self { netns, inode };
-        // No neighbours to ask for: every frame is one that was sent.
+        // No ARP: every frame was sent by the test.
         for command in [
             "link set lo up",
             "link add w0 type veth peer name w1",
@@ -227,7 +227,7 @@ impl Wire {
     /// Sends datagrams of so many bytes, `pause` apart.
     fn send(&self, count: usize, bytes: usize, pause: Duration) {
         let path = File::open(format!("/run/netns/{}", self.netns)).unwrap();
-        // A thread, because the network namespace is the thread's.
+        // A separate thread, because the network namespace belongs to the thread.
         let sender = thread::spawn(move || {
             let kind = Some(rustix::thread::LinkNameSpaceType::Network);
             rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&path), kind)
@@ -332,8 +332,8 @@ fn what_was_planted_is_in_the_file() {
     let packets = recorded.packets(wire.inode, "w0");
     assert_eq!(packets.iter().filter(|p| **p == ours).count(), FRAMES);
 
-    // Every read is there, and nothing but the reads. That the device was busy only within them is
-    // for a quiet machine to show.
+    // Every read is in the file, and nothing except the reads. A quiet machine is needed to show
+    // that the device was busy only during them.
     let within = |i: &Interval, (begin, end): (u64, u64)| match support::full() {
         true => i.begin_ns >= begin && i.end_ns <= end,
         false => i.begin_ns < end && i.end_ns > begin,
@@ -348,7 +348,7 @@ fn what_was_planted_is_in_the_file() {
     }
 }
 
-/// A CPU that was busy before and after: not one event tells of it.
+/// A CPU that was busy before and after: no event shows it.
 #[test]
 fn an_endless_spinner_is_not_missed() {
     let _alone = alone();
@@ -362,7 +362,7 @@ fn an_endless_spinner_is_not_missed() {
                 }
                 cpu
             });
-            // It has to be there before the programs are.
+            // It has to run before the programs are attached.
             thread::sleep(Duration::from_millis(100));
             let recording = Recording::start(&["--cpu-basis", basis]);
             thread::sleep(Duration::from_millis(500));
@@ -386,7 +386,7 @@ fn an_endless_spinner_is_not_missed() {
     }
 }
 
-/// Nothing is lost in silence.
+/// Nothing is lost silently.
 #[test]
 fn a_full_ring_counts_what_it_loses() {
     const FRAMES: usize = 2_000;
@@ -417,7 +417,7 @@ fn a_full_ring_counts_what_it_loses() {
         lost > 0 && written < FRAMES,
         "{lost} lost, {written} written"
     );
-    // Packets of others may be among the lost.
+    // Packets of other processes may be among the lost ones.
     assert!(
         written as u64 + lost >= FRAMES as u64,
         "{lost} lost, {written} written"
@@ -430,7 +430,7 @@ fn killed_it_leaves_nothing_attached_and_a_file_that_reads() {
     let mut recording = Recording::start(&[]);
     let during = support::bpf::of(recording.child.id());
     assert!(during.iter().any(|(kind, _)| *kind == "program"));
-    // On a busy machine the writer gets its turn when it gets it.
+    // On a busy machine the writer may run late.
     let length = || fs::metadata(&recording.file).unwrap().len();
     let (begin, header) = (Instant::now(), length());
     while length() == header {

@@ -3,10 +3,10 @@
 //! root. One test follows another.
 //!
 //! A test that judges milliseconds or percentiles, or that takes long, is ignored unless
-//! `EMUD_TEST_FULL` is set. What the caller knows of the kernel, so that nothing is left out in
-//! silence: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold") and `EMUD_EXPECT` ("netem"). For slow
-//! machines: `EMUD_LIVE_SCALE` (share of the probes), `EMUD_LIVE_PPS_MAX`, `EMUD_MONITOR_RATE`,
-//! `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is another emud to test.
+//! `EMUD_TEST_FULL` is set. Properties of the kernel that the caller expects, so that nothing is
+//! skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold") and `EMUD_EXPECT` ("netem").
+//! For slow machines: `EMUD_LIVE_SCALE` (share of the probes), `EMUD_LIVE_PPS_MAX`,
+//! `EMUD_MONITOR_RATE`, `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is the emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod lab;
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     if let Some(done) = trial::role().or_else(lab::role) {
         return done;
     }
-    // Under sudo, too, the programs of a run are root's, unless a test is about that.
-    // SAFETY: this process has one thread yet.
+    // Even under sudo the programs of a run are root's, unless a test is about that. SAFETY: this
+    // process has one thread so far.
     unsafe { std::env::remove_var("SUDO_UID") };
     let (netem, pairs) = netem::tests();
     let conclusion = trial::run(

@@ -19,7 +19,7 @@ fn files(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Every path in a text that begins with `crate` or `super`, `use` trees written out.
+/// Every path in a text that begins with `crate` or `super`, with expanded `use` trees.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (at, root) in text
@@ -38,7 +38,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// What follows `path::`; returns what is behind it.
+/// Returns what follows `path::`.
 fn walk<'a>(path: &[String], text: &'a str, found: &mut Vec<Vec<String>>) -> &'a str {
     let text = text.trim_start();
     if let Some(mut rest) = text.strip_prefix('{') {
@@ -65,7 +65,7 @@ fn walk<'a>(path: &[String], text: &'a str, found: &mut Vec<Vec<String>>) -> &'a
     }
 }
 
-/// The module that a path names, from the root of the crate, as seen in module `own`.
+/// Returns the module that a path refers to, from the root of the crate, as seen in module `own`.
 fn absolute(own: &[String], path: &[String]) -> Vec<String> {
     let ups = path.iter().take_while(|word| *word == "super").count();
     match ups {
@@ -95,7 +95,7 @@ fn uses(src: &Path) -> Uses {
                 .zip(&target)
                 .take_while(|(a, b)| a == b)
                 .count();
-            // Below what both are in: a folder beside this one.
+            // Below the common parent: a sibling folder.
             let (Some(_), Some(_)) = (folder.get(common), target.get(common)) else {
                 continue;
             };
@@ -113,7 +113,7 @@ fn uses(src: &Path) -> Uses {
     uses
 }
 
-/// A way from a folder back to itself.
+/// Returns a path from a folder back to itself.
 fn circle(uses: &Uses) -> Option<Vec<Vec<String>>> {
     fn search(uses: &Uses, way: &mut Vec<Vec<String>>, done: &mut BTreeSet<Vec<String>>) -> bool {
         let last = way.last().unwrap().clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What needs no privilege and no interface: files, arguments, logs, pages.
+//! Tests that need neither privileges nor an interface: files, arguments, logs, pages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod house;

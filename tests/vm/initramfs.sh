@@ -4,7 +4,7 @@
 #
 # usage: initramfs.sh SERIES OUT [SRC[:DST]]...
 #
-# SRC is a file or folder of this machine, DST its absolute place in the guest (a trailing slash:
+# SRC is a file or folder of this machine, DST its absolute path in the guest (a trailing slash:
 # keep the name; default /root/NAME). Programs take the shared libraries they need along.
 # The part that is the same for all guests of a kernel is kept in target/vm.
 set -eu
@@ -38,7 +38,7 @@ libraries_of() {
 
 is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
 
-# add FILE STAGE DEST: with libraries, which keep their path because the loader looks there.
+# add FILE STAGE DEST: with libraries, which keep their path because the loader searches there.
 add() {
     mkdir -p "$2$(dirname "$3")"
     is_elf "$1" || {
@@ -57,10 +57,10 @@ add() {
     done
 }
 
-# pack STAGE: owned by root whoever builds it.
+# pack STAGE: owned by root, independent of the user.
 pack() { (cd "$1" && find . -print0 | sort -z | cpio --null -o -H newc -R 0:0 --quiet); }
 
-# Merged /usr as on Debian, so both names of a place work.
+# Merged /usr as on Debian, so both paths of a file work.
 make_tree() {
     for dir in bin sbin lib lib64; do
         mkdir -p "$1/usr/$dir"
@@ -80,7 +80,7 @@ add_programs() {
         add "$path" "$1" "/usr/bin/$program"
     done
     ln -s dash "$1/usr/bin/sh"
-    # The kernel asks for modules through /sbin/modprobe.
+    # The kernel requests modules through /sbin/modprobe.
     for name in $kmod_names; do ln -s ../bin/kmod "$1/usr/sbin/$name"; done
     cp -RL /etc/iproute2 "$1/etc/iproute2"
     for dist in /usr/lib/tc/*.dist /usr/lib/*/tc/*.dist; do
@@ -138,7 +138,7 @@ build_base() {
 
 base=$kernel/base
 base_stage=$kernel/base.d
-# Two runs at once must not build it twice in the same place.
+# Two runs at once must not build it twice in the same folder.
 exec 9>"$kernel/lock"
 flock 9
 if ! [ -e "$base.key" ] || [ "$(base_key)" != "$(cat "$base.key")" ]; then

@@ -14,7 +14,7 @@ apt_dir=$vm_dir/apt
 keyring_default=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # Where each series lives. trixie-backports keeps older point versions, sid has the newest one
-# only until it moves to the next series: ask both.
+# only until it moves to the next series: search both.
 suites_of() {
     case $1 in
     6.1) echo bookworm ;;
@@ -48,7 +48,7 @@ find_keyring() {
     die 69 "no Debian key ring found: install the package debian-archive-keyring"
 }
 
-# Security updates of bookworm live in an archive of their own, if the machine knows it.
+# Security updates of bookworm are in a separate archive, if the machine knows it.
 write_sources() {
     for suite in $all_suites; do
         echo "deb [arch=amd64 signed-by=$keyring] $mirror $suite main"
@@ -57,7 +57,7 @@ write_sources() {
         print "deb [arch=amd64 signed-by=" ring "] " $1 " " $2 " main"; exit }'
 }
 
-# The machine's apt.conf (proxy and the like) stays in force, only places are our own.
+# The machine's apt.conf (proxy and the like) stays in force, only the paths differ.
 private_apt() {
     tool=$1
     shift
@@ -146,7 +146,7 @@ unpack() {
     echo "$2" >"$1/release"
 }
 
-# Built beside and renamed at the end: an interrupted run leaves nothing that looks complete.
+# Built beside and renamed at the end: an interrupted run leaves nothing that appears complete.
 fetch() {
     dir=$(kernel_dir "$1")
     release=$(newest_release "$1")

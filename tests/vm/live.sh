@@ -6,7 +6,7 @@
 #
 # One CPU, whose clock counts instructions: the load of this machine does nothing to a timing.
 # EMUD_BIN and EMUD_LIVE name the programs to run; else cargo builds them. EMUD_TEST_FULL: all tests.
-# exit status: that of the tests, or as run.sh tells.
+# exit status: that of the tests, or that of run.sh.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -18,7 +18,7 @@
 #
 # The command starts in /root with standard input empty; its output and errors go to standard output.
 #
-# exit status: that of the command, or, told apart by the message on standard error,
+# exit status: that of the command, or, distinguished by the message on standard error,
 #   64 usage, 66 kernel or file missing, 69 program missing, 70 qemu failed,
 #   201 timeout, 202 kernel panic, Oops or BUG, 203 kernel WARNING, 204 guest ended without a
 #   status, 205 a file of --out was not there
@@ -29,10 +29,10 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 usage() { die 64 "usage: run.sh [--cpus N] [--parallel] [--memory M] [--timeout S] [--icount] [--file SRC[:DST]]... [--out GUEST:HOST]... [--append ARGS]... SERIES -- COMMAND..."; }
 
-# quote WORD: as one word for a shell.
+# quote TEXT: as one argument for a shell.
 quote() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 
-number() { case $2 in '' | *[!0-9]*) die 64 "$1 wants a number, not '$2'" ;; esac; }
+number() { case $2 in '' | *[!0-9]*) die 64 "$1 needs a number, not '$2'" ;; esac; }
 
 cpus=2
 memory_mib=1024
@@ -110,7 +110,7 @@ fi
 # back to the HPET, which is slow to emulate.
 # cryptomgr.notests: 7.2 tests its ciphers behind a running system, two thirds of the guest's time
 # for minutes after the boot, and up to 3 ms at once.
-# The three ports have interrupts of their own; the third one's are told to the guest by ACPI.
+# The three ports have separate interrupts; ACPI describes those of the third one to the guest.
 timeout --kill-after=5 "$host_timeout_s" qemu-system-x86_64 "$@" -cpu max,-cx16 -m "$memory_mib" \
     -nodefaults -no-user-config -display none -no-reboot -nic none \
     -kernel "$(kernel_dir "$series")/vmlinuz" -initrd "$work/initramfs" \

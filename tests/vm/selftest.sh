@@ -61,7 +61,7 @@ row() {
     cat "$results/stderr" >&2
     boot_s=$(sed -n 's/.*booted in \([0-9.]*\) s.*/\1/p' "$results/stderr")
     [ "$(value features)" = ok ] || { sed 's/^/  /' "$results/stdout" >&2; fail "$1: incomplete"; }
-    # netem must delay by what was asked: less would mean the clock or the timer is wrong.
+    # netem must delay by the configured time: less would mean the clock or the timer is wrong.
     awk -v got="$(value netem_min_ms)" 'BEGIN { exit !(got >= 50) }' || fail "$1: netem below 50 ms"
     printf '%-24s %-6s %6s %8s %8s %8s %8s %8s %8s %7s\n' "$(value release)" "$(value clocksource)" \
         "$boot_s" "$(value bare_mean_ms)" "$(value bare_sd_ms)" "$(value netem_mean_ms)" \

@@ -57,7 +57,7 @@ fn draw(area: &Area, results: &Results, rows: &[Row], labels: i32) -> Result<(),
         let middle = y + sides.len() as i32 * BAR / 2;
         write(area, case, (labels - 10, middle), HPos::Right, 13, &BLACK)?;
         for (side, value) in sides {
-            // What costs less than nothing has no bar, only its number.
+            // A negative cost has no bar, only its number.
             let end = labels + (value.max(0.0) * scale) as i32;
             let bar = [(labels, y + 1), (end, y + BAR - 1)];
             area.draw(&Rectangle::new(bar, of(&colours, side).filled()))?;

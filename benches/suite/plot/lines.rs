@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What grows or falls with the number of links, or with the delay.
+//! Quantities by the number of links, or by the delay.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ const PANEL: (u32, u32) = (600, 400);
 const COLUMNS: usize = 2;
 const HEAD: u32 = 84;
 
-/// At x: the median, the least, the most.
+/// At x: the median, the minimum, the maximum.
 type Point = (f64, [f64; 3]);
 
 struct Panel {
@@ -43,7 +43,7 @@ pub fn over_delay(results: &Results) -> Result<Option<String>> {
     draw(results, "Goodput by delay", panels)
 }
 
-/// One a metric and what cases have in common beside the number.
+/// One per metric and common part of the cases' names.
 fn panels(
     results: &Results,
     number_of: &str,
@@ -88,7 +88,7 @@ impl Panel {
     fn add(&mut self, case: &Case, x: f64) {
         for figure in &case.sides {
             let net = case.net(figure);
-            // What others are compared with, and what has no place on a logarithmic axis.
+            // The base of comparisons, and values that a logarithmic axis cannot show.
             let is_zero = case.base().is_some() && is_base(&figure.side);
             if is_zero || x <= 0.0 || self.log_y && net <= 0.0 {
                 continue;

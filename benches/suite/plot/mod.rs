@@ -63,7 +63,7 @@ fn word(place: &str) -> String {
     words.take(3).collect::<Vec<_>>().join("-").to_lowercase()
 }
 
-/// The same side has the same colour in every plot; `nth` tells several of a kind apart.
+/// The same side has the same colour in every plot; `nth` distinguishes several of a kind.
 fn colour(side: &str, nth: usize) -> RGBColor {
     const NETEM: [RGBColor; 3] = [
         RGBColor(206, 98, 24),

@@ -12,7 +12,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// With room for all values, and what is to be labelled; none where there is nothing to draw.
+    /// With room for all values, and the labels; `None` if there is nothing to plot.
     pub fn over(
         values: impl Iterator<Item = f64>,
         log: bool,
@@ -45,7 +45,7 @@ impl Scale {
         }
     }
 
-    /// What is beyond an end is drawn there.
+    /// A value beyond an end is plotted there.
     pub fn at(&self, value: f64) -> i32 {
         let value = if self.log { value.log10() } else { value };
         let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);

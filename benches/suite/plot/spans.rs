@@ -20,7 +20,7 @@ const FOOT: i32 = 50;
 const ROW: i32 = 16;
 const GAP: i32 = 12;
 
-/// Below it the clock is not worth more.
+/// Below this value the clock is not accurate.
 const LEAST_US: f64 = 0.01;
 
 /// Median, 99th percentile, worst, in us.

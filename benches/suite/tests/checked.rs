@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `suite check`: what is a regression, and what is said of the rest.
+//! `suite check`: regressions, and the messages about everything else.
 
 use std::fs;
 

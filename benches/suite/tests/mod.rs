@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the benchmark suite makes of its results, on made-up ones.
+//! The benchmark suite's evaluation of results, with generated ones.
 
 mod checked;
 mod sample;
@@ -52,7 +52,7 @@ fn tables_say_what_is_added_and_how_it_compares() {
         "| forwarded, 1000 flows, delay 2 ms | bare | 8,714 | 8,714..8,714 |  |  |",
         "| forwarded, 1000 flows, delay 2 ms | netem | 8,943 | 8,940..8,946 | 229 |  |",
         "| forwarded, 1000 flows, delay 2 ms | emud | 9,626 | 9,626..9,626 | 912 | 3.98 |",
-        // The best of two set-ups is what others are compared with.
+        // Others are compared with the best of two set-ups.
         "| 1000 links | netem, HTB and u32 | 58,714 | 58,714..58,714 | 50,000 | 1.00 |",
         "| 1000 links | netem, HTB and flower | 60,714 | 60,714..60,714 | 52,000 | 1.04 |",
         "| 1000 links | emud | 9,714 | 9,714..9,714 | 1,000 | 0.020 |",
@@ -66,7 +66,7 @@ fn tables_say_what_is_added_and_how_it_compares() {
     }
     let together: Vec<Results> = report::read_all(&dir.join("results.json")).unwrap();
     assert_eq!(together.len(), sample::all().len());
-    // Its own output is no result: once more gives the same.
+    // Its own output is not a result: repeating it gives the same.
     suite(&["report", "--dir", text(&dir)]).unwrap();
     assert_eq!(report, fs::read_to_string(dir.join("report.md")).unwrap());
 }
@@ -103,7 +103,7 @@ fn an_axis_has_only_what_fits_on_it() {
     suite(&["report", "--dir", text(&dir)]).unwrap();
     let file = dir.join("tcp-goodput-7.2.3-cloud-amd64-guest-1-cpu.svg");
     let svg = fs::read_to_string(file).unwrap();
-    // Without a delay there is no place on an axis of its logarithm.
+    // A delay of 0 has no position on a logarithmic axis.
     assert!(
         !svg.contains("\nbare\n") && svg.contains("\nnetem\n"),
         "{svg}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results that nobody measured.
+//! Generated results.
 
 use crate::figure::{Machine, Results};
 

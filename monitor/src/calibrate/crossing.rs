@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often a sum reaches a threshold from below.
+//! Counts how often a sum reaches a threshold from below.
 
 use super::window::Sums;
 
 #[derive(Debug)]
 pub struct Crossing {
-    /// None: nothing is judged.
+    /// `None`: nothing is judged.
     threshold: Option<u64>,
     over: bool,
 }
@@ -18,7 +18,7 @@ impl Crossing {
         }
     }
 
-    /// Whether an episode of contention begins at this event.
+    /// Returns whether an episode of contention begins at this event.
     pub fn begins(&mut self, sums: Sums) -> bool {
         let Some(threshold) = self.threshold else {
             return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Criteria on bytes in a sliding window: classes of network devices, and single ones.
+//! Criteria on bytes in a sliding window: classes of network devices, and single devices.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,10 +10,10 @@ use crate::config::{Class, Network};
 use crate::criteria::table::ns;
 use crate::record::NetClass;
 
-/// What makes a device: the inode number of its network namespace, and its ifindex.
+/// Identity of a device: the inode number of its network namespace, and its ifindex.
 pub type Device = (u32, u32);
 
-/// A sum with what is to be said of it.
+/// A sliding sum and its results.
 #[derive(Debug)]
 pub struct Watch {
     sum: SlidingSum,
@@ -105,7 +105,7 @@ impl Devices {
         }
     }
 
-    /// The classes, and all devices of the same class and name together.
+    /// Returns the classes, each with its devices; devices of the same class and name are merged.
     pub fn finish(self) -> impl Iterator<Item = (&'static str, Tally, BTreeMap<String, Tally>)> {
         let mut members: BTreeMap<&'static str, BTreeMap<String, Tally>> = BTreeMap::new();
         for device in self.devices.into_values().flatten() {
@@ -127,7 +127,7 @@ impl Devices {
         })
     }
 
-    /// None: ignored.
+    /// Returns `None` for an ignored device.
     fn classify(&self, device: Device, guess: NetClass) -> Option<Watched> {
         let (netns, ifindex) = device;
         let name = match self.names.get(&device) {
@@ -149,7 +149,7 @@ impl Devices {
     }
 }
 
-/// The fewest bytes in a window that reach a rate.
+/// Returns the smallest number of bytes in a window that reaches a rate.
 pub fn bytes(bit_s: u64, window_ns: u64) -> u64 {
     let bytes = (u128::from(bit_s) * u128::from(window_ns)).div_ceil(8_000_000_000);
     u64::try_from(bytes).unwrap_or(u64::MAX)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often which value was seen, in bounded memory.
+//! Counts how often each value was seen, in bounded memory.
 
 use hdrhistogram::{CreationError, Histogram};
 
-/// Quantiles are at most this much above the value that was seen; the largest value is exact.
+/// Largest relative error of a quantile, which is never too small; the largest value is exact.
 pub const RELATIVE_ERROR: f64 = 1e-3;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Values of 0 to 2^64-1 in their unit.
+/// A distribution of values from 0 to 2^64-1 in their unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     histogram: Histogram<u64>,
@@ -22,8 +22,10 @@ struct Largest {
 }
 
 impl Distribution {
+    /// Returns an empty distribution.
+    ///
     /// # Errors
-    /// None: the number of digits is one that the histogram allows.
+    /// None: the histogram allows this number of digits.
     pub(super) fn new() -> Result<Self, CreationError> {
         Ok(Self {
             histogram: Histogram::new(SIGNIFICANT_DIGITS)?,
@@ -32,14 +34,15 @@ impl Distribution {
         })
     }
 
-    /// `open`: it is at least this value, the recording shows no more of it.
+    /// Adds a value. `open`: the real value is at least this one, and the recording does not show
+    /// the rest.
     pub(super) fn record(&mut self, value: u64, open: bool) {
         self.record_n(value, 1);
         self.open += u64::from(open);
         self.see(Largest { value, open });
     }
 
-    /// Values of both.
+    /// Adds the values of another distribution.
     pub fn merge(&mut self, other: &Self) {
         for step in other.histogram.iter_recorded() {
             self.record_n(step.value_iterated_to(), step.count_at_value());
@@ -50,34 +53,34 @@ impl Distribution {
         }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// How many of them are known to be at least what was recorded, not more.
+    /// Returns the number of values that are lower bounds.
     pub fn open(&self) -> u64 {
         self.open
     }
 
-    /// The largest value, exactly; none: no value at all.
+    /// Returns the exact largest value; `None` without values.
     pub fn max(&self) -> Option<u64> {
         self.largest.map(|l| l.value)
     }
 
-    /// Whether the largest value may have been larger.
+    /// Returns whether the largest value is a lower bound.
     pub fn max_is_open(&self) -> bool {
         self.largest.is_some_and(|l| l.open)
     }
 
-    /// The smallest value that at least a share `q` (0 to 1) of all do not exceed, at most
-    /// [`RELATIVE_ERROR`] too large; none: no value at all.
+    /// Returns the smallest value that at least a share `q` (0 to 1) of all values do not exceed,
+    /// up to [`RELATIVE_ERROR`] too large; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let max = self.max()?;
         Some(self.histogram.value_at_quantile(q).min(max))
     }
 
-    /// Pairs of a value and the share of all values that are at least as large, by value.
+    /// Returns pairs of a value and the share of all values that are at least as large, by value.
     pub fn complementary(&self) -> Vec<(u64, f64)> {
         let (count, max) = (self.count() as f64, self.max().unwrap_or(0));
         let mut below = 0;
@@ -98,7 +101,7 @@ impl Distribution {
     }
 
     fn record_n(&mut self, value: u64, n: u64) {
-        // It grows as needed, which can fail only where an address has less than 64 bits.
+        // The histogram grows as needed, which can fail only with addresses of less than 64 bits.
         if self.histogram.record_n(value, n).is_err() {
             self.histogram.saturating_record_n(value, n);
         }

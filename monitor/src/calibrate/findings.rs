@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recording shows.
+//! The results of a recording.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,34 @@ use crate::criteria::Measured;
 use crate::event::Watched;
 use crate::record::{End, Header, Kind, WatchedKinds};
 
-/// What one recording shows under some thresholds.
+/// The results of one recording under a set of thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
+    /// Header of the recording.
     pub header: Header,
+    /// End of the recording.
     pub end: End,
+    /// Number of records in the file.
     pub records: u64,
-    /// Records that the ring buffer had no room for, as far as the file tells.
+    /// Records that did not fit into the ring buffer, as far as the file shows.
     pub lost: BTreeMap<Kind, u64>,
-    /// Events written too late to be put in order.
+    /// Number of events written too late to be sorted.
     pub late: u64,
-    /// From the start to the end, or, if it was cut short, to the last event.
+    /// Time from the start to the end, or to the last event of a file that is cut short.
     pub duration_ns: u64,
-    /// By the name of [`Measured`], those that the thresholds do not switch off.
+    /// The criteria with thresholds, by the name of [`Measured`].
     pub measures: BTreeMap<&'static str, Measure>,
 }
 
-/// One criterion.
+/// The results of one criterion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// Not [`Watched::Yes`]: that nothing was recorded says nothing.
+    /// If this is not [`Watched::Yes`], an absence of records proves nothing.
     pub watched: Watched,
-    /// Of a sliding window; none: intervals.
+    /// Length of a sliding window; `None` for intervals.
     pub window_ns: Option<u64>,
-    /// Of all together: intervals of every CPU or disk, the sum of all devices of a class.
+    /// All members together: the intervals of every CPU or disk, or the sum of all devices of a
+    /// class.
     pub total: Tally,
     /// By CPU or by name of the device.
     pub members: BTreeMap<String, Tally>,
@@ -40,12 +44,14 @@ pub struct Measure {
 /// Values and alarms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
+    /// Distribution of the values.
     pub distribution: Distribution,
-    /// In the criterion's unit. None: of a CPU or disk, that of the criterion; else not judged.
+    /// Threshold in the criterion's unit. `None`: a CPU or disk has the criterion's threshold, any
+    /// other member is not judged.
     pub threshold: Option<u64>,
-    /// How many episodes of contention would have begun.
+    /// Number of episodes of contention that would have begun.
     pub alarms: u64,
-    /// When the first alarm would have come, ns after the start.
+    /// Time of the first alarm in ns after the start.
     pub first_ns: Option<u64>,
 }
 
@@ -55,7 +61,8 @@ impl Tally {
         self.first_ns = Some(self.first_ns.map_or(after_ns, |f| f.min(after_ns)));
     }
 
-    /// Both together. When the first alarm came is of no meaning then: there are two starts.
+    /// Adds another tally. The time of the first alarm is then undefined, since there are two
+    /// starts.
     pub fn merge(&mut self, other: &Self) {
         self.distribution.merge(&other.distribution);
         self.alarms += other.alarms;
@@ -63,7 +70,7 @@ impl Tally {
     }
 }
 
-/// Whether a recording shows all of it.
+/// Returns whether a recording covers the criterion completely.
 pub(super) fn watched(measured: &Measured, kinds: &WatchedKinds) -> Watched {
     let kinds = measured.shown_by.iter().map(|key| kinds.get(*key));
     let mut states = kinds.map(|state| state.copied().unwrap_or(Watched::Unknown));
@@ -73,7 +80,7 @@ pub(super) fn watched(measured: &Measured, kinds: &WatchedKinds) -> Watched {
 }
 
 impl Measure {
-    /// The same criterion in several recordings.
+    /// Adds the same criterion of another recording.
     pub fn merge(&mut self, other: &Self) {
         if other.watched != Watched::Yes {
             self.watched = other.watched;

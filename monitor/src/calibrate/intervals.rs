@@ -9,7 +9,7 @@ use crate::record::Interval;
 #[derive(Debug)]
 pub struct Intervals {
     theta_ns: u64,
-    /// Of single members; none: not judged.
+    /// Thresholds of single members; `None`: not judged.
     own: BTreeMap<String, Option<u64>>,
     start_ns: u64,
     empty: Tally,

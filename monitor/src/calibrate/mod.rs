@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thresholds tried on recordings: how often each criterion would have raised an alarm, how
-//! busy intervals and windowed sums are distributed, and which thresholds that suggests.
+//! Tries thresholds on recordings: how often each criterion would have raised an alarm, the
+//! distributions of busy intervals and windowed sums, and the thresholds that they suggest.
 //!
-//! [`crate::record::Reader`] → [`replay()`] → [`Findings`] → [`Suggestion`]. Memory is bounded
-//! by what one window holds and by the number of CPUs and devices, not by the file.
+//! [`crate::record::Reader`] → [`replay()`] → [`Findings`] → [`Suggestion`]. Memory is bounded by
+//! the content of one window and the number of CPUs and devices, not by the file.
 
 mod crossing;
 mod devices;

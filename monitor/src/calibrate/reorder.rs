@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events in the order of their times.
+//! Sorts events by time.
 //!
-//! CPUs read the clock before they get a place in the ring buffer, and may be interrupted, or
-//! stolen by a hypervisor, between the two.
+//! A CPU reads the clock before it reserves a record in the ring buffer, and an interrupt or the
+//! hypervisor may delay it between the two.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Events wait this long for earlier ones,
 const SLACK_NS: u64 = 100_000_000;
-/// unless there are this many.
+/// unless this many are waiting.
 const HELD_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Reorder<T> {
     held: BinaryHeap<Reverse<(u64, u64, T)>>,
-    /// Keeps the order of equal times.
+    /// Preserves the order of equal times.
     arrivals: u64,
     newest_ns: u64,
     released_ns: u64,
@@ -39,7 +39,7 @@ impl<T: Ord> Reorder<T> {
         self.held.push(Reverse((time_ns, self.arrivals, event)));
     }
 
-    /// The next event that none can precede any more, with its time.
+    /// Returns the next event that no later one can precede, with its time.
     pub fn next(&mut self) -> Option<(u64, T)> {
         let Reverse((time_ns, ..)) = self.held.peek()?;
         let due = self.newest_ns.saturating_sub(SLACK_NS) >= *time_ns;
@@ -49,7 +49,7 @@ impl<T: Ord> Reorder<T> {
         None
     }
 
-    /// The next event when no more come.
+    /// Returns the next event after the end of the input.
     pub fn pop(&mut self) -> Option<(u64, T)> {
         let Reverse((time_ns, _, event)) = self.held.pop()?;
         self.late += u64::from(time_ns < self.released_ns);
@@ -57,7 +57,7 @@ impl<T: Ord> Reorder<T> {
         Some((self.released_ns, event))
     }
 
-    /// Events that came too late and were taken for as old as the one before them.
+    /// Returns the number of late events, which got the time of the event before them.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -77,7 +77,7 @@ mod tests {
                 out.push(t);
             }
         }
-        // 3 is released when it is old enough; 2 comes too late.
+        // 3 is released when it is old enough; 2 arrives too late.
         assert_eq!(out, [3, 3]);
         assert_eq!(order.late(), 1);
         while let Some((t, _)) = order.pop() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Feeds a recording's events to the criteria.
+//! Replays the events of a recording through the criteria.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -17,14 +17,16 @@ use crate::record::{End, Event, Header, Kind, NetClass, ReadError, Reader};
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
+    /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The histogram library rejects the parameters.
     #[error("a histogram: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
 }
 
 impl CalibrateError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Read(e) => e.exit_code(),
@@ -33,10 +35,11 @@ impl CalibrateError {
     }
 }
 
-/// Judges all events of a recording as the kernel's programs would have with these thresholds.
+/// Judges all events of a recording like the kernel's programs with these thresholds.
 ///
 /// # Errors
-/// The recording cannot be read, or is damaged. That it was cut short is no error, but noted.
+/// The recording cannot be read, or is damaged. A recording that is cut short is not an error, but
+/// noted.
 pub fn replay<R: Read>(
     mut reader: Reader<R>,
     thresholds: &Config,
@@ -55,7 +58,7 @@ pub fn replay<R: Read>(
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sample {
     Packet(Device, bool, u32),
-    /// Of what is measured by this name.
+    /// Pages of the measure with this name.
     Pages(&'static str, u32),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thresholds from recordings, after the empirical method of S. D. Maier, "Scalable Computer
-//! Network Emulation Using Node Virtualization and Resource Monitoring" (2011): what load that
-//! is known to be good reaches is no contention.
+//! Suggests thresholds from recordings, after the empirical method of S. D. Maier, "Scalable
+//! Computer Network Emulation Using Node Virtualization and Resource Monitoring" (2011): values
+//! that occur under known good load are not contention.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::criteria::Measured;
 use crate::criteria::table::Kind;
 use crate::event::Watched;
 
-/// Added to the largest good value.
+/// Default margin on top of the largest good value, as a share of it.
 pub const DEFAULT_MARGIN: f64 = 0.25;
 
 /// A threshold that the recordings suggest. Values are ns, bit/s over the window, or pages.
@@ -56,7 +56,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// A threshold for one criterion from its measures in good and in contended recordings.
+/// Suggests a threshold for one criterion from its measures in good and in contended recordings.
 /// `margin` is a share of the largest good value.
 pub fn suggest(
     criterion: &Measured,
@@ -107,19 +107,19 @@ fn place(criterion: &Measured, seen: &Suggestion, margin: f64) -> (Option<u64>, 
     };
     match seen.largest_good {
         Some(good) => (Some(limited(criterion, above(good, margin))), outcome),
-        // A host that does not page under good load has no reason to.
+        // A host that does not page under good load has no reason to page.
         None if criterion.none_is_usual => (Some(1), outcome),
         None => (None, Outcome::NothingSeen),
     }
 }
 
-/// In the unit of a threshold: the kernel judges bytes, people think in rates.
+/// In the unit of a threshold: the kernel judges bytes, users configure rates.
 fn largest(criterion: &Measured, measure: &Measure) -> Option<u64> {
     let max = measure.total.distribution.max()?;
     Some(in_threshold_unit(criterion, max, measure.window_ns))
 }
 
-/// A value of `criterion` as its threshold is written: bytes in a window as bit/s.
+/// Converts a value of `criterion` to the unit of its threshold: bytes in a window to bit/s.
 pub fn in_threshold_unit(criterion: &Measured, value: u64, window_ns: Option<u64>) -> u64 {
     match (criterion.key.kind, window_ns) {
         (Kind::Rate, Some(window_ns)) => {
@@ -131,7 +131,7 @@ pub fn in_threshold_unit(criterion: &Measured, value: u64, window_ns: Option<u64
     }
 }
 
-/// The margin on top, rounded up to two digits; always above `good`.
+/// Adds the margin and rounds up to two digits; the result is above `good`.
 fn above(good: u64, margin: f64) -> u64 {
     let wanted = (good as f64 * (1.0 + margin)).ceil() as u64;
     let step = step(wanted);
@@ -139,7 +139,7 @@ fn above(good: u64, margin: f64) -> u64 {
     rounded.max(good.saturating_add(1))
 }
 
-/// The middle on a scale of ratios, rounded to two digits if that stays between.
+/// The geometric mean, rounded to two digits if the result stays between both values.
 fn between(good: u64, bad: u64) -> u64 {
     let middle = (good.max(1) as f64 * bad as f64).sqrt().round() as u64;
     let step = step(middle);
@@ -148,12 +148,12 @@ fn between(good: u64, bad: u64) -> u64 {
     [rounded, middle].into_iter().find(inside).unwrap_or(bad)
 }
 
-/// Of the second digit.
+/// The step of the second digit.
 fn step(value: u64) -> u64 {
     10u64.pow(value.max(1).ilog10().saturating_sub(1))
 }
 
-/// Within what a monitor accepts, rates up to 1 Tbit/s.
+/// Limits a threshold to the range of a monitor; rates up to 1 Tbit/s.
 fn limited(criterion: &Measured, theta: u64) -> u64 {
     match criterion.key.kind {
         Kind::Time(least, most) | Kind::Share(least, most) => theta.clamp(least, most),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replaying against the definition of each criterion, computed the slow way.
+//! Replay against the definition of each criterion, computed directly.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -112,7 +112,7 @@ fn network(window: Duration, external_bit_s: u64) -> Config {
     }
 }
 
-/// Sum of what lies in (t - window, t], by definition.
+/// The sum over (t - window, t], by definition.
 fn sum_at(packets: &[(u64, u32)], window_ns: u64, t: u64) -> u64 {
     let inside = packets
         .iter()
@@ -120,8 +120,8 @@ fn sum_at(packets: &[(u64, u32)], window_ns: u64, t: u64) -> u64 {
     inside.map(|(_, bytes)| u64::from(*bytes)).sum()
 }
 
-/// Episodes of a sum that reaches `threshold`, looking at every instant at which it changes;
-/// when the first begins.
+/// Episodes of a sum that reaches `threshold`, checked at every instant at which it changes;
+/// returns when the first begins.
 fn episodes(packets: &[(u64, u32)], window_ns: u64, threshold: u64) -> (u64, Option<u64>) {
     let mut instants: Vec<u64> = packets
         .iter()
@@ -143,7 +143,8 @@ proptest! {
 
     #[test]
     fn a_sliding_window_is_its_definition(
-        // Multiples of 0.1 ms, so that packets often leave the window as others come.
+        // Multiples of 0.1 ms, so that packets often leave the window at the time of another
+        // packet.
         gaps in prop::collection::vec((0u64..6, 1u32..2_000), 1..120),
         window_us in (10u64..30).prop_map(|n| n * 100),
         kilobit in 1u64..200_000,
@@ -179,7 +180,7 @@ proptest! {
         prop_assert_eq!(found.late, 0);
     }
 
-    /// Interval criteria, CPU by CPU.
+    /// Judges interval criteria CPU by CPU.
     #[test]
     fn intervals_at_least_as_long_as_theta_raise_one_alarm_each(
         lengths in prop::collection::vec((0u16..4, 1u64..500), 1..60),
@@ -247,7 +248,7 @@ fn classes_follow_the_configuration_and_members_their_names() {
     assert_eq!(external.members["wg0"].alarms, 1);
     assert_eq!(external.members["eth0"].threshold, None);
     let internal = &found.measures["internal"];
-    // Its name was lost: namespace and index stand for it.
+    // Its name was lost: the name is made of namespace and index.
     assert_eq!(internal.members.keys().next().unwrap(), "4@7");
 }
 
@@ -290,7 +291,7 @@ fn disks_have_thresholds_of_their_own() {
         (disk.members["sda"].alarms, disk.members["sdb"].alarms),
         (0, 1)
     );
-    // One of the two ways to see disks was refused.
+    // The kernel rejected one of the two hooks for disks.
     assert_eq!(disk.watched, Watched::Unknown);
 }
 
@@ -314,7 +315,7 @@ fn page_ins_and_page_outs_are_apart() {
         ..Config::default()
     };
     let found = findings(&events, &config);
-    // The first page-in has left the window of 10 ms when the second comes.
+    // The first page-in has left the window of 10 ms before the second.
     assert_eq!(total(&found, "page-in").alarms, 0);
     assert_eq!(total(&found, "page-in").distribution.max(), Some(3));
     assert_eq!(total(&found, "page-out").alarms, 1);
@@ -387,7 +388,7 @@ fn a_threshold_is_above_all_good_and_below_all_bad_values() {
         suggested(&[&good], &[&bad, &worse]),
         (Some(60 * MS), Outcome::Between)
     );
-    // A contended recording in which the CPU was not what ran out.
+    // A contended recording whose bottleneck was not the CPU.
     assert_eq!(
         suggested(&[&good], &[&better, &bad]),
         (Some(60 * MS), Outcome::PartlyBetween)
@@ -408,14 +409,14 @@ fn nothing_is_suggested_from_what_could_not_be_watched() {
     let measure = &found.measures["page-in"];
     let s = suggest(measured("page-in"), &[measure], &[], 0.25);
     assert_eq!((s.theta, s.outcome), (None, Outcome::Unknown));
-    // Watched, and no page came: one is already more than under good load.
+    // Watched, and no page was swapped: one page is already more than under good load.
     let measure = &found.measures["page-out"];
     let s = suggest(measured("page-out"), &[measure], &[], 0.25);
     assert_eq!((s.theta, s.outcome), (Some(1), Outcome::Margin));
 }
 
 proptest! {
-    /// The suggestion would not have raised an alarm on the good recording, and would on the bad.
+    /// The suggestion raises no alarm on the good recording, and one on the bad recording.
     #[test]
     fn suggestions_hold_on_the_recordings_they_come_from(
         good in prop::collection::vec((0u64..2_000_000, 1u32..70_000), 1..60),

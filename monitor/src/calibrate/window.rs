@@ -11,9 +11,9 @@ pub struct SlidingSum {
     sum: u64,
 }
 
-/// The sum around an event: it falls between events and rises at them, so these are the
-/// smallest since the event before and the largest until the next. Events at the same time
-/// are one: `before` the second of them there is nothing that could have been small.
+/// The sum around an event. It falls between events and rises at events, so these are the smallest
+/// value since the previous event and the largest until the next one. Events at the same time count
+/// as one: between them, `before` cannot be small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sums {
     pub before: u64,
@@ -29,10 +29,10 @@ impl SlidingSum {
         }
     }
 
-    /// Times must not decrease.
+    /// Adds an amount. Times must not decrease.
     pub fn push(&mut self, time_ns: u64, amount: u64) -> Sums {
         let again = self.amounts.back().is_some_and(|(t, _)| *t == time_ns);
-        // What leaves as this comes was still there the moment before.
+        // Amounts that leave at this time were in the window just before.
         self.forget(time_ns.saturating_sub(1));
         let before = if again { u64::MAX } else { self.sum };
         self.forget(time_ns);

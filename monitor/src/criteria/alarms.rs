@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How alarms are raised.
+//! The configuration of alarms.
 
 use super::table::{Key, Kind, Usual, Values, Word as _, table, words};
 
 table! {
-    /// How alarms are raised.
+    /// The configuration of alarms.
     #[derive(Copy)]
     Alarms = "alarms", On;
 
-    /// Alarms of one resource before the rest is only counted
+    /// Maximum number of reported alarms per resource; further alarms are only counted
     "limit" limit: u32 = 3,
         Key::new(Kind::Count("alarms", u32::MAX as u64), "").flag("limit", "N");
 
-    /// Whose shares an alarm carries: netns, cgroup, command
+    /// Attribute the shares of an alarm to: netns, cgroup, command
     "group-by" group_by: GroupBy = GroupBy::Netns,
         Key::new(Kind::Word(GroupBy::WORDS), "").flag("group-by", "GROUP")
             .also(&["group_by", "groups"]);
 
-    /// Who may report contention of programs: root, own (root and the user who called sudo), all
+    /// Users whose programs may report contention: root, own (root and the user who called sudo),
+    /// all
     "reporters" reporters: Reporters = Reporters::Own,
         Key::new(Kind::Word(Reporters::WORDS), "").flag("reporters", "USERS");
 
@@ -25,20 +26,25 @@ table! {
 }
 
 words! {
-    /// Whose shares an alarm carries.
+    /// Groups to which the shares of an alarm are attributed.
     GroupBy {
+        /// By network namespace.
         Netns = "netns",
+        /// By cgroup.
         Cgroup = "cgroup",
+        /// By command.
         Command = "command",
     }
 }
 
 words! {
-    /// Which users may report contention of their programs.
+    /// Users whose programs may report contention.
     Reporters {
+        /// Root only.
         Root = "root",
         /// Root and the user of the programs under test.
         Own = "own",
+        /// All users.
         All = "all",
     }
 }

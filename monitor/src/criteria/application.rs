@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What programs under test report of themselves: always on, without a threshold.
+//! Contention that programs under test report: always on, without a threshold.
 
 use super::Watch;
 use super::table::{Key, Usual, Values, table};
@@ -7,13 +7,13 @@ use crate::abi::emud_alarm;
 use crate::event::{Scope, Unit};
 
 table! {
-    /// What programs under test report of themselves.
+    /// Contention that programs under test report.
     #[derive(Copy)]
     Application = "application", On;
 }
 
 impl Watch for Application {
-    /// No program of the kernel raises it.
+    /// Only user space raises this alarm.
     fn scope(_: &emud_alarm, _: &[String]) -> (Scope, Unit) {
         let name = String::new();
         (Scope::Application { name }, Unit::None)

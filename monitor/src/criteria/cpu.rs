@@ -15,12 +15,13 @@ table! {
     #[derive(Copy)]
     Cpu = "cpu", On;
 
-    /// A CPU is contended when without idle for this long, or `off`
+    /// Busy time without idle that makes a CPU contended, or `off`
     "theta" theta: Duration = Duration::from_millis(200),
         Key::new(Kind::Time(MS, HOUR), "theta_ns").threshold().flag("cpu-theta", "TIME")
             .also(&["busy", "threshold"]);
 
-    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
+    /// Definition of idle: the idle task (task), or an idle state of the CPU (idle), which counts
+    /// forwarding as busy
     "basis" basis: Basis = Basis::Task,
         Key::new(Kind::Word(Basis::WORDS), "basis").flag("cpu-basis", "task|idle");
 
@@ -30,9 +31,9 @@ table! {
 words! {
     /// What counts as an idle CPU.
     Basis {
-        /// The idle task is scheduled. Softirqs on top of it count as idle.
+        /// The idle task is scheduled. Softirqs during the idle task count as idle.
         Task = "task",
-        /// The CPU has really entered an idle state: forwarding in softirq counts as busy.
+        /// The CPU is in an idle state: forwarding in softirq counts as busy.
         Idle = "idle",
     }
 }
@@ -41,7 +42,7 @@ impl Watch for Cpu {
     const TICKS: bool = true;
     const MEASURED: &'static [Measured] =
         &[Measured::new("cpu", &Cpu::KEYS[0], "cpu: busy without idle", &["cpu"])];
-    // What is beside only notices a CPU that was busy before the recording and stays so.
+    // The additional hook only detects a CPU that was busy before the recording and stays busy.
     const RECORDED: &'static [Recorded] = &[Recorded::new("cpu", "busy CPUs", "cpu", |basis| {
         vec![match basis {
             Basis::Task => tracepoints(&[("emud_rec_switch", "sched_switch")]),

@@ -16,11 +16,11 @@ table! {
     /// A block device that always has a request.
     Disk = "disk", On;
 
-    /// A disk is contended when never without a request for this long, or `off`
+    /// Time without an empty queue that makes a disk contended, or `off`
     "theta" theta: Duration = Duration::from_millis(100),
         Key::new(Kind::Time(MS, HOUR), "theta_ns").threshold().flag("disk-theta", "TIME");
 
-    /// Another theta for one disk, or `ignored`
+    /// Theta for a single disk, or `ignored`
     "device" devices: BTreeMap<String, Option<Duration>> = BTreeMap::new(),
         Key::new(Kind::Named(Device::Disk, Of::Time(MS, HOUR)), "device_theta_ns")
             .flag("disk", "NAME=TIME");
@@ -65,7 +65,7 @@ impl Watch for Disk {
             ]);
             vec![
                 queued.unless(host::endless_requests()),
-                issued.but("a request counts from when the driver takes it"),
+                issued.but("a request counts from its issue to the driver"),
             ]
         }),
         Recorded::new(
@@ -111,7 +111,7 @@ impl Watch for Disk {
             None,
             ("emud_bio_queue", "block_bio_queue", abi::EMUD_HOOK_BIO_START),
         );
-        let unqueued = "a request counts from when the driver gets it, not while it is queued";
+        let unqueued = "a request counts from its issue to the driver, without its time in the queue";
         let requests = [queued.unless(host::endless_requests()), issued.but(unqueued)];
         vec![Attempt::of("disk: requests", requests), Attempt::of("disk: bios", [bios])]
     }

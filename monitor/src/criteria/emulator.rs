@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulator's own failures: links whose packets leave late or are dropped where they wait, and
-//! links of which somebody else changes a part. What is not seen in the kernel comes as a report.
+//! Failures of the emulator: links whose packets leave late or are dropped while they wait, and
+//! links that another process changed. User space reports what the kernel part cannot detect.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::hooks::Point::Tracepoint;
 use crate::hooks::{Candidate, part};
 
 table! {
-    /// The emulator's own failures.
+    /// Failures of the emulator.
     #[derive(Copy)]
     Emulator = "emulator", On;
 
-    // Below 1 us lies what fq's timer and the holder's clock are good for.
-    /// A packet of an emulated link released later than this is contention, or `off`
+    // fq's timer and the holder's clock are not accurate below 1 us.
+    /// Lateness of a packet of an emulated link that is contention, or `off`
     "late" late: Duration = Duration::from_millis(1),
         Key::new(Kind::Time(US, HOUR), "late_ns").threshold().flag("late", "TIME")
             .also(&["lateness"]);
@@ -61,7 +61,7 @@ impl Watch for Emulator {
     }
 }
 
-/// Its hooks, attached with the first link, so that nobody else pays.
+/// Returns the hooks, which the first link attaches: hosts without a link do not pay for them.
 pub(crate) fn with_links() -> [Attempt; 2] {
     let one = |program, tracepoint, hook| {
         let candidate = Candidate::of([part(program, Tracepoint(tracepoint), hook)]);

@@ -20,12 +20,12 @@ table! {
     "window" window: Duration = Duration::from_millis(10),
         Key::new(Kind::Time(MS, 10 * SECOND), "window_ns").flag("memory-window", "TIME");
 
-    /// Contention at this many pages read from swap in a window, or `off`
+    /// Pages read from swap in a window that are contention, or `off`
     "page-ins" page_ins: Option<u64> = Some(1),
         Key::new(Kind::Count("pages", u64::MAX), "page_ins").threshold().flag("page-ins", "N")
             .also(&["page_ins", "swap-in"]);
 
-    /// Contention at this many pages written to swap in a window, or `off`
+    /// Pages written to swap in a window that are contention, or `off`
     "page-outs" page_outs: Option<u64> = Some(1),
         Key::new(Kind::Count("pages", u64::MAX), "page_outs").threshold().flag("page-outs", "N")
             .also(&["page_outs", "swap-out"]);
@@ -98,9 +98,9 @@ impl Watch for Memory {
 
 fn page_ins() -> Attempt {
     let one = |program, point| Candidate::of([part(program, point, abi::EMUD_HOOK_PAGE_IN)]);
-    let single = "a page of many (a large folio) counts as one";
+    let single = "a folio of several pages counts as one page";
     let file = swap_files().into_iter().next();
-    let file = file.map(|path| format!("{path} is a swap file: its reads are not told apart"));
+    let file = file.map(|path| format!("{path} is a swap file: its reads are not identified"));
     let candidates = [
         one("emud_page_in", Fentry("swap_read_folio")),
         one("emud_page_in_old", Fentry("swap_readpage")),
@@ -108,7 +108,7 @@ fn page_ins() -> Attempt {
         one("emud_page_in_probe_old", Kprobe("swap_readpage")).but(single),
         one("emud_page_in_bio", Tracepoint("block_bio_queue"))
             .but(
-                "reads of swap devices: reading one by hand counts, too; \
+                "reads of swap devices: reads by other programs count, too; \
                  a swap file is not seen, nor zram before Linux 6.3",
             )
             .unless(file),
@@ -118,7 +118,7 @@ fn page_ins() -> Attempt {
     Attempt::of("memory: page-in", candidates)
 }
 
-/// A file's blocks cannot be told from others of its device.
+/// The blocks of a swap file cannot be distinguished from others on its device.
 fn unseen() -> String {
     match &swap_files()[..] {
         [] => String::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The criteria: what is watched, and when it is contention. One file each, beside its header in
-//! bpf/, and a line in the list below; everything else goes over that list.
+//! The criteria: what is watched, and when it is contention. Each has one file, a header in bpf/,
+//! and a line in the list below, over which all other code iterates.
 
 mod alarms;
 mod psi;
@@ -35,34 +35,38 @@ criteria! {
     steal: Steal,
 }
 
-/// A table of which thresholds make contention of a resource.
+/// A table with the thresholds of a resource.
 pub(crate) trait Watch: Table {
-    /// Unit of what it sums up in a window; none: of busy intervals.
+    /// Unit of the sum in a window; `None`: busy intervals.
     const SLIDING: Option<Unit> = None;
-    /// It cannot do without the tick.
+    /// Whether the criterion requires the tick.
     const TICKS: bool = false;
     const RECORDED: &'static [Recorded] = &[];
     const MEASURED: &'static [Measured] = &[];
 
-    /// Tells the programs in the kernel; an error is of the configuration.
+    /// Sets up the programs in the kernel.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
     fn set(&self, _kernel: &mut Settings) -> Result<(), String> {
         Ok(())
     }
 
-    /// All of them have to find a hook when the monitor starts.
+    /// Returns the hooks, all of which must attach when the monitor starts.
     fn hooks(&self, _group_by: GroupBy) -> Vec<Attempt> {
         vec![]
     }
 
-    /// Of an alarm of the kernel; `devices` are the network devices with a window of their own.
+    /// Returns the scope and unit of an alarm from the kernel; `devices` are the network devices
+    /// with separate windows.
     fn scope(alarm: &emud_alarm, devices: &[String]) -> (Scope, Unit);
 
-    /// Which one, in a line of the log for people and in a few words.
+    /// Describes a scope in a line of the log for people, and briefly.
     fn words(scope: &Scope) -> Option<[String; 2]>;
 }
 
-/// Hooks of which one is needed, the best first. What the kernels have was found by trying 6.1,
-/// 6.12, 6.18 and 7.2.
+/// Candidates for a hook, of which one is needed, the best first. They were determined by trying
+/// the kernels 6.1, 6.12, 6.18 and 7.2.
 pub(crate) struct Attempt {
     pub label: &'static str,
     pub candidates: Vec<Candidate>,
@@ -70,26 +74,28 @@ pub(crate) struct Attempt {
 
 /// A kind of record that `emud monitor record` writes for a criterion.
 pub struct Recorded {
-    /// In the header of the file, which says whether it was watched.
+    /// Key in the header of the file, which shows whether it was watched.
     pub key: &'static str,
-    /// In words.
+    /// Description for people.
     pub what: &'static str,
     pub(crate) label: &'static str,
     pub(crate) candidates: fn(Basis) -> Vec<Candidate>,
-    /// Tried as well once one of the candidates holds.
+    /// An additional candidate, tried when one of the others works.
     pub(crate) beside: Option<fn() -> Candidate>,
 }
 
-/// A threshold for which `emud monitor calibrate` has values of a recording.
+/// A threshold for which a recording has values, as used by `emud monitor calibrate`.
 #[derive(Debug)]
 pub struct Measured {
+    /// Name of the measure.
     pub name: &'static str,
+    /// Key of the threshold.
     pub key: &'static Key,
-    /// Of a window it is the beginning: the window's length follows.
+    /// Description for people; the length of a window is appended.
     pub title: &'static str,
-    /// The kinds of records, by key, that have to be there.
+    /// Keys of the record kinds that are required.
     pub shown_by: &'static [&'static str],
-    /// Under good load there is nothing of it.
+    /// Whether good load usually has no such value.
     pub none_is_usual: bool,
 }
 
@@ -146,7 +152,7 @@ impl Measured {
         }
     }
 
-    /// All of them, in the order of a file.
+    /// Returns all of them, in the order of a file.
     pub fn all() -> impl Iterator<Item = (&'static Criterion, &'static Self)> {
         let of = |criterion: &'static Criterion| {
             let measured = criterion.measured.iter();
@@ -156,32 +162,43 @@ impl Measured {
     }
 }
 
-/// A table of the configuration as the rest sees it.
+/// A table of the configuration, independent of its type.
 pub struct Section {
+    /// Name of the table in a file.
     pub name: &'static str,
+    /// Keys of the table.
     pub keys: &'static [Key],
+    /// Other names that users write for the table.
     pub also: &'static [&'static str],
+    /// One flag for the first two keys.
     pub pair: Option<Flag>,
+    /// Returns the values without user settings.
     pub usual: fn() -> Values,
+    /// Returns the conflicts between values.
     pub conflicts: fn(&Values) -> Vec<Conflict>,
-    /// None: it is off.
+    /// Returns the values; `None` if the table is off.
     pub get: fn(&Config) -> Option<Values>,
+    /// Sets the values of the table in a configuration.
     pub set: fn(&mut Config, &Values),
 }
 
-/// A criterion as the rest sees it.
+/// A criterion, independent of its type.
 pub struct Criterion {
+    /// Resource of the criterion.
     pub resource: Resource,
+    /// Table of the criterion.
     pub section: Section,
+    /// Kinds of records for the criterion.
     pub recorded: &'static [Recorded],
+    /// Thresholds for which recordings have values.
     pub measured: &'static [Measured],
-    /// Which one, in a line of the log for people and in a few words.
+    /// Describes a scope in a line of the log for people, and briefly.
     pub words: fn(&Scope) -> Option<[String; 2]>,
-    /// Unit of what it sums up in a window; none: of busy intervals.
+    /// Unit of the sum in a window; `None`: busy intervals.
     pub sliding: Option<Unit>,
     pub(crate) ticks: bool,
     pub(crate) tell: fn(&Config, &mut Settings) -> Result<(), String>,
-    /// None: it is off.
+    /// Returns the hooks; `None` if the criterion is off.
     pub(crate) hooks: fn(&Config) -> Option<Vec<Attempt>>,
     pub(crate) scope: fn(&emud_alarm, &[String]) -> (Scope, Unit),
 }
@@ -198,19 +215,20 @@ macro_rules! criteria {
             $(#[allow(missing_docs, reason = "a criterion each")] $Type,)+
         }
 
-        /// What is contention. A criterion that is none is not watched.
+        /// The definition of contention. A criterion that is `None` is not watched.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Config {
             $(#[allow(missing_docs, reason = "a criterion each")] pub $module: Option<$Type>,)+
-            /// Pressure stall information, a second opinion of the kernel; off by default.
+            /// Pressure stall information, a second opinion from the kernel; off by default.
             pub psi: Option<Psi>,
+            /// How alarms are reported.
             pub alarms: Alarms,
         }
 
         impl Default for Config {
-            /// CPU 200 ms, network 490 Mbit/s external and 1 Gbit/s internal over 10 ms, any
-            /// swapping over 10 ms, disk 100 ms: the thresholds of S. D. Maier, "Scalable Computer
-            /// Network Emulation Using Node Virtualization and Resource Monitoring" (2011).
+            /// Returns the thresholds of S. D. Maier, "Scalable Computer Network Emulation Using
+            /// Node Virtualization and Resource Monitoring" (2011): CPU 200 ms, network 490 Mbit/s
+            /// external and 1 Gbit/s internal over 10 ms, any swapping over 10 ms, disk 100 ms.
             fn default() -> Self {
                 Self {
                     $($module: $Type::read(&$Type::usual()),)+
@@ -221,11 +239,11 @@ macro_rules! criteria {
         }
 
         impl Resource {
-            /// All of them, in the order of the kernel part.
+            /// All resources, in the order of the kernel part.
             pub const ALL: [Self; [$($Type::NAME),+].len()] = [$(Self::$Type),+];
         }
 
-        /// All of them, in the order of [`Resource::ALL`].
+        /// All criteria, in the order of [`Resource::ALL`].
         pub static CRITERIA: [Criterion; Resource::ALL.len()] = [$(Criterion {
             resource: Resource::$Type,
             section: Section::of::<$Type>(
@@ -245,7 +263,7 @@ macro_rules! criteria {
 }
 use criteria;
 
-/// Tables that are no criteria.
+/// Tables that are not criteria.
 static OTHERS: [Section; 2] = [
     Section::of::<Psi>(
         |config| config.psi.as_ref().map(Table::write),
@@ -257,7 +275,7 @@ static OTHERS: [Section; 2] = [
     ),
 ];
 
-/// All tables of the configuration, in the order of a file.
+/// Returns all tables of the configuration, in the order of a file.
 pub fn sections() -> impl Iterator<Item = &'static Section> {
     let criteria = CRITERIA.iter().map(|criterion| &criterion.section);
     criteria
@@ -266,17 +284,17 @@ pub fn sections() -> impl Iterator<Item = &'static Section> {
 }
 
 impl Resource {
-    /// As the log has it.
+    /// Returns the name in the log.
     pub fn name(self) -> &'static str {
         self.criterion().section.name
     }
 
-    /// What makes contention of it.
+    /// Returns the criterion of the resource.
     pub fn criterion(self) -> &'static Criterion {
         &CRITERIA[self as usize]
     }
 
-    /// Which one of it, in a line of the log for people and in a few words.
+    /// Describes a scope in a line of the log for people, and briefly.
     pub fn words(self, scope: &Scope) -> [String; 2] {
         if let Scope::Psi { of } = scope {
             return [format!("tasks stalled for {of}"), format!("pressure {of}")];
@@ -302,19 +320,19 @@ impl Section {
         }
     }
 
-    /// It can be switched off.
+    /// Returns whether the criterion can be switched off.
     pub fn is_optional(&self) -> bool {
         self.keys.iter().any(|key| key.threshold)
     }
 
-    /// Whether anything has a threshold.
+    /// Returns whether any key has a threshold.
     pub fn is_on(&self, config: &Config) -> bool {
         self.is_optional() && (self.get)(config).is_some()
     }
 }
 
 impl Config {
-    /// Whether anything but reports of programs is watched for.
+    /// Returns whether anything except reports of programs is watched.
     pub fn is_anything_on(&self) -> bool {
         sections().any(|section| section.is_on(self))
     }

@@ -21,20 +21,20 @@ table! {
     "window" window: Duration = Duration::from_millis(10),
         Key::new(Kind::Time(MS, 10 * SECOND), "window_ns").flag("network-window", "TIME");
 
-    /// Contention at this rate of all external devices together, or `off`
+    /// Total rate of all external devices that is contention, or `off`
     "external" external_bit_s: Option<u64> = Some(490_000_000),
         Key::new(Kind::Rate, "external_bytes").threshold().flag("external", "RATE");
 
-    /// Contention at this rate of all internal devices together, or `off`
+    /// Total rate of all internal devices that is contention, or `off`
     "internal" internal_bit_s: Option<u64> = Some(1_000_000_000),
         Key::new(Kind::Rate, "internal_bytes").threshold().flag("internal", "RATE");
 
-    /// Class of an interface where the guess from its kind is wrong: external, internal, ignored
+    /// Class of an interface, if the guess from its kind is wrong: external, internal, ignored
     "class" classes: BTreeMap<String, Class> = BTreeMap::new(),
         Key::new(Kind::Named(Device::Interface, Of::Word(Class::WORDS)), "class")
             .flag("class", "IFACE=CLASS").also(&["classes"]);
 
-    /// Contention at this rate of one interface, on top of its class
+    /// Rate of a single interface that is contention, in addition to its class
     "device" devices: BTreeMap<String, u64> = BTreeMap::new(),
         Key::new(Kind::Named(Device::Interface, Of::Rate), "device_bytes").threshold()
             .flag("device", "IFACE=RATE").also(&["devices", "disks", "interface"]);
@@ -49,11 +49,11 @@ table! {
 }
 
 words! {
-    /// Where the packets of a device go.
+    /// Class of a device, by the destination of its packets.
     Class {
-        /// Out of this host: a device with hardware behind it.
+        /// Leaves this host: the device has hardware behind it.
         External = "external",
-        /// To another device of this host: veth, bridge, TAP, loopback, ...
+        /// Stays on this host: veth, bridge, TAP, loopback, ...
         Internal = "internal",
         /// Not counted.
         Ignored = "ignored",
@@ -69,15 +69,15 @@ fn conflicts(values: &Values) -> Vec<Conflict> {
         found.push(Conflict {
             between: vec![("device", Some(name.clone())), ("class", Some(name.clone()))],
             gives_way: true,
-            title: format!("`{name}` is ignored and has a threshold of its own"),
-            help: "keep one of the two: class = \"ignored\" or the threshold",
+            title: format!("`{name}` is ignored and has a separate threshold"),
+            help: "remove one of the two: class = \"ignored\" or the threshold",
         });
     }
     let window_ns = u128::from(values.number("window").unwrap_or(0));
     let both = ["external", "internal"].map(|key| (key, None, values.number(key)));
     let devices = devices.into_iter().map(|(name, rate)| ("device", Some(name), Some(rate)));
     for (key, name, rate) in both.into_iter().chain(devices) {
-        // The kernel counts bytes: a threshold of less than one would always be reached.
+        // The kernel counts bytes: a threshold below one byte would always be reached.
         let reached_by_none = |bit_s| u128::from(bit_s) * window_ns < 8 * u128::from(SECOND);
         if rate.is_some_and(reached_by_none) {
             found.push(Conflict {
@@ -138,11 +138,11 @@ impl Watch for Network {
         };
         let taken = one("emud_xmit", "net_dev_xmit");
         let offered = one("emud_start_xmit", "net_dev_start_xmit");
-        let twice = "a packet that a busy driver refuses counts each time it is offered";
+        let twice = "a packet that a busy driver rejects counts at every attempt";
         let candidates = match group_by {
             GroupBy::Netns => vec![taken, offered.but(twice)],
             GroupBy::Cgroup => vec![offered.but(format!(
-                "the cgroup is that of the socket (unified hierarchy), else of the running task; \
+                "the cgroup is that of the socket (unified hierarchy), otherwise of the running task; \
                  {twice}"
             ))],
             GroupBy::Command => vec![offered.but(format!(

@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::table::{Conflict, Key, Kind, MS, SECOND, US, Usual, Value, Values, table};
 
 table! {
-    /// Pressure stall information, a second opinion of the kernel.
+    /// Pressure stall information, a second opinion from the kernel.
     #[derive(Copy)]
     Psi = "psi", Unset;
 
     // The kernel counts stalls in us.
-    /// Pressure stall information: contention when tasks stall this long within a window, or `off`
+    /// Stall time of tasks within a window that is contention, or `off`
     "stall" stall: Duration = Duration::from_millis(150),
         Key::new(Kind::Time(US, 10 * SECOND), "stall_ns").threshold();
 
-    // What the kernel takes (kernel/sched/psi.c).
-    /// Window in which stalls are added up
+    // The range that the kernel accepts (kernel/sched/psi.c).
+    /// Window in which stall times are added up
     "window" window: Duration = Duration::from_secs(1),
         Key::new(Kind::Time(500 * MS, 10 * SECOND), "window_ns");
 
@@ -34,7 +34,7 @@ table! {
                 title: title.into(),
                 help,
             };
-            let both = "give both, such as stall = \"150ms\" and window = \"1s\"";
+            let both = "set both, such as stall = \"150ms\" and window = \"1s\"";
             let window = values.number("window");
             match (values.0.get("stall"), window) {
                 (Some(Value::Number(_)), None) => {
@@ -43,8 +43,8 @@ table! {
                 (None, Some(_)) => vec![conflict(&["window"], "`window` without `stall`", both)],
                 (Some(Value::Number(stall)), Some(window)) if *stall > window => vec![conflict(
                     &["stall", "window"],
-                    "the stall is longer than its window",
-                    "stall is the part of window in which tasks stand still",
+                    "stall is longer than window",
+                    "stall is the time within a window in which tasks wait",
                 )],
                 _ => vec![],
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! [`Config`] in the words of the kernel part: its constants, the windows of single devices, and
-//! what is asked for by name.
+//! Translates [`Config`] for the kernel part: its constants, the windows of single devices, and the
+//! rules by name.
 
 use std::time::Duration;
 
@@ -9,23 +9,25 @@ use super::{CRITERIA, Config, GroupBy};
 use crate::abi::{self, emud_config, emud_name, emud_netdev_rule};
 use crate::hooks::TICK;
 
-/// What a CPU keeps to itself before it tells a window, as part of the threshold.
+/// Amount that a CPU keeps before it reports to a window, as a fraction of the threshold.
 const QUANTA: u64 = 64;
 
 pub struct Settings {
     pub config: emud_config,
     /// Constants of single criteria, by the name of the variable.
     pub globals: Vec<(&'static str, u64)>,
-    /// Names of the devices with windows of their own, from EMUD_WINDOW_DEVICES on.
+    /// Names of the devices with separate windows, from EMUD_WINDOW_DEVICES on.
     pub devices: Vec<String>,
     pub netdev_rules: Vec<(emud_name, emud_netdev_rule)>,
     pub disk_rules: Vec<(emud_name, u64)>,
 }
 
 impl Settings {
+    /// Translates a configuration.
+    ///
     /// # Errors
-    /// More than twelve devices with thresholds of their own, more than 64 rules, or a
-    /// name that no device can have.
+    /// More than twelve devices with separate thresholds, more than 64 rules, or a name that no
+    /// device can have.
     pub fn of(config: &Config, cpus: u32) -> Result<Self, String> {
         let mut settings = Self {
             config: emud_config {
@@ -50,7 +52,7 @@ impl Settings {
         settings.config.windows = settings.windows();
         let rules = settings.netdev_rules.len().max(settings.disk_rules.len());
         if rules > 64 {
-            return Err(format!("{rules} devices are named, 64 are possible"));
+            return Err(format!("{rules} devices have settings, the maximum is 64"));
         }
         Ok(settings)
     }
@@ -67,7 +69,7 @@ impl Settings {
         self.config.quantum[i] = (threshold / QUANTA).max(1);
     }
 
-    /// A window of one device; returns its number.
+    /// Adds a window for one device and returns its number.
     pub fn device_window(
         &mut self,
         device: &str,
@@ -78,7 +80,7 @@ impl Settings {
         if own >= abi::EMUD_WINDOWS {
             let most = abi::EMUD_WINDOWS - abi::EMUD_WINDOW_DEVICES;
             return Err(format!(
-                "more than {most} devices with a threshold of their own"
+                "more than {most} devices with a separate threshold"
             ));
         }
         self.window(own, window, Some(threshold));
@@ -86,18 +88,20 @@ impl Settings {
         Ok(own)
     }
 
-    /// Windows in use: those of devices follow the fixed ones.
+    /// Returns the number of windows in use: those of devices follow the fixed ones.
     pub fn windows(&self) -> u32 {
         abi::EMUD_WINDOW_DEVICES + self.devices.len() as u32
     }
 }
 
+/// Converts the name of a device.
+///
 /// # Errors
 /// No device can have that name.
 pub fn name(of: &str) -> Result<emud_name, String> {
     let mut name = emud_name::default();
     if of.is_empty() || of.len() >= name.text.len() {
-        return Err(format!("\"{of}\" cannot be the name of a device"));
+        return Err(format!("\"{of}\" is not a valid name of a device"));
     }
     for (to, from) in name.text.iter_mut().zip(of.bytes()) {
         *to = from as _;

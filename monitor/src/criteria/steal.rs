@@ -11,12 +11,12 @@ use crate::hooks::Point::Timer;
 use crate::hooks::{Candidate, part};
 
 table! {
-    /// Time that the hypervisor took from a CPU. Off by default: on most shared hosts it takes
-    /// some all the time.
+    /// Time that the hypervisor took from a CPU. Off by default: most shared hosts lose some time
+    /// continuously.
     #[derive(Copy)]
     Steal = "steal", Off;
 
-    /// Contention when the hypervisor takes this share of a CPU in a window: 1%, or `off`
+    /// Share of a CPU that the hypervisor takes in a window and that is contention (1%), or `off`
     "share" millionths: u64 = 10_000,
         Key::new(Kind::Share(100, 1_000_000), "share").threshold().flag("steal", "PERCENT")
             .also(&["stolen"]);
@@ -29,7 +29,7 @@ table! {
 }
 
 impl Steal {
-    /// As much time in a window; at least 1 ns, or none at all would be enough.
+    /// Returns the share as time per window; at least 1 ns, because 0 would always be reached.
     fn threshold_ns(&self) -> u64 {
         let share = u128::from(ns(self.window)) * u128::from(self.millionths) / 1_000_000;
         u64::try_from(share).unwrap_or(u64::MAX).max(1)
@@ -47,7 +47,7 @@ impl Watch for Steal {
 
     fn hooks(&self, _: GroupBy) -> Vec<Attempt> {
         let timer = Candidate::of([part("emud_steal", Timer, abi::EMUD_HOOK_STEAL)])
-            .but("known to the guest with its next scheduler tick; no shares: it is the hypervisor");
+            .but("the guest detects it at its next scheduler tick; no shares: the hypervisor causes it");
         vec![Attempt::of("steal", [timer])]
     }
 

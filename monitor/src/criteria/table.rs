@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The description of a table of the configuration: its keys, of which the reader of files, the
-//! flags, the TOML that is printed and the log's start line are made.
+//! The description of a table of the configuration: its keys, from which the reader of files, the
+//! flags, the printed TOML and the log's start line are derived.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,67 +8,78 @@ use std::time::Duration;
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
+    /// Name of the key in its table.
     pub name: &'static str,
-    /// What it means: a line of `--help`.
+    /// Description for `--help`, one line.
     pub help: &'static str,
+    /// Kind of the value.
     pub kind: Kind,
-    /// It can be `"off"`; a table without any threshold is off.
+    /// Whether the value can be `"off"`; a table without any threshold is off.
     pub threshold: bool,
-    /// Its name in the log's start line; empty: it has a place of its own there.
+    /// Name in the log's start line; empty if it has a separate key there.
     pub log: &'static str,
-    /// The flag that is short for it.
+    /// Shorthand on the command line.
     pub flag: Option<Flag>,
-    /// Words that people write instead.
+    /// Other names that users write for this key.
     pub also: &'static [&'static str],
 }
 
-/// A flag of the command line: its name, and what its value is called.
+/// A flag of the command line: its name, and the name of its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
+    /// Name of the flag, without the dashes.
     pub name: &'static str,
+    /// Name of the flag's value in `--help`.
     pub value: &'static str,
 }
 
-/// What a value is, and what its number counts.
+/// The kind of a value, and the unit of its number.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// ns, from and to.
+    /// Minimum and maximum in ns.
     Time(u64, u64),
     /// bit/s.
     Rate,
-    /// Millionths, from and to.
+    /// Minimum and maximum in millionths.
     Share(u64, u64),
-    /// How many of what, from 1 to the largest.
+    /// Unit and maximum of a number from 1 on.
     Count(&'static str, u64),
+    /// One of several names.
     Word(&'static [&'static str]),
     /// One value for each device, by its name.
     Named(Device, Of),
 }
 
-/// What kind of device has a name.
+/// The kind of device that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
+    /// A network interface.
     Interface,
+    /// A block device.
     Disk,
 }
 
-/// The value of a single device.
+/// The value for a single device.
 #[derive(Debug, Clone, Copy)]
 pub enum Of {
+    /// One of several names.
     Word(&'static [&'static str]),
-    /// Or `"off"`, which is as if the device had not been named.
+    /// A rate, or `"off"`, which removes the device.
     Rate,
-    /// Or `"ignored"`; from and to.
+    /// Minimum and maximum in ns, or `"ignored"`.
     Time(u64, u64),
 }
 
-/// A value; what a number counts, its [`Kind`] says.
+/// A value; the [`Kind`] determines the unit of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A threshold that is off, a disk that is ignored.
+    /// The threshold is off, or the disk is ignored.
     Off,
+    /// A number in the unit of the kind.
     Number(u64),
+    /// A name.
     Word(&'static str),
+    /// Values by the name of a device.
     Named(BTreeMap<String, Value>),
 }
 
@@ -76,50 +87,56 @@ pub enum Value {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Values(pub BTreeMap<&'static str, Value>);
 
-/// Keys that do not go together.
+/// Keys that exclude each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Key and, in a table of devices, name. Where the mistake is: the one that was written last.
+    /// Key and, in a table of devices, name. The error is reported at the one that was written
+    /// last.
     pub between: Vec<(&'static str, Option<String>)>,
-    /// The first one gives way without a word if it is of the file and the second is not.
+    /// Whether the first key is silently dropped if it is from the file and the second is a flag.
     pub gives_way: bool,
+    /// What the conflict is.
     pub title: String,
+    /// How to resolve it.
     pub help: &'static str,
 }
 
-/// What a table says where the user says nothing of it.
+/// The state of a table without user settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usual {
-    /// Its defaults.
+    /// Its defaults apply.
     On,
-    /// Its defaults, but its thresholds are off.
+    /// Its defaults apply, but its thresholds are off.
     Off,
-    /// Nothing at all.
+    /// It has no values.
     Unset,
 }
 
-/// A table of the configuration; the macro `table` makes one.
+/// A table of the configuration, implemented by the macro `table`.
 pub trait Table: Default {
+    /// Name of the table in a file.
     const NAME: &'static str;
+    /// Keys of the table.
     const KEYS: &'static [Key];
+    /// State without user settings.
     const USUAL: Usual;
-    /// Words that people write instead of its name.
+    /// Other names that users write for this table.
     const ALSO: &'static [&'static str] = &[];
     /// One flag for the first two keys, as A/B.
     const PAIR: Option<Flag> = None;
 
-    /// None: a value is missing.
+    /// Reads the values; returns `None` if one is missing.
     fn parse(values: &Values) -> Option<Self>;
 
-    /// What [`Self::parse`] reads.
+    /// Returns the values that [`Self::parse`] reads.
     fn write(&self) -> Values;
 
-    /// Of values that are right, each by itself.
+    /// Returns the conflicts between values that are valid separately.
     fn conflicts(_values: &Values) -> Vec<Conflict> {
         vec![]
     }
 
-    /// None: it has thresholds, and all of them are off.
+    /// Reads the values; returns `None` if the table has thresholds and all of them are off.
     fn read(values: &Values) -> Option<Self> {
         let thresholds: Vec<_> = Self::KEYS.iter().filter(|key| key.threshold).collect();
         let is_on = |key: &&Key| values.0.get(key.name).is_some_and(Value::is_on);
@@ -127,6 +144,7 @@ pub trait Table: Default {
         on.then(|| Self::parse(values)).flatten()
     }
 
+    /// Returns the values without user settings.
     fn usual() -> Values {
         let mut values = Self::default().write();
         match Self::USUAL {
@@ -141,15 +159,16 @@ pub trait Table: Default {
     }
 }
 
-/// A value of a table in Rust.
+/// A Rust type for values of a table.
 pub trait Field: Sized {
-    /// None: it cannot be off, and is.
+    /// Converts a value; returns `None` if it is off and the type has no such state.
     fn read(value: &Value) -> Option<Self>;
+    /// Converts to a value of a table.
     fn write(&self) -> Value;
 }
 
-/// A table: its name, what holds without a word of the user, and for each key its help, name, field,
-/// default and description; then what else its [`Table`] has.
+/// Defines a table: its name, its state without user settings, and for each key its help, name,
+/// field, default and description, then further items of its [`Table`].
 macro_rules! table {
     (
         $(#[$meta:meta])*
@@ -191,23 +210,27 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A value that is one word of a few.
+/// A value that is one of a few names.
 pub trait Word: Copy + PartialEq + 'static {
+    /// All variants, in the order of [`Self::WORDS`].
     const ALL: &'static [Self];
+    /// Names of the variants.
     const WORDS: &'static [&'static str];
 
+    /// Returns the name of the variant.
     fn word(self) -> &'static str {
         let index = Self::ALL.iter().position(|one| *one == self);
         index.map_or("", |index| Self::WORDS[index])
     }
 
+    /// Returns the variant with a name.
     fn of(word: &str) -> Option<Self> {
         let index = Self::WORDS.iter().position(|known| *known == word)?;
         Self::ALL.get(index).copied()
     }
 }
 
-/// An enum whose variants are words of a file.
+/// Defines an enum whose variants are names in a file.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -244,7 +267,8 @@ pub(crate) const SECOND: u64 = 1_000 * MS;
 pub(crate) const HOUR: u64 = 3600 * SECOND;
 
 impl Key {
-    /// `log`: its name in the log's start line; the macro `table` adds its own.
+    /// Returns a key. `log` is its name in the log's start line; the macro `table` adds the name of
+    /// the key.
     pub(crate) const fn new(kind: Kind, log: &'static str) -> Self {
         Self {
             name: "",
@@ -277,12 +301,12 @@ impl Key {
 }
 
 impl Values {
-    /// Of a key that has a number.
+    /// Returns the number of a key.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.0.get(key).and_then(Field::read)
     }
 
-    /// The devices named under a key.
+    /// Returns the devices named under a key.
     pub(crate) fn named<T: Field>(&self, key: &str) -> BTreeMap<String, T> {
         self.0.get(key).and_then(Field::read).unwrap_or_default()
     }
@@ -356,7 +380,7 @@ impl<T: Field> Field for BTreeMap<String, T> {
     }
 }
 
-/// ns, as many as a u64 has.
+/// Converts to ns, up to the maximum of a u64.
 pub fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

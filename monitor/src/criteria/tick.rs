@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has no event of its own: a task that never yields, a stuck device, an end.
+//! The tick detects what has no event: a task that never yields, a stuck device, the end of an
+//! episode.
 
 use super::Attempt;
 use crate::abi;
@@ -11,7 +12,7 @@ pub(crate) fn hooks() -> Attempt {
     let candidates = [
         Candidate::of([part("emud_tick", Timer, abi::EMUD_HOOK_TICK)]),
         Candidate::of([part("emud_tick_stat", stat, abi::EMUD_HOOK_TICK)])
-            .but("comes on busy CPUs only: a stuck device, or an end, may be seen late"),
+            .but("runs on busy CPUs only: a stuck device, or an end, may be detected late"),
     ];
     Attempt::of("tick", candidates)
 }

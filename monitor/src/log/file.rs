@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file, written by a thread of its own: the disk may be what is contended, and a write
-//! that waits for it must not keep the monitor from its work.
+//! A file, written by a separate thread: the disk may be contended, and a slow write must not block
+//! the monitor.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -11,14 +11,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::Duration;
 
-/// Lines that may wait for the disk.
+/// Maximum number of lines that wait for the disk.
 const QUEUE: usize = 4096;
-/// How long a request to open the file again may go unnoticed.
+/// Longest delay until a request to reopen the file is served.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Set: the file was moved away, and its name is to be opened again.
+/// Set if the file was moved away: its name must be opened again.
 pub type Moved = Arc<AtomicBool>;
 
+/// The log file and its thread.
 #[derive(Debug)]
 pub struct FileLog {
     lines: Option<SyncSender<String>>,
@@ -27,18 +28,18 @@ pub struct FileLog {
 }
 
 impl FileLog {
-    /// Takes over an open file.
+    /// Starts the thread for an open file.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// The thread cannot be started.
     pub fn new(file: File) -> io::Result<Self> {
         Self::start(file, PathBuf::new(), Moved::default())
     }
 
-    /// Goes on at the end of a file, and of the one that has its name when `moved` is set.
+    /// Appends to a file. When `moved` is set, reopens the file by its name.
     ///
     /// # Errors
-    /// It cannot be opened, or no thread can be had.
+    /// The file cannot be opened, or the thread cannot be started.
     pub fn append(path: &Path, moved: Moved) -> io::Result<Self> {
         Self::start(at_end(path)?, path.to_owned(), moved)
     }
@@ -49,7 +50,7 @@ impl FileLog {
         thread::Builder::new()
             .name("emud-log".into())
             .spawn(move || {
-                // The receiver waits in finish(), or does not care any more.
+                // The receiver waits in finish(), or has given up.
                 let _ = tell.send(write_all(file, &queue, &path, &moved));
             })?;
         Ok(Self {
@@ -59,7 +60,7 @@ impl FileLog {
         })
     }
 
-    /// Hands a line to the thread; lost, and counted, if too many wait.
+    /// Passes a line to the thread. The line is lost, and counted, if too many are waiting.
     pub fn line(&mut self, text: &str) {
         let sent = self.lines.as_ref().map(|lines| lines.try_send(text.into()));
         if let Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) = sent {
@@ -67,15 +68,15 @@ impl FileLog {
         }
     }
 
-    /// Lines that were never written.
+    /// Returns the number of lines that were never written.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Waits until all is written, for at most `patience`.
+    /// Waits up to `patience` until every line is written.
     ///
     /// # Errors
-    /// The first one of the file; TimedOut.
+    /// The first error of the file; TimedOut.
     pub fn finish(&mut self, patience: Duration) -> io::Result<()> {
         self.lines = None;
         match self.done.recv_timeout(patience) {
@@ -86,7 +87,7 @@ impl FileLog {
     }
 }
 
-/// O_APPEND: what others write to it, and a file that was cut, are no gap.
+/// Opens with O_APPEND: writes of other processes, or a truncated file, leave no gap.
 fn at_end(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
 }
@@ -100,7 +101,7 @@ fn write_all(
     loop {
         let line = lines.recv_timeout(LOOK);
         if moved.swap(false, Ordering::Relaxed) {
-            // Where there is no new file, the old one takes the lines.
+            // If the new file cannot be opened, the old one gets the lines.
             file = at_end(path).unwrap_or(file);
         }
         match line {

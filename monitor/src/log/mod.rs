@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of a run, "emud-log/2": one line for the start, each alarm, each end of an
-//! episode, what was dropped, and the end. As JSON (docs/log-format.md) or for people.
-//! Of an experiment, as JSON alone, also what was done; in the order of time.
+//! The log of a run, "emud-log/2": one line for the start, each alarm, each end of an episode, what
+//! was dropped, and the end. It is written as JSON (docs/log-format.md) or for people. The log of
+//! an experiment, JSON only, also has the actions of the experiment; lines are in the order of
+//! time.
 
 mod clock;
 mod experiment;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment's log: lines of several threads, in the order of their time, in a file that
-//! another thread writes. The disk may be what is contended, and nobody waits for it.
+//! The log of an experiment: lines of several threads, sorted by time, in a file that a separate
+//! thread writes. No sender waits for the disk, which may be contended.
 
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -13,26 +13,26 @@ use std::time::Duration;
 
 use super::{Clock, Line, Lost, mono_ns};
 
-/// Alarms come out of a ring buffer and output out of a pipe some time after they happened.
-/// So a line waits this long for those that are to go before it.
+/// Alarms leave a ring buffer and output leaves a pipe some time after the event. A line waits this
+/// long for earlier ones.
 const WAIT_NS: u64 = 300_000_000;
-/// What may wait to be written, with what a line costs beside its text. What 300 ms of the
-/// fastest program's output are, several times.
+/// Maximum size of the waiting lines, including overhead per line: several times what the fastest
+/// program prints in 300 ms.
 const MAX_BEHIND: usize = if cfg!(test) { 16 } else { 256 } << 20;
 const LINE_COST: usize = 128;
-/// Lines that are written before it is looked for others.
+/// Number of lines that are written before new ones are taken.
 const BATCH: usize = 1024;
 
-/// Takes lines for the log of an experiment; never blocks.
+/// Accepts lines for the log of an experiment; never blocks.
 #[derive(Debug, Clone)]
 pub struct LineSender {
     clock: Clock,
-    /// None: there is no log.
+    /// `None`: there is no log.
     lines: Option<Sender<Sent>>,
     count: Arc<Count>,
 }
 
-/// The file behind [`LineSender`].
+/// The file for the lines of [`LineSender`].
 #[derive(Debug)]
 pub struct SortedLog {
     sender: LineSender,
@@ -49,15 +49,15 @@ struct Count {
 #[derive(Debug)]
 enum Sent {
     Line(Waiting),
-    /// The end line: all that waits goes before it.
+    /// The end line, which is written after all waiting lines.
     Last(String),
 }
 
-/// Ordered so that the earliest is the largest, for the heap.
+/// Ordered so that the earliest line is the largest, for the heap.
 #[derive(Debug, PartialEq, Eq)]
 struct Waiting {
     mono_ns: u64,
-    /// Of lines of the same time the one that came first goes first.
+    /// Keeps the order of lines with the same time.
     number: u64,
     text: String,
 }
@@ -75,25 +75,25 @@ impl PartialOrd for Waiting {
 }
 
 impl LineSender {
-    /// Hands a line over. Output and samples that find too much waiting are counted and
-    /// dropped, and a [`Lost`] line follows when there is room; others are always kept. After
-    /// the end line nothing is written any more.
+    /// Passes a line on. If too much is waiting, output and samples are counted and dropped, and a
+    /// [`Lost`] line follows when there is room; other lines are always kept. Nothing is written
+    /// after the end line.
     pub fn line(&self, line: Line) {
         if self.lines.is_none() {
             return;
         }
         match line.json(&self.clock) {
             Ok(text) => self.text(&line, text),
-            // No line has a value that JSON lacks.
+            // Every line can be represented in JSON.
             Err(e) => debug_assert!(false, "{e}"),
         }
     }
 
-    /// The same for a line that is JSON already.
+    /// Passes on a line that is already JSON.
     pub(super) fn text(&self, line: &Line, text: String) {
         let Some(lines) = &self.lines else { return };
         if let Line::End(_) = line {
-            // The thread is there until this line.
+            // The thread runs until it gets this line.
             let _ = lines.send(Sent::Last(text));
             return;
         }
@@ -115,11 +115,11 @@ impl LineSender {
             number: 0,
             text,
         };
-        // Refused only after the end.
+        // Fails only after the end line.
         let _ = lines.send(Sent::Line(waiting));
     }
 
-    /// Lines that were dropped so far.
+    /// Returns the number of lines dropped so far.
     pub fn lost(&self) -> u64 {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         of(&self.count.output_lines) + of(&self.count.samples)
@@ -127,10 +127,10 @@ impl LineSender {
 }
 
 impl SortedLog {
-    /// Takes over an open file; without one all lines go nowhere.
+    /// Starts the thread for an open file; without a file all lines are discarded.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// The thread cannot be started.
     pub fn new(clock: Clock, file: Option<File>) -> io::Result<Self> {
         let count = Arc::new(Count::default());
         let mut log = Self {
@@ -156,7 +156,7 @@ impl SortedLog {
         thread::Builder::new()
             .name("emud-log".into())
             .spawn(move || {
-                // The receiver waits in finish(), or does not care any more.
+                // The receiver waits in finish(), or has given up.
                 let _ = tell.send(writer.run(&sent));
             })?;
         log.sender.lines = Some(lines);
@@ -164,15 +164,15 @@ impl SortedLog {
         Ok(log)
     }
 
-    /// For other threads.
+    /// Returns the sender, which other threads may clone.
     pub fn sender(&self) -> &LineSender {
         &self.sender
     }
 
-    /// Waits, after the end line, until all is written, for at most `patience`.
+    /// Waits up to `patience` after the end line until every line is written.
     ///
     /// # Errors
-    /// The first one of the file; TimedOut.
+    /// The first error of the file; TimedOut.
     pub fn finish(&mut self, patience: Duration) -> io::Result<()> {
         let Some(done) = self.done.take() else {
             return Ok(());
@@ -185,24 +185,24 @@ impl SortedLog {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Writer {
     file: BufWriter<File>,
     waiting: BinaryHeap<Waiting>,
     taken: u64,
-    /// The start line is the first one, whatever time a report claims.
+    /// The start line is the first one, whatever the time of a report.
     first_ns: Option<u64>,
     clock: Clock,
     count: Arc<Count>,
-    /// Of the last [`Lost`] line: output lines, samples.
+    /// Counts in the last [`Lost`] line: output lines, samples.
     told: (u64, u64),
 }
 
 impl Writer {
-    /// Until the end line, or nobody is left who could send it.
+    /// Runs until the end line, or until all senders are gone.
     fn run(&mut self, sent: &Receiver<Sent>) -> io::Result<()> {
         loop {
-            // Read before the lines are taken: what is due by then is all here.
+            // Read before the lines are taken: all lines due by then have arrived.
             let due = mono_ns().saturating_sub(WAIT_NS);
             let last = self.take(sent.try_iter());
             if let Some(last) = last {
@@ -233,7 +233,7 @@ impl Writer {
         }
     }
 
-    /// Puts lines in order; returns the last one, if it is there.
+    /// Queues lines; returns the end line if it arrived.
     fn take(&mut self, sent: impl Iterator<Item = Sent>) -> Option<String> {
         for one in sent {
             match one {
@@ -252,7 +252,7 @@ impl Writer {
         self.waiting.push(line);
     }
 
-    /// Writes what is due. True: there is more of it.
+    /// Writes the lines that are due. Returns true if more of them remain.
     fn write(&mut self, due: u64) -> io::Result<bool> {
         for _ in 0..BATCH {
             if self.waiting.peek().is_none_or(|next| next.mono_ns > due) {
@@ -274,7 +274,7 @@ impl Writer {
         self.file.flush()
     }
 
-    /// A line, if more was lost than the last one said.
+    /// Writes a line if more was lost than the last one reported.
     fn tell_lost(&mut self) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let now = (of(&self.count.output_lines), of(&self.count.samples));

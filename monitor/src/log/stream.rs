@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pipe, terminal or socket that others read: written at once where it takes the line,
-//! never waited for. A reader that stands still must not keep the monitor from its work,
-//! nor from its signals.
+//! A pipe, terminal or socket with a reader: writes without blocking. A reader that stops must not
+//! block the monitor or its handling of signals.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -13,11 +12,11 @@ use rustix::io::{Errno, write};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A descriptor that polls as writable takes this much without blocking: a pipe has a
-/// page, a terminal and a socket have more. Shared with other processes, it cannot be
+/// A descriptor that polls as writable accepts this much without blocking: a pipe has a page, a
+/// terminal and a socket have more. The descriptor is shared with other processes, so it cannot be
 /// made non-blocking.
 const CHUNK: usize = 4096;
-/// What a slow reader may be behind before lines are lost; some thousand lines.
+/// Bytes by which a slow reader may lag before lines are lost; several thousand lines.
 const MAX_BEHIND: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -28,8 +27,10 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Registers the descriptor with the runtime.
+    ///
     /// # Errors
-    /// EPERM: a file, which is never waited for this way.
+    /// EPERM: a file, which epoll does not support.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         let interest = Interest::WRITABLE | Interest::ERROR;
         // SAFETY: an owned descriptor is open and the same until it is dropped.
@@ -41,10 +42,10 @@ impl Stream {
         })
     }
 
-    /// Writes as much as is taken now; the rest waits for [`Stream::progress`].
+    /// Writes as much as the reader accepts now; [`Stream::progress`] writes the rest.
     ///
     /// # Errors
-    /// BrokenPipe: nobody reads any more.
+    /// BrokenPipe: there is no reader any more.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         if self.behind.len() + text.len() > MAX_BEHIND {
             self.lost += 1;
@@ -54,13 +55,13 @@ impl Stream {
         self.push(Duration::ZERO).map(drop)
     }
 
-    /// Lines that were never written.
+    /// Returns the number of lines that were never written.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Waits until something more is written, or fails. Without anything to write it still
-    /// notices that nobody reads. Cancel safe.
+    /// Waits until more has been written, or a write fails. Without data to write it still detects
+    /// that the reader is gone. Cancel safe.
     ///
     /// # Errors
     /// As [`Stream::line`].
@@ -83,7 +84,7 @@ impl Stream {
         self.push(Duration::ZERO).map(drop)
     }
 
-    /// Writes what is left, for at most `patience`. Returns the bytes that were not taken.
+    /// Writes the rest for up to `patience`. Returns the number of bytes that were not written.
     ///
     /// # Errors
     /// As [`Stream::line`].
@@ -116,7 +117,7 @@ fn poll_writable(fd: &OwnedFd, patience: Duration) -> io::Result<bool> {
     match poll(&mut fds, Some(&patience)) {
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
-        // With an error or a hang-up the write says which.
+        // After an error or a hang-up the write returns the reason.
         Ok(ready) => Ok(ready > 0),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines for people: one an alarm, and a summary at the end.
+//! Lines for people: one per alarm, and a summary at the end.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,18 +7,19 @@ use std::fmt::Write;
 use super::{ClearLine, Clock, Drops, End, HooksLine, Line, PerResource, Start, Verdict};
 use crate::event::{Alarm, Hook, Resource, Scope, Share, Unit, Watched};
 
-/// As many shares as a terminal's line has room for.
+/// Number of shares that fit into a line of a terminal.
 const SHARES: usize = 3;
 
 /// Renders lines one after the other.
 #[derive(Debug, Default)]
 pub struct Text {
-    /// Why what cannot be watched cannot be: for the summary.
+    /// Reasons why resources cannot be watched, for the summary.
     unknown: Vec<String>,
     hooks: Vec<Hook>,
 }
 
-/// Without what would move a terminal's cursor or recolour it: names come from any process.
+/// Replaces what would move a terminal's cursor or change its colour: any process can choose a
+/// name.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         let escape = |c: char| match c.is_control() {
@@ -31,10 +32,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 impl Text {
-    /// With a line feed at the end.
+    /// Renders a line, with a line feed at the end.
     pub fn render(&mut self, line: &Line, clock: &Clock) -> String {
         let time = clock.time(line.mono_ns());
-        // Of the date and the time of day, UTC: the latter to ms.
+        // Of the date and the time of day in UTC, the latter to ms.
         let time = time.get(11..23).unwrap_or(&time).to_owned();
         match line {
             Line::Start(line) => {
@@ -50,7 +51,7 @@ impl Text {
             Line::Alarm(line) => alarm(&time, line),
             Line::Clear(line) => clear(&time, line),
             Line::Drops(line) => format!("{time}Z  {}\n", drops(line)),
-            // An experiment's log is JSON; its output is on the terminal already.
+            // An experiment's log is JSON; its output is already on the terminal.
             Line::Run(_)
             | Line::Phase(_)
             | Line::Link(_)
@@ -64,25 +65,25 @@ impl Text {
     }
 }
 
-/// Criteria may have parts: "memory: page-in".
+/// A criterion may have parts: "memory: page-in".
 fn is_of(hook: &Hook, resource: Resource) -> bool {
     hook.criterion.split(':').next() == Some(resource.name())
 }
 
-/// One sentence for each resource that was asked for and cannot be watched.
+/// Returns one sentence for each resource that is configured and cannot be watched.
 pub fn why_unknown(watched: &PerResource<Watched>, hooks: &[Hook]) -> Vec<String> {
     let unknown = watched.iter().filter(|(_, w)| **w == Watched::Unknown);
     let why = |resource| {
         let of_it = |hook: &&Hook| is_of(hook, resource);
-        let refusals: Vec<String> = (hooks.iter().filter(of_it))
+        let reasons: Vec<String> = (hooks.iter().filter(of_it))
             .filter_map(|hook| Some(format!("{}: {}", hook.hook, hook.refused.as_ref()?)))
             .collect();
-        let refusals = match refusals.is_empty() {
+        let reasons = match reasons.is_empty() {
             true => "no hook".to_owned(),
-            false => refusals.join("; "),
+            false => reasons.join("; "),
         };
         format!(
-            "{} CANNOT BE WATCHED here, contention of it would not be noticed ({refusals})",
+            "{} CANNOT BE WATCHED here, its contention would not be detected ({reasons})",
             resource.name()
         )
     };
@@ -156,7 +157,7 @@ fn scope(resource: Resource, scope: &Scope) -> String {
     printable(&line).into_owned()
 }
 
-/// What was measured against what; a rate with the time it was measured in.
+/// Formats the value and the threshold; a rate includes the time of its measurement.
 fn measured(alarm: &Alarm) -> String {
     let value = |value| quantity(value, alarm.unit);
     let within = match alarm.unit {
@@ -179,7 +180,7 @@ fn in_window(alarm: &Alarm, unit: Unit) -> bool {
     of_kernel && alarm.since_mono_ns < alarm.mono_ns
 }
 
-/// Four digits, with a unit.
+/// Formats four digits with a unit.
 fn quantity(value: u64, unit: Unit) -> String {
     let scaled = |units: &[&str]| {
         let mut scaled = value as f64;
@@ -188,8 +189,8 @@ fn quantity(value: u64, unit: Unit) -> String {
             scaled /= 1000.0;
             unit += 1;
         }
-        let places = if unit == 0 { 0 } else { 1 };
-        format!("{scaled:.places$} {}", units[unit])
+        let decimals = if unit == 0 { 0 } else { 1 };
+        format!("{scaled:.decimals$} {}", units[unit])
     };
     match unit {
         Unit::Ns => scaled(&["ns", "us", "ms", "s"]),
@@ -266,7 +267,7 @@ fn end(end: &End, unknown: &[String]) -> String {
     if end.ring_full > 0 {
         let _ = writeln!(
             out,
-            "  {} RECORDS LOST, the ring buffer was full: nothing can be called clean",
+            "  {} RECORDS LOST, the ring buffer was full: no resource can be reported as clean",
             end.ring_full
         );
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where lines go: the standard output, and a file beside it.
+//! The destinations of lines: the standard output, and a file beside it.
 
 use std::fs::File;
 use std::io;
@@ -10,19 +10,23 @@ use super::stream::Stream;
 use super::text::Text;
 use super::{Clock, FileLog, Line, SortedLog};
 
-/// How lines look on the standard output.
+/// The format of lines on the standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Lines of JSON.
     Json,
+    /// Lines for people.
     Text,
 }
 
 /// One destination.
 #[derive(Debug)]
 pub enum Outlet {
+    /// A pipe, terminal or socket.
     Stream(Stream),
+    /// A file.
     File(FileLog),
-    /// Of an experiment: others write to it, too.
+    /// The log of an experiment, to which other threads write, too.
     Sorted(SortedLog),
 }
 
@@ -36,15 +40,15 @@ pub struct Log {
 }
 
 impl Outlet {
-    /// What is behind a descriptor: a file is written by a thread.
+    /// Detects the kind of a descriptor: a thread writes to a file.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The descriptor cannot be polled.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         let copy = fd.try_clone()?;
         match Stream::new(fd) {
             Ok(stream) => Ok(Self::Stream(stream)),
-            // epoll has no files.
+            // epoll does not support files.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                 Ok(Self::File(FileLog::new(File::from(copy))?))
             }
@@ -52,7 +56,7 @@ impl Outlet {
         }
     }
 
-    /// `text`: of the line.
+    /// `text` is the text of the line.
     fn line(&mut self, line: &Line, text: &str) -> io::Result<()> {
         match self {
             Self::Stream(stream) => return stream.line(text),
@@ -72,7 +76,7 @@ impl Outlet {
 }
 
 impl Log {
-    /// `out` gets the lines in `format`, `beside` as JSON.
+    /// Creates a log. `out` gets the lines in `format`, `beside` gets them as JSON.
     pub fn new(clock: Clock, format: Format, out: Outlet, beside: Option<FileLog>) -> Self {
         let text = (format == Format::Text).then(Text::default);
         Self {
@@ -83,18 +87,18 @@ impl Log {
         }
     }
 
+    /// Returns the clock offsets of the log.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Writes a line at once, and returns it as JSON. A reader that does not keep up is
-    /// not waited for.
+    /// Writes a line without waiting for a slow reader, and returns it as JSON.
     ///
     /// # Errors
-    /// BrokenPipe: nobody reads the output any more. Others: it cannot be written.
+    /// BrokenPipe: the output has no reader any more. Others: the write failed.
     pub fn write(&mut self, line: &Line) -> io::Result<String> {
         let json = line.json(&self.clock)?;
-        // The file also has the line that found the output closed.
+        // The file also gets the line whose write found the output closed.
         if let Some(beside) = &mut self.beside {
             beside.line(&json);
         }
@@ -105,11 +109,11 @@ impl Log {
         Ok(json)
     }
 
-    /// Goes on with lines that a slow reader did not take yet; for ever, if there is
-    /// nothing to do. Cancel safe.
+    /// Writes lines that a slow reader has not accepted yet. Never returns if there are none.
+    /// Cancel safe.
     ///
     /// # Errors
-    /// As [`Log::write`], also without any line to write.
+    /// As [`Log::write`], also without a line to write.
     pub async fn progress(&mut self) -> io::Result<()> {
         match &mut self.out {
             Outlet::Stream(stream) => stream.progress().await,
@@ -117,15 +121,15 @@ impl Log {
         }
     }
 
-    /// Lines that were never written, of both destinations.
+    /// Returns the number of lines that were never written, of both destinations.
     pub fn lost(&self) -> u64 {
         self.out.lost() + self.beside.as_ref().map_or(0, FileLog::lost)
     }
 
-    /// Writes what is left, for at most `patience` per destination.
+    /// Writes the rest, for up to `patience` per destination.
     ///
     /// # Errors
-    /// What was not written: of the output, and of the file beside.
+    /// The errors of the output and of the file beside it.
     pub fn finish(&mut self, patience: Duration) -> [io::Result<()>; 2] {
         let out = match &mut self.out {
             Outlet::Stream(stream) => match stream.finish(patience) {

@@ -8,27 +8,39 @@ use aya::maps::MapError;
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    #[error("this kernel does not describe its types (BTF): {0}")]
+    /// The kernel's types cannot be read.
+    #[error("cannot read the kernel's types (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}")]
     Btf(#[from] aya::BtfError),
-    #[error("the recording programs were not taken: {0}")]
+    /// The recording programs cannot be loaded.
+    #[error("cannot load the recording programs: {0}")]
     Load(#[from] EbpfError),
-    #[error("not one hook can be recorded here: {0}")]
+    /// None of the hooks works; one reason per hook.
+    #[error("this kernel supports none of the recording hooks: {0}")]
     NoHook(String),
+    /// The process lacks the permission to load BPF programs.
     #[error("no permission to load BPF programs; run as root of the host")]
     Permission,
+    /// The object lacks a map or a program of this name.
     #[error("the recording programs have no {0}")]
     Missing(&'static str),
-    #[error("a map of the recording programs: {0}")]
+    /// A map cannot be read or written.
+    #[error("cannot use a map of the recording programs: {0}")]
     Map(#[from] MapError),
-    #[error("a ring buffer of {0} bytes: it has to be a power of two, 4 KiB to 1 GiB")]
+    /// Invalid size of the ring buffer in bytes.
+    #[error("invalid size of the ring buffer \"{0}\": must be a power of two from 4 KiB to 1 GiB")]
     RingSize(u64),
+    /// The file cannot be written.
     #[error("cannot write the recording: {0}")]
     Write(#[source] io::Error),
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
+        /// The action that failed.
         what: &'static str,
+        /// Error of the system call.
         source: io::Error,
     },
+    /// The recording thread panicked.
     #[error("the recording thread ended by a panic")]
     Thread,
 }
@@ -36,18 +48,29 @@ pub enum RecordError {
 /// Why a file cannot be read as a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// The file does not begin like a recording.
     #[error("not a recording of emud monitor record")]
     NotARecording,
-    #[error("a recording of format {0}; this emud reads format {VERSION}", VERSION = super::reader::VERSION)]
+    /// The format has this unsupported version.
+    #[error("unsupported format {0} of a recording: this version of emud reads format {VERSION}", VERSION = super::reader::VERSION)]
     Version(u32),
-    #[error("cut short inside its header: nothing was recorded")]
+    /// The file ends inside the header.
+    #[error("the file ends inside its header: nothing was recorded")]
     CutInHeader,
-    #[error("its header is damaged: {0}")]
+    /// The header has this problem.
+    #[error("the header is damaged: {0}")]
     Header(String),
+    /// A record or the trailer is damaged.
     #[error("damaged at byte {offset}: {problem}")]
-    Damaged { offset: u64, problem: String },
+    Damaged {
+        /// Offset of the damage in bytes.
+        offset: u64,
+        /// Description of the damage.
+        problem: String,
+    },
 }
 
 const EX_USAGE: u8 = 64;
@@ -59,7 +82,7 @@ const EX_IOERR: u8 = 74;
 const EX_NOPERM: u8 = 77;
 
 impl RecordError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::RingSize(_) => EX_USAGE,
@@ -73,7 +96,7 @@ impl RecordError {
 }
 
 impl ReadError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io(_) => EX_IOERR,

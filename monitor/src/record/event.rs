@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One record of the file as a typed event, and back.
+//! A record of the file as a typed event.
 
 use std::mem::offset_of;
 
@@ -17,40 +17,74 @@ const VALUE: usize = TIME + 8;
 const NETNS: usize = offset_of!(emud_rec, netns);
 const EXTRA: usize = offset_of!(emud_rec, extra);
 
-/// What happened. Times are ns of CLOCK_MONOTONIC.
+/// A recorded event. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A CPU was busy without idle.
-    CpuBusy { cpu: u16, interval: Interval },
-    /// A driver took a packet.
+    CpuBusy {
+        /// Number of the CPU.
+        cpu: u16,
+        /// The busy interval.
+        interval: Interval,
+    },
+    /// A driver accepted a packet.
     Packet {
+        /// Time at which the driver accepted the packet.
         time_ns: u64,
-        /// As the kernel counts: of a packet yet to be segmented, without the headers that
-        /// segmenting adds.
+        /// Length as the kernel counts it: a packet that is segmented later counts without the
+        /// headers that segmenting adds.
         bytes: u32,
+        /// Index of the device in its network namespace.
         ifindex: u32,
         /// Inode number of the network namespace.
         netns: u32,
+        /// Class of the device.
         class: NetClass,
     },
     /// Pages read from swap.
-    PageIn { time_ns: u64, pages: u32 },
+    PageIn {
+        /// Time of the read.
+        time_ns: u64,
+        /// Number of pages.
+        pages: u32,
+    },
     /// Pages written to swap.
-    PageOut { time_ns: u64, pages: u32 },
+    PageOut {
+        /// Time of the write.
+        time_ns: u64,
+        /// Number of pages.
+        pages: u32,
+    },
     /// A block device always had a request; `device` is its dev_t (major << 20 | minor).
-    DiskBusy { device: u32, interval: Interval },
-    /// What an interface is called; before its first packet.
+    DiskBusy {
+        /// Device number.
+        device: u32,
+        /// The interval with requests.
+        interval: Interval,
+    },
+    /// Name of a network device, written before its first packet.
     Interface {
+        /// Index of the device in its network namespace.
         ifindex: u32,
+        /// Inode number of the network namespace.
         netns: u32,
+        /// Name of the device.
         name: String,
     },
-    /// What a block device is called (its first 16 bytes); before its first interval.
-    Disk { device: u32, name: String },
-    /// So many records were lost until this time, since the one before.
+    /// Name of a block device (the first 16 bytes), written before its first interval.
+    Disk {
+        /// Device number.
+        device: u32,
+        /// Name of the device.
+        name: String,
+    },
+    /// Number of records lost until this time, since the previous such record.
     Lost {
+        /// Time until which the records were lost.
         time_ns: u64,
+        /// Kind of the lost records.
         kind: Kind,
+        /// Number of lost records.
         count: u64,
     },
 }
@@ -58,50 +92,61 @@ pub enum Event {
 /// A busy interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
+    /// Start of the interval, ns of CLOCK_MONOTONIC.
     pub begin_ns: u64,
+    /// End of the interval, ns of CLOCK_MONOTONIC.
     pub end_ns: u64,
-    /// It may have begun earlier: the recording began in the middle of it.
+    /// Whether it may have begun earlier, because the recording began in the middle of it.
     pub open_begin: bool,
-    /// It had not ended when the recording did.
+    /// Whether the recording ended in the middle of it.
     pub open_end: bool,
 }
 
 impl Interval {
-    /// Of an interval that is open at either end: the shortest that it can be.
+    /// Returns the duration; of an interval that is open at either end, the shortest possible one.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.begin_ns
     }
 
+    /// Returns whether the interval is open at either end.
     pub fn is_open(&self) -> bool {
         self.open_begin || self.open_end
     }
 }
 
-/// What a network device looks like.
+/// Class of a network device, guessed from its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetClass {
-    /// Hardware behind it, as far as the kernel tells.
+    /// Hardware behind it, as far as the kernel shows.
     External,
     /// veth, bridge, tun, loopback, ...
     Internal,
 }
 
 words! {
-    /// Kind of a record, for counting.
+    /// Kind of a record, used for counts.
     #[derive(PartialOrd, Ord, Hash)]
     Kind {
+        /// [`Event::CpuBusy`].
         CpuBusy = "cpu-busy",
+        /// [`Event::Packet`].
         Packet = "packet",
+        /// [`Event::PageIn`].
         PageIn = "page-in",
+        /// [`Event::PageOut`].
         PageOut = "page-out",
+        /// [`Event::DiskBusy`].
         DiskBusy = "disk-busy",
+        /// [`Event::Interface`].
         Interface = "interface",
+        /// [`Event::Disk`].
         Disk = "disk",
+        /// [`Event::Lost`].
         Lost = "lost",
     }
 }
 
-/// In the order of [`Kind`].
+/// Codes in the file, in the order of [`Kind`].
 const CODES: [u32; KINDS] = [
     abi::EMUD_REC_CPU_BUSY,
     abi::EMUD_REC_PACKET,
@@ -113,10 +158,11 @@ const CODES: [u32; KINDS] = [
     abi::EMUD_REC_LOST,
 ];
 
-/// How many kinds there are.
+/// Number of kinds.
 pub(super) const KINDS: usize = Kind::ALL.len();
 
 impl Kind {
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         self.word()
     }
@@ -135,6 +181,7 @@ impl Kind {
 }
 
 impl Event {
+    /// Returns the kind of the event's record.
     pub fn kind(&self) -> Kind {
         match self {
             Self::CpuBusy { .. } => Kind::CpuBusy,
@@ -148,12 +195,13 @@ impl Event {
         }
     }
 
-    /// Reads a little-endian record.
+    /// Decodes a little-endian record.
     ///
     /// # Errors
-    /// What is impossible in it.
+    /// The record holds an impossible value.
     pub(super) fn decode(r: &Record) -> Result<Self, String> {
-        let kind = Kind::of_code(r[0]).ok_or_else(|| format!("unknown kind of record {}", r[0]))?;
+        let kind =
+            Kind::of_code(r[0]).ok_or_else(|| format!("unknown kind of record \"{}\"", r[0]))?;
         let (id, netns) = (u32_at(r, ID), u32_at(r, NETNS));
         let time_ns = u64_at(r, TIME);
         Ok(match kind {
@@ -197,7 +245,7 @@ impl Event {
         })
     }
 
-    /// The little-endian record that `decode` reads.
+    /// Encodes the little-endian record that `decode` reads.
     pub fn encode(&self) -> Record {
         let mut r = [0; RECORD_BYTES];
         r[0] = self.kind().code();
@@ -251,7 +299,7 @@ impl Event {
     }
 }
 
-/// From the byte order of this machine, as the kernel's programs wrote it.
+/// Converts from the byte order of this machine, in which the kernel's programs write.
 pub(super) fn to_little_endian(mut r: Record) -> Record {
     if cfg!(target_endian = "big") {
         let named = [Kind::Interface, Kind::Disk]
@@ -270,8 +318,8 @@ pub(super) fn to_little_endian(mut r: Record) -> Record {
     r
 }
 
-/// Cuts a little-endian record to what the recording covers: setting it up and ending it is
-/// load that nobody means to measure. None: nothing is left.
+/// Clips a little-endian record to the time of the recording: its setup and its end are not part of
+/// the measured load. Returns `None` if nothing remains.
 pub(super) fn clip(mut r: Record, start_ns: u64, end_ns: u64) -> Option<Record> {
     let kind = Kind::of_code(r[0])?;
     if matches!(kind, Kind::Interface | Kind::Disk) {
@@ -302,8 +350,8 @@ pub(super) fn u64_at(r: &Record, at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| r[at + i]))
 }
 
-/// The record ahead of the trailer: number of records, length and checksum of the trailer,
-/// checksum of all before this record.
+/// The record before the trailer: number of records, length and checksum of the trailer, checksum
+/// of everything before this record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndRecord {
     pub records: u64,
@@ -324,7 +372,7 @@ impl EndRecord {
         r
     }
 
-    /// Nothing, if something is in it that [`Self::encode`] does not write.
+    /// Returns `None` if it holds a value that [`Self::encode`] does not write.
     pub fn decode(r: &Record) -> Option<Self> {
         let end = Self {
             records: u64_at(r, VALUE),
@@ -371,7 +419,9 @@ fn name(r: &Record) -> String {
 fn interval(r: &Record) -> Result<Interval, String> {
     let (begin_ns, end_ns) = (u64_at(r, VALUE), u64_at(r, TIME));
     if begin_ns > end_ns {
-        return Err(format!("an interval from {begin_ns} to {end_ns} ns"));
+        return Err(format!(
+            "an interval ends before it begins, from {begin_ns} to {end_ns} ns"
+        ));
     }
     let known = (abi::EMUD_REC_OPEN_BEGIN | abi::EMUD_REC_OPEN_END) as u8;
     if r[1] & !known != 0 {
@@ -403,5 +453,5 @@ fn lost_kind(code: u32) -> Result<Kind, String> {
     u8::try_from(code)
         .ok()
         .and_then(Kind::of_code)
-        .ok_or_else(|| format!("lost records of unknown kind {code}"))
+        .ok_or_else(|| format!("lost records have unknown kind \"{code}\""))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two JSON objects of a recording: what was recorded and how, and what became of it.
+//! The two JSON objects of a recording: the header with what was recorded and how, and the trailer
+//! with the result.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::config::Basis;
 use crate::event::{Hook, Watched};
 use crate::log::{Clock, Host};
 
-/// The number goes up when a key goes away or changes its meaning.
+/// Version of the format, incremented when a key is removed or changes its meaning.
 pub const SCHEMA: &str = "emud-record/1";
 
 /// What was recorded, where, and through which hooks.
@@ -43,28 +44,33 @@ pub struct Header {
     pub swaps: Vec<String>,
 }
 
-/// By the key of [`crate::criteria::Recorded`]: whether the absence of records means that nothing
+/// By the key of [`crate::criteria::Recorded`]: whether an absence of records means that nothing
 /// happened.
 pub type WatchedKinds = BTreeMap<String, Watched>;
 
-/// What became of the recording; missing if it was cut short.
+/// The result of the recording; missing if the file is cut short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trailer {
+    /// Time of the end, ns of CLOCK_MONOTONIC.
     pub end_mono_ns: u64,
+    /// Why the recording ended.
     pub reason: StopReason,
     /// Records in the file.
     pub records: BTreeMap<Kind, u64>,
     /// Records that found the ring buffer full.
     pub lost: BTreeMap<Kind, u64>,
-    /// Requests of block devices beyond the first 1024.
+    /// Requests of block devices beyond the first 1024 devices.
     pub disks_unknown: u64,
-    /// Requests that ended and had not been seen to begin: those under way at the start.
+    /// Requests that ended without a start: those in progress at the start of the recording.
     pub unpaired: u64,
 }
 
+/// Why a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
+    /// Its duration was over.
     Duration,
+    /// A signal ended it.
     Signal,
 }

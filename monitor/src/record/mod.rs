@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the criteria judge, written down: busy intervals of CPUs and block devices,
-//! transmitted packets, page-ins and page-outs.
+//! Records what the criteria judge: busy intervals of CPUs and block devices, transmitted packets,
+//! page-ins and page-outs.
 //!
-//! [`Recorder`] (programs in the kernel, a ring buffer, a thread that empties it) →
-//! [`Writer`] → file → [`Reader`] → [`Event`]. The file's format: docs/record-format.md.
+//! [`Recorder`] (programs in the kernel, a ring buffer, a thread that empties it) → [`Writer`] →
+//! file → [`Reader`] → [`Event`]. The file's format: docs/record-format.md.
 
 mod abi;
 mod error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attaches what of a recording's programs this kernel takes.
+//! Attaches the recording programs that this kernel supports.
 
 use aya::{Btf, Ebpf};
 
@@ -15,8 +15,10 @@ pub struct Attached {
     pub watched: WatchedKinds,
 }
 
+/// Attaches the programs.
+///
 /// # Errors
-/// The kernel takes nothing at all.
+/// The kernel supports none of them.
 pub fn attach(bpf: &mut Ebpf, btf: Btf, basis: Basis) -> Result<Attached, RecordError> {
     let mut hooks = Hooks::new(btf, vec![]);
     let mut watched = WatchedKinds::new();

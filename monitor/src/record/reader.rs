@@ -6,20 +6,21 @@ use std::io::{self, Read};
 use super::event::{EndRecord, RECORD_BYTES, Record};
 use super::{Event, Header, ReadError, SCHEMA, Trailer};
 
-/// Not text, so that a transfer that changes line ends shows.
+/// Not text, so that a transfer that changes line ends is detected.
 pub(super) const MAGIC: &[u8; 8] = b"\x89emudrec";
 pub(super) const VERSION: u32 = 1;
-/// A longer header or trailer is none.
+/// A longer header or trailer is rejected.
 const JSON_MAX: u32 = 1 << 20;
 
-/// How a recording ends.
+/// The end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
+    /// The file is complete.
     Complete(Trailer),
-    /// The recorder did not get to the end (kill -9, full disk): intervals that were open then
-    /// and the last counts of lost records are missing.
+    /// The recorder did not reach the end (kill -9, full disk): intervals that were open then and
+    /// the last counts of lost records are missing.
     Cut {
-        /// Of the record that was being written.
+        /// Length of the incomplete last record.
         stray_bytes: u64,
     },
 }
@@ -30,7 +31,7 @@ pub struct Reader<R> {
     input: R,
     header: Header,
     crc: crc32fast::Hasher,
-    /// Where the next record begins.
+    /// Offset of the next record.
     offset: u64,
     records: u64,
     failed: bool,
@@ -41,7 +42,7 @@ impl<R: Read> Reader<R> {
     /// Reads the header. `input` should be buffered.
     ///
     /// # Errors
-    /// `input`'s, or it is no recording that this version reads.
+    /// An error of `input`, or the file is not a recording that this version reads.
     pub fn new(mut input: R) -> Result<Self, ReadError> {
         let mut fixed = [0; 16];
         let got = read_up_to(&mut input, &mut fixed)?;
@@ -58,7 +59,9 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Version(version));
         }
         if length > JSON_MAX {
-            return Err(ReadError::Header(format!("{length} bytes long")));
+            return Err(ReadError::Header(format!(
+                "invalid length of {length} bytes"
+            )));
         }
         let mut json = vec![0; length as usize];
         if read_up_to(&mut input, &mut json)? < json.len() {
@@ -83,16 +86,17 @@ impl<R: Read> Reader<R> {
         })
     }
 
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How the recording ends; known once all events are read without an error.
+    /// Returns the end of the recording; known once all events are read without an error.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// Records read so far.
+    /// Returns the number of records read so far.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -117,17 +121,20 @@ impl<R: Read> Reader<R> {
     }
 
     fn read_end(&mut self, record: &Record) -> Result<End, ReadError> {
-        let end = EndRecord::decode(record)
-            .ok_or_else(|| self.damaged("an impossible end of the records"))?;
+        let end =
+            EndRecord::decode(record).ok_or_else(|| self.damaged("the end record is invalid"))?;
         if end.records != self.records {
             let problem = format!("{} records, and {} were written", self.records, end.records);
             return Err(self.damaged(problem));
         }
         if end.crc != self.crc.clone().finalize() {
-            return Err(self.damaged("the checksum of all before differs"));
+            return Err(self.damaged("the checksum of the records differs"));
         }
         if end.trailer_bytes > JSON_MAX {
-            return Err(self.damaged(format!("a trailer of {} bytes", end.trailer_bytes)));
+            return Err(self.damaged(format!(
+                "invalid length of the trailer, {} bytes",
+                end.trailer_bytes
+            )));
         }
         let mut json = vec![0; end.trailer_bytes as usize];
         let got = read_up_to(&mut self.input, &mut json)?;
@@ -143,7 +150,7 @@ impl<R: Read> Reader<R> {
         }
         serde_json::from_slice(&json)
             .map(End::Complete)
-            .map_err(|e| self.damaged(format!("the trailer: {e}")))
+            .map_err(|e| self.damaged(format!("the trailer is invalid: {e}")))
     }
 
     fn damaged(&self, problem: impl Into<String>) -> ReadError {
@@ -167,7 +174,7 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Fewer bytes than `buffer` has: the input ended.
+/// Reads up to the length of `buffer`; fewer bytes mean the end of the input.
 fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {

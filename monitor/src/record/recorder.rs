@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recording programs in the kernel, and the thread that writes down what they tell.
+//! The recording programs in the kernel, and the thread that writes their records.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,15 +22,17 @@ use crate::host;
 use crate::log::{Clock, Host, mono_ns};
 use crate::swaps::{self, Swap};
 
-/// How to record.
+/// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Of the ring buffer between kernel and file: a power of two, 4 KiB to 1 GiB.
+    /// Size of the ring buffer between kernel and file: a power of two, 4 KiB to 1 GiB.
     pub ring_bytes: u32,
+    /// Definition of an idle CPU.
     pub cpu_basis: Basis,
 }
 
 impl Options {
+    /// Default size of the ring buffer in bytes.
     pub const RING_BYTES: u32 = 16 << 20;
 }
 
@@ -43,17 +45,19 @@ impl Default for Options {
     }
 }
 
-/// What a finished recording holds.
+/// The content of a finished recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
+    /// Header of the file.
     pub header: Header,
+    /// Trailer of the file.
     pub trailer: Trailer,
 }
 
-/// A recording under way. Dropping it detaches the programs and leaves the file cut short.
+/// A running recording. Dropping it detaches the programs and leaves the file cut short.
 #[derive(Debug)]
 pub struct Recorder {
-    /// Holds the programs attached.
+    /// Keeps the programs attached.
     bpf: Option<Ebpf>,
     header: Header,
     orders: Arc<Orders>,
@@ -62,12 +66,12 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct Orders {
-    /// What comes later is no part of the recording; u64::MAX: still recording.
+    /// End of the recording, later events are not part of it; u64::MAX: still recording.
     end_ns: AtomicU64,
     stop: AtomicBool,
-    /// Why; read after `stop`.
+    /// The reason; read after `stop`.
     by_signal: AtomicBool,
-    /// Nobody waits for the file any more.
+    /// Whether the file is given up.
     abandon: AtomicBool,
 }
 
@@ -84,16 +88,16 @@ impl Default for Orders {
 
 /// A ring of 16 MiB takes 400,000 records in this time.
 const POLL: Duration = Duration::from_millis(20);
-/// How often losses are looked for and what is buffered goes to the file.
+/// Number of polls between two checks for losses and flushes to the file.
 const HOUSEKEEPING_POLLS: u32 = 10;
-/// Buffered between ring and file.
+/// Size of the buffer between ring and file.
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl Recorder {
-    /// Loads the programs, attaches them hook by hook, and begins to write to `file`.
+    /// Loads the programs, attaches them hook by hook, and starts to write to `file`.
     ///
     /// # Errors
-    /// This process may not, or the kernel supports not one of the hooks.
+    /// This process lacks permission, or the kernel supports none of the hooks.
     pub fn start(file: File, options: &Options) -> Result<Self, RecordError> {
         let swaps = swap_areas();
         let btf = Btf::from_sys_fs()?;
@@ -129,12 +133,12 @@ impl Recorder {
         })
     }
 
-    /// What is recorded, and how.
+    /// Returns what is recorded, and how.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// False: the file cannot be written any more; [`Self::finish`] says why.
+    /// Returns false if the file can no longer be written; [`Self::finish`] returns the reason.
     pub fn is_writing(&self) -> bool {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
@@ -142,7 +146,7 @@ impl Recorder {
     /// Detaches the programs and completes the file.
     ///
     /// # Errors
-    /// The file could not be written, also earlier; a map could not be read.
+    /// The file could not be written, now or earlier; a map could not be read.
     pub fn finish(mut self, reason: StopReason) -> Result<Summary, RecordError> {
         self.orders.end_ns.store(mono_ns(), Ordering::Release);
         self.bpf = None;
@@ -227,7 +231,7 @@ impl Maps {
         })
     }
 
-    /// Adds only: what was swap once is not used for files at once.
+    /// Only adds devices: a former swap device is not used for files immediately.
     fn set_swaps(&mut self, swaps: &[Swap]) -> Result<(), RecordError> {
         for device in swaps.iter().filter_map(|s| s.device) {
             self.swaps.insert(device, 1, 0)?;
@@ -247,7 +251,7 @@ impl Maps {
         Ok(all)
     }
 
-    /// Intervals that had not ended; to be read after the programs are detached.
+    /// Returns the intervals that are still open; call it after the programs are detached.
     fn open_intervals(&self) -> Result<Vec<Event>, RecordError> {
         let open = |since: u64, open_begin: bool| Interval {
             begin_ns: since,
@@ -274,7 +278,7 @@ impl Maps {
     }
 }
 
-/// Records lost, by kind, as last written down.
+/// Lost records by kind, as last written to the file.
 type Lost = BTreeMap<Kind, u64>;
 
 struct Scribe {
@@ -309,7 +313,7 @@ impl Scribe {
     fn drain(&mut self, orders: &Orders) -> Result<(), RecordError> {
         let end_ns = orders.end_ns.load(Ordering::Acquire);
         while let Some(item) = self.maps.ring.next() {
-            // Another length is impossible: the programs write nothing else.
+            // Every record of the programs has this length.
             let Ok(record) = Record::try_from(&item[..]) else {
                 continue;
             };
@@ -327,7 +331,8 @@ impl Scribe {
         self.writer.flush().map_err(RecordError::Write)
     }
 
-    /// A reader of a file that is cut short knows of all losses but the last.
+    /// Writes losses regularly, so that the reader of a file that is cut short misses only the last
+    /// ones.
     fn note_losses(&mut self) -> Result<emud_rec_counters, RecordError> {
         let counters = self.maps.counters()?;
         let time_ns = mono_ns();

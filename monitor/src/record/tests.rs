@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of a recording: what is written is read, what is missing or damaged is said.
+//! The file of a recording: the reader returns what the writer wrote, and reports what is missing
+//! or damaged.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +138,7 @@ fn what_is_written_is_read() {
     assert_eq!(end, End::Complete(trailer(counts)));
 }
 
-/// As after kill -9: every length that a file can have.
+/// As after kill -9: every possible length of a file.
 #[test]
 fn a_file_cut_short_is_read_up_to_the_last_whole_record() {
     let events = one_of_each();
@@ -184,7 +185,7 @@ fn damage_is_told_with_its_place() {
     let events = one_of_each();
     let file = written(&events);
     let begin = file.len() - written(&[]).len() - events.len() * RECORD_BYTES;
-    // Trailers differ in length by the counts in them: find the first record.
+    // Trailers have different lengths because of their counts: find the first record.
     let json = serde_json::to_vec(&header()).unwrap().len();
     let first = 16 + json;
     assert!(begin < first);
@@ -193,16 +194,22 @@ fn damage_is_told_with_its_place() {
         file[first + at] = value;
         read(&file).unwrap_err().to_string()
     };
-    let place = format!("damaged at byte {first}: ");
-    assert_eq!(damaged(0, 77), format!("{place}unknown kind of record 77"));
-    assert_eq!(damaged(0, 0), format!("{place}unknown kind of record 0"));
-    assert!(damaged(1, 0x80).starts_with(&format!("{place}unknown flags 0x80")));
-    // The end before the begin.
-    assert!(damaged(23, 0xff).starts_with(&format!("{place}an interval from")));
+    let prefix = format!("damaged at byte {first}: ");
+    assert_eq!(
+        damaged(0, 77),
+        format!("{prefix}unknown kind of record \"77\"")
+    );
+    assert_eq!(
+        damaged(0, 0),
+        format!("{prefix}unknown kind of record \"0\"")
+    );
+    assert!(damaged(1, 0x80).starts_with(&format!("{prefix}unknown flags 0x80")));
+    // An end before the begin.
+    assert!(damaged(23, 0xff).starts_with(&format!("{prefix}an interval ends before")));
 }
 
 proptest! {
-    /// A checksum covers all that is written.
+    /// A checksum covers everything that is written.
     #[test]
     fn no_changed_byte_goes_unnoticed(at in any::<prop::sample::Index>(), change in 1u8..) {
         let mut file = written(&one_of_each());
@@ -212,7 +219,7 @@ proptest! {
             (&mut reader).collect::<Result<Vec<_>, _>>()?;
             Ok(reader.end().unwrap().clone())
         });
-        // A longer trailer than there is reads as one that is not all there.
+        // A trailer with a larger length reads as an incomplete one.
         prop_assert!(matches!(result, Err(_) | Ok(End::Cut { .. })), "{:?}", result);
     }
 

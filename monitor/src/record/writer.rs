@@ -8,7 +8,7 @@ use super::event::{EndRecord, KINDS, Kind, RECORD_BYTES, Record};
 use super::reader::{MAGIC, VERSION};
 use super::{Event, Header, Trailer};
 
-/// A recording that is being written. Without [`Self::finish`] it reads as cut short.
+/// A recording under construction. Without [`Self::finish`] it reads as cut short.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -20,7 +20,7 @@ impl<W: Write> Writer<W> {
     /// Writes the header.
     ///
     /// # Errors
-    /// `out`'s.
+    /// An error of `out`.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
         let json = serde_json::to_vec(header)?;
         let length = u32::try_from(json.len()).map_err(io::Error::other)?;
@@ -39,12 +39,12 @@ impl<W: Write> Writer<W> {
     /// Writes one event.
     ///
     /// # Errors
-    /// `out`'s.
+    /// An error of `out`.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         self.record(&event.encode())
     }
 
-    /// Writes a little-endian record as it is.
+    /// Writes a little-endian record unchanged.
     pub(super) fn record(&mut self, record: &Record) -> io::Result<()> {
         if let Some(i) = Kind::all().position(|k| k.code() == record[0]) {
             self.counts[i] += 1;
@@ -52,24 +52,24 @@ impl<W: Write> Writer<W> {
         self.put(record)
     }
 
-    /// Records written so far, by kind.
+    /// Returns the number of records written so far, by kind.
     pub fn counts(&self) -> BTreeMap<Kind, u64> {
         let counts = Kind::all().zip(self.counts);
         counts.filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Hands what is buffered to the system, so that it survives this process.
+    /// Passes buffered data to the system, so that it survives this process.
     ///
     /// # Errors
-    /// `out`'s.
+    /// An error of `out`.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Writes the end, by which a reader knows that nothing is missing.
+    /// Writes the end, which shows a reader that nothing is missing.
     ///
     /// # Errors
-    /// `out`'s.
+    /// An error of `out`.
     pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
         let json = serde_json::to_vec(trailer)?;
         let end = EndRecord {

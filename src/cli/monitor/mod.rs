@@ -14,7 +14,7 @@ use super::Failure;
 pub use run::duration;
 use thresholds::Thresholds;
 
-/// Notice in the kernel, within milliseconds, that the host ran out of a resource
+/// Detect in the kernel, within milliseconds, that the host runs out of a resource
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = AFTER_HELP)]
 pub struct Args {
@@ -24,11 +24,11 @@ pub struct Args {
     #[command(flatten)]
     run: run::Args,
 
-    /// Print all thresholds as TOML, which --config reads, and end
+    /// Print all thresholds as TOML, which --config reads, and exit
     #[arg(long)]
     print_config: bool,
 
-    // Last: its heading is for all that follows.
+    // Last: its heading applies to all options after it.
     #[command(flatten)]
     thresholds: Thresholds,
 }
@@ -41,14 +41,14 @@ Examples:
   emud monitor --on-alarm 'jq -r .resource | logger -t emud'
   emud monitor --stop-after 1 > /dev/null || kill $EXPERIMENT
   emud monitor record -o good.rec --duration 60s   to find thresholds of this machine: then
-  emud monitor calibrate good.rec                  what they should be
+  emud monitor calibrate good.rec                  suggest thresholds
 
 Programs under test report their own contention with `emud alarm`, or with lines of JSON into
 the socket.
 
 Exit codes: 0 nothing was seen, 3 contention was seen, 64 usage, 65 a mistake in --config, 66 no
-such file or namespace, 69 the kernel supports nothing that was requested, 71 the kernel refused,
-73 a socket or a file cannot be made, 74 the log cannot be written, 77 no permission. A resource
+such file or namespace, 69 the kernel supports nothing that was requested, 71 the kernel returned an error,
+73 a socket or a file cannot be created, 74 the log cannot be written, 77 no permission. A resource
 that cannot be watched is \"unknown\", on standard error and in the log: exit code 0 does not speak
 for it.";
 
@@ -59,7 +59,7 @@ enum Verb {
     Reset(reset::Args),
 }
 
-/// Returns the exit code.
+/// Runs the monitor and returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
     match args.verb {
         None => {}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measured quantities for people, three digits each.
+//! Formats measured quantities with three digits.
 
 pub use emud::text::count;
 
-/// ns as a duration: "12.3ms".
+/// Formats ns as a duration: "12.3ms".
 pub fn duration(ns: u64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
     scaled(ns as f64, &units)
 }
 
-/// bit/s as a rate: "1.25Gbit".
+/// Formats bit/s as a rate: "1.25Gbit".
 pub fn rate(bit_s: u64) -> String {
     let units = [
         (1e12, "Tbit"),
@@ -23,7 +23,7 @@ pub fn rate(bit_s: u64) -> String {
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let last = units.len() - 1;
-    // What rounds to 1000 of a unit is 1 of the next.
+    // A value that rounds to 1000 of a unit is 1 of the next.
     let fits = |factor: f64| value / factor >= 0.9995;
     let unit = units.iter().position(|(f, _)| fits(*f)).unwrap_or(last);
     let (factor, name) = units[unit];

@@ -20,7 +20,7 @@ use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
 use crate::cli::progress::Progress;
 
-/// Write down what the criteria judge, for `emud monitor calibrate`
+/// Record what the criteria judge, for `emud monitor calibrate`
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -33,10 +33,10 @@ Writing the file is load too: put it on a disk that the experiment does not use,
 A packet takes 32 bytes. The file is described in docs/record-format.md.
 
 Exit codes: 0 recorded (also if records were lost: the summary and the file say so), 64 usage,
-69 this kernel has not one of the hooks, 71 the kernel refused, 73 the file cannot be made, 74 it
+69 this kernel has none of the hooks, 71 the kernel returned an error, 73 the file cannot be created, 74 it
 cannot be written, 77 no permission.")]
 pub struct Args {
-    /// The file to write; one that is there is replaced
+    /// File to write; an existing file is replaced
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
 
@@ -48,7 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size)]
     ring: u32,
 
-    /// What is idle: the idle task (task), or the CPU itself (idle), so that forwarding is work
+    /// Definition of idle: the idle task (task), or an idle state of the CPU (idle), which counts
+    /// forwarding as busy
     #[arg(long, value_name = "task|idle", default_value = "task", value_parser = basis)]
     cpu_basis: Basis,
 
@@ -58,11 +59,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    // Before the recorder's thread is there, so that no thread is ended by a signal.
+    // Before the recorder's thread starts, so that a signal ends no thread.
     let stop = signal::stop_signals()?;
     let file = File::create(&args.output).map_err(|e| {
         let file = args.output.display();
-        Failure::new(EX_CANTCREAT, format!("cannot make {file}: {e}"))
+        Failure::new(EX_CANTCREAT, format!("cannot create {file}: {e}"))
     })?;
     let options = Options {
         ring_bytes: args.ring,
@@ -84,14 +85,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Nothing is in it; a device or a pipe is not ours to remove.
+/// Only an empty file is removed; a device or a pipe is not.
 fn remove_empty(file: &Path) {
     if std::fs::metadata(file).is_ok_and(|m| m.is_file()) {
         let _ = std::fs::remove_file(file);
     }
 }
 
-/// How long a file that cannot be written stays unnoticed.
+/// Longest time until a failed write is detected.
 const LOOK: Duration = Duration::from_millis(200);
 
 fn wait(recorder: &Recorder, stop: impl AsFd, args: &Args) -> Result<StopReason, Failure> {
@@ -120,7 +121,7 @@ fn wait(recorder: &Recorder, stop: impl AsFd, args: &Args) -> Result<StopReason,
     }
 }
 
-/// What the recording will not show, or not exactly.
+/// Returns notes about what the recording does not contain, or not exactly.
 fn notes(header: &Header) -> String {
     let mut out = String::new();
     for recorded in CRITERIA.iter().flat_map(|criterion| criterion.recorded) {
@@ -200,7 +201,7 @@ fn size(text: &str) -> Result<u32, String> {
     bytes
         .or_else(|| text.parse().ok())
         .filter(|b| b.is_power_of_two() && (4096..=1 << 30).contains(b))
-        .ok_or_else(|| "a power of two from 4KiB to 1GiB, such as \"16MiB\"".into())
+        .ok_or_else(|| "it must be a power of two from 4KiB to 1GiB, such as \"16MiB\"".into())
 }
 
 #[cfg(test)]

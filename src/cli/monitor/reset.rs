@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::cli::Failure;
 
-/// Let a running monitor raise the alarms anew that have reached their limit
+/// Reset the limit of alarms of a running monitor, so that it reports alarms again
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   emud monitor reset
 
 Exit codes: 0 done, 64 usage, 66 no monitor runs, 77 only root may.")]
 pub struct Args {
-    /// The monitor's socket [default: all monitors that run without --socket]
+    /// Socket of the monitor [default: all monitors that run without --socket]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }

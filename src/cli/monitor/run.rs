@@ -24,29 +24,29 @@ use crate::cli::{CONTENTION_SEEN, DONE, Failure};
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Lines of JSON on standard output [default unless it is a terminal]
+    /// Print lines of JSON [default unless standard output is a terminal]
     #[arg(long, conflicts_with = "text")]
     json: bool,
 
-    /// Lines for people on standard output [default on a terminal]
+    /// Print lines for people [default on a terminal]
     #[arg(long)]
     text: bool,
 
-    /// Write the log, as lines of JSON, to the end of a file beside; SIGHUP opens it again, unless
-    /// standard output is a terminal
+    /// Append the log to a file, as lines of JSON; SIGHUP reopens it, unless standard output is a
+    /// terminal
     #[arg(long, short = 'o', value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// Serve OpenMetrics over HTTP
+    /// Serve OpenMetrics over HTTP at this address
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
 
     /// Run a shell command once per alarm, one after the other, with the line of JSON on its
-    /// standard input; what it prints goes to standard error
+    /// standard input; its output goes to standard error
     #[arg(long, value_name = "CMD")]
     on_alarm: Option<String>,
 
-    /// End after so many alarms
+    /// End after this number of alarms
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     stop_after: Option<u64>,
 
@@ -54,19 +54,19 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
-    /// Where programs report [default: /run/emud/monitor.sock, or monitor-PID.sock beside the
-    /// socket of another monitor]
+    /// Socket for reports of programs [default: /run/emud/monitor.sock, or monitor-PID.sock beside
+    /// the socket of another monitor]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
 
-/// How long a slow reader or disk is waited for at the end.
+/// Time limit for a slow reader or disk at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Longest run in hours: a year.
 const MAX_HOURS: f64 = 8784.0;
 
-/// As in profiles, and hours: experiments are longer than delays.
+/// Parses a duration as in profiles, or in hours: experiments are longer than delays.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if let Some(hours) = text.strip_suffix('h') {
         return match hours.trim().parse::<f64>() {
@@ -82,7 +82,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Returns the exit code.
+/// Runs the monitor and returns the exit code.
 pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -91,7 +91,7 @@ pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
 }
 
 async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
-    // Who hangs up a terminal wants an end; else it is logrotate.
+    // A hang-up of a terminal ends the monitor; otherwise the signal comes from logrotate.
     let rotates = args.log.is_some() && !io::stdout().is_terminal();
     let moved = Moved::default();
     let mut signals = match rotates {
@@ -123,7 +123,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     })?;
     let monitor = monitor(&config)?;
     let stdout = Outlet::new(io::stdout().as_fd().try_clone_to_owned()?)?;
-    // Not before: the kernel's verifier works in this thread, too.
+    // Not earlier: the kernel's verifier works in this thread, too.
     notes.extend(punctual());
     let psi = pressure(&config, &mut notes)?;
     let setup = Setup {
@@ -166,7 +166,7 @@ fn format(args: &Args) -> Format {
     }
 }
 
-/// At each signal.
+/// Reopens the file at each signal.
 async fn reopen(mut hangup: Signal, moved: Moved) {
     while hangup.recv().await.is_some() {
         moved.store(true, Ordering::Relaxed);
@@ -198,8 +198,8 @@ fn exit_code(finished: Finished) -> Result<u8, Failure> {
     let contended = finished.contended();
     let unwritten = |what: &str, e: io::Error| match e.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
-        io::ErrorKind::TimedOut => Err(format!("{what} did not take the last lines in time")),
-        _ => Err(format!("{what} cannot be written: {e}")),
+        io::ErrorKind::TimedOut => Err(format!("{what} did not accept the last lines in time")),
+        _ => Err(format!("cannot write {what}: {e}")),
     };
     let [out, beside] = finished.written;
     match finished.stop {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counts as contention: the flags of `emud monitor` and `emud monitor calibrate`, which are
-//! short for keys of the file.
+//! The definition of contention: the flags of `emud monitor` and `emud monitor calibrate`, which
+//! are shorthands for keys of the file.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ impl clap::Args for Thresholds {
             .value_name("CRITERION,...")
             .action(ArgAction::Append)
             .help(format!(
-                "Watch these alone: {}, application",
+                "Watch only these resources: {}, application",
                 names.join(", ")
             ));
         let flags = sections().flat_map(|section| {
@@ -115,11 +115,11 @@ impl FromArgMatches for Thresholds {
 }
 
 impl Thresholds {
-    /// What is to be watched for: the defaults, the file over them, the flags over both.
+    /// Returns the configuration: the defaults, the file over them, the flags over both.
     ///
     /// # Errors
-    /// Every mistake at once; 64 if all are on the command line, 65 if some are in the
-    /// file, 66 without it.
+    /// Every mistake at once; 64 if all are on the command line, 65 if some are in the file, 66
+    /// without it.
     pub fn config(&self) -> Result<Config, Failure> {
         watch::config(self.config.as_deref(), &self.arguments).map_err(|error| {
             let code = match &error {

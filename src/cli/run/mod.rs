@@ -24,15 +24,15 @@ use super::monitor::duration;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct Args {
-    /// The link: a shipped profile's name (see `emud profile list`) or a file
+    /// Profile of the link: shipped name (see `emud profile list`) or path to a TOML file
     #[arg(long, short, value_name = "PROFILE")]
     profile: Option<String>,
 
-    /// A network of several nodes: a shipped scenario's name (see `emud scenario list`) or a file
+    /// Scenario with several nodes: shipped name (see `emud scenario list`) or path to a TOML file
     #[arg(long, short, value_name = "SCENARIO", conflicts_with_all = ["profile", "in_place", "reverse"])]
     scenario: Option<String>,
 
-    /// How many nodes a scenario's topology has (see `emud scenario plan`)
+    /// Size of the scenario's topology (see `emud scenario plan`)
     #[arg(long, value_name = "N", conflicts_with_all = ["profile", "in_place"])]
     nodes: Option<u32>,
 
@@ -40,16 +40,16 @@ pub struct Args {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["profile", "in_place"], value_parser = duration)]
     measure: Option<Duration>,
 
-    /// What counts as contention: a file as of `emud monitor --config` (docs/monitor.md)
+    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md)
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,
 
-    /// Write everything into one log of JSON lines (docs/log-format.md); of several runs the
-    /// n-th into NAME.n.EXT
+    /// Write one log of JSON lines (docs/log-format.md); the n-th of several runs writes to
+    /// NAME.n.EXT
     #[arg(long, short = 'o', value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// Run it so many times
+    /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
@@ -57,16 +57,16 @@ pub struct Args {
     #[arg(long, requires = "repeat")]
     require_clean: bool,
 
-    /// Each repeat has another seed, which follows from the first one's: other losses and
-    /// delays, for statistics. Else all have the same one: does the network repeat?
+    /// Use a different seed for each run, derived from the first one, so that losses and delays
+    /// differ, for statistics [default: the same seed for all, which tests repeatability]
     #[arg(long)]
     new_seeds: bool,
 
-    /// Seed of every random decision of every link [default: that of the profile, else random]
+    /// Seed of every random decision of every link [default: that of the profile, or random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Emulate on this interface, which exists, and run the program here
+    /// Emulate on this existing interface, and run the program here
     #[arg(long, value_name = "IFACE")]
     in_place: Option<String>,
 
@@ -74,15 +74,16 @@ pub struct Args {
     #[arg(long)]
     reverse: bool,
 
-    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq where it can be had)
+    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq if supported,
+    /// otherwise hold)
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 
-    /// Counters of the links go to the log this often, or `off`
+    /// Interval at which counters of the links are logged, or `off`
     #[arg(long, value_name = "TIME", default_value = "1s")]
     sample: String,
 
-    /// Whether what programs print goes to the log, too
+    /// Whether the output of programs is logged
     #[arg(long, value_name = "on|off", value_enum, default_value_t = Switch::On)]
     log_output: Switch,
 
@@ -94,22 +95,22 @@ pub struct Args {
     #[arg(long)]
     abort_on_contention: bool,
 
-    /// What determines the exit code first; if that is 0, the other one does: the programs (that of
-    /// the first one that failed), or the verdict (3 contended, 4 invalid)
+    /// Source of the exit code; the other one is used if it is 0: programs (the exit code of the
+    /// first one that failed) or verdict (3 contended, 4 invalid)
     #[arg(long, value_name = "program|verdict", value_enum, default_value_t = First::Program, hide_possible_values = true)]
     exit_code: First,
 
-    /// Run programs as this user [default: who called sudo, else root]
+    /// Run programs as this user [default: the user who called sudo, or root]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// Run programs as root, also under sudo; `--root=prepare`: only the `prepare` and `clean_up`
-    /// commands of a scenario
+    /// Run programs as root, even under sudo; with `--root=prepare`, only the `prepare` and
+    /// `clean_up` commands of a scenario
     #[arg(long, value_name = "all|prepare", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_possible_values = true)]
     root: Option<AsRoot>,
 
-    /// The program and its arguments [default: a shell]; of a scenario in place of its first
-    /// node's
+    /// Program and its arguments [default: a shell]; replaces the command of a scenario's first
+    /// node
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -125,7 +126,7 @@ Examples:
 
 The program runs in a new network namespace, whose only connection is the link, under sudo as
 the user who called it. It reaches
-this host at $EMUD_HOST, and the outside by NAT where the host has a way there.
+this host at $EMUD_HOST, and the outside by NAT if the host has a default route.
 
 Exit codes: the program's own (of several that of the first that failed); if that is 0, 3 the host
 was contended, 4 the emulation itself was late or dropped packets (--exit-code verdict: those
@@ -157,7 +158,7 @@ enum Switch {
     Off,
 }
 
-/// Returns the exit code.
+/// Runs the experiment and returns the exit code.
 pub fn run(args: Args) -> Result<u8, Failure> {
     if !geteuid().is_root() {
         return Err(LabError::NotRoot.into());
@@ -207,12 +208,12 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
     })
 }
 
-/// As whom programs run; none: root.
+/// Returns the user that programs run as; `None` for root.
 fn user(args: &Args, caller: Option<&User>) -> Result<Option<User>, Failure> {
     match (&args.user, args.root) {
         (Some(_), Some(AsRoot::All)) => Err(Failure::new(
             super::failure::EX_USAGE,
-            "give --user or --root, not both",
+            "use either --user or --root, not both",
         )),
         (_, Some(AsRoot::All)) => Ok(None),
         (Some(name), _) => User::named(name).map_err(|e| {
@@ -226,7 +227,7 @@ fn user(args: &Args, caller: Option<&User>) -> Result<Option<User>, Failure> {
     }
 }
 
-/// A sample takes about 100 us for each link: shorter intervals would cost too much.
+/// Minimum interval: a sample takes about 100 us per link.
 const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
 
 fn sample_interval(text: &str) -> Result<Duration, Failure> {
@@ -238,19 +239,19 @@ fn sample_interval(text: &str) -> Result<Duration, Failure> {
     };
     let every = duration(text).map_err(usage)?;
     match every < SHORTEST_SAMPLE {
-        true => Err(usage("at least 10ms, or `off`".to_owned())),
+        true => Err(usage("it must be at least 10ms, or `off`".to_owned())),
         false => Ok(every),
     }
 }
 
-/// A single packet that a busy scheduler made 2 ms late does not make a run worthless: with
-/// engine hold on an idle machine with two CPUs it was one run in five that had one above 1 ms.
+/// Lateness that makes a run invalid. A single packet that a busy scheduler delays by 2 ms does
+/// not: with engine hold on an idle machine with two CPUs, one run in five had a packet above 1 ms.
 const LATE: Duration = Duration::from_millis(5);
 
-/// Without a file the monitor's defaults, but for three of them. Who took the CPU is told by
-/// command, because all nodes of a run are one experiment. And traffic between interfaces of
-/// this host is what is measured here, not what disturbs it: a chain of eleven routers at
-/// 100 Mbit/s moves more than the 1 Gbit/s that are an alarm elsewhere.
+/// Without a file these are the monitor's defaults, except three. CPU time is attributed by
+/// command, because all nodes of a run are one experiment. Traffic between interfaces of this host
+/// is the measured traffic here, and not contention: a chain of eleven routers at 100 Mbit/s
+/// transmits more than the default threshold of 1 Gbit/s.
 fn config(args: &Args) -> Result<Config, Failure> {
     let read = |file: Option<&std::path::Path>| {
         watch::config(file, &[]).map_err(|error| Failure::new(error.exit_code(), error.to_string()))

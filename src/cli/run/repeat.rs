@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run after the other, and what they say together.
+//! Runs one repeat after the other, and summarises them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -18,8 +18,8 @@ use super::what::What;
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
 use crate::cli::{Failure, hold_run};
 
-/// Returns the exit code: with --require-clean that of the clean run, else the first that is not
-/// 0.
+/// Runs all repeats and returns the exit code: with --require-clean that of the clean run,
+/// otherwise the first that is not 0.
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
     let mut codes = vec![];
     let mut runs = vec![];
@@ -57,15 +57,15 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 
-/// A log. Repeats need one for their summary, also where nobody keeps it: then it has no name,
-/// and goes with this process.
+/// A log. Repeats need one for their summary, even if it is not kept: then it has no name, and ends
+/// with this process.
 enum Kept {
     At(PathBuf, File),
     Unnamed(File),
 }
 
 impl Kept {
-    /// None: nobody wants one.
+    /// Opens the log; `None` if no log is needed.
     fn open(args: &Args, owner: Option<&User>, n: u32) -> Result<Option<Self>, Failure> {
         match &args.log {
             Some(log) => {
@@ -110,14 +110,14 @@ impl Kept {
 fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
     let file = File::create(path)?;
     match owner {
-        // Not a terminal, or a device.
+        // Not a terminal or a device.
         Some(owner) if file.metadata()?.is_file() => owner.own(&file)?,
         _ => {}
     }
     Ok(file)
 }
 
-/// Carries it out once, and says what became of it.
+/// Runs one repeat, and prints its result.
 fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome, Failure> {
     let file = log.map(Kept::file).transpose()?;
     let outcome = run::conduct(plan, settings, hold_run::command, file)?;
@@ -126,7 +126,7 @@ fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome,
     }
     if outcome.finished.lines_lost > 0 {
         say(&format!(
-            "emud: note: {} lines of the log were lost: the disk was too slow\n",
+            "emud: note: {} lines of the log were lost because the disk was too slow\n",
             outcome.finished.lines_lost
         ));
     }
@@ -134,19 +134,19 @@ fn once(plan: &Plan, settings: &Settings, log: Option<&Kept>) -> Result<Outcome,
     say(&format!("emud: {}", run::text(&outcome.finished)));
     match (log, &outcome.finished.written) {
         (Some(log), Err(e)) => {
-            let message = format!("{} cannot be written: {e}", log.path().display());
+            let message = format!("cannot write {}: {e}", log.path().display());
             Err(Failure::new(EX_IOERR, message))
         }
         _ => Ok(outcome),
     }
 }
 
-/// The exit code is the same if the text cannot be printed.
+/// The exit code does not change if the text cannot be printed.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// a.log; of several a.1.log, a.2.log, ...
+/// Returns a.log; for several runs a.1.log, a.2.log, ...
 fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
     if of == 1 {
         return log.to_owned();
@@ -160,7 +160,7 @@ fn numbered(log: &Path, n: u32, of: u32) -> PathBuf {
     log.with_file_name(name)
 }
 
-/// Files of two runs must not mix: a folder of the user's is empty before the first one.
+/// Files of two runs must not mix: the user's folder must be empty before the first one.
 fn untouched(args: &Args) -> Result<(), Failure> {
     let Some(folder) = &args.artefacts else {
         return Ok(());
@@ -179,12 +179,12 @@ fn untouched(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Where a run keeps its artefacts: in the user's folder, else beside the log.
+/// Returns the folder for artefacts of a run: in the user's folder, otherwise beside the log.
 fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Failure> {
     match (&args.artefacts, log) {
         (Some(folder), _) if args.repeat > 1 => Ok(Some(folder.join(n.to_string()))),
         (Some(folder), _) => Ok(Some(folder.clone())),
-        // Nothing can be beside a pipe or a device.
+        // A pipe or a device has no folder beside it.
         (None, Some(Kept::At(log, file))) if file.metadata()?.is_file() => {
             let folder = with_suffix(&log.canonicalize()?, ".artefacts");
             move_aside(&folder)?;
@@ -194,12 +194,13 @@ fn folder(args: &Args, log: Option<&Kept>, n: u32) -> Result<Option<PathBuf>, Fa
     }
 }
 
-/// The log of an earlier run has been overwritten, but its artefacts may be all that is left of it.
+/// The log of an earlier run has been overwritten, but its artefacts may be the only remaining
+/// data.
 fn move_aside(folder: &Path) -> Result<(), Failure> {
     match std::fs::remove_dir(folder) {
         Ok(()) => return Ok(()),
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        // Not empty.
+        // The folder is not empty.
         Err(_) => {}
     }
     let mut aside = (1..).map(|n: u32| with_suffix(folder, &format!(".{n}")));
@@ -210,7 +211,7 @@ fn move_aside(folder: &Path) -> Result<(), Failure> {
         Failure::new(EX_CANTCREAT, message)
     })?;
     say(&format!(
-        "emud: note: {} is of an earlier run, and is now {}\n",
+        "emud: note: {} belongs to an earlier run, and was renamed to {}\n",
         folder.display(),
         aside.display()
     ));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to be run: one program behind one link, or a scenario.
+//! What is run: one program behind one link, or a scenario.
 
 use emud::experiment::lab::Reserved;
 use emud::experiment::run::in_place;
@@ -25,9 +25,9 @@ pub enum What {
 /// Where a single program runs.
 #[derive(Debug)]
 pub enum At {
-    /// In a node whose wire to the host has this network, the same for all repeats.
+    /// In a node; its wire to the host has this network for all repeats.
     Node(Reserved),
-    /// Here, behind an interface that exists.
+    /// In this namespace, behind an existing interface.
     Interface(String),
 }
 
@@ -47,7 +47,7 @@ impl What {
             return Ok(Self::Scenario(scenario, overrides));
         }
         let Some(asked) = &args.profile else {
-            let message = "give --profile for one program behind one link, or --scenario";
+            let message = "use --profile for one program behind one link, or --scenario";
             return Err(Failure::new(EX_USAGE, message));
         };
         let profile = shipped::find(asked)?;
@@ -68,7 +68,7 @@ impl What {
         })
     }
 
-    /// That of the profile.
+    /// Returns the seed of the profile.
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Program { profile, .. } => profile.seed,
@@ -76,14 +76,14 @@ impl What {
         }
     }
 
-    /// What keeps this run from losing the packets that others with its seed lose.
+    /// Returns a note if this run loses different packets than others with its seed.
     pub fn note(&self) -> Option<String> {
         match self {
             Self::Program {
                 at: At::Node(reserved),
                 ..
             } if !reserved.usual => Some(format!(
-                "the usual addresses are taken, these are of {}: losses are not those of other \
+                "the default addresses are in use, these are from {}: losses differ from those of other \
                  runs with this seed",
                 reserved.network
             )),
@@ -91,7 +91,7 @@ impl What {
         }
     }
 
-    /// Computed for each run: which name is free for an interface may change.
+    /// Computed for each run: the unused names of interfaces may change.
     pub fn plan(&self) -> Result<Plan, Failure> {
         match self {
             Self::Scenario(scenario, overrides) => Ok(scenario.plan(overrides)?),

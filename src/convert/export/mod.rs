@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands of other tools from a profile.
+//! Exports a profile as commands of other tools.
 //!
-//! Every structure of the profile is taken apart without `..`: a new property does not compile
-//! here until somebody says what netem makes of it.
+//! Every structure of the profile is destructured without `..`: a new property does not compile
+//! here until its equivalent in netem is defined.
 
 mod netem;
 mod netem_delay;
@@ -12,36 +12,36 @@ use crate::abi;
 use crate::profile::{Link, Profile};
 use netem::Options;
 
-/// Which direction of a profile.
+/// Direction of a profile to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Up,
     Down,
 }
 
-/// A command, and how what it does differs from the profile.
+/// A command, and how its effect differs from the profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     pub command: String,
-    /// Where netem works in another way, whatever the command.
+    /// Differences in how netem works, whatever the command.
     pub notes: Vec<String>,
-    /// What netem cannot do, and what the command does instead.
+    /// Properties that netem does not support, and what the command does instead.
     pub differences: Vec<String>,
 }
 
 /// Why there is no command.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// Each with the reason.
+    /// The unsupported properties, each with the reason.
     #[error(
-        "netem cannot do what the profile describes (--nearest exports what is nearest):\n{}",
+        "netem cannot do what the profile describes (--nearest exports the nearest command):\n{}",
         list(.0)
     )]
     Cannot(Vec<String>),
 }
 
 impl ExportError {
-    /// Exit code after sysexits: 65, the profile is not for that tool.
+    /// Returns the exit code from sysexits.h: 65, the profile is not suitable for that tool.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Cannot(_) => 65,
@@ -57,11 +57,11 @@ fn list(reasons: &[String]) -> String {
     lines.join("\n")
 }
 
-/// The netem command for one direction: `tc qdisc add dev DEVICE root netem ...`, without a
-/// device only from `netem` on.
+/// Returns the netem command for one direction: `tc qdisc add dev DEVICE root netem ...`, or only
+/// the part from `netem` on without a device.
 ///
 /// # Errors
-/// All that netem cannot express.
+/// Every property that netem does not support.
 pub fn netem(
     profile: &Profile,
     direction: Direction,
@@ -74,7 +74,7 @@ pub fn netem(
     }
 }
 
-/// As [`netem()`], with the nearest that netem can do in place of what it cannot.
+/// As [`netem()`], with the nearest netem option for each unsupported property.
 pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&str>) -> Exported {
     let Profile {
         name: _,
@@ -93,19 +93,19 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
     let mut options = Options::default();
     for link in links {
         options.differ(format!(
-            "`[links.{}]`: a netem is one link; give it a profile of its own and a netem in a \
-             class of its own",
+            "`[links.{}]`: a netem is one link; give it a separate profile and a netem in a \
+             separate class",
             link.name
         ));
     }
     if !rules.is_empty() {
         options.differ(
-            "`[[rule]]`: a netem takes all packets of its device or class; use tc's filters",
+            "`[[rule]]`: a netem receives all packets of its device or class; use tc's filters",
         );
     }
     if matrix.is_some() {
         options.differ(
-            "`[matrix]`: a netem is the same for all pairs; each needs one in a class of its own",
+            "`[matrix]`: a netem is the same for all pairs; each needs one in a separate class",
         );
     }
     let (section, number) = match direction {
@@ -116,7 +116,7 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
     if let Some(phase) = phases.list.first() {
         let kind = phases.chain.as_ref().map_or("phase", |_| "state");
         options.differ(format!(
-            "`[[{kind}]]`: netem has no {kind}s; this is the first one alone"
+            "`[[{kind}]]`: netem has no {kind}s; this is only the first one"
         ));
         link = phase.direction(number);
     }
@@ -124,8 +124,8 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
     options.link(&over_time.unwrap_or_else(|| link.clone()), *seed);
     if up != down {
         options.note(format!(
-            "this is `{section}` alone: the other direction is another netem, on an ifb for what \
-             comes in"
+            "this is only `{section}`: the other direction needs another netem, on an ifb for ingress \
+             packets"
         ));
     }
     let command = match device {

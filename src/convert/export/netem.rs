@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One direction's link as netem's options.
+//! The link of one direction as netem options.
 
 use crate::convert::netem::{NO_LIMIT, USUAL_LIMIT, on_their_way};
 use crate::datapath::stage::timeline;
@@ -8,7 +8,7 @@ use crate::profile::{
     TraceSource, Wire, over_time,
 };
 
-/// Options so far.
+/// The options so far.
 #[derive(Default)]
 pub(crate) struct Options {
     pub words: Vec<String>,
@@ -28,7 +28,7 @@ impl Options {
         }
     }
 
-    /// What netem cannot do.
+    /// Adds a property that netem does not support.
     pub fn differ(&mut self, text: impl Into<String>) {
         self.differences.push(text.into());
     }
@@ -39,7 +39,7 @@ impl Options {
         words.join(" ")
     }
 
-    /// A trace's link with its means over time, if there is a trace.
+    /// Replaces a trace with its means over time.
     pub fn over_time(&mut self, profile: &Profile, direction: u32) -> Option<Link> {
         let own = profile.direction(direction);
         let trace = own.trace.as_ref()?;
@@ -83,12 +83,12 @@ impl Options {
             corrupt,
             state,
             shared,
-            // Of a phase beside a trace there is none.
+            // A phase has no trace.
             trace: _,
             slot,
         } = link;
         if shared.is_some() {
-            self.differ("`shared`: a netem has a queue of its own");
+            self.differ("`shared`: every netem has a separate queue");
         }
         let rate = rate.map(|bits| self.rate(bits, *overhead, wire));
         self.delay(delay, rate.is_some());
@@ -102,7 +102,7 @@ impl Options {
             self.slot(slot);
         }
         match state {
-            // A netem that may hold nothing.
+            // A netem without room for a packet.
             LinkState::Down => self.add("limit 0"),
             LinkState::Up => self.limit(queue, rate, delay),
         }
@@ -111,7 +111,7 @@ impl Options {
             self.add(format!("seed {seed}"));
         }
         if *neighbours == Neighbours::Pass && !self.words.is_empty() {
-            self.note("netem delays and loses ARP and neighbour discovery too");
+            self.note("netem also delays and loses ARP and neighbour discovery");
         }
     }
 
@@ -122,7 +122,7 @@ impl Options {
             self.differ("`rate.burst`: netem's rate has no burst");
         }
         if *mpu != 0 {
-            self.differ("`rate.mpu`: netem has no least packet size");
+            self.differ("`rate.mpu`: netem has no minimum packet size");
         }
         let whole = (bits / 8).max(1) * 8;
         if whole != bits {
@@ -133,7 +133,7 @@ impl Options {
         let cell = match cells {
             None => None,
             Some(Cells::Ptm) => {
-                self.differ("cell = \"ptm\": netem fills up the last cell; it is left out");
+                self.differ("cell = \"ptm\": netem fills the last cell; the option is left out");
                 None
             }
             Some(cells) => Some((cells.size(), cells.overhead())),
@@ -149,16 +149,14 @@ impl Options {
         whole
     }
 
-    /// netem's limit counts packets on their way as well as those that wait.
+    /// netem's limit includes packets in flight as well as waiting ones.
     fn limit(&mut self, queue: &Queue, rate: Option<u64>, delay: &Delay) {
         let Some(bits) = rate else {
             if *queue != Queue::default() {
-                self.note("the queue has no effect without a rate and is left out");
+                self.note("without a rate the queue has no effect and is left out");
             }
             if delay.mean_ns > 0 {
-                self.note(
-                    "the limit is there to lose nothing: netem's counts packets on their way too",
-                );
+                self.note("the limit only avoids losses: netem's limit includes packets in flight");
                 self.add(format!("limit {NO_LIMIT}"));
             }
             return;
@@ -167,7 +165,7 @@ impl Options {
         let on_their_way = on_their_way(bits, delay.mean_ns);
         if on_their_way > 0 {
             self.note(format!(
-                "netem's limit counts packets on their way too: {on_their_way} of {PACKET_BYTES} \
+                "netem's limit includes packets in flight: {on_their_way} of {PACKET_BYTES} \
                  bytes are added to the queue's; shorter packets leave it less room"
             ));
         }
@@ -175,7 +173,7 @@ impl Options {
         let most = u64::from(u32::MAX);
         if limit > most {
             self.differ(format!(
-                "{on_their_way} packets on their way: netem's limit ends at {most}"
+                "{on_their_way} packets in flight: netem's maximum limit is {most}"
             ));
         }
         if limit != u64::from(USUAL_LIMIT) {
@@ -183,7 +181,7 @@ impl Options {
         }
     }
 
-    /// The queue in packets.
+    /// Returns the length of the queue in packets.
     fn queue(&mut self, queue: &Queue, rate_bits: u64) -> u32 {
         let Queue {
             packets,
@@ -211,10 +209,10 @@ impl Options {
             ));
         }
         if ecn_above_ns.is_some() {
-            self.differ("`queue.ecn`: netem marks no packet for its wait");
+            self.differ("`queue.ecn`: netem does not mark packets because of their wait");
         }
         if aqm.is_some() {
-            self.differ("`queue.aqm`: netem has none; put a qdisc that manages its queue below it");
+            self.differ("`queue.aqm`: netem has no AQM; add a qdisc with AQM below it");
         }
         let least = limits.into_iter().min();
         least.map_or(USUAL_LIMIT, |n| n.try_into().unwrap_or(u32::MAX))
@@ -242,7 +240,7 @@ impl Options {
     }
 }
 
-/// Of steps (s, value) up to `end_s`, by time.
+/// Returns the mean of steps (s, value) up to `end_s` over time.
 fn mean(steps: &[(f64, f64)], end_s: f64) -> f64 {
     let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([end_s]);
     let parts = steps

@@ -17,7 +17,7 @@ impl Options {
             self.differ(format!("`delay.{key}`: netem has no such key"));
         }
         if share.is_some() {
-            self.differ("`delay.share`: netem delays all packets but those it reorders");
+            self.differ("`delay.share`: netem delays all packets except reordered ones");
         }
         let Some(jitter) = jitter.as_ref().filter(|jitter| jitter.sd_ns > 0.0) else {
             if *mean_ns > 0 {
@@ -29,20 +29,20 @@ impl Options {
             sd_ns,
             distribution,
             reorder,
-            // Of jitter in order only.
+            // Only for jitter in order.
             coherence_ns: _,
             correlation,
         } = jitter;
         self.order(*reorder, has_rate);
         if *correlation != 0.0 {
             self.differ(
-                "`delay.correlation`: netem folds its correlated numbers by a remainder, which \
-                 leaves next to none of the correlation",
+                "`delay.correlation`: netem folds its correlated numbers with a modulo, which \
+                 removes nearly all of the correlation",
             );
         }
         let shape = self.shape(distribution);
         let jitter_ns = match shape {
-            // Of a uniform distribution netem wants the half-width.
+            // netem's parameter of a uniform distribution is the half-width.
             Distribution::Uniform => sd_ns * 3f64.sqrt(),
             _ => *sd_ns,
         };
@@ -58,7 +58,7 @@ impl Options {
     fn order(&mut self, reorder: Reorder, has_rate: bool) {
         match (reorder, has_rate) {
             (_, true) => self.differ(
-                "jitter behind a rate: netem's jitter comes in front of its rate, where a busy \
+                "jitter after a rate: netem's jitter is before its rate, where a busy \
                  link hides it",
             ),
             (Reorder::Never, false) => self.differ(
@@ -69,7 +69,7 @@ impl Options {
         }
     }
 
-    /// iproute2's table of that shape, or the nearest.
+    /// Returns iproute2's table of that shape, or the nearest one.
     fn shape(&mut self, shape: &Shape) -> Distribution {
         match shape {
             Shape::Named(distribution) => *distribution,
@@ -90,10 +90,10 @@ impl Options {
         }
     }
 
-    /// Whether netem's table of that name goes with this mean.
+    /// Checks whether netem's table of that name is valid for this mean.
     fn table(&mut self, distribution: Distribution, jitter_ns: f64, mean_ns: u64) {
         let facts = table_facts(distribution);
-        // A uniform jitter as wide as the mean may come back a rounding wider.
+        // A uniform jitter as wide as the mean may be wider by a rounding error.
         if facts.lowest * jitter_ns > mean_ns as f64 + 1.0 {
             self.differ(format!(
                 "{} delays that end at zero: netem sends at once what would be delayed by less, \
@@ -102,12 +102,12 @@ impl Options {
             ));
         }
         if jitter_ns > MOST_JITTER_NS as f64 {
-            self.differ("a jitter above 2.147483647 s: netem's ends there");
+            self.differ("a jitter above 2.147483647 s: this is netem's maximum");
         }
         if facts.sd < 1.0 {
             self.note(format!(
                 "netem's table `{}` is cut off at 4 times the jitter: its standard deviation is \
-                 {} of what is asked",
+                 {} of the configured one",
                 distribution.word(),
                 facts.sd
             ));

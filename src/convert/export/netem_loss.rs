@@ -17,7 +17,7 @@ impl Options {
         }
         if has_rate && loss.stage != Stage::BeforeQueue {
             self.differ(
-                "loss behind a rate: what netem loses takes nothing of the rate (stage = \
+                "loss after a rate: packets that netem loses take no time of the rate (stage = \
                  \"before-queue\")",
             );
         }
@@ -86,14 +86,14 @@ impl Options {
         self.correlation("duplicate", *correlation);
         if has_rate {
             self.note(
-                "netem's copy takes its turn at the rate and room in the queue as any packet \
+                "netem's copy takes time of the rate and room in the queue like any packet \
                  does, emud's takes neither",
             );
         }
         if !loss.is_none() {
             self.note(
-                "netem sends a packet that is to be lost and doubled once, and loses copies too; \
-                 emud copies only what is not lost",
+                "netem sends a packet once if it is lost and duplicated, and loses copies, too; \
+                 emud only duplicates packets that are not lost",
             );
         }
         self.add(format!("duplicate {}", Percent(*probability)));
@@ -113,20 +113,20 @@ impl Options {
         }
         self.correlation("corrupt", *correlation);
         if *bits != 1 {
-            self.differ("`corrupt.bits`: netem turns one bit");
+            self.differ("`corrupt.bits`: netem flips one bit");
         }
         for (key, given) in [("from", *from != 0), ("to", to.is_some())] {
             if given {
                 self.differ(format!(
-                    "`corrupt.{key}`: netem turns any bit of the packet's first buffer"
+                    "`corrupt.{key}`: netem flips any bit of the packet's first buffer"
                 ));
             }
         }
         if *checksum == ChecksumAfter::Mend {
-            self.differ("`corrupt.checksum`: netem never mends one");
+            self.differ("`corrupt.checksum`: netem never repairs one");
         }
         self.note(
-            "netem turns bits of the link's header too, and of data that is sent often nothing \
+            "netem also flips bits of the link-layer header, and of transmitted data often nothing \
              but headers",
         );
         self.add(format!("corrupt {}", Percent(*probability)));
@@ -139,11 +139,11 @@ impl Options {
             gap,
         } = reorder;
         if delay.mean_ns == 0 {
-            return self.differ("`reorder` without a delay: tc refuses it, so it is left out");
+            return self.differ("`reorder` without a delay: tc rejects it, so it is left out");
         }
         self.correlation("reorder", *correlation);
         if has_rate {
-            self.differ("`reorder` with a rate: what netem sends at once goes past its rate");
+            self.differ("`reorder` with a rate: packets that netem sends at once bypass its rate");
         }
         let gap = match gap {
             1 => String::new(),

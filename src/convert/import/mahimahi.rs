@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two traces of Mahimahi as a profile, which names their files.
+//! Imports two traces of Mahimahi as a profile that refers to their files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,14 @@ use super::{Imported, mistakes};
 use crate::profile::{Profile, ProfileError, read_mahimahi};
 use crate::text::read_text;
 
-/// The profile whose up and down are these; `folder` is where it will be, if that is known.
+/// Returns a profile with these traces as up and down; `folder` is the folder of the profile, if
+/// known.
 ///
 /// # Errors
-/// A file that cannot be read or is no trace.
+/// A file that cannot be read or is not a trace.
 pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Imported, ProfileError> {
     for file in [up, down] {
-        // Its mistakes are in it, not in the profile that would name it.
+        // A mistake in the file is reported for the file, not for the profile.
         let name = file.display().to_string();
         let text = read_text(file)?;
         read_mahimahi(&text).map_err(|wrong| mistakes(&name, &text, wrong.in_text(&text)))?;
@@ -25,11 +26,11 @@ pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Importe
     out.header("link");
     out.note(
         "mm-link counts 1500 bytes an opportunity of an IP packet without the Ethernet header, \
-         which is among a packet's bytes here.",
+         which is part of a packet's bytes here.",
     );
     out.key("overhead", -14);
     out.note(
-        "mm-link's usual queue is infinite; this is the longest there is. Its droptail queues are \
+        "mm-link's default queue is infinite; this is the longest one of emud. Its droptail queues are \
          queue = \"100p\" and the like.",
     );
     out.key("queue", "\"65536p\"");
@@ -41,7 +42,7 @@ pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Importe
         out.key("trace", format!("{{ mahimahi = {file}, loop = true }}"));
     }
     let imported = out.finish();
-    // A trace with a mistake must not become a profile with one.
+    // An invalid trace must not result in an invalid profile.
     Profile::from_text(
         &imported.toml,
         "the profile",
@@ -50,7 +51,7 @@ pub fn mahimahi(up: &Path, down: &Path, folder: Option<&Path>) -> Result<Importe
     Ok(imported)
 }
 
-/// Relative to the profile's folder if it is below it, else absolute.
+/// Relative to the profile's folder if the file is below it, otherwise absolute.
 fn reference(file: &Path, folder: Option<&Path>) -> PathBuf {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let file = whole(file);

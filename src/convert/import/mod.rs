@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles from what others write: tc's netem commands, ping logs, Mahimahi's traces, logs of rates.
+//! Imports profiles from other formats: tc's netem commands, ping logs, Mahimahi's traces, logs of
+//! rates.
 //!
-//! One way only, as everywhere: text -> words with their places -> what they say -> a profile's
-//! TOML, with a comment wherever emud and the origin mean different things. What cannot be said in
-//! TOML is a mistake with its place, or a warning: never left out in silence.
+//! The data flow is: text -> tokens with positions -> their meaning -> a profile's TOML, with a
+//! comment wherever emud and the origin differ. Anything that TOML cannot express is a mistake with
+//! its position, or a warning: nothing is dropped silently.
 
 mod mahimahi;
 mod netem;
@@ -29,39 +30,39 @@ pub use rate_log::is_rate_unit;
 use crate::profile::{Profile, ProfileError};
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
-/// A profile that was made from something else.
+/// An imported profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     pub toml: String,
-    /// What the profile does not say although the origin did.
+    /// Properties of the origin that the profile does not have.
     pub warnings: Vec<String>,
-    /// What must be in the file beside the profile that the profile names.
+    /// Content of an additional file that the profile refers to.
     pub beside: Option<String>,
 }
 
-/// Which columns of a log say what; a column is a number from 1, or a name in the first line.
+/// The meaning of the columns of a log; a column is a number from 1, or a name in the first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub time: Moment,
-    /// `ns`, `us`, `ms`, `s` or `min`, of bare numbers.
+    /// Unit of bare numbers: `ns`, `us`, `ms`, `s` or `min`.
     pub time_unit: String,
     pub rate: String,
     /// See [`is_rate_unit`].
     pub unit: String,
     pub delay: Option<String>,
     pub delay_unit: String,
-    /// Only rows that have this value in this column.
+    /// Only use rows with this value in this column.
     pub only: Option<(String, String)>,
 }
 
-/// What a row says of time.
+/// How a row defines its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {
-    /// The column has the moment from which on the row holds.
+    /// The column has the time from which the row holds.
     At(String),
-    /// The column has the time for which the row holds.
+    /// The column has the duration of the row.
     Lasts(String),
-    /// Each row holds for so many ns.
+    /// Each row holds for this many ns.
     Every(u64),
 }
 
@@ -83,10 +84,10 @@ impl Header {
     }
 }
 
-/// Where `distribution NAME` of tc finds its table: NAME.dist, the first there is.
+/// Returns the table of tc's `distribution NAME`: the first NAME.dist that exists.
 pub type Tables<'a> = &'a dyn Fn(&str) -> Option<PathBuf>;
 
-/// tc's own places for tables: `$TC_LIB_DIR`, else where distributions put them.
+/// Searches tc's folders for tables: `$TC_LIB_DIR`, or the folders of the distributions.
 pub fn tc_table(name: &str) -> Option<PathBuf> {
     let file = format!("{name}.dist");
     if let Some(folder) = std::env::var_os("TC_LIB_DIR") {
@@ -100,12 +101,13 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The profile equal to a netem command: `tc qdisc add dev eth0 root netem ...`, or from `netem`
-/// or its first option on; also of a script that has one, and of what `tc qdisc show` prints. Of
-/// a device and an ifb the ifb's is `down`.
+/// Returns the profile for a netem command: `tc qdisc add dev eth0 root netem ...`, or its part
+/// from `netem` or its first option on; also for a script with such a command, and for the output
+/// of `tc qdisc show`. If there is a device and an ifb, the ifb is `down`.
 ///
 /// # Errors
-/// The mistake in the command that tc would stop at, or the first thing emud has no word for.
+/// The mistake in the command at which tc would stop, or the first property that emud does not
+/// support.
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
     let text = tc_command::expanded(command);
     tc_script::read(&text)
@@ -113,10 +115,10 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 
-/// The profile measured by ping; `origin` is what messages call the log.
+/// Returns the profile measured by ping; `origin` is the name of the log in messages.
 ///
 /// # Errors
-/// A line that looks like a reply and is none, or a log without replies.
+/// A line that resembles a reply but is not one, or a log without replies.
 pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
     let imported = PingLog::parse(log)
         .map(|log| ping_toml::profile(&log, origin))
@@ -127,11 +129,11 @@ pub fn ping(log: &str, origin: &str) -> Result<Imported, TextError> {
     }
 }
 
-/// The profile whose rate is that of a log; `origin` is what messages call the log, `beside` what
-/// a file beside the profile may be called, for rows that are too many for the profile itself.
+/// Returns a profile with the rate of a log; `origin` is the name of the log in messages, `beside`
+/// the name of a file next to the profile, for rows that do not fit into the profile.
 ///
 /// # Errors
-/// The first row that makes no sense, or columns that are not there.
+/// The first invalid row, or missing columns.
 pub fn rate_log(
     log: &str,
     origin: &str,

@@ -6,17 +6,17 @@ use super::tc_shaper::Shaper;
 use super::tc_units::{is_bare, percent, rate_bits, size, time_ns, whole};
 use crate::text::{At, Located, Mistake, clipped};
 
-/// A netem command; what was not given is `None` or netem's default.
+/// A netem command; options that were not given are `None` or netem's default.
 #[derive(Debug, Default)]
 pub(crate) struct Netem {
     pub(crate) device: Option<String>,
     pub(crate) under: Under,
-    /// What gives it a rate beside its own.
+    /// The rate limiter beside it, if any.
     pub(crate) shaper: Option<Shaper>,
-    /// tc has printed it.
+    /// Whether tc printed it.
     pub(crate) shown: bool,
     pub(crate) text: String,
-    /// Packets in netem, those on their way included; 1000 if not given.
+    /// Maximum number of packets in netem, including those in flight; 1000 if not given.
     pub(crate) limit: Option<Located<u32>>,
     pub(crate) latency_ns: u64,
     pub(crate) jitter_ns: u64,
@@ -31,25 +31,25 @@ pub(crate) struct Netem {
     pub(crate) rate: Option<RateOption>,
     pub(crate) slot: Option<SlotOption>,
     pub(crate) seed: Option<u64>,
-    /// A time was given without a unit.
+    /// Whether a time was given without a unit.
     pub(crate) bare_time: bool,
     delay_at: Option<At>,
     delay_correlation_at: Option<At>,
-    /// Options with their values, as they were written.
+    /// Options with their values, as written.
     spans: Vec<(&'static str, At)>,
 }
 
-/// Which packets come to it.
+/// Which packets it receives.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Under {
-    /// All of the device.
+    /// All packets of the device.
     #[default]
     Nothing,
-    /// All that no filter takes.
+    /// Packets that no filter matches.
     Default,
-    /// The first class of something that is not in the text.
+    /// The first class of a qdisc that is not in the text.
     FirstOf(String),
-    /// What is classified there.
+    /// Packets classified into it.
     Class(String),
 }
 
@@ -94,18 +94,18 @@ pub(crate) struct RateOption {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SlotOption {
-    /// As it was written.
+    /// Text as written.
     pub text: String,
-    /// The least and the greatest distance, ns; none where a distribution has them.
+    /// Minimum and maximum distance in ns; `None` for a distribution.
     pub distances_ns: Option<(u64, u64)>,
-    /// Of a slot; 0: any.
+    /// Packets per slot; 0: any.
     pub packets: u32,
     pub bytes: u32,
-    /// A time was given without a unit.
+    /// Whether a time was given without a unit.
     pub bare_time: bool,
 }
 
-/// In the order in which tc compares: the first that begins with a word is meant by it.
+/// In the order in which tc compares: an abbreviation stands for the first match.
 const OPTIONS: [&str; 14] = [
     "limit",
     "latency",
@@ -149,7 +149,7 @@ impl Netem {
         let all = text[whole].split_whitespace().filter(|word| *word != "\\");
         netem.text = all.collect::<Vec<_>>().join(" ");
         if netem.shown {
-            // The kernel's own, drawn where none was given.
+            // The kernel's seed, which was random.
             netem.seed = None;
         }
         netem.check()?;
@@ -157,7 +157,7 @@ impl Netem {
         Ok(netem)
     }
 
-    /// Where the last of these options is; the line's start without one.
+    /// Returns the position of the last of these options, or the line's start.
     pub(crate) fn place_of(&self, options: &[&str]) -> At {
         let mut spans = self.spans.iter().rev();
         let found = spans.find(|(option, _)| options.contains(option));
@@ -168,7 +168,7 @@ impl Netem {
         found.map_or(start, |(_, at)| at.clone())
     }
 
-    /// Where its first option is.
+    /// Returns the position of its first option.
     pub(crate) fn start(&self) -> At {
         let first = self.spans.first().map(|(_, at)| at.clone());
         first.unwrap_or(At {
@@ -223,7 +223,7 @@ impl Netem {
         self.delay_at = Some(latency.at.clone());
         self.bare_time |= is_bare(&latency);
         self.latency_ns = time_ns(&latency)?;
-        // An earlier option's jitter stays where this one has none: so does tc.
+        // If this option has no jitter, an earlier option's jitter stays, as in tc.
         let Some(jitter) = words.number() else {
             return Ok(());
         };
@@ -249,7 +249,7 @@ impl Netem {
             return Err(Mistake::new(&word.at, "`loss` is given twice", help));
         }
         let model = match words.peek() {
-            // The model's name may be missing.
+            // The name of the model is optional.
             Some(next) if next.starts_with(|c: char| c.is_ascii_digit()) => None,
             _ => Some(words.argument(word.value, "1% or loss gemodel 1% 10%")?),
         };
@@ -272,7 +272,7 @@ impl Netem {
         Ok(())
     }
 
-    /// Without jitter it is of nothing.
+    /// Without jitter a correlation has no effect.
     fn check_correlation(&self) -> Result<(), Mistake> {
         match &self.delay_correlation_at {
             Some(at) if self.delay_correlation == 1.0 && self.jitter_ns > 0 => Err(one_for_all(at)),
@@ -280,7 +280,7 @@ impl Netem {
         }
     }
 
-    /// What tc refuses at the end of the line.
+    /// Rejects what tc rejects at the end of the line.
     fn check(&self) -> Result<(), Mistake> {
         let start = At {
             source: 0,
@@ -291,13 +291,13 @@ impl Netem {
             .reorder
             .is_some_and(|reorder| reorder.probability > 0.0);
         if reorders && self.latency_ns == 0 {
-            let help = "the packets not reordered must wait: add delay 10ms";
+            let help = "packets that are not reordered need a delay: add delay 10ms";
             return Err(Mistake::new(delay_at, "`reorder` without `delay`", help));
         }
         if let (Some(gap), false) = (&self.gap, reorders)
             && gap.value > 0
         {
-            let help = "tc refuses this too, although its manual shows it: for every n-th packet \
+            let help = "tc also rejects this, although its manual shows it: for every n-th packet \
                         write reorder 100% gap n";
             return Err(Mistake::new(&gap.at, "`gap` without `reorder`", help));
         }
@@ -306,14 +306,14 @@ impl Netem {
             other => other.is_some(),
         };
         if self.ecn && !loses {
-            let help = "netem marks the packets that it would lose: add loss 1%, or leave ecn out";
+            let help = "netem marks packets instead of losing them: add loss 1%, or leave ecn out";
             return Err(Mistake::new(&start, "`ecn` without `loss`", help));
         }
         if let (Some(name), true) = (
             &self.distribution,
             self.latency_ns == 0 || self.jitter_ns == 0,
         ) {
-            let help = "it is the jitter's: write delay 100ms 10ms distribution normal";
+            let help = "it applies to the jitter: write delay 100ms 10ms distribution normal";
             let title = "`distribution` without a delay and a jitter";
             return Err(Mistake::new(&name.at, title, help));
         }
@@ -327,7 +327,7 @@ fn chance(words: &mut Words, option: &str, example: &str) -> Result<Chance, Mist
     let correlation = match words.number() {
         None => 0.0,
         Some(word) => match percent(&word)? {
-            // Never or always, whatever was drawn before.
+            // Never or always, whatever the previous draw.
             1.0 if probability == 0.0 || probability == 1.0 => 0.0,
             1.0 => return Err(one_for_all(&word.at)),
             correlation => correlation,
@@ -339,13 +339,13 @@ fn chance(words: &mut Words, option: &str, example: &str) -> Result<Chance, Mist
     })
 }
 
-/// With rho = 1 the kernel's get_crandom() repeats its first number for ever.
+/// With rho = 1 the kernel's get_crandom() repeats its first number forever.
 fn one_for_all(at: &At) -> Mistake {
-    let title = "a correlation of 100 %: netem draws once, for all packets there will be";
+    let title = "a correlation of 100 %: netem draws once for all packets";
     Mistake::new(
         at,
         title,
-        "write less than 100%, or none for packets by themselves",
+        "write less than 100%, or leave it out for independent packets",
     )
 }
 
@@ -365,10 +365,10 @@ fn four_states(words: &mut Words) -> Result<LossOption, Mistake> {
     }
     let [p31, p32, p23, p14] = p;
     for (sum, names) in [(p13 + p14, "p13 and p14"), (p31 + p32, "p31 and p32")] {
-        // One ulp over is what 1 - p13 may give; no more is what a profile takes.
+        // 1 - p13 may be off by one ulp; a profile accepts no more.
         if sum > 1.0 + 1e-12 {
             let title = format!("{names} add up to more than 100 %");
-            let help = "they are the ways out of one state: lower one of them";
+            let help = "they are the transitions out of one state: lower one of them";
             return Err(Mistake::new(&at, title, help));
         }
     }
@@ -448,7 +448,7 @@ fn slot(word: &Word, words: &mut Words) -> Result<SlotOption, Mistake> {
                 let help = "write the shorter one first: slot 5ms 10ms";
                 return Err(Mistake::new(
                     &most.at,
-                    "the longest slot is the shorter one",
+                    "the maximum slot is below the minimum",
                     help,
                 ));
             }
@@ -504,9 +504,12 @@ fn unknown(word: &Word) -> Mistake {
     Mistake::new(&word.at, title, help)
 }
 
-/// A number that tc does not take for one.
+/// A number that tc does not accept as one.
 fn no_digit(at: &At, word: &str) -> Mistake {
     let title = format!("tc does not read `{}` as a number", clipped(word));
-    let help = format!("write 0{}: tc's numbers begin with a digit", clipped(word));
+    let help = format!(
+        "write 0{}: a number of tc begins with a digit",
+        clipped(word)
+    );
     Mistake::new(at, title, help)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! netem's delay, jitter and distribution as a profile's.
+//! Converts netem's delay, jitter and distribution.
 
 use super::Tables;
 use super::netem::Netem;
@@ -10,10 +10,10 @@ use crate::profile::quantile::{largest_sd_ns, normal_quantile};
 use crate::profile::{Distribution, Percent, Time, Word};
 use crate::text::Mistake;
 
-/// Points of a distribution that is written out.
+/// Number of points of a distribution that is written out.
 const POINTS: usize = 200;
 
-/// What netem draws from.
+/// The distribution from which netem draws.
 enum Drawn {
     Known(Distribution),
     /// A table by its path.
@@ -35,7 +35,7 @@ impl Netem {
             return Ok(());
         }
         if self.jitter_ns > MOST_JITTER_NS {
-            out.note("netem's jitter ends at 2.147483647 s.");
+            out.note("netem's maximum jitter is 2.147483647 s.");
         }
         let jitter_ns = self.jitter_ns.min(MOST_JITTER_NS);
         let drawn = self.drawn(out, tables)?;
@@ -48,8 +48,8 @@ impl Netem {
                 let delays = clipped(*distribution, self.latency_ns, jitter_ns);
                 let mean = delays.iter().sum::<f64>() / POINTS as f64;
                 out.note(&format!(
-                    "The jitter is too wide for the delay: netem sends at once what would have to \
-                     leave before it came, so its delays are {} on average. These are its delays, \
+                    "The jitter is too wide for the delay: netem sends packets at once that would have to \
+                     leave before they arrive, so its delays are {} on average. These are its delays, \
                      written out.",
                     Time(mean.round() as u64)
                 ));
@@ -89,7 +89,7 @@ impl Netem {
         if let Some(known) = Distribution::from_word(&name.value) {
             if known == Distribution::Uniform && tables("uniform").is_none() {
                 out.note(
-                    "iproute2 brings no table `uniform`: tc refuses this word, without it netem \
+                    "iproute2 has no table `uniform`: tc rejects this name; without it netem \
                      draws the same.",
                 );
             }
@@ -111,13 +111,13 @@ impl Netem {
     fn order_notes(&self, out: &mut Writer, has_rate: bool) {
         if has_rate {
             out.note(
-                "With a rate netem keeps packets in order, and its jitter comes in front of the \
-                 rate: a busy link hides it. emud's comes behind.",
+                "With a rate netem keeps packets in order, and its jitter is before the \
+                 rate: a busy link hides it. emud's jitter is after the rate.",
             );
         } else {
             out.note(
-                "netem draws for each packet, so packets overtake, also with a pfifo below it, \
-                 whatever the manual says. On most links they do not: reorder = \"never\".",
+                "netem draws for each packet, so packets overtake, even with a pfifo below it, \
+                 contrary to the manual. On most links they do not: reorder = \"never\".",
             );
         }
     }
@@ -127,8 +127,8 @@ impl Netem {
             return None;
         }
         out.note(
-            "netem folds its correlated numbers into the jitter's width by a remainder, which, below \
-             a second of jitter, leaves next to none of the correlation. emud's is one, and keeps the distribution.",
+            "netem folds its correlated numbers into the jitter's width with a modulo, which, below \
+             a second of jitter, removes nearly all of the correlation. emud's correlation is exact and keeps the distribution.",
         );
         if has_rate {
             let text = format!(
@@ -149,7 +149,7 @@ impl Netem {
         }
     }
 
-    /// Where netem's tables end, and where its delays do.
+    /// Notes the ends of netem's tables and of its delays.
     fn tail_note(&self, out: &mut Writer, distribution: Distribution, jitter_ns: u64) {
         if distribution == Distribution::Uniform {
             return;
@@ -172,7 +172,7 @@ impl Netem {
     }
 }
 
-/// netem's delays in ns at evenly spaced probabilities, none below zero.
+/// Returns netem's delays in ns at evenly spaced probabilities, none below zero.
 fn clipped(distribution: Distribution, mean_ns: u64, jitter_ns: u64) -> Vec<f64> {
     let (mean, jitter) = (mean_ns as f64, jitter_ns as f64);
     let delay = |i: usize| {

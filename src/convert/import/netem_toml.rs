@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A netem command as a profile.
+//! Converts a netem command to a profile.
 //!
-//! What the comments say of netem is from net/sched/sch_netem.c (Linux 6.18) and tc/q_netem.c
+//! The comments about netem are based on net/sched/sch_netem.c (Linux 6.18) and tc/q_netem.c
 //! (iproute2 6.9 and later); figures for its generator with correlation are from running that
 //! recurrence 10^6 times.
 
@@ -16,14 +16,14 @@ use crate::profile::{
 };
 use crate::text::{Mistake, TextError};
 
-/// emud's greatest `gap` of `reorder`.
+/// emud's maximum of `gap` of `reorder`.
 const MOST_GAP: u32 = 1_000_000;
 
 const NARROW: &str = "netem's correlation squeezes its random numbers towards one half, so small \
     probabilities nearly vanish: with 25 % correlation a chance of 1 % becomes 0.0002 %, one of \
     10 % becomes 1.7 %. emud keeps the probability.";
 
-/// The profile, which emud takes.
+/// Returns the profile in a form that emud accepts.
 pub(crate) fn profile(
     script: &Script,
     header: Header,
@@ -40,13 +40,13 @@ pub(crate) fn profile(
     let texts: Vec<_> = netems().map(|netem| netem.text.as_str()).collect();
     out.key("source", string(&format!("imported: {}", texts.join("; "))));
     if let Some(seed) = netems().find_map(|netem| netem.seed) {
-        out.note("The same seed again gives emud's own decisions again, not those of netem.");
+        out.note("The same seed repeats emud's decisions, not those of netem.");
         out.key("seed", seed);
     }
     let both = links.len() > 1;
     if links.is_empty() {
         out.header(header.word());
-        out.note("What no filter sends to a class with a netem passes as it is.");
+        out.note("Packets that no filter sends to a class with a netem pass without a change.");
     }
     let own = links
         .iter()
@@ -62,7 +62,7 @@ pub(crate) fn profile(
         let named = netem.distribution.as_ref().map(|name| name.value.as_str());
         let table = named.filter(|name| Distribution::from_word(name).is_none());
         let table = table.and_then(tables);
-        // One that cannot be read here may be there where the profile goes.
+        // A file that cannot be read here may exist where the profile is used.
         if table.is_none_or(|path| path.is_file()) {
             check(netem, out.text(), lines)?;
         }
@@ -87,7 +87,7 @@ pub(crate) fn profile(
     Ok(out.finish())
 }
 
-/// Which direction is whose.
+/// Assigns netems to directions.
 fn directions(netems: &[Netem], header: Header) -> Result<Vec<(Header, &Netem)>, Mistake> {
     let is_ifb = |netem: &Netem| {
         netem
@@ -115,8 +115,8 @@ fn directions(netems: &[Netem], header: Header) -> Result<Vec<(Header, &Netem)>,
     }
 }
 
-/// What the profile's reader refuses is a mistake of the option that it came from; `lines` are
-/// those before this link.
+/// If the profile's reader rejects a value, the mistake is reported at its option; `lines` is the
+/// number of lines before this link.
 fn check(netem: &Netem, toml: &str, lines: usize) -> Result<(), Mistake> {
     const OPTIONS: [(&str, &[&str]); 9] = [
         ("delay", &["delay", "latency", "distribution"]),
@@ -154,19 +154,19 @@ fn check(netem: &Netem, toml: &str, lines: usize) -> Result<(), Mistake> {
     ))
 }
 
-/// `both`: the other direction is another netem.
+/// `both`: the other direction has another netem.
 fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(), Mistake> {
     match &netem.under {
         Under::Nothing => {}
         Under::Default => out.note(
-            "netem sees what no filter takes elsewhere; this link takes every packet of the device.",
+            "netem receives packets that no filter sends elsewhere; this link receives every packet of the device.",
         ),
         Under::FirstOf(parent) => out.note(&format!(
-            "netem is below {parent}: of a tbf that is every packet of the device, as here."
+            "netem is below {parent}: a tbf receives every packet of the device, as here."
         )),
         Under::Class(parent) => out.warning(format!(
-            "netem is below class {parent} and sees only what is classified there; this link \
-             takes every packet of the device"
+            "netem is below class {parent} and receives only packets classified there; this link \
+             receives every packet of the device"
         )),
     }
     if let Some(name) = netem
@@ -175,7 +175,7 @@ fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(
         .filter(|d| d.starts_with("ifb") && !both)
     {
         out.note(&format!(
-            "On {name} netem probably stands for what comes in elsewhere: --direction down."
+            "On {name} netem probably emulates ingress of another device: --direction down."
         ));
     }
     if netem.bare_time {
@@ -186,7 +186,7 @@ fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(
     }
     if netem.shown && netem.jitter_ns > 0 {
         out.warning(
-            "the jitter's distribution, if it has one: tc does not print it; this is uniform, as \
+            "the jitter's distribution, if any: tc does not print it; this is uniform, as \
              without one"
                 .to_owned(),
         );
@@ -201,7 +201,7 @@ fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(
         }
     }
     limit(out, netem, rate);
-    // A rate of its own keeps packets in order, and is not in the way of those sent at once.
+    // A rate of netem keeps packets in order, and does not delay those sent at once.
     let own = rate.is_some() && netem.rate.is_some();
     netem.delay_keys(out, own, tables)?;
     reorder(out, netem, own)?;
@@ -211,7 +211,7 @@ fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(
         slots(out, slot);
     }
     out.note(
-        "netem treats ARP and IPv6 neighbour discovery as any packet; without this line emud \
+        "netem treats ARP and IPv6 neighbour discovery like any packet; without this line emud \
          leaves them alone.",
     );
     out.key("neighbours", quoted("emulate"));
@@ -222,7 +222,7 @@ fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(
 fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
     let kind = &shaper.kind;
     out.note(&format!(
-        "The rate is that of the {kind} beside netem, which delays and loses in front of it."
+        "The rate is that of the {kind} beside netem, which delays and loses packets before it."
     ));
     for other in &shaper.others {
         out.warning(format!("of the {kind} {other}"));
@@ -245,24 +245,24 @@ fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
 
 fn slots(out: &mut Writer, slot: &SlotOption) {
     if slot.bare_time {
-        let text = "a slot's time without a unit is nanoseconds for iproute2, which is taken here";
+        let text = "a slot's time without a unit is nanoseconds for iproute2, as it is here";
         out.note(text);
         out.warnings.push(text.to_owned());
     }
     let Some((min, max)) = slot.distances_ns else {
-        let text = "emud's slots are at distances between two bounds, not of a distribution";
+        let text = "emud's slots have distances between two bounds, without a distribution";
         return out.warning(format!("`{}`: {text}", slot.text));
     };
     if max == 0 {
-        return out.note("Slots no time apart are none.");
+        return out.note("Slots with a distance of 0 have no effect.");
     }
     out.note(
-        "netem's next slot begins that long after the packet that waits for it or that filled the one \
-         before; emud's follow one another by the clock.",
+        "netem's next slot begins this long after the packet that waits for it or that filled the previous \
+         one; emud's follow one another by the clock.",
     );
     if slot.packets > MOST_QUEUED {
         let text = format!(
-            "at most {} packets a slot: emud's queue never has more than {MOST_QUEUED}, so any \
+            "up to {} packets per slot: emud's queue never has more than {MOST_QUEUED}, so any \
              number of them leaves in one",
             slot.packets
         );
@@ -281,11 +281,11 @@ fn slots(out: &mut Writer, slot: &SlotOption) {
     );
 }
 
-/// In bit/s, of whole bytes a second as netem has it; `None`: no limit.
+/// In bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
 fn effective_rate(netem: &Netem) -> Option<u64> {
     let own = netem.rate.as_ref().map(|rate| rate.bits);
     let shaped = netem.shaper.as_ref().map(|shaper| shaper.bits);
-    // Of two the slower one is the link's.
+    // Of two rates the slower one determines the link's rate.
     let bits = own.into_iter().chain(shaped).reduce(f64::min)?;
     let bytes = (bits / 8.0).floor() as u64;
     (bytes > 0).then_some(bytes * 8)
@@ -293,11 +293,11 @@ fn effective_rate(netem: &Netem) -> Option<u64> {
 
 fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result<(), Mistake> {
     let Some(bits) = rate else {
-        out.note("A rate below one byte a second is no limit for netem.");
+        out.note("For netem, a rate below one byte per second is no limit.");
         return Ok(());
     };
     if bits as f64 != option.bits {
-        out.note("netem's rate is of whole bytes a second: the rest is cut off.");
+        out.note("netem's rate is in whole bytes per second: the rest is cut off.");
     }
     if option.cell_size == 0 {
         if option.cell_overhead != 0 {
@@ -310,7 +310,7 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
         return Ok(());
     }
     if i64::from(option.cell_size) + i64::from(option.cell_overhead) <= 0 {
-        let title = "a cell of this overhead takes no time at all";
+        let title = "a cell with this overhead takes no time";
         let help = "the cell overhead must be above minus the cell size";
         return Err(Mistake::new(&option.at, title, help));
     }
@@ -333,7 +333,7 @@ fn rate_keys(out: &mut Writer, option: &RateOption, rate: Option<u64>) -> Result
     Ok(())
 }
 
-/// netem's limit counts every packet it holds, emud's queue those in front of the rate.
+/// netem's limit counts every packet it holds, emud's queue only those before the rate.
 fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
     let limit = (netem.limit.as_ref()).map_or(USUAL_LIMIT, |limit| limit.value);
     if limit == 0 {
@@ -345,17 +345,17 @@ fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
     let Some(rate) = rate else {
         if netem.latency_ns > 0 && limit < NO_LIMIT {
             let text = format!(
-                "netem's limit of {limit} packets counts those on their way: above about \
-                 {most:.0} packets a second it loses some; emud loses none"
+                "netem's limit of {limit} packets includes packets in flight: above about \
+                 {most:.0} packets per second it loses some; emud loses none"
             );
-            // The usual one is seldom meant, and tc always prints it.
+            // The default limit is rarely intended, and tc always prints it.
             match limit {
                 USUAL_LIMIT => out.note(&text),
                 _ => out.warning(text),
             }
         } else if limit != USUAL_LIMIT && netem.latency_ns == 0 && netem.jitter_ns == 0 {
             out.note(
-                "Without a delay and a rate no packet stays in netem: its limit does nothing.",
+                "Without a delay and a rate no packet stays in netem: its limit has no effect.",
             );
         }
         return;
@@ -369,13 +369,13 @@ fn limit(out: &mut Writer, netem: &Netem, rate: Option<u64>) {
     let queue = u64::from(limit).saturating_sub(on_their_way);
     if queue == 0 {
         out.warning(format!(
-            "netem's limit of {limit} packets counts those on their way, and at this rate and \
+            "netem's limit of {limit} packets includes packets in flight, and at this rate and \
              delay {on_their_way} of {PACKET_BYTES} bytes are: netem carries about {most:.0} \
-             packets a second; emud carries the whole rate, with the shortest queue there is"
+             packets per second; emud carries the whole rate, with the shortest possible queue"
         ));
     } else if on_their_way > 0 {
         out.note(&format!(
-            "netem's limit ({limit}) counts packets on their way too, at this rate and delay \
+            "netem's limit ({limit}) includes packets in flight, at this rate and delay \
              {on_their_way} of {PACKET_BYTES} bytes; emud's queue is the rest."
         ));
     }
@@ -400,7 +400,7 @@ fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result<(), Mistak
     };
     if let Some(gap) = netem.gap.as_ref().filter(|gap| gap.value > MOST_GAP) {
         let title = format!("a gap of {}", gap.value);
-        let help = format!("emud counts to {MOST_GAP}: write that, or leave reorder and gap out");
+        let help = format!("the maximum is {MOST_GAP}: write that, or leave reorder and gap out");
         return Err(Mistake::new(&gap.at, title, help));
     }
     let gap = netem.gap.as_ref().map_or(1, |gap| gap.value.max(1));
@@ -417,7 +417,7 @@ fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result<(), Mistak
         out.note(NARROW);
     }
     if has_rate {
-        out.note("What netem sends at once also goes past its rate.");
+        out.note("Packets that netem sends at once also bypass its rate.");
     }
     out.key(
         "reorder",
@@ -432,7 +432,7 @@ fn reorder(out: &mut Writer, netem: &Netem, has_rate: bool) -> Result<(), Mistak
 
 fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
     let Some(loss) = &netem.loss else { return };
-    // netem loses a packet before it takes up any of the rate.
+    // netem loses a packet before it takes any of the rate.
     let stage = has_rate.then(|| quoted("before-queue"));
     let ecn = netem.ecn.then(|| "true".to_owned());
     let percent = |p: f64| Some(quoted(Percent(p)));
@@ -480,7 +480,7 @@ fn loss(out: &mut Writer, netem: &Netem, has_rate: bool) {
         ]),
     };
     if stage.is_some() {
-        out.note("netem loses packets in front of its rate, so a lost one takes none of it.");
+        out.note("netem loses packets before its rate, so a lost packet takes none of it.");
     }
     out.key("loss", value);
 }
@@ -498,13 +498,13 @@ fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
     if let Some(chance) = some(netem.duplicate) {
         if netem.loss.is_some() {
             out.note(
-                "netem's loss takes one of two copies where it decides to do both, and copies meet \
-                 the loss again; emud copies what is not lost, and loses no copy.",
+                "netem's loss removes one of two copies if it decides to do both, and copies pass \
+                 the loss again; emud duplicates packets that are not lost, and loses no copy.",
             );
         }
         if has_rate {
             out.note(
-                "netem's copy comes in front of the rate again and takes its time there as any \
+                "netem's copy is queued before the rate again and takes its time there like any \
                  packet; emud's takes no bandwidth.",
             );
         }
@@ -518,8 +518,8 @@ fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
     }
     if let Some(chance) = some(netem.corrupt) {
         out.note(
-            "netem turns one bit of what lies in the packet's first buffer, the link's header \
-             too, and of sent data often nothing else; emud one from the IP header's start on.",
+            "netem flips one bit of the packet's first buffer, which includes the link-layer header \
+             and, for transmitted data, often nothing else; emud flips one from the IP header's start on.",
         );
         if chance.correlation > 0.0 {
             out.note(NARROW);
@@ -529,7 +529,8 @@ fn alter(out: &mut Writer, netem: &Netem, has_rate: bool) {
 }
 
 impl Netem {
-    /// Whether tc sends the attribute that duplication's correlation is in: only for another's.
+    /// Returns whether tc sends the attribute with duplication's correlation, which it only does
+    /// for another option's.
     fn sends_correlations(&self) -> bool {
         let given = |chance: Option<Chance>| chance.is_some_and(|chance| chance.correlation > 0.0);
         let loss = match self.loss {
@@ -540,7 +541,7 @@ impl Netem {
     }
 }
 
-/// Two digits behind the point at most.
+/// Formats up to two digits after the point.
 pub(crate) fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

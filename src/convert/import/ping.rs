@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ping wrote: iputils' format, with or without `-D` and `-a`, IPv4 or IPv6, or busybox's.
+//! Reads the output of ping: iputils' format, with or without `-D` and `-a`, IPv4 or IPv6, or
+//! busybox's.
 
 use std::collections::HashSet;
 
@@ -10,20 +11,21 @@ const SEQUENCES: i64 = 1 << 16;
 
 const MOST_NS: f64 = 2.0 * 3600e9;
 
-/// The replies of a log and what it says of the rest.
+/// The replies of a log and its counts.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PingLog {
-    /// Whom ping asked; empty where the log has no first line.
+    /// The destination of ping; empty if the log has no first line.
     pub destination: String,
     /// Round-trip times of first replies in ns, in the order of the log.
     pub rtts_ns: Vec<f64>,
     pub duplicates: u64,
-    /// Replies behind a later one's.
+    /// Number of replies that arrived after a later one's.
     pub late: u64,
     pub sent: u64,
-    /// Of those sent, first replies.
+    /// Number of sent echoes with a reply.
     pub answered: u64,
-    /// Whether `sent` and `answered` are from ping's own summary, else from sequence numbers.
+    /// Whether `sent` and `answered` are from ping's summary; otherwise they are from sequence
+    /// numbers.
     pub has_summary: bool,
 }
 
@@ -33,7 +35,7 @@ struct Reply {
     is_duplicate: bool,
 }
 
-/// What has been seen of the sequence numbers, counted on over 65535.
+/// The sequence numbers so far, continued beyond 65535.
 #[derive(Default)]
 struct Sequences {
     first: Option<i64>,
@@ -54,7 +56,7 @@ impl PingLog {
                 span: start..start + line.trim_end().len(),
             };
             start += line.len();
-            // ping -a rings before each reply.
+            // ping -a prints a bell before each reply.
             let line = line.trim().trim_matches('\u{7}').trim();
             if let Some(rest) = line.strip_prefix("PING ") {
                 if log.sent > 0 || !log.destination.is_empty() || !log.rtts_ns.is_empty() {
@@ -69,12 +71,12 @@ impl PingLog {
             } else if let Some(reply) = reply(line, &at)? {
                 log.take(&reply, &mut seen);
             } else {
-                // Every ping's replies have one, whatever their language.
+                // Replies of every ping have one, in every language.
                 if line.contains(" ttl=") {
                     foreign.get_or_insert(at);
                 }
                 if let Some(sequence) = sequence(line) {
-                    // "no answer yet", "Destination Host Unreachable": sent, not answered.
+                    // "no answer yet", "Destination Host Unreachable": sent, without a reply.
                     seen.unwrapped(sequence);
                 }
             }
@@ -100,7 +102,7 @@ impl PingLog {
 
     fn count(&mut self, seen: &Sequences, summary: Option<(u64, u64)>) {
         self.has_summary = summary.is_some();
-        // ping counts from 1; a log that begins later has lost its head, not the packets.
+        // ping counts from 1; a log that begins later lacks its first lines, not the packets.
         let first = match (self.destination.is_empty(), seen.first) {
             (true, Some(first)) => first,
             _ => seen.first.unwrap_or(1).min(1),
@@ -112,7 +114,7 @@ impl PingLog {
 }
 
 impl Sequences {
-    /// `sequence` as the nearest number to the latest one that it may stand for.
+    /// Returns the number closest to the latest one that `sequence` may stand for.
     fn unwrapped(&mut self, sequence: i64) -> i64 {
         let Some(first) = self.first else {
             (self.first, self.latest) = (Some(sequence), sequence);
@@ -141,7 +143,7 @@ fn no_replies(foreign: Option<&At>) -> Mistake {
             Mistake::new(&start, "there are no replies in this log", help)
         }
         Some(at) => {
-            let help = "run LC_ALL=C ping of iputils, whose replies are like this: 64 bytes from \
+            let help = "run LC_ALL=C ping of iputils, whose replies have this form: 64 bytes from \
                         192.0.2.1: icmp_seq=1 ttl=56 time=11.6 ms";
             Mistake::new(at, "a reply in another language, or of another ping", help)
         }
@@ -153,7 +155,7 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     let Some(sequence) = sequence(line).filter(|_| line.contains(" bytes from ")) else {
         return Ok(None);
     };
-    // A reply that is too short to hold the time it was sent at has no `time=`.
+    // A reply that is too short for the time of transmission has no `time=`.
     let time = line
         .split_once(" time=")
         .or_else(|| line.split_once(" time<"))
@@ -179,7 +181,7 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
         return Err(Mistake::new(at, "a reply without its time", help));
     };
     if rtt_ns > MOST_NS {
-        let help = "each way takes half of it, and a delay is at most an hour";
+        let help = "each direction has half of it, and a delay is up to an hour";
         return Err(Mistake::new(at, "a reply of more than two hours", help));
     }
     Ok(Some(Reply {
@@ -189,7 +191,8 @@ fn reply(line: &str, at: &At) -> Result<Option<Reply>, Mistake> {
     }))
 }
 
-/// The number behind `icmp_seq=`, which old ones call `icmp_req=` and busybox ` seq=`.
+/// Returns the number after `icmp_seq=`, which is `icmp_req=` in old versions and ` seq=` in
+/// busybox.
 fn sequence(line: &str) -> Option<i64> {
     let names = ["icmp_seq=", "icmp_req=", " seq="];
     let (_, rest) = names.iter().find_map(|name| line.split_once(name))?;
@@ -199,7 +202,7 @@ fn sequence(line: &str) -> Option<i64> {
     rest[..end].parse().ok()
 }
 
-/// `10 packets transmitted, 9 received, ...`: sent and answered.
+/// Reads `10 packets transmitted, 9 received, ...`: sent and answered.
 fn counts(line: &str) -> Option<(u64, u64)> {
     let (sent, rest) = line.split_once(" packets transmitted, ")?;
     let received = rest.split_whitespace().next()?;

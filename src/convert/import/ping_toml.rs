@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ping log as a measured profile: both directions alike and independent of each other.
+//! Converts a ping log to a measured profile: both directions are equal and independent.
 
 use super::Imported;
 use super::ping::PingLog;
@@ -8,10 +8,10 @@ use crate::profile::quantile::{Table, largest_sd_ns, moments_of};
 use crate::profile::{Percent, Shape, Time};
 use crate::text::clipped;
 
-/// A profile must fit into the kernel beside what else is kept there; more samples than that are
-/// given by that many of their quantiles.
+/// A profile must fit into the kernel with the rest of the record; more samples than this are
+/// replaced by this many quantiles.
 const MOST_SAMPLES: usize = 1000;
-/// With fewer a distribution says nothing.
+/// Minimum number of samples for a distribution.
 const LEAST_SAMPLES: usize = 10;
 
 pub(crate) fn profile(log: &PingLog, origin: &str) -> Imported {
@@ -44,8 +44,8 @@ fn delay(out: &mut Writer, log: &PingLog) {
     let one_way_sd = (sd / 2f64.sqrt()).round() as u64;
     out.note(&format!(
         "Round-trip time {} on average, standard deviation {}, from {n} replies. Two independent \
-         halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} each \
-         way.",
+         halves: mean {} and, because variances add up, standard deviation {} / sqrt(2) = {} in each \
+         direction.",
         Time(mean.round() as u64),
         Time(sd.round() as u64),
         Time(one_way),
@@ -54,7 +54,7 @@ fn delay(out: &mut Writer, log: &PingLog) {
     ));
     if log.late > 0 {
         out.note(&format!(
-            "{} replies came behind a later one: their delay differed by more than the time \
+            "{} replies arrived after a later one: their delay differed by more than the time \
              between two echoes. emud keeps packets in order; reorder = \"jitter\" lets them \
              overtake.",
             log.late
@@ -66,7 +66,7 @@ fn delay(out: &mut Writer, log: &PingLog) {
     }
     if log.rtts_ns.len() < LEAST_SAMPLES {
         out.warning(format!(
-            "the distribution: {n} replies are too few for one ({LEAST_SAMPLES} at least)"
+            "the distribution: {n} replies are too few, the minimum is {LEAST_SAMPLES}"
         ));
         out.key("delay", quoted(Time(one_way)));
         return;
@@ -78,13 +78,13 @@ fn delay(out: &mut Writer, log: &PingLog) {
              of its share."
         ));
     } else {
-        out.note("The samples are the round-trip times as they were measured.");
+        out.note("The samples are the measured round-trip times.");
     }
     let most = most_sd_ns(&values, one_way).filter(|most| *most < one_way_sd);
     if let Some(most) = most {
         out.note(&format!(
             "Delays of this shape and mean cannot vary by more than {} without going below zero, \
-             so that is it: the two ways of the measured path were not independent.",
+             so that value is used: the two directions of the measured path were not independent.",
             Time(most)
         ));
     }
@@ -99,17 +99,17 @@ fn delay(out: &mut Writer, log: &PingLog) {
     );
 }
 
-/// The largest standard deviation in ns that delays of the shape of `values` may have.
+/// Returns the largest standard deviation in ns of delays with the shape of `values`.
 fn most_sd_ns(values: &[f64], mean_ns: u64) -> Option<u64> {
     let (mean, sd) = moments_of(values);
     let standard: Vec<_> = values.iter().map(|v| (v - mean) / sd).collect();
     let table = Table::new(&standard).ok()?;
-    // A millionth less: the values in the profile are rounded.
+    // Smaller by a millionth: the values in the profile are rounded.
     let most = largest_sd_ns(Shape::Table(table.into()), mean_ns) * (1.0 - 1e-6);
     Some(most.floor() as u64)
 }
 
-/// All, or as many quantiles as may be written.
+/// Returns all values, or as many quantiles as the limit permits.
 fn samples(rtts_ns: &[f64]) -> Vec<f64> {
     if rtts_ns.len() <= MOST_SAMPLES {
         return rtts_ns.to_vec();
@@ -119,7 +119,7 @@ fn samples(rtts_ns: &[f64]) -> Vec<f64> {
     let n = sorted.len();
     (0..MOST_SAMPLES)
         .map(|i| {
-            // Every sample is the middle of its share of probability.
+            // Every sample is the centre of its share of probability.
             let place = (i as f64 + 0.5) / MOST_SAMPLES as f64 * n as f64 - 0.5;
             let place = place.clamp(0.0, (n - 1) as f64);
             let (below, fraction) = (place.floor() as usize, place.fract());
@@ -132,12 +132,12 @@ fn samples(rtts_ns: &[f64]) -> Vec<f64> {
 fn loss(out: &mut Writer, log: &PingLog) {
     if !log.has_summary {
         out.note(
-            "The log has no summary: what was lost shows as gaps in icmp_seq; losses behind the \
-             last reply do not.",
+            "The log has no summary: losses are counted from gaps in icmp_seq; losses after the \
+             last reply are unknown.",
         );
     } else if log.answered != log.rtts_ns.len() as u64 {
         out.note(&format!(
-            "The log has {} replies of the {} that ping counted; losses are as ping counted.",
+            "The log has {} replies of the {} that ping counted; losses are ping's count.",
             log.rtts_ns.len(),
             log.answered
         ));
@@ -149,7 +149,7 @@ fn loss(out: &mut Writer, log: &PingLog) {
     let share = lost as f64 / log.sent as f64;
     let one_way = Percent(rounded(1.0 - (1.0 - share).sqrt()));
     out.note(&format!(
-        "{lost} of {} echoes were lost, {}. Both ways must succeed, so each loses \
+        "{lost} of {} echoes were lost, {}. Both directions must succeed, so each loses \
          1 - sqrt(1 - {lost}/{}) = {one_way}.",
         log.sent,
         Percent(rounded(share)),
@@ -165,15 +165,15 @@ fn duplicates(out: &mut Writer, log: &PingLog) {
     let share = log.duplicates as f64 / log.rtts_ns.len() as f64;
     let one_way = Percent(rounded(((1.0 + share).sqrt() - 1.0).min(1.0)));
     out.note(&format!(
-        "{} replies came twice for {} that came: each way makes sqrt(1 + {0}/{1}) - 1 = {one_way} \
-         of the packets two.",
+        "{} of {} replies arrived twice: each direction duplicates sqrt(1 + {0}/{1}) - 1 = {one_way} \
+         of the packets.",
         log.duplicates,
         log.rtts_ns.len()
     ));
     out.key("duplicate", quoted(one_way));
 }
 
-/// Six significant digits: more than any log has.
+/// Six significant digits: more precise than any log.
 fn rounded(share: f64) -> f64 {
     format!("{share:.5e}").parse().unwrap_or(share)
 }

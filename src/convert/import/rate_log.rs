@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Logs of rates as the public data sets have them: a table of text or JSON, one row a moment.
+//! Imports logs of rates in the formats of public data sets: a table of text or JSON, one row per
+//! moment.
 
 use super::table::{Row, Table};
 use super::writer::{Writer, string};
@@ -8,14 +9,14 @@ use crate::profile::{MAX_BYTES, MAX_ROWS, Trace, TraceRow, TraceSource};
 use crate::text::units::{Kind, Unit};
 use crate::text::{Mistake, Span, Time, UnitError, clipped};
 
-/// Rows of more text than this are a file of their own.
+/// Rows with more text than this go into a separate file.
 const INLINE_BYTES: usize = MAX_BYTES / 2;
 const MOST_RATE: f64 = 1e12;
 const NS_PER_S: f64 = 1e9;
-/// What logs write where there is no figure.
+/// How logs write a missing figure.
 const MISSING: [&str; 7] = ["", "-", "nan", "na", "n/a", "null", "none"];
 
-/// Bits as most people mean them; `MB` is of bytes.
+/// Bits in the usual meaning; `MB` counts bytes.
 const RATE: Kind = Kind {
     name: "a rate",
     plural: "units",
@@ -50,7 +51,7 @@ const RATE: Kind = Kind {
     usual: "Mbit",
 };
 
-/// Bytes that came in a row's time.
+/// Bytes that arrived in the time of a row.
 const AMOUNT: Kind = Kind {
     name: "an amount",
     plural: "units",
@@ -67,17 +68,17 @@ const AMOUNT: Kind = Kind {
     usual: "B",
 };
 
-/// A row that has its figures.
+/// A row with its figures.
 struct Figures<'a> {
     row: &'a Row,
-    /// When it is, or how long it lasts.
+    /// Time or duration of the row.
     time_ns: i128,
-    /// bit/s, or the bits since the row before.
+    /// bit/s, or the bits since the previous row.
     bits: f64,
     delay_ns: Option<u64>,
 }
 
-/// Whether numbers of this unit are amounts, and the kind that reads them.
+/// Returns the kind that reads numbers of this unit, and whether they are amounts.
 fn kind(unit: &str) -> Result<(&'static Kind, bool), UnitError> {
     let one = format!("1{unit}");
     match AMOUNT.read(&one) {
@@ -86,7 +87,7 @@ fn kind(unit: &str) -> Result<(&'static Kind, bool), UnitError> {
     }
 }
 
-/// What `--unit` may be.
+/// Checks the value of `--unit`.
 pub fn is_rate_unit(unit: &str) -> Result<(), UnitError> {
     kind(unit).map(|_| ())
 }
@@ -117,7 +118,7 @@ pub(crate) fn profile(
     profile.key("source", string(&format!("imported: {rates}")));
     profile.header(header.word());
     profile.note(&format!(
-        "{} rows, {}; over and over.",
+        "{} rows, {}; repeated.",
         trace.len(),
         Time(period_ns)
     ));
@@ -138,7 +139,7 @@ pub(crate) fn profile(
             Some(trace.csv())
         }
         (true, None) => {
-            let title = format!("{} rows are too many for the profile itself", trace.len());
+            let title = format!("{} rows do not fit into the profile", trace.len());
             let help = "write a file with -o: the rows go into a CSV file beside it";
             return Err(Mistake::new(&table.start(), title, help));
         }
@@ -149,7 +150,7 @@ pub(crate) fn profile(
     })
 }
 
-/// Rows from time 0 on, and how long they last together.
+/// Returns the rows from time 0 on, and their total duration.
 fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRow>, u64), Mistake> {
     let (kind, amounts) =
         kind(&layout.unit).map_err(|error| Mistake::unit(&table.start(), error))?;
@@ -158,12 +159,12 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
     let mut push = |row: &Row, at_ns: i128, bits_s: f64, delay_ns| {
         if !(0.0..=MOST_RATE).contains(&bits_s) {
             let title = format!("{}a rate of {bits_s:.0} bit/s", row.place());
-            let help = "rates are from 0 to 1 Tbit/s: is --unit right?";
+            let help = "rates are from 0 to 1 Tbit/s: check --unit";
             return Err(Mistake::new(&row.at, title, help));
         }
         if rows.len() == MAX_ROWS {
             let title = format!("more than {MAX_ROWS} rows");
-            return Err(Mistake::new(&row.at, title, "take a part of the log"));
+            return Err(Mistake::new(&row.at, title, "use a part of the log"));
         }
         rows.push(TraceRow {
             at_ns: u64::try_from(at_ns).unwrap_or(u64::MAX),
@@ -187,7 +188,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
                 end_ns += one.time_ns;
             }
         }
-        // What came since the row before.
+        // The amount since the previous row.
         Moment::At(_) if amounts => {
             for pair in all.windows(2) {
                 let (before, one) = (&pair[0], &pair[1]);
@@ -206,14 +207,14 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
                     one.delay_ns,
                 )?;
             }
-            // The last one lasts as long as the one before.
+            // The last row lasts as long as the previous one.
             let before = all.len().checked_sub(2).map(|i| all[i].time_ns);
             end_ns = last.time_ns - all[0].time_ns + before.map_or(0, |ns| last.time_ns - ns);
         }
     }
     if end_ns == 0 {
-        let title = "one row, and how long it lasts is not known";
-        let help = "with --durations the time column says how long each row lasts";
+        let title = "a single row of unknown duration";
+        let help = "with --durations the time column has the duration of each row";
         return Err(Mistake::new(&last.row.at, title, help));
     }
     if rows.iter().all(|row| row.rate == Some(0)) {
@@ -221,7 +222,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
         return Err(Mistake::new(
             &table.start(),
             title,
-            "is --rate the right column?",
+            "check the column of --rate",
         ));
     }
     match u64::try_from(end_ns)
@@ -230,7 +231,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
     {
         Some(ns) => Ok((rows, ns)),
         None => {
-            let help = "is --time-unit right? With --durations times are added up";
+            let help = "check --time-unit; with --durations times are added up";
             Err(Mistake::new(
                 &last.row.at,
                 "a log of more than 100 years",
@@ -240,7 +241,7 @@ fn rows(table: &Table, layout: &Layout, out: &mut Writer) -> Result<(Vec<TraceRo
     }
 }
 
-/// The rows that count, with what they say.
+/// Returns the rows that count, with their figures.
 fn figures<'a>(
     table: &'a Table,
     layout: &Layout,
@@ -269,7 +270,7 @@ fn figures<'a>(
         if only.is_some_and(|(column, value)| row.cell(column) != *value) {
             continue;
         }
-        // A first line of names, where the columns were given as numbers.
+        // A first line with names, while the columns are given as numbers.
         if i == 0 && !table.is_json() && number(row.cell(rate)).is_none() {
             let words = |column: usize| kind.read(row.cell(column)).is_err();
             if words(rate) && !is_missing(row.cell(rate)) && named.clone().all(words) {
@@ -297,7 +298,7 @@ fn figures<'a>(
             .any(|column| is_missing(row.cell(column)));
         if gone {
             missing += 1;
-            // The row before goes on.
+            // The previous row continues.
             if let (true, Some(last)) = (lasting, all.last_mut()) {
                 last.time_ns += time_ns;
             }
@@ -316,7 +317,7 @@ fn figures<'a>(
                     row.place(),
                     clipped(row.cell(column))
                 );
-                let help = "a delay is from 0 to one hour: is --delay-unit right?";
+                let help = "a delay is from 0 to one hour: check --delay-unit";
                 Mistake::new(&row.at, title, help)
             })?);
         }
@@ -331,19 +332,19 @@ fn figures<'a>(
             }
             Some(_) => {
                 let title = format!("{}time goes back", row.place());
-                let help = "rows of several runs? Choose one with --where COLUMN=VALUE; if the \
-                            column says how long a row lasts, add --durations";
+                let help = "if these are rows of several runs, select one with --where COLUMN=VALUE; if the \
+                            column has the duration of a row, add --durations";
                 return Err(Mistake::new(&row.at, title, help));
             }
         }
     }
     if missing > 0 {
         out.warning(format!(
-            "{missing} rows without a figure: the row before each goes on"
+            "{missing} rows without a figure: the previous row continues"
         ));
     }
     if same > 0 {
-        out.warning(format!("{same} rows with the time of the next one"));
+        out.warning(format!("{same} rows have the time of the next one"));
     }
     Ok(all)
 }
@@ -352,7 +353,7 @@ fn is_missing(cell: &str) -> bool {
     MISSING.contains(&cell.to_ascii_lowercase().as_str())
 }
 
-/// A number and nothing else; a comma may be its point.
+/// Reads a plain number; the decimal point may be a comma.
 fn number(cell: &str) -> Option<String> {
     let text = match cell.split_once(',') {
         Some((whole, part)) if !part.contains(',') => format!("{whole}.{part}"),
@@ -362,7 +363,7 @@ fn number(cell: &str) -> Option<String> {
     value.is_finite().then_some(text)
 }
 
-/// Bits, or bits a second.
+/// Returns bits, or bits per second.
 fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistake> {
     let cell = row.cell(column);
     let text = match number(cell) {
@@ -374,16 +375,16 @@ fn bits(row: &Row, column: usize, kind: &Kind, unit: &str) -> Result<f64, Mistak
         Mistake::new(
             &row.at,
             title,
-            format!("is --rate the right column? {}", error.help),
+            format!("check the column of --rate: {}", error.help),
         )
     })
 }
 
-/// A bare number in `unit`, a quantity with its own, or a date.
+/// Reads a bare number in `unit`, a quantity with a unit, or a date.
 fn time_ns(row: &Row, column: usize, unit: &str) -> Result<i128, Mistake> {
     let cell = row.cell(column);
     let wrong = |problem: String| {
-        let help = "a time is a number (--time-unit says of what), has its unit (20ms), or is a \
+        let help = "a time is a number (of --time-unit), has a unit (20ms), or is a \
                     date (2019-12-16 13:40:04)";
         Mistake::new(&row.at, format!("{}{problem}", row.place()), help)
     };
@@ -397,7 +398,7 @@ fn time_ns(row: &Row, column: usize, unit: &str) -> Result<i128, Mistake> {
         },
         None => (1, cell.to_owned()),
     };
-    // Exact, where a float of the time since 1970 is not.
+    // Exact; a float of the time since 1970 is not.
     if let (Ok(whole), "ns") = (cell.parse::<i64>(), unit) {
         return Ok(whole.into());
     }
@@ -407,8 +408,8 @@ fn time_ns(row: &Row, column: usize, unit: &str) -> Result<i128, Mistake> {
     }
 }
 
-/// `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970, without
-/// regard to the zone, because only differences count.
+/// `2019.12.16_13.40.04`, `2016-06-01 00:00:05.250`, `2016-06-01T00:00:05Z`: ns since 1970,
+/// ignoring the zone, because only differences count.
 fn date_ns(cell: &str) -> Option<i128> {
     let mut groups = cell
         .split(|c: char| !c.is_ascii_digit())

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A log as rows of cells: text with any of the usual separators, with or without names in its
-//! first line, or JSON.
+//! A log as rows of cells: text with common separators, with or without names in its first line, or
+//! JSON.
 
 use serde_json::Value;
 
 use crate::text::{At, Mistake, clipped, closest};
 
-/// Between cells, the likeliest first; blanks where there is none of them.
+/// Separators of cells, the likeliest first; blanks if there is none of them.
 const SEPARATORS: [u8; 4] = [b'\t', b';', b',', b'|'];
-/// Lines at the start that tell which.
+/// Number of lines at the start that determine the separator.
 const SNIFFED: usize = 10;
 
 pub(crate) struct Table {
-    /// Of JSON the paths to the figures, with points between the keys.
+    /// For JSON the paths to the figures, with dots between the keys.
     names: Vec<String>,
     json: bool,
     pub rows: Vec<Row>,
@@ -20,18 +20,18 @@ pub(crate) struct Table {
 
 pub(crate) struct Row {
     pub at: At,
-    /// From 1, where `at` does not say so.
+    /// Number from 1, if `at` does not imply it.
     number: Option<usize>,
     cells: Vec<String>,
 }
 
 impl Row {
-    /// Empty where the row is too short.
+    /// Returns the text of a cell; empty if the row is too short.
     pub fn cell(&self, column: usize) -> &str {
         self.cells.get(column).map_or("", String::as_str)
     }
 
-    /// What messages begin with.
+    /// Returns the beginning of messages about the row.
     pub fn place(&self) -> String {
         self.number
             .map(|n| format!("row {n}: "))
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Where the log begins.
+    /// Returns the start of the log.
     pub fn start(&self) -> At {
         at(0, 0)
     }
@@ -63,7 +63,7 @@ impl Table {
         self.json
     }
 
-    /// The place of a column, which is a number from 1 or a name.
+    /// Returns the index of a column given as a number from 1 or as a name.
     pub fn column(&self, name: &str) -> Result<usize, Mistake> {
         if let (false, Ok(number @ 1..)) = (self.json, name.parse::<usize>()) {
             let most = self
@@ -100,14 +100,14 @@ impl Table {
             None => blanks(text),
         };
         Ok(Self {
-            // Whether they are names shows when one is asked for.
+            // Whether these are names is decided when a column is requested by name.
             names: rows.first().map_or(Vec::new(), |row| row.cells.clone()),
             json: false,
             rows,
         })
     }
 
-    /// An array of objects or arrays wherever it is, the longest there is; or an object a line.
+    /// Reads an array of objects or arrays at any depth, the longest one; or an object per line.
     fn json(text: &str) -> Result<Self, Mistake> {
         let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let documents = documents.collect::<Result<Vec<_>, _>>().map_err(|error| {
@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-/// The longest array of objects or arrays; of equals the outer one.
+/// Returns the longest array of objects or arrays; of equal ones the outer one.
 fn longest(value: &Value) -> Option<&[Value]> {
     let of_rows = |items: &[Value]| items.iter().all(|item| item.is_object() || item.is_array());
     let longer = |a: &'_ [Value], b: &[Value]| a.len() > b.len();
@@ -173,7 +173,7 @@ fn longest(value: &Value) -> Option<&[Value]> {
     })
 }
 
-/// Figures with the keys that lead to them; of an array its places from 1.
+/// Collects figures with the keys that lead to them; the keys of an array are positions from 1.
 fn flat(value: &Value, path: String, out: &mut Vec<(String, String)>) {
     let below = |key: &str| match path.as_str() {
         "" => key.to_owned(),
@@ -196,7 +196,7 @@ fn says_something(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#')
 }
 
-/// The one that is as often in each of the first lines.
+/// Returns the separator with the same count in each of the first lines.
 fn separator(text: &str) -> Option<u8> {
     let lines: Vec<_> = text
         .lines()
@@ -223,7 +223,7 @@ fn separated(text: &str, separator: u8) -> Result<Vec<Row>, Mistake> {
         .from_reader(text.as_bytes());
     let mut rows = Vec::new();
     for record in reader.records() {
-        // The text is UTF-8 and rows may differ in length: nothing else is an error.
+        // The text is UTF-8 and rows may differ in length: there is no other error.
         let record = record.map_err(|error| Mistake::new(&at(0, 0), error.to_string(), ""))?;
         let start = record.position().map_or(0, |p| p.byte() as usize);
         let line = text

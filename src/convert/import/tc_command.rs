@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! tc's commands in what people paste: one command, a script, or what `tc qdisc show` prints.
+//! Finds tc's commands in text that users paste: one command, a script, or the output of `tc qdisc
+//! show`.
 
 use super::tc_filter::{Filter, filter};
 use crate::text::{At, Located, Mistake, clipped};
 
 pub(crate) type Word<'a> = Located<&'a str>;
 
-/// Words of one command that are not yet read.
+/// The unread tokens of one command.
 #[derive(Clone)]
 pub(crate) struct Words<'a> {
     words: Vec<Word<'a>>,
     next: usize,
-    /// Behind the last word.
+    /// Position after the last token.
     end: At,
 }
 
@@ -35,12 +36,12 @@ impl<'a> Words<'a> {
         word
     }
 
-    /// All of them, also those that are read.
+    /// Returns all tokens, including those already read.
     pub fn words(&self) -> impl Iterator<Item = &'a str> {
         self.words.iter().map(|word| word.value)
     }
 
-    /// Whether the shell would replace none of those that are left.
+    /// Checks that the shell would not replace any of the unread tokens.
     pub fn check(&self) -> Result<(), Mistake> {
         let mut left = self.words.iter().skip(self.next);
         match left.find(|word| word.value.contains(['$', '`'])) {
@@ -56,14 +57,14 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Reads the next word if it is this one.
+    /// Reads the next token if it is this one.
     pub fn skip(&mut self, word: &str) -> bool {
         let found = self.peek() == Some(word);
         self.next += usize::from(found);
         found
     }
 
-    /// The word after `option`, which needs one.
+    /// Returns the token after `option`, which requires one.
     pub fn argument(&mut self, option: &str, example: &str) -> Result<Word<'a>, Mistake> {
         self.next().ok_or_else(|| {
             Mistake::new(
@@ -74,13 +75,13 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The next word if tc would take it for a number: it looks at the first character only.
+    /// Returns the next token if tc would parse it as a number: tc checks the first character only.
     pub fn number(&mut self) -> Option<Word<'a>> {
         let digit = self.peek()?.starts_with(|c: char| c.is_ascii_digit());
         digit.then(|| self.next()).flatten()
     }
 
-    /// The same where a sign may stand in front.
+    /// The same with an optional sign.
     pub fn signed_number(&mut self) -> Option<Word<'a>> {
         let digit = self
             .peek()?
@@ -88,14 +89,14 @@ impl<'a> Words<'a> {
         digit.then(|| self.next()).flatten()
     }
 
-    /// Where the last word that was read ends.
+    /// Returns the end of the last token that was read.
     pub fn read_up_to(&self) -> usize {
         let last = self.next.checked_sub(1).and_then(|i| self.words.get(i));
         last.map_or(0, |word| word.at.span.end)
     }
 }
 
-/// tc takes every beginning of a word for the word; the first in its list wins.
+/// tc accepts every abbreviation; the first match in its list wins.
 pub(crate) fn begins(word: &str, whole: &str) -> bool {
     !word.is_empty() && whole.starts_with(word)
 }
@@ -104,30 +105,30 @@ fn at(span: std::ops::Range<usize>) -> At {
     At { source: 0, span }
 }
 
-/// A qdisc or a class that a command makes, or that `tc qdisc show` prints.
+/// A qdisc or a class that a command creates, or that `tc qdisc show` prints.
 #[derive(Clone)]
 pub(crate) struct Made<'a> {
     /// `netem`, `tbf`, `htb`.
     pub kind: Word<'a>,
     pub is_class: bool,
-    /// tc has printed it.
+    /// Whether tc printed it.
     pub shown: bool,
     pub device: Option<&'a str>,
-    /// `None`: at the root.
+    /// `None`: the root.
     pub parent: Option<&'a str>,
-    /// Of a class its id.
+    /// Id of a class.
     pub handle: Option<&'a str>,
-    /// What comes behind its kind.
+    /// The tokens after the kind.
     pub options: Words<'a>,
 }
 
-/// `text` with the variables of the shell that it sets itself.
+/// Returns `text` with the values of the shell variables that it sets.
 pub(crate) fn expanded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut known: Vec<(&str, String)> = Vec::new();
     for line in text.split_inclusive('\n') {
         let mut line = line.to_owned();
-        // The longest name first: $RATE is not $R and "ATE".
+        // The longest name first: $RATE is not $R followed by "ATE".
         known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in &known {
             line = line.replace(&format!("${{{name}}}"), value);
@@ -142,7 +143,7 @@ pub(crate) fn expanded(text: &str) -> String {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let is_name = !name.is_empty() && name.chars().all(plain);
             if is_name && !value.contains(['$', '`', ' ', '(']) && !value.is_empty() {
-                // Names of the text itself, which lives longer than this copy of the line.
+                // Names of the original text, which lives longer than this copy of the line.
                 if let Some(start) = text.find(&format!("{name}=")) {
                     known.push((&text[start..start + name.len()], value.to_owned()));
                 }
@@ -152,7 +153,7 @@ pub(crate) fn expanded(text: &str) -> String {
     out
 }
 
-/// The commands of a text as words: quotes are blanks, redirections are left out.
+/// Splits the commands of a text into tokens: quotes are blanks, redirections are removed.
 fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
     let mut all = vec![Vec::new()];
     let mut chars = text.char_indices().peekable();
@@ -190,7 +191,7 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
             '#' if comments => while chars.next_if(|(_, c)| *c != '\n').is_some() {},
             '&' if next != Some('>') => all.push(Vec::new()),
             '<' | '>' => {
-                // Up to the end of the file's name.
+                // To the end of the file's name.
                 while chars.next_if(|(_, c)| "<>& \t".contains(*c)).is_some() {}
                 while chars
                     .next_if(|(_, c)| !c.is_whitespace() && !";|&".contains(*c))
@@ -207,7 +208,7 @@ fn commands(text: &str, comments: bool) -> Vec<Vec<Word<'_>>> {
     all
 }
 
-/// The filters that choose a class, the first to ask first.
+/// Returns the filters that select a class, in order of priority.
 pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
     let mut all = Vec::new();
     for words in found(text) {
@@ -220,16 +221,17 @@ pub(crate) fn filters(text: &str) -> Result<Vec<Filter<'_>>, Mistake> {
     Ok(all)
 }
 
-/// tc's commands.
+/// Returns tc's commands.
 fn found(text: &str) -> Vec<Vec<Word<'_>>> {
     match of_tc(commands(text, true)) {
-        // A root's prompt in front of the only command.
+        // The prompt of root before the only command.
         none if none.is_empty() => of_tc(commands(text, false)),
         found => found,
     }
 }
 
-/// What makes a qdisc or a class, in the order of the text; of those in one place the last.
+/// Returns what creates a qdisc or a class, in the order of the text; the last one for each
+/// position.
 pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
     let found = found(text);
     if found.is_empty() {
@@ -261,23 +263,28 @@ pub(crate) fn made(text: &str) -> Result<Vec<Made<'_>>, Mistake> {
         (true, Some(at)) => {
             let help = "write tc qdisc add dev eth0 root netem ..., the part from netem on, or what \
                         tc qdisc show prints";
-            Err(Mistake::new(&at, "this command makes no netem", help))
+            Err(Mistake::new(
+                &at,
+                "this command does not create a netem",
+                help,
+            ))
         }
         _ => Ok(all),
     }
 }
 
-/// The commands of tc among them.
+/// Returns the commands of tc among them.
 fn of_tc(commands: Vec<Vec<Word>>) -> Vec<Vec<Word>> {
     let mut all: Vec<_> = commands.into_iter().filter_map(behind_tc).collect();
-    // `which tc` is a word of tc's, too, but says nothing.
+    // `which tc` also contains tc, but has no options.
     if all.iter().any(|words| !words.is_empty()) {
         all.retain(|words| !words.is_empty());
     }
     all
 }
 
-/// The words behind `tc` and its own options, or a line of a batch or of `tc qdisc show`.
+/// Returns the tokens after `tc` and its global options, or a line of a batch or of `tc qdisc
+/// show`.
 fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
     // Also `$(which tc)`.
     const NAMES: [&str; 5] = ["tc", "tc)", "$TC", "${TC}", "$tc"];
@@ -300,7 +307,7 @@ fn behind_tc(mut words: Vec<Word>) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// From `netem` on, or its options alone.
+/// The part from `netem` on, or only its options.
 fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
     let mut words = commands.into_iter().next()?;
     while words
@@ -327,7 +334,7 @@ fn alone(commands: Vec<Vec<Word<'_>>>) -> Option<Made<'_>> {
     })
 }
 
-/// `None`: it makes nothing that counts here.
+/// Returns `None` if it creates nothing relevant.
 fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     let mut words = Words::new(words);
     let object = words.argument("tc", "qdisc add dev eth0 root netem ...")?;
@@ -343,7 +350,7 @@ fn one(words: Vec<Word<'_>>) -> Result<Option<Made<'_>>, Mistake> {
     if !is(&made) && is(&others) {
         return Ok(None);
     }
-    // What tc prints has the kind there: qdisc netem 8001: root refcnt 2 limit 1000.
+    // The output of tc has the kind there: qdisc netem 8001: root refcnt 2 limit 1000.
     let shown = !is(&made);
     let mut kind = shown.then(|| verb.clone());
     let (mut device, mut parent, mut handle) = (None, None, None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! tc's filters that send packets to a class, as matches of a profile's rules.
+//! Converts tc's filters that send packets to a class to the matches of a profile's rules.
 
 use std::net::IpAddr;
 
@@ -10,18 +10,18 @@ use super::tc_units::whole;
 use super::writer::{quoted, string};
 use crate::text::{Mistake, clipped};
 
-/// A filter that chooses a class.
+/// A filter that selects a class.
 pub(crate) struct Filter<'a> {
     pub device: Option<&'a str>,
-    /// Lower ones come first.
+    /// Lower priorities are checked first.
     pub priority: i64,
     pub class: &'a str,
-    /// Keys and values of `match`; none: every packet.
+    /// Keys and values of `match`; empty: every packet.
     pub matches: Vec<(&'static str, String)>,
 }
 
 /// `filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 10.0.0.1/32 flowid 1:3`;
-/// `None`: it makes no filter, or one that chooses no class.
+/// Returns `None` if it creates no filter, or one that selects no class.
 pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mistake> {
     let verb = words.next();
     if !verb.is_some_and(|verb| {
@@ -31,7 +31,7 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
     }) {
         return Ok(None);
     }
-    // Those that redirect to an ifb choose no class, and may match by anything.
+    // Filters that redirect to an ifb select no class, and may match on anything.
     let all: Vec<_> = words.words().collect();
     let chosen = all
         .iter()
@@ -81,12 +81,12 @@ pub(crate) fn filter<'a>(words: &mut Words<'a>) -> Result<Option<Filter<'a>>, Mi
 
 fn cannot(word: &Word) -> Mistake {
     let title = format!("a filter's `{}` is not imported", clipped(word.value));
-    let help = "filters by address, port, protocol, ToS and mark are (u32, flower, fw, matchall); write \
+    let help = "only filters by address, port, protocol, ToS and mark are supported (u32, flower, fw, matchall); write \
                 the [[rule]] yourself (docs/profile.md), and leave this filter out";
     Mistake::new(&word.at, title, help)
 }
 
-/// An address with the bits behind its prefix cut off, as tc does; other values as they are.
+/// Removes the bits after the prefix of an address, as tc does; returns other values unchanged.
 fn prefix(word: &Word, key: &str) -> Result<String, Mistake> {
     if !matches!(key, "source" | "destination") {
         return Ok(string(word.value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which netem a text has, what gives it a rate, and which packets it sees.
+//! Finds the netem in a text, its rate limiter, and the packets it receives.
 
 use super::netem::{Netem, Under};
 use super::tc_command::{Made, filters, made};
@@ -7,13 +7,13 @@ use super::tc_filter::Filter;
 use super::tc_shaper::Shaper;
 use crate::text::{At, Mistake};
 
-/// What a text makes of a link.
+/// The content of a text.
 pub(crate) struct Script {
-    /// Those that see every packet, each of another device.
+    /// Netems that receive every packet, each on a different device.
     pub netems: Vec<Netem>,
-    /// Those that see what filters send to their class, by names for it.
+    /// Netems that receive what filters send to their class, with names for the classes.
     pub classes: Vec<(String, Netem)>,
-    /// Keys and values of a match, and the name of a class, the first to ask first.
+    /// Keys and values of a match, and the name of a class, in order of priority.
     pub rules: Vec<(Vec<(&'static str, String)>, String)>,
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn read(text: &str) -> Result<Script, Mistake> {
                 Some(device) => format!("{device} has a second netem"),
                 None => "a second netem".to_owned(),
             };
-            let help = "no filter in the text sends packets to its class: import each alone, and \
+            let help = "no filter in the text sends packets to its class: import each separately, and \
                         write a [links.NAME] and a [[rule]] for it (docs/profile.md)";
             return Err(Mistake::new(&all[i].kind.at, title, help));
         }
         script.netems.push(netem);
     }
-    // In the order in which tc asks the filters, whatever the order of the classes.
+    // In the order in which tc checks the filters, whatever the order of the classes.
     let place = |rule: &(Vec<(&str, String)>, String)| {
         let is = |f: &Filter| {
             f.matches == rule.0 && rule.1 == format!("class-{}", f.class.replace(':', "-"))
@@ -82,7 +82,7 @@ fn is_netem(made: &Made) -> bool {
 }
 
 fn none(all: &[Made]) -> Mistake {
-    let help = "only netem is imported, alone or with the tbf or htb beside it: write dev eth0 root \
+    let help = "only netem is imported, with or without a tbf or htb: write dev eth0 root \
                 netem ..., or the part from netem on";
     match all.first() {
         Some(first) => {
@@ -99,12 +99,12 @@ fn none(all: &[Made]) -> Mistake {
     }
 }
 
-/// `1:` of `1:10`.
+/// Returns `1:` of `1:10`.
 fn major(id: &str) -> &str {
     id.split(':').next().unwrap_or(id)
 }
 
-/// What its parent is, the class before the qdisc.
+/// Returns its parents, the class before the qdisc.
 fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
     let mut found = Vec::new();
     let (mut parent, device) = (made.parent, made.device);
@@ -121,7 +121,7 @@ fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
         match next.filter(|next| !found.contains(next)) {
             Some(next) => {
                 found.push(next);
-                // A class may say its qdisc as its parent, or another class.
+                // The parent of a class may be its qdisc or another class.
                 parent = all[next].parent;
             }
             None => break,
@@ -130,7 +130,7 @@ fn parents<'a>(all: &'a [Made<'a>], made: &Made) -> Vec<usize> {
     found
 }
 
-/// The nearest one above it, else one below, and whether it is that.
+/// Returns the nearest rate limiter above it, or one below, and whether it is below.
 fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
     let shapes =
         |made: &Made| made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb");
@@ -143,7 +143,7 @@ fn shaper_of(all: &[Made], netem: &Made) -> Option<(usize, bool)> {
     above.map(|i| (i, false)).or_else(|| Some((found()?, true)))
 }
 
-/// Which packets come to it.
+/// Returns which packets it receives.
 fn under(all: &[Made], netem: &Made) -> Under {
     let Some(parent) = netem.parent else {
         return Under::Nothing;
@@ -155,7 +155,7 @@ fn under(all: &[Made], netem: &Made) -> Under {
         all.iter().filter(of).find(is)
     };
     match qdisc(parent) {
-        // They have one class.
+        // These have a single class.
         Some(above) if matches!(above.kind.value, "tbf" | "netem") => Under::Nothing,
         Some(above) if above.kind.value == "htb" && is_default(above, parent) => Under::Default,
         None if parents.is_empty() && parent.ends_with(":1") => Under::FirstOf(parent.to_owned()),
@@ -163,7 +163,7 @@ fn under(all: &[Made], netem: &Made) -> Under {
     }
 }
 
-/// Whether htb sends there what no filter takes.
+/// Returns whether htb sends packets there that no filter matches.
 fn is_default(htb: &Made, class: &str) -> bool {
     let minor = class.rsplit(':').next().unwrap_or(class);
     let mut options = htb.options.words();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rate that a tbf, or a class of htb, gives to a netem beside it.
+//! The rate limiter of a netem: a tbf, or a class of htb.
 
 use super::tc_command::{Made, Word, Words, begins};
 use super::tc_units::{rate_bits, size, time_ns, whole};
 use crate::text::Mistake;
 
-/// What it makes of the link.
+/// The effect on the link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shaper {
     pub kind: String,
-    /// As tc counts, bit/s.
+    /// Rate as tc counts it, bit/s.
     pub bits: f64,
     pub burst: u32,
-    /// Bytes that wait in front of it, or the longest wait in ns; of htb neither.
+    /// Limit of the queue before it in bytes or ns; htb has neither.
     pub limit: Option<Limit>,
     pub overhead: i32,
     pub mpu: u32,
     pub is_atm: bool,
-    /// What it has beside that.
+    /// Its other options.
     pub others: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Limit {
     Ns(u64),
 }
 
-/// In tc's order; the first that begins with a word is meant by it.
+/// In tc's order: an abbreviation stands for the first match.
 const OPTIONS: [&str; 15] = [
     "rate",
     "ceil",
@@ -47,7 +47,7 @@ const OPTIONS: [&str; 15] = [
 ];
 
 impl Shaper {
-    /// `None`: this is no shaper.
+    /// Reads the options; returns `None` if this is not a rate limiter.
     pub fn read(made: &mut Made) -> Result<Option<Self>, Mistake> {
         let is_shaper = made.kind.value == "tbf" || (made.is_class && made.kind.value == "htb");
         if !is_shaper {
@@ -84,7 +84,7 @@ impl Shaper {
                     let peak = value("1mbit")?.value;
                     shaper.others.push(format!("{other} {peak}"));
                 }
-                // Of them none changes what arrives when.
+                // None of these changes the time of an arrival.
                 Some(_) => {
                     value("1")?;
                 }
@@ -103,12 +103,12 @@ impl Shaper {
     }
 }
 
-/// An option's value, of an option that is not known here.
+/// Skips the value of an unknown option.
 fn skip(words: &mut Words) {
     words.number();
 }
 
-/// Bytes; behind a slash the cell's, which tc prints.
+/// Reads bytes; the part after a slash, which tc prints, is the cell's.
 fn burst(word: &Word) -> Result<u32, Mistake> {
     let value = word.value.split('/').next().unwrap_or_default();
     size(&Word {

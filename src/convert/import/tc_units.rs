@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantities as tc reads them (iproute2: lib/utils.c, lib/utils_math.c), which is not how a
-//! profile does: bare numbers are taken, `bps` is bytes, sizes are powers of 1024.
+//! Quantities as tc reads them (iproute2: lib/utils.c, lib/utils_math.c), which differs from
+//! profiles: bare numbers are valid, `bps` is bytes, sizes are powers of 1024.
 
 use super::tc_command::Word;
 use crate::text::Mistake;
@@ -56,7 +56,7 @@ const RATE: Kind = Kind {
     usual: "kbit",
 };
 
-/// `kbit` is a size too: bits of 1024, an eighth of a `kb`.
+/// `kbit` is also a size: bits of 1024, an eighth of a `kb`.
 const SIZE: Kind = Kind {
     name: "a size",
     plural: "sizes",
@@ -79,7 +79,7 @@ const SIZE: Kind = Kind {
 
 const PERCENT: Unit = Unit::decimal("%", -2);
 
-/// `kind`, or the number without a unit that tc takes for the base unit.
+/// Reads `kind`, or a number without a unit, for which tc uses the base unit.
 fn read(word: &Word, kind: &Kind) -> Result<f64, Mistake> {
     match bare(word.value) {
         Some(value) => Ok(value),
@@ -89,13 +89,13 @@ fn read(word: &Word, kind: &Kind) -> Result<f64, Mistake> {
     }
 }
 
-/// A number and nothing else.
+/// Reads a plain number.
 fn bare(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
-/// Nanoseconds, at most an hour: more than emud's link can delay.
+/// Reads nanoseconds, up to an hour, the maximum of emud's delay.
 pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
     const HOUR_NS: f64 = 3600e9;
     let ns = read(word, &TIME)?;
@@ -104,19 +104,19 @@ pub(crate) fn time_ns(word: &Word) -> Result<u64, Mistake> {
         return Err(Mistake::new(
             &word.at,
             title,
-            "emud delays by one hour at most",
+            "emud's maximum delay is one hour",
         ));
     }
-    // As tc, which cuts the rest of a nanosecond off.
+    // Like tc, which cuts off the fraction of a nanosecond.
     Ok(ns as u64)
 }
 
-/// Whether `word` has no unit: iproute2 changed its mind about those.
+/// Returns whether `word` has no unit: its meaning changed between versions of iproute2.
 pub(crate) fn is_bare(word: &Word) -> bool {
     bare(word.value).is_some_and(|value| value != 0.0)
 }
 
-/// Bits a second; netem counts whole bytes.
+/// Reads bits per second; netem uses whole bytes.
 pub(crate) fn rate_bits(word: &Word) -> Result<f64, Mistake> {
     const MAX_BITS: f64 = 1e12;
     if word.value.contains('%') {
@@ -138,7 +138,7 @@ pub(crate) fn rate_bits(word: &Word) -> Result<f64, Mistake> {
     Ok(bits)
 }
 
-/// A number of packets or bytes with tc's suffixes.
+/// Reads a number of packets or bytes with tc's suffixes.
 pub(crate) fn size(word: &Word) -> Result<u32, Mistake> {
     let size = read(word, &SIZE)?;
     if size > f64::from(u32::MAX) {
@@ -148,7 +148,7 @@ pub(crate) fn size(word: &Word) -> Result<u32, Mistake> {
     Ok(size as u32)
 }
 
-/// A probability; the percent sign may be missing.
+/// Reads a probability; the percent sign is optional.
 pub(crate) fn percent(word: &Word) -> Result<f64, Mistake> {
     let number = word.value.strip_suffix('%').unwrap_or(word.value);
     let looks = "probabilities are from 0% to 100%, such as 0.3%";
@@ -160,11 +160,11 @@ pub(crate) fn percent(word: &Word) -> Result<f64, Mistake> {
         let title = format!("`{}` is more than 100 %", word.value);
         return Err(Mistake::new(&word.at, title, looks));
     }
-    // In decimal, so that "0.3%" is the 0.003 that a profile's "0.3%" is.
+    // In decimal, so that "0.3%" is the same 0.003 as in a profile.
     Ok(PERCENT.of(number).unwrap_or(value / 100.0))
 }
 
-/// A whole number as C reads it: 0x for hexadecimal, a leading 0 for octal.
+/// Reads a whole number like C: 0x for hexadecimal, a leading 0 for octal.
 pub(crate) fn whole(word: &Word, range: std::ops::RangeInclusive<i64>) -> Result<i64, Mistake> {
     let text = word.value;
     let (sign, digits) = match text.strip_prefix('-') {
@@ -176,7 +176,7 @@ pub(crate) fn whole(word: &Word, range: std::ops::RangeInclusive<i64>) -> Result
         d if d.starts_with('0') && d.len() > 1 => (8, &d[1..]),
         d => (10, d),
     };
-    // from_str_radix takes a second sign.
+    // from_str_radix would accept a second sign.
     let value = match digits.starts_with(['+', '-']) {
         true => None,
         false => i64::from_str_radix(digits, radix).ok(),

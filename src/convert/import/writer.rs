@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of TOML, each with the comments that belong to it in front.
+//! Writes lines of TOML, each after its comments.
 
 use std::fmt::Display;
 
@@ -22,7 +22,7 @@ impl Writer {
         self.raw(&format!("[{word}]"));
     }
 
-    /// A comment, wrapped.
+    /// Adds a comment, wrapped.
     pub fn note(&mut self, text: &str) {
         let mut line = String::from("#");
         for word in text.split_whitespace() {
@@ -36,7 +36,7 @@ impl Writer {
         self.raw(&line);
     }
 
-    /// A comment that nobody may overlook: what the profile does not say.
+    /// Adds a prominent comment: what the profile lacks.
     pub fn warning(&mut self, text: String) {
         self.note(&format!("NOT IMPORTED: {text}"));
         self.warnings.push(text);
@@ -46,7 +46,7 @@ impl Writer {
         self.raw(&format!("{key} = {value}"));
     }
 
-    /// Another's lines and warnings.
+    /// Adds the lines and warnings of another writer.
     pub fn append(&mut self, other: Self) {
         self.text += &other.text;
         self.warnings.extend(other.warnings);
@@ -61,7 +61,7 @@ impl Writer {
         &self.text
     }
 
-    /// How many so far.
+    /// Returns the number of lines so far.
     pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
@@ -79,12 +79,12 @@ pub(crate) fn quoted(value: impl Display) -> String {
     format!("\"{value}\"")
 }
 
-/// A TOML string of text from elsewhere.
+/// Formats foreign text as a TOML string.
 pub(crate) fn string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// An inline table of what there is.
+/// Formats an inline table of the keys with values.
 pub(crate) fn table(keys: &[(&str, Option<String>)]) -> String {
     let keys: Vec<_> = keys
         .iter()
@@ -93,11 +93,11 @@ pub(crate) fn table(keys: &[(&str, Option<String>)]) -> String {
     format!("{{ {} }}", keys.join(", "))
 }
 
-/// Delays written into the profile itself, in ms.
+/// Formats delays for the profile, in ms.
 pub(crate) fn inline_samples(delays_ns: &[f64], half: bool) -> String {
     let values: Vec<_> = delays_ns
         .iter()
-        // Whole ns as ms in the fewest digits.
+        // Whole ns as ms with the fewest digits.
         .map(|ns| (ns.round() / 1e6).to_string())
         .collect();
     let half = half.then(|| "true".to_owned());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Engine `fq`: packets wait in sch_fq, which honours the departure time in
-//! skb->tstamp.
+//! Engine `fq`: packets wait in sch_fq, which schedules by the departure time in skb->tstamp.
 
 use std::fmt;
 use std::net::UdpSocket;
@@ -17,10 +16,10 @@ use crate::netlink::{
 };
 use crate::profile::{self, Pair};
 
-/// Handle of emud's root qdisc, by which detach knows it.
+/// Handle of emud's root qdisc, by which detach identifies it.
 pub const ROOT_HANDLE: u32 = 0xe3d0_0000;
 
-/// Packets/s to have room for on a link without a rate: what one CPU can send.
+/// Packets/s to reserve space for on a link without a rate: the maximum of one CPU.
 const PACKETS_PER_S_MAX: f64 = 2e6;
 /// The shortest frame, bytes.
 const FRAME_MIN: f64 = 60.0;
@@ -28,20 +27,21 @@ const FRAME_MIN: f64 = 60.0;
 const FRAME_MAX: f64 = 1538.0;
 const LIMIT_MIN: f64 = 10_000.0;
 const LIMIT_MAX: f64 = 16_000_000.0;
-/// fq's timer aims at the late edge of this (default 10 us): with 1 us the median packet left
+/// fq's timer uses the late end of this range (default 10 us): with 1 us the median packet left
 /// that much later.
 const TIMER_SLACK_NS: u32 = 0;
 
-/// A datagram over lo takes microseconds if it comes at all.
+/// A datagram over lo takes microseconds if it arrives at all.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
 
-/// ifb stops its queue at so many packets not yet put back, all due at once;
-/// Debian's kernels refuse 32768.
+/// ifb stops its queue at this number of packets that are due and not yet put back; Debian's
+/// kernels reject 32768.
 const IFB_TXQLEN: u32 = 16_384;
 
-/// fq sized for the links of a direction, so that it never drops: the queue limit is emud's.
+/// Returns options for an fq that never drops a packet of these links: emud limits the queue.
 ///
-/// `instances` is how many of its links with `per` may have, `pairs` are those of the matrix.
+/// `instances` is the maximum number of instances of links with `per`, `pairs` are those of the
+/// matrix.
 pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions {
     let own = links.iter().map(holds);
     let own = own.map(|(held, longest_s)| (held * f64::from(instances.max(1)), longest_s));
@@ -51,7 +51,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
             (all + held, longest.max(longest_s))
         });
     let limit = (2.0 * held).clamp(LIMIT_MIN, LIMIT_MAX) as u32;
-    // The arrival itself may lie a stamp's horizon ahead.
+    // The arrival itself may be ahead by a stamp's horizon.
     let horizon_s = longest_s + 2.0 * abi::EMUD_HORIZON_NS as f64 / 1e9;
     FqOptions {
         limit,
@@ -65,7 +65,7 @@ pub fn options(links: &[Compiled], instances: u32, pairs: &[Pair]) -> FqOptions 
     }
 }
 
-/// How many packets of a link may wait, and for how long, s.
+/// Returns how many packets of a link may wait, and for how long in s.
 fn holds(link: &Compiled) -> (f64, f64) {
     let delay_s = link.longest_delay_ns() as f64 / 1e9 + slots_s(&link.link);
     if let Some(rows) = link.timeline.as_ref().filter(|rows| rows.max_rate > 0) {
@@ -81,8 +81,8 @@ fn holds(link: &Compiled) -> (f64, f64) {
     (longest_s * packets_per_s.min(PACKETS_PER_S_MAX), longest_s)
 }
 
-/// Bytes on the wire that links with a rate may have in their queues and under way, and the longest
-/// delay of one without; but for one packet in a million.
+/// Returns the bytes that links with a rate may have in their queues and in flight, and the longest
+/// delay of a link without one, up to one packet in a million.
 pub fn promised(links: &[Compiled]) -> (f64, f64) {
     let one = |link: &Compiled| {
         let delay_s = link.millionth_delay_ns() as f64 / 1e9 + slots_s(&link.link);
@@ -101,7 +101,7 @@ pub fn promised(links: &[Compiled]) -> (f64, f64) {
     })
 }
 
-/// The longest queue at this rate; 0 without a limit, which promises nothing.
+/// The longest queue at this rate; 0 without a limit, for which no space is reserved.
 fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
     let limits = [
         (link.queue_packets > 0).then(|| f64::from(link.queue_packets) * FRAME_MAX),
@@ -111,7 +111,7 @@ fn queue_bytes(link: &abi::emud_link, bytes_per_s: f64) -> f64 {
     limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
 }
 
-/// The longest wait for a slot: for one with room, and that one's beginning.
+/// The longest wait for a slot: for one with room, and for its beginning.
 fn slots_s(link: &abi::emud_link) -> f64 {
     if link.tdma.span_ns == 0 {
         return 0.0;
@@ -124,7 +124,7 @@ fn slots_s(link: &abi::emud_link) -> f64 {
     full_s + furthest_ns / 1e9
 }
 
-/// The same of pairs of addresses, each with a queue of its own on the base link.
+/// The same for pairs of addresses, each with a separate queue on the base link.
 fn hold_pairs<'a>(
     links: &'a [Compiled],
     pairs: &'a [Pair],
@@ -138,7 +138,7 @@ fn hold_pairs<'a>(
 
 fn hold_pair(base: &Compiled, pair: &Pair) -> (f64, f64) {
     let mean = base.link.delay_ns;
-    // The base link's jitter goes on about the pair's mean.
+    // The base link's jitter varies around the pair's mean.
     let beyond = base.longest_delay_ns().saturating_sub(mean);
     let delay_s = (pair.delay_ns.unwrap_or(mean) + beyond) as f64 / 1e9;
     let byte_s = pair
@@ -174,18 +174,18 @@ fn queue_s(link: &abi::emud_link, byte_s: f64) -> f64 {
     packets_s.min(link.queue_wait_ns.min(link.queue_busy_ns) as f64 / 1e9)
 }
 
-/// Whether packets of a link may overtake others: with one queue for each CPU they would in any
-/// case, as those of queues that nobody keeps in step do.
+/// Returns whether packets of a link must stay in order: with one queue per CPU packets overtake,
+/// as do those in queues that are not synchronised.
 pub fn in_order(links: &[Compiled]) -> bool {
     let drawn = abi::EMUD_F_PER_PACKET | abi::EMUD_F_SHARE | abi::EMUD_F_REORDER;
     links.iter().all(|link| link.link.flags & drawn == 0)
 }
 
-/// Puts fq at the root of a device whose root is the kernel's default: one for a link in order,
-/// else one under every class of mq where the device has several transmit queues.
+/// Adds fq to the root of a device with the kernel's default root: a single fq for a link in order,
+/// otherwise one under every class of mq if the device has several transmit queues.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub fn install(
     nl: &mut Netlink,
     link: &Link,
@@ -202,10 +202,10 @@ pub fn install(
     Ok(())
 }
 
-/// Changes the limits of what [`install`] or [`start_ifb`] made.
+/// Changes the limits of the qdiscs that [`install`] or [`start_ifb`] created.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
     let one_for_each_queue = nl
         .root_by_hand(link.index)?
@@ -225,10 +225,10 @@ fn parents(queues: u32) -> impl Iterator<Item = u32> {
         .map(|n| classid(ROOT_HANDLE, n))
 }
 
-/// emud's own ifb, still down; its index.
+/// Creates emud's ifb, still down, and returns its index.
 ///
 /// # Errors
-/// The kernel's; nothing is left then.
+/// The kernel returns an error; the ifb is deleted then.
 pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, NetlinkError> {
     let ifb = IfbOptions {
         mtu: device.mtu,
@@ -238,22 +238,22 @@ pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, Netli
     nl.add_ifb(name, &ifb)
 }
 
-/// fq on emud's ifb, and it goes up.
+/// Adds fq to emud's ifb and brings it up.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub fn start_ifb(nl: &mut Netlink, ifb: u32, options: &FqOptions) -> Result<(), NetlinkError> {
     nl.add_fq(ifb, ROOT, ROOT_HANDLE, options)?;
     nl.set_up(ifb, true)
 }
 
-/// How a received packet gets to the ifb.
+/// How a received packet reaches the ifb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToIfb {
     /// The classifier redirects it.
     Redirect,
-    /// A mirred filter behind the classifier does: this kernel's ifb drops what
-    /// a BPF program redirects.
+    /// A mirred filter behind the classifier redirects it: this kernel's ifb drops packets that a
+    /// BPF program redirects.
     Mirred,
 }
 
@@ -261,16 +261,17 @@ impl fmt::Display for ToIfb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Redirect => "ingress by bpf_redirect to an ifb",
-            Self::Mirred => "ingress by mirred to an ifb, which drops what BPF redirects here",
+            Self::Mirred => {
+                "ingress by mirred to an ifb: this kernel's ifb drops packets redirected by BPF"
+            }
         })
     }
 }
 
-/// Whether this kernel has what the engine needs, by trying it in a network
-/// namespace that ends with the thread.
+/// Tests whether this kernel supports the engine, in a network namespace that ends with the thread.
 ///
 /// # Errors
-/// What is missing, as a sentence.
+/// A sentence about the missing feature.
 pub fn probe() -> Result<ToIfb, String> {
     in_namespace(|| {
         let mut nl = Netlink::open().map_err(text)?;

@@ -26,28 +26,28 @@ impl std::fmt::Display for Engine {
     }
 }
 
-/// Which engine the user wants.
+/// The engine that the user requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// fq where it can be had, else hold.
+    /// fq if this kernel supports it, otherwise hold.
     Auto,
     Fq,
     Hold,
 }
 
-/// An engine and why it was taken.
+/// An engine and the reason for its choice.
 #[derive(Debug)]
 pub struct Chosen {
     pub engine: Engine,
     pub reason: String,
-    /// fq only: how ingress gets to the ifb.
+    /// fq only: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,
 }
 
-/// Takes fq where it can be had, else hold, unless the user says which.
+/// Chooses fq if this kernel supports it, otherwise hold, unless the user requests one.
 ///
 /// # Errors
-/// The user wants fq and this kernel has none: why.
+/// The user requests fq and this kernel does not support it, with the reason.
 pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
     let hold = |reason| Chosen {
         engine: Engine::Hold,
@@ -55,14 +55,14 @@ pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
         to_ifb: fq::ToIfb::Redirect,
     };
     if wanted == EngineChoice::Hold {
-        return Ok(hold("as asked".to_owned()));
+        return Ok(hold("as requested".to_owned()));
     }
     match fq::probe() {
         Ok(to_ifb) => {
             let asked = if wanted == EngineChoice::Fq {
-                "as asked"
+                "as requested"
             } else {
-                "this kernel has it"
+                "this kernel supports it"
             };
             Ok(Chosen {
                 engine: Engine::Fq,

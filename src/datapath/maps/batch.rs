@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many values of a map in one system call, which aya has no words for.
+//! Access to many values of a map in one system call, which aya does not support.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,7 +12,7 @@ const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
 const BPF_MAP_DELETE_BATCH: libc::c_int = 27;
 
-/// The part of union bpf_attr that these calls take.
+/// The part of union bpf_attr that these calls use.
 #[repr(C)]
 #[derive(Default)]
 struct BatchAttr {
@@ -29,7 +29,7 @@ struct BatchAttr {
 /// Writes the values of an array from index `first` on.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel returns an error.
 pub(crate) fn write_all<T: aya::Pod>(
     map: BorrowedFd<'_>,
     first: u32,
@@ -42,7 +42,7 @@ pub(crate) fn write_all<T: aya::Pod>(
 /// Writes values at keys.
 ///
 /// # Errors
-/// The kernel refuses; those before the one it refuses are written.
+/// The kernel returns an error; the values before the failed one are written.
 pub(crate) fn insert_all<K: aya::Pod, T: aya::Pod>(
     map: BorrowedFd<'_>,
     keys: &[K],
@@ -65,10 +65,10 @@ pub(crate) fn insert_all<K: aya::Pod, T: aya::Pod>(
     unsafe { call(BPF_MAP_UPDATE_BATCH, "bpf_map_update_batch", &mut attr) }
 }
 
-/// Deletes keys, all of which are there.
+/// Deletes keys, all of which exist.
 ///
 /// # Errors
-/// The kernel refuses; those before the one it refuses are gone.
+/// The kernel returns an error; the keys before the failed one are deleted.
 pub(crate) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result<(), MapError> {
     if keys.is_empty() {
         return Ok(());
@@ -87,7 +87,7 @@ pub(crate) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result
 /// Reads `count` values of an array from its start.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel returns an error.
 pub(crate) fn read_all<T: aya::Pod + Default>(
     map: BorrowedFd<'_>,
     count: u32,
@@ -109,7 +109,7 @@ pub(crate) fn read_all<T: aya::Pod + Default>(
     // SAFETY: the buffers have room for `count` keys and values of the map, whose lengths
     // are those of u32 and T (the callers' maps are typed arrays); all outlive the call.
     match unsafe { call(BPF_MAP_LOOKUP_BATCH, "bpf_map_lookup_batch", &mut attr) } {
-        // There is nothing behind what was read.
+        // There are no further entries.
         Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => {
             Ok(values)
         }
@@ -119,14 +119,14 @@ pub(crate) fn read_all<T: aya::Pod + Default>(
 }
 
 /// # Safety
-/// The pointers in `attr` must be good for what `command` does with them.
+/// The pointers in `attr` must be valid for `command`.
 unsafe fn call(
     command: libc::c_int,
     name: &'static str,
     attr: &mut BatchAttr,
 ) -> Result<(), MapError> {
     let attr: *mut BatchAttr = attr;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<BatchAttr>()) };
     if result == 0 {
         return Ok(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loaded classifier: its programs and its maps, whether just loaded or
-//! found again from the id of a program on a device.
+//! The loaded classifier: its programs and its maps, either just loaded or found by the id of a
+//! program on a device.
 
 pub mod batch;
 pub mod pairs;
@@ -31,7 +31,7 @@ use rows::RowsMap;
 pub enum DatapathError {
     #[error("cannot load the classifier: {}", said(.0))]
     Load(#[from] EbpfError),
-    #[error("the kernel refuses program {name}: {}", said(.source))]
+    #[error("the kernel rejects program {name}: {}", said(.source))]
     Program {
         name: &'static str,
         source: ProgramError,
@@ -41,33 +41,33 @@ pub enum DatapathError {
         name: &'static str,
         source: MapError,
     },
-    #[error("the classifier has no {0}: it was loaded by another version of emud")]
+    #[error("the classifier has no {0}: a different version of emud loaded it")]
     Missing(&'static str),
     #[error(
-        "the classifier is of emud ABI {found}, this emud speaks {}: detach it with the emud that attached it",
+        "the classifier has emud ABI {found}, this version of emud supports {}: detach it with the version that attached it",
         abi::EMUD_ABI
     )]
     Abi { found: u32 },
-    #[error("no BPF program has the id {0}")]
+    #[error("there is no BPF program with id {0}")]
     NoProgram(u32),
-    #[error("cannot look through the loaded BPF programs: {}", said(.0))]
+    #[error("cannot list the loaded BPF programs: {}", said(.0))]
     Search(ProgramError),
-    #[error("cannot wait until no packet meets the link before the change: {0}")]
+    #[error("cannot wait until no packet uses the previous link: {0}")]
     GracePeriod(io::Error),
     #[error(
-        "the profile, with the patterns and samples it names, and what is to be restored take {0} bytes, the kernel keeps {max}: use fewer or shorter ones",
+        "the profile, its patterns and samples, and the state to restore take {0} bytes, the maximum is {max}: use fewer or shorter patterns and samples",
         max = abi::EMUD_RESTORE_LEN - 4
     )]
     TooLong(usize),
     #[error(
-        "there is no room for {rows} rows of a trace: this link was attached with room for {room}, those in force included; detach, then attach with the new trace"
+        "there is no room for {rows} rows of a trace: this link was attached with room for {room}, including the active ones; detach, then attach with the new trace"
     )]
     NoRoomForRows { rows: u32, room: u32 },
-    #[error("the kernel does not have the rows of that trace any more: give its file again")]
+    #[error("the kernel no longer has the rows of that trace: give its file again")]
     RowsGone,
 }
 
-/// A generation that is written and not yet in force.
+/// A generation that is written and not yet active.
 #[must_use]
 #[derive(Debug)]
 pub struct Prepared(u32);
@@ -77,7 +77,7 @@ pub struct Prepared(u32);
 pub enum Program {
     /// At both hooks.
     Classify,
-    /// The same for one, where no filter says which it is: under BPF_PROG_TEST_RUN.
+    /// The same for egress, without a filter that sets the hook: under BPF_PROG_TEST_RUN.
     Egress,
     Ingress,
     TapUp,
@@ -86,7 +86,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The name in the object file and, cut at 15 characters, in the kernel.
+    /// Returns the name in the object file and, truncated to 15 characters, in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Classify => "emud_classify",
@@ -99,7 +99,7 @@ impl Program {
     }
 }
 
-/// The programs and maps of one attached (or about to be attached) emud.
+/// The programs and maps of one attachment, active or in preparation.
 pub struct Loaded {
     bpf: Ebpf,
 }
@@ -108,13 +108,13 @@ impl Loaded {
     /// Loads the object into the kernel, with every program that an attachment needs.
     ///
     /// # Errors
-    /// The kernel lacks BPF or its verifier refuses a program.
+    /// The kernel lacks BPF or its verifier rejects a program.
     pub fn load(sizes: &Sizes) -> Result<Self, DatapathError> {
         use Program::{Classify, Orphan, TapDown, TapUp};
         Self::load_only(&[Classify, TapUp, TapDown, Orphan], sizes)
     }
 
-    /// Loads the object with some of its programs: verifying takes most of the time.
+    /// Loads the object with some of its programs: verification takes most of the time.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -122,8 +122,8 @@ impl Loaded {
         Self::load_with(programs, sizes, false)
     }
 
-    /// Loads the object for tests under BPF_PROG_TEST_RUN: the time is a packet's stamp, ns since
-    /// boot, not the kernel's clock.
+    /// Loads the object for tests under BPF_PROG_TEST_RUN: the clock is a packet's stamp, ns since
+    /// boot, and not the kernel's clock.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -167,7 +167,7 @@ impl Loaded {
         Ok(Self { bpf })
     }
 
-    /// The classifier itself, to attach it or to run it on a made-up packet.
+    /// Returns the classifier, to attach it or to run it on a test packet.
     ///
     /// # Errors
     /// The object has no such program.
@@ -178,7 +178,7 @@ impl Loaded {
             .ok_or(DatapathError::Missing(program.name()))
     }
 
-    /// The file descriptor of a program, to attach it by netlink.
+    /// Returns the file descriptor of a program, to attach it by netlink.
     ///
     /// # Errors
     /// The object has no such program.
@@ -191,7 +191,7 @@ impl Loaded {
         Ok(fd.as_fd())
     }
 
-    /// The id by which the kernel knows a program.
+    /// Returns the kernel's id of a program.
     ///
     /// # Errors
     /// The object has no such program, or the kernel does not show it.
@@ -204,7 +204,7 @@ impl Loaded {
             })
     }
 
-    /// Takes the maps out; call once.
+    /// Takes the maps out; call it once.
     ///
     /// # Errors
     /// The object lacks a map.
@@ -214,7 +214,7 @@ impl Loaded {
     }
 }
 
-/// A classifier of an object, to load it.
+/// Returns a classifier of an object, to load it.
 pub(crate) fn classifier<'a>(
     bpf: &'a mut Ebpf,
     name: &'static str,
@@ -224,7 +224,7 @@ pub(crate) fn classifier<'a>(
         .ok_or(DatapathError::Missing(name))
 }
 
-/// The maps, by which everything is read and changed.
+/// The maps, through which everything is read and changed.
 pub struct Maps {
     control: Array<MapData, abi::emud_control>,
     links: Array<MapData, abi::emud_link>,
@@ -243,10 +243,10 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Finds the maps from the id of a program that a filter names.
+    /// Finds the maps from the id of a filter's program.
     ///
     /// # Errors
-    /// The program is gone or is not of this version of emud.
+    /// The program no longer exists or belongs to a different version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
         let mut refused = None;
         let info = loaded_programs()
@@ -298,7 +298,7 @@ impl Maps {
         })
     }
 
-    /// Which generation is in force, and the device.
+    /// Returns which generation is active, and the device.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -306,8 +306,8 @@ impl Maps {
         self.control.get(&0, 0).map_err(at("emud_control"))
     }
 
-    /// First write after loading: which device this is for, and the inode number
-    /// of its network namespace (32 bits in every kernel; 0: of no device that counts).
+    /// Makes the first write after loading: the device, and the inode number of its network
+    /// namespace (32 bits in every kernel; 0: no real device).
     ///
     /// # Errors
     /// The map cannot be written.
@@ -321,7 +321,7 @@ impl Maps {
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
 
-    /// Where super-packets of each direction go to be segmented, ifindex; 0: nowhere.
+    /// Sets the ifindex of the device that segments super-packets of each direction; 0: none.
     ///
     /// # Errors
     /// The map cannot be written.
@@ -333,7 +333,7 @@ impl Maps {
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
 
-    /// What a direction runs now.
+    /// Returns the active link of a direction.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -341,7 +341,7 @@ impl Maps {
         self.link_of(0, direction)
     }
 
-    /// What a direction of a link runs now, by the link's number.
+    /// Returns the active link of a direction by the link's number.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -350,7 +350,7 @@ impl Maps {
         self.links.get(&slot, 0).map_err(at("emud_links"))
     }
 
-    /// The delay table in force for a direction.
+    /// Returns the active delay table of a direction.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -358,7 +358,7 @@ impl Maps {
         self.table_of(0, direction)
     }
 
-    /// The delay table in force for a direction of a link, by the link's number.
+    /// Returns the active delay table of a direction of a link, by the link's number.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -374,7 +374,7 @@ impl Maps {
             .map_err(at("emud_tables"))
     }
 
-    /// The recorded losses in force for a direction of a link, by the link's number.
+    /// Returns the active loss pattern of a direction of a link, by the link's number.
     pub(crate) fn pattern_of(
         &self,
         number: u32,
@@ -387,17 +387,17 @@ impl Maps {
             .map_err(at("emud_patterns"))
     }
 
-    /// Changes both directions between two packets: writes the generation that
-    /// is not in force, turns the word, and waits until no packet still runs
-    /// on the old one (which the next change will overwrite).
+    /// Changes both directions between two packets: writes the inactive generation, switches the
+    /// control word, and waits until no packet still uses the old generation (which the next change
+    /// will overwrite).
     ///
     /// # Errors
-    /// A map cannot be written; what was in force stays so.
+    /// A map cannot be written; the active generation stays.
     pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
         self.apply_with(both, &rule_keys::none())
     }
 
-    /// [`Self::apply`], and with the links the rules that say who takes them.
+    /// [`Self::apply`] with the rules that choose the link of a packet.
     ///
     /// # Errors
     /// As there.
@@ -410,7 +410,7 @@ impl Maps {
         self.enforce(prepared)
     }
 
-    /// Writes the generation that is not in force.
+    /// Writes the inactive generation.
     ///
     /// # Errors
     /// A map cannot be written or has no room.
@@ -445,7 +445,7 @@ impl Maps {
         Ok(Prepared(next))
     }
 
-    /// Puts in force what was prepared, and waits until no packet still runs on what was before.
+    /// Activates a prepared generation, and waits until no packet still uses the previous one.
     ///
     /// # Errors
     /// A map cannot be written.
@@ -454,7 +454,7 @@ impl Maps {
         self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
     }
 
-    /// The timelines of all links in force.
+    /// Returns the timelines of all active links.
     fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
         let generation = of_links(self.control()?);
         let slots = (0..self.links.len())
@@ -464,7 +464,7 @@ impl Maps {
         all.map_err(at("emud_links"))
     }
 
-    /// The row of a timeline, by its place in the map.
+    /// Returns the row of a timeline by its position in the map.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -472,7 +472,7 @@ impl Maps {
         self.rows.get(place)
     }
 
-    /// [`Self::apply`] for a profile's own links, if they need no table.
+    /// [`Self::apply`] for a profile's own links that need no table.
     ///
     /// # Errors
     /// As there.
@@ -486,13 +486,13 @@ impl Maps {
         self.turn(next)
     }
 
-    /// Puts a generation of links in force.
+    /// Activates a generation of links.
     fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
         let before = self.control()?.generation & !abi::EMUD_LINKS_GENERATION;
         self.turn_to(before | generation)
     }
 
-    /// Puts both generations in force.
+    /// Activates both generations.
     pub(crate) fn turn_to(&mut self, generation: u32) -> Result<(), DatapathError> {
         let control = abi::emud_control {
             generation,
@@ -504,7 +504,7 @@ impl Maps {
         grace_period()
     }
 
-    /// Counters of a direction, summed over the CPUs.
+    /// Returns the counters of a direction, summed over the CPUs.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -512,7 +512,7 @@ impl Maps {
         self.counters_of(0, direction)
     }
 
-    /// Counters of a direction of a link, by the link's number.
+    /// Returns the counters of a direction of a link, by the link's number.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -530,7 +530,7 @@ impl Maps {
         Ok(sum)
     }
 
-    /// The queue of a direction.
+    /// Returns the queue of a direction.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -538,8 +538,8 @@ impl Maps {
         self.state_of(0, direction)
     }
 
-    /// The queue of a direction of a link, by the link's number; of those with `per`, no
-    /// instance's.
+    /// Returns the queue of a direction of a link, by the link's number; for links with `per`, not
+    /// those of instances.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -548,7 +548,7 @@ impl Maps {
         self.states.get(&index, 0).map_err(at("emud_states"))
     }
 
-    /// The holder's account of a direction.
+    /// Returns the holder's account of a direction.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -556,7 +556,7 @@ impl Maps {
         self.holders.get(&direction, 0).map_err(at("emud_holders"))
     }
 
-    /// Written by the holder: its account, and with it the lease.
+    /// Writes the holder's account, which renews the lease; only the holder calls it.
     ///
     /// # Errors
     /// The map cannot be written.
@@ -570,7 +570,7 @@ impl Maps {
             .map_err(at("emud_holders"))
     }
 
-    /// The bytes that attach left for detach.
+    /// Returns the bytes that attach saved for detach.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -578,8 +578,7 @@ impl Maps {
         self.saved.read()
     }
 
-    /// Makes the queue of a pair one that no packet has met, where none can meet it now. The
-    /// pairs' are the last ones.
+    /// Resets the queue of a pair that no packet can use now. The pairs' are the last ones.
     pub(crate) fn clear_state_of_pair(&mut self, number: u32) -> Result<(), DatapathError> {
         let first = self.states.len() - self.pairs.capacity();
         let anew = abi::emud_state::default();
@@ -588,16 +587,16 @@ impl Maps {
             .map_err(at("emud_states"))
     }
 
-    /// Leaves bytes for detach.
+    /// Saves bytes for detach.
     ///
     /// # Errors
-    /// They are too many, or the map cannot be written.
+    /// There are too many bytes, or the map cannot be written.
     pub fn save(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
         self.saved.write(bytes)
     }
 }
 
-/// The maps of a loaded program whose names are wanted, `most` of them.
+/// Returns the maps of a loaded program with these names, up to `most`.
 fn maps_of(
     info: &ProgramInfo,
     wanted: impl Fn(&str) -> bool,
@@ -622,11 +621,11 @@ fn maps_of(
     Ok(found)
 }
 
-/// The device that a loaded program is for and what each direction runs on it, from
-/// two of the maps: opening a map takes most of the time.
+/// Returns the device of a loaded program and the active links of both directions, from two of the
+/// maps: opening a map takes most of the time.
 ///
 /// # Errors
-/// The program is gone, or not of this version of emud.
+/// The program no longer exists, or belongs to a different version of emud.
 pub(crate) fn look(
     info: &ProgramInfo,
 ) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
@@ -649,7 +648,7 @@ pub(crate) fn look(
     Ok((control, [link(abi::EMUD_UP)?, link(abi::EMUD_DOWN)?]))
 }
 
-/// Whether a classifier is one of this emud's.
+/// Checks whether a classifier belongs to this version of emud.
 fn speaks(found: u32) -> Result<(), DatapathError> {
     match found {
         abi::EMUD_ABI => Ok(()),
@@ -661,7 +660,7 @@ pub(crate) fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
     move |source| DatapathError::Map { name, source }
 }
 
-/// The generation of the links.
+/// Returns the generation of the links.
 const fn of_links(control: abi::emud_control) -> u32 {
     control.generation & abi::EMUD_LINKS_GENERATION
 }
@@ -670,26 +669,25 @@ const fn slot(direction: u32, generation: u32) -> u32 {
     direction * abi::EMUD_GENERATIONS + generation
 }
 
-/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an
-/// RCU read section. A kernel with nohz_full refuses it (EINVAL), one without
-/// CONFIG_MEMBARRIER does not have it.
+/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an RCU read section. A
+/// kernel with nohz_full returns EINVAL, one without CONFIG_MEMBARRIER does not have it.
 pub(crate) fn grace_period() -> Result<(), DatapathError> {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
-    // SAFETY: takes integers only and touches no memory of ours.
+    // SAFETY: passes integers only and accesses no memory of this process.
     match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
         0 => Ok(()),
         _ => grace_period_of_socket(),
     }
 }
 
-/// The end of a packet socket waits in packet_release() for synchronize_net().
+/// Closing a packet socket waits in packet_release() for synchronize_net().
 fn grace_period_of_socket() -> Result<(), DatapathError> {
     socket(AddressFamily::PACKET, SocketType::RAW, None)
         .map(drop)
         .map_err(|e| DatapathError::GracePeriod(e.into()))
 }
 
-/// An error of the BPF library with its causes and, where rights are missing, which.
+/// Formats an error of the BPF library with its causes and the missing permissions, if any.
 fn said(error: &(dyn std::error::Error + 'static)) -> String {
     let hint = match is_denied(error) {
         true => " (needs root of the host: CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_ADMIN)",
@@ -699,7 +697,7 @@ fn said(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 impl DatapathError {
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Load(e) if is_denied(e) => 77,
@@ -752,7 +750,7 @@ mod tests {
         let denied = || io::Error::from_raw_os_error(libc::EPERM);
         match grace_period_of_socket() {
             Ok(()) => {}
-            // Only without CAP_NET_RAW.
+            // Happens only without CAP_NET_RAW.
             Err(DatapathError::GracePeriod(e)) => assert_eq!(e.kind(), denied().kind()),
             Err(e) => panic!("{e}"),
         }

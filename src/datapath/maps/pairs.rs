@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pairs of addresses with figures of their own, in the kernel.
+//! Pairs of addresses with separate figures, in the kernel.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -13,17 +13,17 @@ use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
 use crate::profile::{Pair, Profile};
 
-/// What `emud apply` did.
+/// The result of `emud apply`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Applied {
-    /// Pairs given.
+    /// Number of pairs given.
     pub pairs: usize,
-    /// Of those, how many were not there before.
+    /// Number of those that did not exist before.
     pub new: usize,
     pub capacity: u32,
 }
 
-/// Pairs that are there and room for more.
+/// The number of existing pairs and of those that could be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full {
     pub new: usize,
@@ -31,7 +31,7 @@ pub struct Full {
     pub capacity: u32,
 }
 
-/// The two maps of pairs, for what aya's have no words for.
+/// The two maps of pairs, for operations that aya's maps do not support.
 pub(crate) struct Pairs {
     numbers: MapData,
     values: MapData,
@@ -39,8 +39,10 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
+    /// Wraps the maps.
+    ///
     /// # Errors
-    /// They are no such maps.
+    /// The maps have a different type.
     pub(crate) fn new(numbers: Map, values: Map) -> Result<Self, DatapathError> {
         let (Map::HashMap(numbers), Map::Array(values)) = (numbers, values) else {
             return Err(DatapathError::Missing("emud_pairs"));
@@ -66,7 +68,7 @@ impl Pairs {
     }
 }
 
-/// Whether keys and values are as long as those that are read and written.
+/// Checks whether keys and values have the expected length.
 fn of_size(
     name: &'static str,
     map: &MapData,
@@ -84,21 +86,21 @@ fn of_size(
 }
 
 impl Maps {
-    /// The pairs that a profile comes with.
+    /// Writes the pairs of a profile.
     pub(crate) fn start_pairs(&mut self, profile: &Profile) -> Result<(), DatapathError> {
         let Some(matrix) = &profile.matrix else {
             return Ok(());
         };
-        // Their number is at most the capacity: the profile's reader has looked.
+        // Their number is within the capacity: the profile's reader has checked it.
         self.apply_pairs(&matrix.pairs, true).map(|_| ())
     }
 
-    /// Writes pairs into the half that is not in force, turns the word, and waits until no
-    /// packet still runs on the other half.
+    /// Writes pairs into the inactive half, switches the control word, and waits until no packet
+    /// still uses the other half.
     ///
     /// # Errors
-    /// A map cannot be read or written; what was in force stays so. Inside: there is
-    /// no room for so many new pairs.
+    /// A map cannot be read or written; the active half stays. Inner error: there is no room for
+    /// the new pairs.
     pub fn apply_pairs(
         &mut self,
         pairs: &[Pair],
@@ -139,7 +141,7 @@ impl Maps {
         }))
     }
 
-    /// Values first: a number that a packet finds must have one.
+    /// Values first: a number that a packet finds must have a value.
     fn write_pairs(
         &mut self,
         all: &[abi::emud_pair],
@@ -149,7 +151,7 @@ impl Maps {
             let (again, keys): (Vec<_>, Vec<_>) = numbers.gone.iter().copied().unzip();
             let map = self.pairs.numbers.fd().as_fd();
             batch::delete_all(map, &keys).map_err(at("emud_pair_index"))?;
-            // No packet still has one of those numbers.
+            // No packet uses one of those numbers any more.
             grace_period()?;
             for number in again {
                 self.clear_state_of_pair(number as u32)?;
@@ -167,7 +169,7 @@ impl Maps {
         batch::read_all(map, self.pairs.capacity).map_err(at("emud_pairs"))
     }
 
-    /// The pairs that are not the base link's.
+    /// Returns the pairs that differ from the base link.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -180,13 +182,13 @@ impl Maps {
             .collect())
     }
 
-    /// How many pairs there may be.
+    /// Returns the maximum number of pairs.
     pub fn pairs_capacity(&self) -> u32 {
         self.pairs.capacity
     }
 }
 
-/// The half in force, and the other one.
+/// Returns the active half and the other one.
 fn halves(control: abi::emud_control) -> (usize, usize) {
     match control.generation & abi::EMUD_PAIRS_GENERATION {
         0 => (0, 1),
@@ -196,20 +198,20 @@ fn halves(control: abi::emud_control) -> (usize, usize) {
 
 type Key = ([u64; 2], [u64; 2]);
 
-/// Which numbers pairs have, and which are to be had.
+/// Which numbers belong to pairs, and which are free.
 struct Numbers {
     known: HashMap<Key, usize>,
-    /// So many had one.
+    /// Number of pairs with a number before.
     before: usize,
-    /// Numbers from 0 on that have a pair now.
+    /// Numbers from 0 on that belong to a pair now.
     used: usize,
     capacity: usize,
-    /// Those of pairs that have gone back to the base link: for others, when no fresh one is left.
+    /// Numbers of pairs that returned to the base link: reused when no unused number is left.
     idle: Vec<(usize, abi::emud_pair_key)>,
     new: Vec<(abi::emud_pair_key, u32)>,
-    /// Numbers of `new` that are not fresh, and who had them.
+    /// Reused numbers of `new`, and the pairs that had them.
     gone: Vec<(usize, abi::emud_pair_key)>,
-    /// Pairs without one.
+    /// Number of pairs without a number.
     lacking: usize,
 }
 
@@ -237,12 +239,12 @@ impl Numbers {
         }
     }
 
-    /// For so many new pairs there is one.
+    /// Returns how many new pairs can have a number.
     fn room(&self) -> usize {
         self.capacity - self.used + self.idle.len()
     }
 
-    /// The number of a pair, a new one if it has none yet.
+    /// Returns the number of a pair, a new one if it has none yet.
     fn of(&mut self, key: abi::emud_pair_key) -> Option<usize> {
         if let Some(number) = self.known.get(&key_of(&key)) {
             return Some(*number);
@@ -306,7 +308,7 @@ fn overlay(pair: &Pair) -> abi::emud_overlay {
     out
 }
 
-/// None: a pair that has gone back to the base link.
+/// Returns `None` for a pair that has returned to the base link.
 fn shown(key: &abi::emud_pair_key, half: &abi::emud_overlay) -> Option<Pair> {
     let address = |words: [u64; 2]| {
         let mut bytes = [0; 16];
@@ -323,7 +325,7 @@ fn shown(key: &abi::emud_pair_key, half: &abi::emud_overlay) -> Option<Pair> {
             (8e9 / per_byte).round() as u64
         }),
         delay_ns: set(abi::EMUD_SET_DELAY).then_some(half.delay_ns),
-        // To the digits that people write: the bound is 2^-64 off at most.
+        // Rounded to the digits that people write: the bound is off by up to 2^-64.
         loss: set(abi::EMUD_SET_LOSS)
             .then(|| (half.loss as f64 / 2f64.powi(64) * 1e15).round() / 1e15),
     })

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `emud_saved` map, whose one value of 1 MiB is too long for a stack.
+//! The `emud_saved` map, whose single value of 1 MiB is too long for a stack.
 //!
-//! aya moves a value as a Rust value, which is on the stack on its way; here it
-//! stays on the heap.
+//! aya passes a value as a Rust value, which is on the stack in between; here it stays on the heap.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -21,10 +20,10 @@ const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 
 const KEY_LEN: usize = size_of::<u32>();
 const LEN: usize = size_of::<abi::emud_restore>();
-/// Where the bytes begin, behind their number.
+/// Offset of the bytes, after their number.
 const BYTES: usize = offset_of!(abi::emud_restore, bytes);
 
-/// The part of union bpf_attr that these two calls take.
+/// The part of union bpf_attr that these two calls use.
 #[repr(C)]
 struct ElemAttr {
     map_fd: u32,
@@ -34,14 +33,16 @@ struct ElemAttr {
     flags: u64,
 }
 
-/// What attach leaves for show, set and detach.
+/// The record that attach saves for show, set and detach.
 pub(crate) struct Record {
     map: MapData,
 }
 
 impl Record {
+    /// Wraps the map.
+    ///
     /// # Errors
-    /// It is no such map.
+    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));
@@ -63,7 +64,7 @@ impl Record {
         Ok(Self { map })
     }
 
-    /// The bytes written last.
+    /// Returns the bytes of the last write.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -75,8 +76,10 @@ impl Record {
         Ok(bytes[..len].to_vec())
     }
 
+    /// Writes bytes.
+    ///
     /// # Errors
-    /// They are too many, or the map cannot be written.
+    /// There are too many bytes, or the map cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DatapathError> {
         if bytes.len() > LEN - BYTES {
             return Err(DatapathError::TooLong(bytes.len()));
@@ -88,7 +91,7 @@ impl Record {
         Ok(())
     }
 
-    /// Gives back `value`, extended to the map's length, as the kernel left it.
+    /// Returns `value`, extended to the map's length, as the kernel changed it.
     fn call(
         &self,
         command: libc::c_int,
@@ -104,8 +107,8 @@ impl Record {
             value: value.as_mut_ptr().addr() as u64,
             flags: 0,
         };
-        // SAFETY: the map's key is a u32 and its value has LEN bytes (`new` has looked),
-        // which is what `key` and `value` have room for; both and `attr` outlive the call.
+        // SAFETY: the map's key is a u32 and its value has LEN bytes (checked by `new`), which fit
+        // into `key` and `value`; both and `attr` outlive the call.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_bpf,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the rows of traces and phases are in their map. Those in force stay where they are, so
-//! that a change of anything else writes none of them, and new ones go to where nothing is.
+//! Allocates the rows of traces and phases in their map. Active rows stay where they are, so that a
+//! change of anything else writes none of them; new rows use free space.
 
 use std::os::fd::AsFd;
 
@@ -11,28 +11,28 @@ use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 
 const NAME: &str = "emud_rows";
-/// Room beside the rows of the profile, for those that `emud set` brings.
+/// Space in addition to the rows of the profile, for those that `emud set` adds.
 const SPARE: u32 = 4096;
 const SPARE_MAX: u32 = 65_536;
 
-/// How long the map has to be for so many rows.
+/// Returns the length of the map for this number of rows.
 pub(crate) fn len_for(rows: usize) -> u32 {
     let rows = u32::try_from(rows).unwrap_or(u32::MAX - SPARE_MAX);
     rows.saturating_add(rows.clamp(SPARE, SPARE_MAX))
 }
 
 pub(crate) struct RowsMap {
-    /// To write many at once, which the other has no way to.
+    /// For writing many rows at once, which the other map type does not support.
     map: MapData,
     rows: Array<MapData, abi::emud_row>,
 }
 
-/// A part of the map that is taken.
+/// A used part of the map.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     timeline: abi::emud_timeline,
     first: u32,
-    /// With the row behind the last.
+    /// Including the end row.
     len: u32,
 }
 
@@ -54,8 +54,10 @@ impl Taken {
 }
 
 impl RowsMap {
+    /// Wraps the map.
+    ///
     /// # Errors
-    /// It is no such map.
+    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));
@@ -67,17 +69,19 @@ impl RowsMap {
         Ok(Self { map, rows })
     }
 
+    /// Returns a row.
+    ///
     /// # Errors
     /// The map cannot be read.
     pub(crate) fn get(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
         self.rows.get(&place, 0).map_err(at)
     }
 
-    /// Finds a place for the rows of each link, writes those that are new, and gives back the
-    /// timelines with their places, in the order of `links`.
+    /// Finds space for the rows of each link, writes the new ones, and returns the timelines with
+    /// their positions, in the order of `links`.
     ///
     /// # Errors
-    /// There is no room, rows that should be there are not, or the map cannot be written.
+    /// There is no room, expected rows are missing, or the map cannot be written.
     pub(crate) fn place<'a>(
         &mut self,
         in_force: &[abi::emud_timeline],
@@ -97,7 +101,7 @@ impl RowsMap {
             return Ok(timeline);
         };
         if let Some(there) = taken.iter().find(|t| t.has_rows_of(&wanted)) {
-            // Whoever has no rows of its own does not know what they are.
+            // A timeline that has no rows yet does not know its content.
             return Ok(abi::emud_timeline {
                 epoch_ns: timeline.epoch_ns,
                 id: timeline.id,
@@ -115,7 +119,7 @@ impl RowsMap {
         Ok(wanted.timeline)
     }
 
-    /// The first gap of that length.
+    /// Returns the first gap of that length.
     fn free(&self, taken: &mut [Taken], len: u32) -> Result<u32, DatapathError> {
         taken.sort_by_key(|t| t.first);
         let mut from = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules in the kernel: written, counted, removed.
+//! Rules in the kernel: writes, counts and removes them.
 
 use super::{DatapathError, Maps, at};
 use crate::abi::{self, DIRECTIONS};
@@ -7,13 +7,13 @@ use crate::datapath::stage::sizes::Sizes;
 use crate::profile::rule_keys::Compiled;
 
 impl Maps {
-    /// Writes the rules of a generation that is not in force.
+    /// Writes the rules of an inactive generation.
     pub(crate) fn write_rules(
         &mut self,
         generation: u32,
         rules: &Compiled,
     ) -> Result<(), DatapathError> {
-        // Left behind by a process that ended half-way.
+        // Left by a process that ended half-way.
         self.clear_rules(generation)?;
         for (direction, table) in DIRECTIONS.into_iter().zip(rules) {
             let base = direction * abi::EMUD_GENERATIONS + generation;
@@ -31,7 +31,7 @@ impl Maps {
         Ok(())
     }
 
-    /// Takes away the rules of a generation that is not in force.
+    /// Removes the rules of an inactive generation.
     pub(crate) fn clear_rules(&mut self, generation: u32) -> Result<(), DatapathError> {
         let of = |key: &abi::emud_key| key.table / abi::EMUD_MASKS_MAX % abi::EMUD_GENERATIONS;
         let keys: Result<Vec<_>, _> = self.rules.keys().collect();
@@ -42,7 +42,7 @@ impl Maps {
         Ok(())
     }
 
-    /// How many keys of rules there are, of both generations.
+    /// Returns the number of rule keys of both generations.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -51,7 +51,7 @@ impl Maps {
         Ok(keys.map_err(at("emud_rules"))?.len())
     }
 
-    /// Packets that took a rule, by its place.
+    /// Returns the number of packets that matched a rule, by its position.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -60,7 +60,7 @@ impl Maps {
         Ok(per_cpu.iter().sum())
     }
 
-    /// How many instances of links with `per` are in use, and how many there may be.
+    /// Returns how many instances of links with `per` are in use, and their maximum.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -73,7 +73,7 @@ impl Maps {
         Ok((used, sizes.instances))
     }
 
-    /// Counts again from 0: there are other rules.
+    /// Resets the counts for new rules.
     pub(crate) fn clear_hits(&mut self) -> Result<(), DatapathError> {
         for place in 0..self.hits.len() {
             let none = self.hits.get(&place, 0).map_err(at("emud_hits"))?;

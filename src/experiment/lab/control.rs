@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What emud tells the first process of a node, a line of JSON each, and its answers.
+//! The protocol between emud and the first process of a node: a line of JSON per order, and its
+//! answer.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -15,10 +16,10 @@ pub(crate) enum Order {
     EndAll,
 }
 
-/// What went wrong, in words.
+/// An error as text.
 pub(crate) type Answer = Result<(), String>;
 
-/// Either end.
+/// One end of the connection.
 #[derive(Debug)]
 pub(crate) struct Control(BufReader<UnixStream>);
 
@@ -33,7 +34,7 @@ impl Control {
         self.0.get_mut().write_all(&line)
     }
 
-    /// None: the other end has gone.
+    /// Receives a line; `None`: the other end is closed.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {

@@ -4,24 +4,24 @@ use std::io;
 
 use crate::netlink::NetlinkError;
 
-/// Why a network could not be made, or not be taken away.
+/// Why a network could not be created or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    #[error("a network of its own needs root: run it by sudo")]
+    #[error("creating a network needs root: use sudo")]
     NotRoot,
-    /// The kernel's, with what is missing.
-    #[error("this kernel gives no {what}: {error}")]
+    /// The kernel's error, with the missing feature.
+    #[error("this kernel does not support {what}: {error}")]
     Lacking {
         what: &'static str,
         error: io::Error,
     },
-    #[error("there is a node {0} already")]
+    #[error("node {0} already exists")]
     Taken(String),
     #[error("there is no node {0}")]
     NoNode(String),
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// Of a node's own first process.
+    /// An error of a node's first process.
     #[error("node {node}: {message}")]
     Node { node: String, message: String },
     #[error("{attempted}: {error}")]
@@ -33,11 +33,11 @@ pub enum LabError {
         attempted: String,
         interface: String,
     },
-    /// Another emud is putting forwarding back, and does not come to an end.
-    #[error("forwarding on {0}: another emud is at work on it")]
+    /// Another emud process is restoring forwarding and does not end.
+    #[error("forwarding on {0}: another emud process is changing it; try again")]
     Busy(String),
     #[error(
-        "no network with /{0} is free of the host's routes, neither in 100.64.0.0/10 nor in \
+        "no network with /{0} is unused by the host's routes, neither in 100.64.0.0/10 nor in \
          198.18.0.0/15: `ip route show table all` lists them"
     )]
     NoFreeNetwork(u8),
@@ -51,7 +51,7 @@ impl LabError {
         }
     }
 
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NotRoot => 77,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Forwarding on a device of the host: switched on while somebody needs it.
+//! Forwarding on a device of the host: enabled while a process needs it.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,9 +15,9 @@ use crate::datapath::engine::hold::spawn::this_program;
 use crate::host::lock::{About, Lock, Range, Sharing};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
-/// Another emud that puts the setting back needs milliseconds.
+/// Another emud process that restores the setting needs milliseconds.
 const OTHERS: Duration = Duration::from_secs(5);
-/// A keeper whom no other emud keeps waiting needs milliseconds.
+/// A keeper that does not wait for another emud process needs milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -27,14 +27,15 @@ fn setting(device: &str) -> PathBuf {
         .join("forwarding")
 }
 
-/// Switches it on for a device that goes when emud does.
+/// Enables it for a device that is deleted when emud ends.
 pub(crate) fn switch_on_own(device: &str) -> Result<(), LabError> {
     let file = setting(device);
     fs::write(&file, "1").map_err(|e| LabError::system(format!("write {}", file.display()), e))
 }
 
-/// Every emud that needs forwarding on a device shares a lock on it. The one that found it off has a process that switches it off again when
-/// emud has gone, in whatever way, and nobody shares the lock any more.
+/// Every emud process that needs forwarding on a device shares a lock on it. The first one, which
+/// found it disabled, starts a process that disables it again when emud has ended in any way and no
+/// process shares the lock any more.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     shared: Lock,
@@ -44,7 +45,7 @@ pub(crate) struct Forwarding {
 impl Forwarding {
     pub(crate) fn switch_on(device: &Link) -> Result<Self, LabError> {
         let path = setting(&device.name);
-        let failed = |e| LabError::system(format!("switch on {}", path.display()), e);
+        let failed = |e| LabError::system(format!("enable {}", path.display()), e);
         let shared = Lock::open(About::Forwarding).map_err(failed)?;
         let range = Range::here(device.index, 1).map_err(failed)?;
         if !(shared.take(range, Sharing::Shared, OTHERS)).map_err(failed)? {
@@ -57,14 +58,14 @@ impl Forwarding {
             });
         }
         let keeper = Some(start_keeper(device, &shared).map_err(failed)?);
-        // From here on it is put back.
+        // From here on it is restored.
         let made = Self { shared, keeper };
         fs::write(&path, "1").map_err(failed)?;
         Ok(made)
     }
 
-    /// Waits until it is as before, unless another emud still needs it: then
-    /// the keeper outlives this process.
+    /// Waits until the setting is restored, unless another emud process still needs it: then the
+    /// keeper outlives this process.
     pub(crate) fn restore(self) -> Result<(), LabError> {
         let Self { shared, keeper } = self;
         drop(shared);
@@ -73,7 +74,7 @@ impl Forwarding {
         };
         drop(control);
         let give_up = Instant::now() + PATIENCE;
-        let failed = |e| LabError::system("put forwarding back", e);
+        let failed = |e| LabError::system("restore forwarding", e);
         while Instant::now() < give_up {
             match process.try_wait().map_err(failed)? {
                 Some(status) if status.success() => return Ok(()),
@@ -98,15 +99,15 @@ fn start_keeper(device: &Link, lock: &Lock) -> io::Result<(Child, UnixStream)> {
     Ok((process, ours))
 }
 
-/// The keeper of a device: waits for the end of standard input, then for all others that
-/// share the lock in standard output, and switches forwarding off.
+/// Runs the keeper of a device: waits for the end of standard input, then for all others that share
+/// the lock in standard output, and disables forwarding.
 ///
 /// # Errors
 /// [`LabError::System`], if the setting could not be written.
 pub fn keep(ifindex: u32) -> Result<(), LabError> {
-    let failed = |e: io::Error| LabError::system("put forwarding back", e);
+    let failed = |e: io::Error| LabError::system("restore forwarding", e);
     rustix::thread::set_name(c"emud-host").map_err(|e| failed(e.into()))?;
-    // Whoever ends emud and its children politely must not leave forwarding on.
+    // A signal to emud and its children must not leave forwarding enabled.
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
         // SAFETY: no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
@@ -116,17 +117,17 @@ pub fn keep(ifindex: u32) -> Result<(), LabError> {
     io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(failed)?;
     let lock = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let lock = Lock::of(File::from(lock));
-    // As long as others need it, however long that is: only root can have a share.
+    // As long as others need it, without a limit: only root can hold a share.
     while !lock
         .take(range, Sharing::Exclusive, OTHERS)
         .map_err(failed)?
     {}
-    // Meanwhile somebody may have made the host a router: then it is theirs.
+    // In the meantime somebody may have made the host a router: then the setting is theirs.
     if before != for_all().map_err(failed)? {
         return Ok(());
     }
     let device = match Netlink::open()?.link_by_index(ifindex) {
-        // Its setting has gone with it.
+        // The device was deleted, and its setting with it.
         Err(NetlinkError::NoInterface(_)) => return Ok(()),
         device => device?,
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and networks that nobody on the host uses.
+//! Finds unused names and networks on the host.
 
 use std::net::Ipv4Addr;
 
@@ -10,28 +10,28 @@ use super::LabError;
 use crate::host::lock::{About, Lock, Range, Sharing};
 use crate::netlink::Netlink;
 
-/// Shared address space (RFC 6598), which hardly anybody routes inside of a
-/// host, and where a VPN has taken all of it, that for benchmarks (RFC 2544).
+/// Shared address space (RFC 6598), which is rarely routed inside a host; and if a VPN has taken
+/// all of it, the range for benchmarks (RFC 2544).
 const RANGES: [(Ipv4Addr, u8); 2] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(198, 18, 0, 0), 15),
 ];
-/// More wires to the host than anybody has at the same time.
+/// Maximum number of candidates: more than the number of simultaneous wires to a host.
 const TRIES: u32 = 256;
 
-/// A network that no other emud on this host takes, as long as this value is there.
+/// A network reserved against other emud processes on this host for the lifetime of this value.
 #[derive(Debug)]
 pub struct Reserved {
     pub network: Ipv4Net,
-    /// The one that every run gets while nothing is in the way. Random decisions depend on the
-    /// addresses of a flow, so a run in another network loses other packets.
+    /// Whether this is the network that every run gets if nothing uses it. Random decisions depend
+    /// on the addresses of a flow, so a run in a different network loses other packets.
     pub usual: bool,
-    /// The kernel takes it back with this process.
+    /// The kernel releases it when this process ends.
     _held: Lock,
 }
 
-/// A network for a wire to the host: the first one that overlaps with no address or route of
-/// the host's but a default route. `prefix_len` from 16 to 30.
+/// Returns a network for a wire to the host: the first one that overlaps with no address or route
+/// of the host except a default route. `prefix_len` is from 16 to 30.
 ///
 /// # Errors
 /// [`LabError::NoFreeNetwork`] if none was found.
@@ -59,12 +59,12 @@ pub fn free_network(prefix_len: u8) -> Result<Reserved, LabError> {
     Err(LabError::NoFreeNetwork(prefix_len))
 }
 
-/// None: another emud has it.
+/// Returns `None` if another emud process has it.
 fn reserve(network: Ipv4Net) -> Result<Option<Lock>, LabError> {
     let taken = || {
         let lock = Lock::open(About::Network)?;
         let addresses = 1 << (32 - network.prefix_len());
-        // No two networks of RANGES differ only in the first bit, which a range leaves out.
+        // No two networks of RANGES differ only in the first bit, which a range ignores.
         let range = Range::here(network.network().to_bits(), addresses)?;
         let taken = lock.try_take(range, Sharing::Exclusive)?;
         Ok(taken.then_some(lock))
@@ -72,10 +72,10 @@ fn reserve(network: Ipv4Net) -> Result<Option<Lock>, LabError> {
     taken().map_err(|e: std::io::Error| LabError::system(format!("reserve {network}"), e))
 }
 
-/// A name for the host's end of a wire: `emud-` and four digits.
+/// Returns a name for the host's end of a wire: `emud-` and four digits.
 ///
 /// # Errors
-/// The kernel's, if it does not say whether there is such an interface.
+/// The kernel does not report whether the interface exists.
 pub fn free_interface() -> Result<String, LabError> {
     let mut netlink = Netlink::open()?;
     loop {
@@ -93,7 +93,7 @@ fn random() -> Result<u32, LabError> {
     Ok(u32::from_ne_bytes(bytes))
 }
 
-/// The networks of a range in their order; none for an unsuitable length.
+/// Returns the networks of a range in order; `None` for an unsuitable length.
 fn nth(start: Ipv4Addr, prefix_len: u8, number: u32) -> Option<Ipv4Net> {
     if !(16..=30).contains(&prefix_len) {
         return None;

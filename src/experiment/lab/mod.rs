@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The network an experiment runs in: nodes, wires between them, and the outside.
 //!
-//! A node is a process (`node-run`) in network, mount and process namespaces of
-//! its own, which have no name anywhere. It ends with emud, in whatever way emud
-//! ends, and the kernel then takes everything of the node away: processes,
-//! interfaces, emulated links. Of the host three things change, each put back
-//! when the [`Lab`] goes: its end of a wire, a table of nf_tables, forwarding
-//! on the device of its default route.
+//! A node is a process (`node-run`) in separate network, mount and process namespaces without a
+//! name. It ends with emud, in whatever way emud ends, and the kernel then removes everything in
+//! the node: processes, interfaces, emulated links. Three things on the host change, and are
+//! restored when the [`Lab`] is dropped: its end of a wire, a table of nf_tables, forwarding on the
+//! device of its default route.
 //!
-//! Settings of a node's network are the kernel's defaults or, of some, the
-//! host's: Linux copies those of TCP's congestion control and buffers.
+//! Settings of a node's network are the kernel's defaults, or the host's for TCP's congestion
+//! control and buffers, which Linux copies.
 //!
-//! Wires carry IPv4 only: interfaces with IPv6 send of their own accord, which
-//! a link's counters would show. ARP is left as it is, and emud passes it untouched.
+//! Wires carry IPv4 only: interfaces with IPv6 send packets by themselves, which would appear in a
+//! link's counters. ARP is not changed, and emud passes it without emulation.
 
 mod control;
 mod error;
@@ -44,20 +43,20 @@ pub use init::run as run_node;
 pub use outside::Outside;
 pub use resolver::resolver;
 
-/// What a node sees instead of the host's files.
+/// Files that a node sees instead of the host's.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Files {
-    /// Content of /etc/resolv.conf; none: the host's.
+    /// Content of /etc/resolv.conf; `None`: the host's.
     pub resolv_conf: Option<String>,
     /// Content of /etc/hosts.
     pub hosts: String,
-    /// A folder over which the node has a tmpfs of its own; none: it has none.
+    /// Folder on which the node mounts a separate tmpfs, if any.
     pub scratch: Option<String>,
 }
 
-/// All nodes and wires. Dropping it takes all away; [`Lab::close`] says what could not be.
+/// All nodes and wires. Dropping it removes everything; [`Lab::close`] also returns errors.
 pub struct Lab {
-    /// Of the network namespace in which the lab was made: the host.
+    /// The network namespace in which the lab was created: the host.
     host: Netlink,
     nodes: Vec<Node>,
     /// Indices of the host's ends of wires.
@@ -66,8 +65,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A lab without nodes. The network namespace of the calling thread is the
-    /// host; stay in it.
+    /// Creates a lab without nodes. The network namespace of the calling thread is the host; do not
+    /// leave it.
     ///
     /// # Errors
     /// [`LabError::NotRoot`].
@@ -83,11 +82,11 @@ impl Lab {
         })
     }
 
-    /// A namespace of its own: network, mounts, processes. Only lo is up.
+    /// Adds a node with separate network, mount and process namespaces. Only lo is up.
     ///
     /// # Errors
-    /// [`LabError::Taken`]; [`LabError::Lacking`] if the kernel has no such
-    /// namespaces; [`LabError::Node`] if a file system could not be mounted.
+    /// [`LabError::Taken`]; [`LabError::Lacking`] if the kernel does not support such namespaces;
+    /// [`LabError::Node`] if a file system could not be mounted.
     pub fn add_node(&mut self, name: &str, files: &Files) -> Result<(), LabError> {
         if self.node(name).is_ok() {
             return Err(LabError::Taken(name.to_owned()));
@@ -97,18 +96,18 @@ impl Lab {
         Ok(())
     }
 
-    /// A veth pair, both ends up, with addresses and without IPv6. An end
-    /// without node lies on the host.
+    /// Adds a veth pair with both ends up, with addresses and without IPv6. An end without a node
+    /// is on the host.
     ///
     /// # Errors
-    /// The kernel's; there is no wire then.
+    /// The kernel returns an error; no wire exists then.
     pub fn wire(&mut self, wire: &Wire) -> Result<(), LabError> {
         let [near, far] = &wire.ends;
         let (near_end, far_end) = (wire_end(&self.nodes, near)?, wire_end(&self.nodes, far)?);
         self.host.add_veth(&near_end, &far_end)?;
         let done = wire.ends.iter().try_for_each(|end| self.connect(end));
         if done.is_err() {
-            // The other end goes with it. Where it has gone already, so has the failure's cause.
+            // Deletes the other end, too. If it is already gone, the failure has the same cause.
             if let Ok(netlink) = self.netlink(near.node.as_deref())
                 && let Ok(link) = netlink.link(&near.interface)
             {
@@ -119,10 +118,10 @@ impl Lab {
         done
     }
 
-    /// A bridge of interfaces that are in the node already; up.
+    /// Adds a bridge of interfaces that are already in the node, and brings it up.
     ///
     /// # Errors
-    /// The kernel's; there is no bridge then.
+    /// The kernel returns an error; no bridge exists then.
     pub fn bridge(&mut self, node: &str, bridge: &Bridge) -> Result<(), LabError> {
         let netlink = &mut self.node_mut(node)?.netlink;
         netlink.add_bridge(&bridge.interface)?;
@@ -144,16 +143,18 @@ impl Lab {
         Ok(joined?)
     }
 
+    /// Adds a route.
+    ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn route(&mut self, node: &str, route: &Route) -> Result<(), LabError> {
         let netlink = &mut self.node_mut(node)?.netlink;
         let index = netlink.link(&route.interface)?.index;
         Ok(netlink.add_route(route.to, route.via, index)?)
     }
 
-    /// Lets the node pass on packets of others, whichever way they come back.
-    /// No node tells senders of shorter ways (ICMP redirects).
+    /// Makes the node forward packets of others, without a check of the return path. No node sends
+    /// ICMP redirects about shorter routes.
     ///
     /// # Errors
     /// [`LabError::System`] if a setting could not be written.
@@ -165,16 +166,16 @@ impl Lab {
         node.translate()
     }
 
-    /// Opens the way from `node` through the wire to the host, which passes its packets on
-    /// under an address of its own; and those of nodes behind it, if it forwards. The routes
-    /// that lead there are the caller's.
+    /// Connects `node` through the wire to the host, which forwards the node's packets with the
+    /// host's address; and the packets of nodes behind it, if it forwards. The caller adds the
+    /// routes.
     ///
     /// # Errors
-    /// The kernel's; the host is as before then. What the host does not have
-    /// is no error, but said in the notes.
+    /// The kernel returns an error; the host is restored then. A missing feature of the host is not
+    /// an error, but reported in the notes.
     pub fn outside(&mut self, node: &str, ours: &End, theirs: &End) -> Result<Outside, LabError> {
         let address = ours.address.ok_or_else(|| LabError::NoAddress {
-            attempted: format!("lead node {node} to the outside"),
+            attempted: format!("connect node {node} to the outside"),
             interface: ours.interface.clone(),
         })?;
         let (uplink, outside) = outside::open(&mut self.host, &ours.interface, address.trunc())?;
@@ -193,11 +194,11 @@ impl Lab {
         translated.map(|()| outside)
     }
 
-    /// Runs `work` in a thread of its own in the network of the node. Files and processes are
-    /// the host's, also for what `work` starts.
+    /// Runs `work` in a separate thread in the network of the node. Files and processes are the
+    /// host's, also for programs that `work` starts.
     ///
     /// # Errors
-    /// [`LabError::NoNode`]; [`LabError::System`] if the kernel refuses.
+    /// [`LabError::NoNode`]; [`LabError::System`] if the kernel returns an error.
     pub fn within<T: Send>(
         &self,
         node: &str,
@@ -206,9 +207,8 @@ impl Lab {
         self.node(node)?.inside(View::Emud, work)
     }
 
-    /// Starts a command as a program of the node, in a process group of its
-    /// own. It is a child of this process, which has to wait for it before
-    /// [`Lab::close`].
+    /// Starts a command as a program of the node, in a separate process group. It is a child of
+    /// this process, which has to wait for it before [`Lab::close`].
     ///
     /// # Errors
     /// [`LabError::NoNode`]; [`LabError::System`] if it cannot be started.
@@ -228,8 +228,8 @@ impl Lab {
             .map_err(|e| LabError::system(attempted, e))
     }
 
-    /// SIGKILL to every process of the node but its first: holders of emulated
-    /// links, too. Those started by this process have to be waited for by it.
+    /// Sends SIGKILL to every process of the node except the first one, including holders of
+    /// emulated links. This process has to wait for those that it started.
     ///
     /// # Errors
     /// [`LabError::NoNode`], [`LabError::Node`].
@@ -237,11 +237,11 @@ impl Lab {
         self.node(node)?.order(&Order::EndAll)
     }
 
-    /// Takes everything away and waits until the host is as before. All
-    /// children of this process that are left in a node are ended and reaped.
+    /// Removes everything and waits until the host is restored. Remaining children of this process
+    /// in a node are ended and reaped.
     ///
     /// # Errors
-    /// The first of what could not be put back; the rest is, all the same.
+    /// The first failure; the rest is restored nevertheless.
     pub fn close(mut self) -> Result<(), LabError> {
         self.take_away()
     }
@@ -255,7 +255,7 @@ impl Lab {
             results.push(uplink.restore());
         }
         for index in self.host_ends.drain(..) {
-            // It may have gone with the node in which its other end was.
+            // It may be deleted already, with the node of its other end.
             if self.host.link_by_index(index).is_ok() {
                 let deleted = self.host.delete_link(index);
                 let gone = self.host.link_by_index(index).is_err();
@@ -281,7 +281,7 @@ impl Lab {
         found.ok_or_else(|| LabError::NoNode(name.to_owned()))
     }
 
-    /// Of a node; of the host without.
+    /// Returns the netlink socket of a node, or of the host.
     fn netlink(&mut self, node: Option<&str>) -> Result<&mut Netlink, LabError> {
         match node {
             Some(name) => Ok(&mut self.node_mut(name)?.netlink),
@@ -289,7 +289,7 @@ impl Lab {
         }
     }
 
-    /// Addresses one end of a wire and brings it up.
+    /// Adds the address of one end of a wire and brings it up.
     fn connect(&mut self, end: &End) -> Result<(), LabError> {
         let netlink = self.netlink(end.node.as_deref())?;
         let index = netlink.link(&end.interface)?.index;
@@ -322,7 +322,7 @@ fn wire_end<'a>(nodes: &'a [Node], end: &'a End) -> Result<WireEnd<'a>, LabError
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // Nobody to tell; close() tells.
+        // Dropping cannot return an error; close() does.
         let _ = self.take_away();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a node sees of the file system that is its own: /proc, /sys, /etc/hosts, /etc/resolv.conf.
+//! The files that a node sees instead of the host's: /proc, /sys, /etc/hosts, /etc/resolv.conf.
 
 use std::ffi::CStr;
 use std::fs;
@@ -15,20 +15,20 @@ use rustix::mount::{
 
 use super::{Files, LabError};
 
-/// Who asks here for the address of a name is answered by a process of the
-/// host, past the emulated link.
+/// A process of the host answers lookups through these sockets, bypassing the emulated link.
 const RESOLVERS: [&str; 2] = [
     "/run/systemd/resolve/io.systemd.Resolve",
     "/run/nscd/socket",
 ];
 
-/// Memory that nobody keeps: a file that fills it must not take that of the host.
+/// Memory without an owner: a file that fills it must not use up the memory of the host.
 const SCRATCH: &CStr = c"mode=1777,size=10%";
 
-/// Prepares the mount namespace of the calling process. The host's is untouched.
+/// Prepares the mount namespace of the calling process. The host's is not changed.
 pub(crate) fn set_up(files: &Files) -> Result<(), LabError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(|e| LabError::system("part from the host's mounts", e))?;
+    mount_change("/", private)
+        .map_err(|e| LabError::system("separate from the host's mounts", e))?;
     replace_files(files)?;
     if let Some(scratch) = &files.scratch {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -46,7 +46,7 @@ pub(crate) fn set_up(files: &Files) -> Result<(), LabError> {
             &path,
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
         ) {
-            // A directory of the other namespace's interfaces.
+            // A directory of interfaces of the other namespace.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(e) => return Err(LabError::system(format!("carry {path} over"), e)),
         }
@@ -59,8 +59,8 @@ fn fresh(kind: &CStr, at: &str) -> Result<(), LabError> {
     mount(kind, at, kind, flags, None).map_err(|e| LabError::system(format!("mount {at}"), e))
 }
 
-/// The files lie in a tmpfs that lives as long as something is bound to them;
-/// /proc, soon to be covered anyway, is where it is mounted meanwhile.
+/// The files are in a tmpfs that exists as long as a file is bound from it; it is temporarily
+/// mounted at /proc, which is covered afterwards.
 fn replace_files(files: &Files) -> Result<(), LabError> {
     fresh(c"tmpfs", "/proc")?;
     bind("hosts", &files.hosts, "/etc/hosts")?;
@@ -78,7 +78,7 @@ fn bind(name: &str, text: &str, over: &str) -> Result<(), LabError> {
     fs::write(&file, text).map_err(|e| LabError::system(format!("write {name}"), e))?;
     mount_bind(&file, over).map_err(|e| {
         let attempted = if e == Errno::NOENT {
-            format!("replace {over}, which has to be there, be it empty")
+            format!("replace {over}, which must exist (it may be empty)")
         } else {
             format!("replace {over}")
         };
@@ -86,7 +86,7 @@ fn bind(name: &str, text: &str, over: &str) -> Result<(), LabError> {
     })
 }
 
-/// What is mounted below /sys (control groups, bpf, tracing): a new sysfs would hide it.
+/// Collects the mounts below /sys (control groups, bpf, tracing), which a new sysfs would hide.
 fn below_sys() -> Result<Vec<(String, OwnedFd)>, LabError> {
     let list = "/proc/self/mountinfo";
     let text = fs::read_to_string(list).map_err(|e| LabError::system(format!("read {list}"), e))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One node: its namespaces, held by a process, and what can be done inside of them.
+//! A node: its namespaces, kept alive by a process, and operations inside them.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -24,14 +24,14 @@ use crate::netlink::{Masquerade, Netlink, Translated};
 
 const LOOPBACK: u32 = 1;
 
-/// What a thread inside of a node sees of /proc.
+/// The /proc that a thread inside a node sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// As programs of the node do.
+    /// That of the node's programs.
     Node,
-    /// The network alone: emud is no process of the node, so it would not find itself in the
-    /// node's /proc; and a thread whose children would be in another process namespace
-    /// cannot start threads (copy_process() says EINVAL).
+    /// That of emud, with only the node's network: emud is not a process of the node, so it would
+    /// not find itself in the node's /proc; and a thread whose children would be in a different
+    /// process namespace cannot start threads (copy_process() returns EINVAL).
     Emud,
 }
 
@@ -41,17 +41,17 @@ pub(crate) struct Node {
     netns: OwnedFd,
     init: Child,
     pidfd: OwnedFd,
-    /// Inode of the process namespace.
+    /// Inode number of the process namespace.
     pid_ns: u64,
     control: Mutex<Control>,
-    /// Passes on packets of others.
+    /// Whether it forwards packets of others.
     pub(crate) forwards: bool,
-    /// Its interface to the host, if it has its default route there.
+    /// Its interface to the host, if its default route leads there.
     pub(crate) way_out: Option<String>,
     nat: Option<Masquerade>,
 }
 
-/// What was made while still inside.
+/// What was created while still inside.
 struct Born {
     init: Child,
     netns: OwnedFd,
@@ -59,17 +59,17 @@ struct Born {
 }
 
 impl Node {
-    /// Makes the namespaces and waits until they are as they shall be.
+    /// Creates the namespaces and waits until they are set up.
     pub(crate) fn start(name: &str, files: &Files) -> Result<Self, LabError> {
         let (ours, theirs) =
             UnixStream::pair().map_err(|e| LabError::system("make a socket", e))?;
-        // A thread of its own parts with the host's namespaces, for good.
+        // A separate thread leaves the host's namespaces for good.
         let born = in_thread(move || bear(theirs))??;
         let pid = Pid::from_child(&born.init);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|e| LabError::system("open a node's process", e))?;
         let pid_ns = fs::metadata(format!("/proc/{pid}/ns/pid"))
-            .map_err(|e| LabError::system("look at a node's process", e))?
+            .map_err(|e| LabError::system("read a node's process", e))?
             .ino();
         let node = Self {
             name: name.to_owned(),
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Runs `work` in a thread inside of the node, in the working directory of this process.
+    /// Runs `work` in a thread inside the node, in the working directory of this process.
     pub(crate) fn inside<T: Send>(
         &self,
         view: View,
@@ -122,8 +122,8 @@ impl Node {
         })?
     }
 
-    /// Lets packets of nodes behind this one leave for the host with this one's
-    /// address: the host has no route back to them.
+    /// Translates the address of packets that nodes behind this one send to the host: the host has
+    /// no route back to them.
     pub(crate) fn translate(&mut self) -> Result<(), LabError> {
         let (true, Some(interface), None) = (self.forwards, &self.way_out, &self.nat) else {
             return Ok(());
@@ -133,13 +133,13 @@ impl Node {
         Ok(())
     }
 
-    /// Ends it and with it all that is in it; [`Node::wait`] afterwards.
+    /// Ends it with everything in it; call [`Node::wait`] afterwards.
     pub(crate) fn kill(&mut self) {
-        // Fails only if it has ended before.
+        // Fails only if it has already ended.
         let _ = self.init.kill();
     }
 
-    /// Until nothing is left of a node that has been killed.
+    /// Waits until a killed node is completely removed.
     pub(crate) fn wait(&mut self) -> Result<(), LabError> {
         reap::wait(&mut self.init, self.pid_ns)
             .map_err(|e| LabError::system(format!("end node {}", self.name), e))
@@ -149,12 +149,12 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.kill();
-        // Nobody to tell; Lab::close() has waited, and told.
+        // Lab::close() has already waited and reported errors.
         let _ = self.wait();
     }
 }
 
-/// A thread of its own for what changes the calling thread for good.
+/// Runs work that changes the calling thread for good in a separate thread.
 fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
     thread::scope(|scope| {
         let started = thread::Builder::new()
@@ -168,7 +168,7 @@ fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
 
 fn bear(control: UnixStream) -> Result<Born, LabError> {
     let own = UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID;
-    // SAFETY: descriptors stay shared.
+    // SAFETY: file descriptors stay shared.
     unsafe { unshare_unsafe(own) }.map_err(|error| match error {
         Errno::PERM => LabError::NotRoot,
         error => LabError::Lacking {
@@ -186,7 +186,7 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
         .stdin(Stdio::from(OwnedFd::from(control)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C is emud's to answer.
+        // emud handles Ctrl-C.
         .process_group(0)
         .spawn()
         .map_err(|e| LabError::system("start a node's first process", e))?;
@@ -197,22 +197,22 @@ fn bear(control: UnixStream) -> Result<Born, LabError> {
     })
 }
 
-/// What interfaces that are made from now on start with. A new namespace copies
-/// the host's settings: what a node does must not depend on those.
+/// Settings for interfaces that are created later. A new namespace copies the host's settings, on
+/// which a node must not depend.
 const SETTINGS: [(&str, &str); 6] = [
     ("ipv4/ip_forward", "0"),
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/default/send_redirects", "0"),
-    // Programs need not be root: ping, and a server at port 80.
+    // Programs do not have to be root: ping, and a server at port 80.
     ("ipv4/ping_group_range", "0 2147483647"),
     ("ipv4/ip_unprivileged_port_start", "0"),
-    // With IPv6 each sends of its own accord (neighbour discovery, multicast reports):
-    // a link's counters and losses would show what no program has sent.
+    // With IPv6 each interface sends packets by itself (neighbour discovery, multicast reports),
+    // which would appear in a link's counters and losses.
     ("ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// Writes settings below /proc/sys/net of the calling thread's network
-/// namespace. Those of IPv6 are not there in a kernel without.
+/// Writes settings below /proc/sys/net of the calling thread's network namespace. A kernel without
+/// IPv6 lacks those of IPv6.
 pub(crate) fn set(settings: &[(&str, &str)]) -> Result<(), LabError> {
     for (name, value) in settings {
         let file = Path::new("/proc/sys/net").join(name);
@@ -232,8 +232,8 @@ fn enter(pidfd: BorrowedFd<'_>, view: View, directory: &Path) -> io::Result<()> 
             ThreadNameSpaceType::NETWORK,
         )?);
     }
-    // The kernel lets only a thread with a working directory of its own change its mounts.
-    // SAFETY: descriptors stay shared.
+    // The kernel only permits a change of mounts to a thread that does not share its working
+    // directory. SAFETY: file descriptors stay shared.
     unsafe { unshare_unsafe(UnshareFlags::FS) }?;
     let all =
         ThreadNameSpaceType::NETWORK | ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::PROCESS_ID;

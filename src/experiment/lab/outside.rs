@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way from a node through the host to the outside.
+//! The connection of a node through the host to the outside.
 
 use ipnet::Ipv4Net;
 
@@ -9,30 +9,30 @@ use crate::netlink::{Link, Masquerade, Netlink, NetlinkError, Translated};
 
 const RT_TABLE_MAIN: u8 = libc::RT_TABLE_MAIN;
 
-/// What could be had of the outside.
+/// The result of connecting to the outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// What could not, in sentences.
+    /// Sentences about what is not available.
     pub notes: Vec<String>,
-    /// The host has a way out and lets packets of nodes through. Not: that
-    /// somebody answers.
+    /// Whether the host has a default route and forwards packets of nodes. This does not mean that
+    /// a destination replies.
     pub reachable: bool,
 }
 
-/// What is changed on the host for a node's way out, until this is restored.
+/// Changes on the host for a node's connection, until they are restored.
 pub(crate) struct Uplink {
     _nat: Masquerade,
     forwarding: Forwarding,
 }
 
 impl Uplink {
-    /// Waits until forwarding is as it was.
+    /// Waits until forwarding is restored.
     pub(crate) fn restore(self) -> Result<(), LabError> {
         self.forwarding.restore()
     }
 }
 
-/// Opens the host to packets of `network` that come in by its interface `ours`.
+/// Makes the host forward packets of `network` that arrive at its interface `ours`.
 pub(crate) fn open(
     host: &mut Netlink,
     ours: &str,
@@ -41,14 +41,12 @@ pub(crate) fn open(
     let Some(device) = default_device(host)? else {
         return Ok((
             None,
-            unreachable(
-                "the host has no default route over one device: nodes reach the host, and nothing behind it",
-            ),
+            unreachable("the host has no default route over one device: nodes reach only the host"),
         ));
     };
     let nat = match Masquerade::add(ours, Translated::From(network)) {
         Err(NetlinkError::Unavailable(why)) => {
-            let note = format!("{why}: nodes reach the host, and nothing behind it");
+            let note = format!("{why}: nodes reach only the host");
             return Ok((None, unreachable(&note)));
         }
         made => made?,
@@ -72,7 +70,7 @@ fn unreachable(note: &str) -> Outside {
     }
 }
 
-/// The device by which the host sends what it has no other route for.
+/// Returns the device of the host's default route.
 fn default_device(host: &mut Netlink) -> Result<Option<Link>, LabError> {
     let routes = host.routes()?.into_iter().filter(|route| {
         route.table == RT_TABLE_MAIN
@@ -88,15 +86,15 @@ fn default_device(host: &mut Netlink) -> Result<Option<Link>, LabError> {
     Ok(Some(host.link_by_index(interface)?))
 }
 
-/// A firewall is the host's own business: it is not changed, only told about.
+/// emud does not change the host's firewall, but warns about it.
 fn firewall_notes(host: &mut Netlink, ours: &str) -> Result<Vec<String>, LabError> {
     let drops = host.forward_drops()?;
     let mut notes: Vec<String> = drops
         .iter()
         .map(|drop| {
             format!(
-                "the host's firewall (nf_tables, table {}, chain {}) drops what no rule of it accepts: \
-                 nodes reach the outside only if it lets through what comes from and goes to {ours}",
+                "the host's firewall (nf_tables, table {}, chain {}) drops packets that no rule accepts: \
+                 nodes reach the outside only if it accepts packets from and to {ours}",
                 drop.table, drop.chain
             )
         })
@@ -106,8 +104,8 @@ fn firewall_notes(host: &mut Netlink, ours: &str) -> Result<Vec<String>, LabErro
         std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
     if names.lines().any(|name| name == "filter") {
         notes.push(format!(
-            "the host has rules of iptables-legacy, which are not looked at: \
-             their chain FORWARD has to let through what comes from and goes to {ours}"
+            "the host has rules of iptables-legacy, which emud does not check: \
+             their chain FORWARD has to accept packets from and to {ours}"
         ));
     }
     Ok(notes)

@@ -9,21 +9,20 @@ use std::{fs, io, thread};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
-/// Where nobody has to be reaped the end takes milliseconds.
+/// Without a process to reap the end takes milliseconds.
 const PATIENCE: Duration = Duration::from_millis(20);
 const LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Waits for the first process of a namespace, which has been killed. The
-/// kernel lets it go only after all others have been reaped, and children of
-/// this process (programs, holders of links) are reaped by nobody else: those
-/// that are left are reaped here.
+/// Waits for the first process of a namespace, which has been killed. The kernel releases it only
+/// after all others have been reaped. Children of this process (programs, holders of links) are
+/// reaped only by this process: the remaining ones are reaped here.
 pub(crate) fn wait(init: &mut Child, pid_ns: u64) -> io::Result<()> {
     let start = Instant::now();
     while init.try_wait()?.is_none() {
         let waited = start.elapsed();
         if waited > LIMIT {
-            return Err(io::Error::other("it has processes that do not end"));
+            return Err(io::Error::other("some of its processes do not end"));
         }
         if waited > PATIENCE {
             reap_children_in(pid_ns)?;
@@ -44,7 +43,7 @@ fn reap_children_in(pid_ns: u64) -> io::Result<()> {
             continue;
         };
         match waitpid(Some(pid), WaitOptions::NOHANG) {
-            // Reaped meanwhile by whoever started it.
+            // Already reaped where it was started.
             Ok(_) | Err(Errno::CHILD) => {}
             Err(e) => return Err(e.into()),
         }
@@ -52,7 +51,7 @@ fn reap_children_in(pid_ns: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A child of `parent` in that namespace, but not its first process.
+/// Returns whether it is a child of `parent` in that namespace, but not its first process.
 fn is_child(pid: Pid, parent: Pid, pid_ns: u64) -> bool {
     let inside = fs::metadata(format!("/proc/{pid}/ns/pid")).is_ok_and(|ns| ns.ino() == pid_ns);
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the host's name servers a node can ask.
+//! Determines which name servers of the host a node can reach.
 
 use std::fs;
 use std::net::IpAddr;
 
 const HOST: &str = "/etc/resolv.conf";
-/// What systemd-resolved asks itself; /etc/resolv.conf names only the stub on loopback.
+/// The servers that systemd-resolved uses; /etc/resolv.conf only has the stub on loopback.
 const UPSTREAM: &str = "/run/systemd/resolve/resolv.conf";
 
-/// The host's resolv.conf as it can be used in a node, and what could not be
-/// had, in sentences. A node reaches no name server on the host's loopback, and
-/// none by IPv6, which wires do not carry. None: names of the outside are not
-/// resolved.
+/// Returns the host's resolv.conf for use in a node, and notes about what is not available. A node
+/// reaches no name server on the host's loopback, and none by IPv6, which wires do not carry.
+/// `None`: names outside are not resolved.
 pub fn resolver() -> (Option<String>, Vec<String>) {
     let host = match fs::read_to_string(HOST) {
         Ok(text) => text,

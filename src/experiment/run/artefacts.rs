@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the programs of a run leave files: one folder per node, and copies of other files that
-//! the scenario names.
+//! The files that the programs of a run leave: one folder per node, and copies of other files that
+//! the scenario lists.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead};
@@ -20,24 +20,24 @@ use super::collect::Collected;
 use super::programs::Common;
 use super::{RunError, Settings, User};
 
-/// A tmpfs of the node is mounted here if no folder is kept: it ends with the node.
+/// Mount point of the node's tmpfs if no folder is kept: it ends with the node.
 pub const SCRATCH: &str = "/run/emud/scratch";
 
 /// The nodes' folders.
 #[derive(Debug, Clone)]
 pub struct Folders {
-    /// Of this run, absolute; none: nothing is kept.
+    /// The absolute path of this run's folder; `None`: nothing is kept.
     run: Option<PathBuf>,
-    /// The nodes have mounts, so a scratch folder each.
+    /// Whether the nodes have separate mounts, and therefore a scratch folder each.
     scratch: bool,
-    /// Where emud was started.
+    /// The folder in which emud was started.
     pub start: PathBuf,
-    /// Programs work in their node's folder: there are several nodes.
+    /// Whether programs work in their node's folder, because there are several nodes.
     apart: bool,
 }
 
 impl Folders {
-    /// Creates one for each node of the plan, in that of the run.
+    /// Creates a folder for each node of the plan in that of the run.
     ///
     /// # Errors
     /// [`RunError::Folder`].
@@ -70,12 +70,12 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Nodes need a scratch folder: nothing is kept.
+    /// Returns the scratch folder that nodes need if nothing is kept.
     pub fn scratch(&self) -> Option<&'static str> {
         (self.run.is_none() && self.scratch).then_some(SCRATCH)
     }
 
-    /// `$EMUD_ARTEFACTS`; none: nothing is kept, and there is no scratch folder.
+    /// Returns `$EMUD_ARTEFACTS`; `None` if nothing is kept and there is no scratch folder.
     pub fn of(&self, node: &Node) -> Option<PathBuf> {
         match &self.run {
             Some(run) => Some(run.join(&node.name)),
@@ -83,17 +83,17 @@ impl Folders {
         }
     }
 
-    /// The working directory of a node's programs; none: emud's own.
+    /// Returns the working directory of a node's programs; `None` for emud's.
     pub fn working(&self, node: &Node) -> Option<PathBuf> {
         self.of(node).filter(|_| self.apart)
     }
 
-    /// Removes the folders in which nothing was left.
+    /// Removes the folders that are empty.
     pub fn remove_empty(&self, plan: &Plan) {
         let Some(run) = &self.run else { return };
         let nodes = plan.nodes.iter().map(|node| run.join(&node.name));
         for folder in nodes.chain([run.clone()]) {
-            // Fails for those that are not empty, which stay.
+            // Fails for folders with files, which stay.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -106,8 +106,8 @@ fn own(folder: &Path, owner: Option<&User>) -> io::Result<()> {
     }
 }
 
-/// Copies what a node's patterns match into its folder. A line for each file, and for each that
-/// could not be kept.
+/// Copies the files that match a node's patterns into its folder. Returns a line for each file,
+/// including those that could not be kept.
 pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
     let all_failed = |why: &str| {
         let failed = |pattern: &String| line(node, None, Collected::failed(pattern, why));
@@ -129,7 +129,7 @@ pub async fn keep(common: &Common, node: &Node) -> Vec<ArtefactLine> {
     }
 }
 
-/// A process of the node does it, so a path means what it means to the node's programs.
+/// A process of the node copies them, so a path has the same meaning as for the node's programs.
 async fn collect(common: &Common, node: &Node, folder: &Path) -> io::Result<Vec<Collected>> {
     let mut command = this_program();
     command.arg("collect").arg(folder).arg("--");
@@ -151,12 +151,12 @@ async fn collect(common: &Common, node: &Node, folder: &Path) -> io::Result<Vec<
     lines.collect()
 }
 
-/// Ends the process when dropped: nobody waits for its result any more.
+/// Ends the process when dropped: its result is no longer needed.
 struct Ends(OwnedFd);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It has ended before in all cases but an interrupted clean-up.
+        // It has already ended unless the clean-up was interrupted.
         let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
 }
@@ -172,7 +172,7 @@ fn output(child: Child) -> io::Result<oneshot::Receiver<io::Result<Vec<u8>>>> {
                 .then_some(output.stdout)
                 .ok_or_else(ended)
         });
-        // Nobody waits after an interrupted clean-up.
+        // After an interrupted clean-up there is no receiver.
         let _ = tell.send(output);
     };
     thread::Builder::new()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process that copies a node's files into its folder. It runs in the node, with the
-//! rights of the node's programs: paths and `/proc` are those of the node, and no file is kept that
-//! the programs could not read. The folder is an open descriptor, whatever is mounted over it.
+//! The process that copies a node's files into its folder. It runs in the node, with the rights of
+//! the node's programs: paths and `/proc` are those of the node, and files that the programs cannot
+//! read are not kept. The folder is an open descriptor, independent of mounts over it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,19 +16,19 @@ use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, fstatvfs, openat, seek, statat
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// This part of the disk stays free, one of so many, and no more than so many bytes.
+/// Space that stays free: one part in this many of the disk, up to this many bytes.
 const SPARED: u64 = 20;
 const MOST_SPARED: u64 = 1 << 30;
 const CHUNK: usize = 256 * 1024;
 
-/// A file that was kept, or not. A line of JSON each on the standard output of the process.
+/// The result for a file: a line of JSON on the standard output of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Collected {
-    /// Of the file, or the pattern that matches none.
+    /// Path of the file, or the pattern without a match.
     pub path: String,
-    /// Relative to the folder; none: it was not kept.
+    /// Path relative to the folder; `None`: it was not kept.
     pub stored: Option<PathBuf>,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
     pub error: Option<String>,
 }
@@ -44,8 +44,8 @@ impl Collected {
     }
 }
 
-/// Copies what `patterns` match into the folder that is standard input, and whose path outside of
-/// the node is `folder`.
+/// Copies the files that match `patterns` into the folder in standard input, whose path outside the
+/// node is `folder`.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -68,10 +68,10 @@ pub fn collect(folder: &Path, patterns: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// A pattern means what the shell of the node's commands says.
+/// A pattern has the same meaning as in the shell of the node's commands.
 fn matches(pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut command = Command::new("sh");
-    // Patterns are expanded, and split into words, by being unquoted.
+    // Without quotes the shell expands patterns, and splits them.
     command.args([
         "-c",
         "IFS=; for f in $1; do [ -f \"$f\" ] && printf '%s\\0' \"$f\"; done; :",
@@ -97,7 +97,7 @@ fn one(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> Collected {
 }
 
 fn store(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> io::Result<(PathBuf, u64)> {
-    // Without NONBLOCK a FIFO that has taken the file's name since would be waited for.
+    // Without NONBLOCK, opening would block on a FIFO that has replaced the file since.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let from = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let file = from.metadata()?;
@@ -120,7 +120,7 @@ fn store(to: BorrowedFd<'_>, folder: &Path, path: &Path) -> io::Result<(PathBuf,
     }
 }
 
-/// Its path in the folder, if it is there already.
+/// Returns its path in the folder, if the file is already there.
 fn within(to: BorrowedFd<'_>, folder: &Path, path: &Path, file: &fs::Metadata) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let within = path.strip_prefix(folder).ok()?;
@@ -128,7 +128,7 @@ fn within(to: BorrowedFd<'_>, folder: &Path, path: &Path, file: &fs::Metadata) -
     (there.st_dev == file.dev() && there.st_ino == file.ino()).then(|| within.to_owned())
 }
 
-/// The file's own name, or with a number behind it where another file has that.
+/// Creates a file with the same name, or with a number after it if the name is in use.
 fn create(to: BorrowedFd<'_>, path: &Path) -> io::Result<(PathBuf, File)> {
     let own = path.file_name().unwrap_or(path.as_os_str());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -146,7 +146,7 @@ fn create(to: BorrowedFd<'_>, path: &Path) -> io::Result<(PathBuf, File)> {
     Err(Errno::EXIST.into())
 }
 
-/// Bytes that the disk of the folder can take.
+/// Number of bytes that the disk of the folder can accept.
 struct Room {
     left: u64,
     all: u64,
@@ -174,14 +174,14 @@ impl Room {
     }
 }
 
-/// Copies the data, and leaves holes as holes. Returns the length of the copy.
+/// Copies the data, and keeps holes. Returns the length of the copy.
 fn copy_sparse(from: &File, to: &File, len: u64, room: &mut Room) -> io::Result<u64> {
     let mut at = 0;
-    // Files of /proc have length 0 whatever they contain.
+    // Files of /proc have length 0 whatever their content.
     while at < len {
         let (data, hole) = match seek(from, SeekFrom::Data(at)) {
             Ok(data) => (data, seek(from, SeekFrom::Hole(data))?),
-            // Only a hole is left.
+            // The rest is a hole.
             Err(Errno::NXIO) => break,
             Err(Errno::INVAL | Errno::OPNOTSUPP) => (at, len),
             Err(e) => return Err(e.into()),
@@ -262,7 +262,7 @@ mod tests {
         copy.read_exact_at(&mut read, 1 << 34).unwrap();
         assert_eq!(&read, b"end");
         assert!(copy.metadata().unwrap().blocks() * 512 < 1 << 20);
-        // As much as that is not there.
+        // The disk has less space.
         let mut room = Room { left: 4, all: 4 };
         let refused = copy_sparse(&from, &to, len, &mut room).unwrap_err();
         assert!(refused.to_string().contains("larger than"), "{refused}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run, from nothing to nothing.
+//! Carries out one run, from the creation of its network to the removal.
 
 use std::fs::File;
 use std::future::pending;
@@ -27,24 +27,24 @@ use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
 use super::{Progress, RunError, Settings, artefacts, describe, verdict};
 
-/// Counters are looked at this often where no samples are asked for.
+/// Interval of checks of the counters if no samples are requested.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Between preparation and measurement: some idle moments for each CPU, and at most so long
-/// until no contention goes on.
+/// Pause between preparation and measurement: long enough for idle time on each CPU, then up to a
+/// limit until no contention is in progress.
 const REST: Duration = Duration::from_millis(50);
 const LONGEST_REST: Duration = Duration::from_secs(2);
-/// How long programs that were passed a signal may take before they are ended.
+/// How long programs may take to end after a forwarded signal before they are killed.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub finished: Finished,
-    /// Of the programs under test, in the order of the plan.
+    /// Exits of the programs under test, in the order of the plan.
     pub exits: Vec<ExitLine>,
-    /// What went wrong at its end.
+    /// Problems at its end.
     pub notes: Vec<String>,
-    /// A signal ended it.
+    /// The signal that ended it.
     pub signal: Option<i32>,
 }
 
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Why the measured phase was over.
+/// Why the measured phase ended.
 enum Over {
     Complete,
     Time,
@@ -62,11 +62,11 @@ enum Over {
     Signal(i32),
 }
 
-/// Carries a plan out, and says on standard error what is emulated, by which engine.
+/// Carries out a plan, and prints to standard error which links are emulated by which engine.
 ///
 /// # Errors
-/// The network, a link or a program could not be had. Everything has been taken away then, and
-/// the log has an end line that says so.
+/// The network, a link or a program could not be started. Everything is removed then, and the log
+/// has an end line with the error.
 pub fn conduct(
     plan: &Plan,
     settings: &Settings,
@@ -79,7 +79,7 @@ pub fn conduct(
         .build()
         .map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
-    let mut signals = Signals::new().map_err(system("taking signals"))?;
+    let mut signals = Signals::new().map_err(system("catching signals"))?;
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
         user: invoking_user(),
@@ -125,7 +125,7 @@ pub fn conduct(
     })
 }
 
-/// A program that has emud's terminal for itself.
+/// Returns whether a single program has exclusive use of emud's terminal.
 fn alone_at_terminal(plan: &Plan) -> bool {
     plan.text.is_none() && crate::experiment::run::terminal::is_there()
 }
@@ -139,12 +139,12 @@ struct Run<'a> {
     facts: Facts,
     exits: Vec<ExitLine>,
     signal: Option<i32>,
-    /// It came to the measured phase.
+    /// Whether the measured phase was reached.
     measured: bool,
 }
 
 impl Run<'_> {
-    /// The three phases. What was made is taken away in any case; the first error counts.
+    /// The three phases. Everything created is removed in any case; the first error is returned.
     async fn carry_out(&mut self, how: How, signals: &mut Signals) -> Result<(), RunError> {
         self.phase(PhaseName::Preparation);
         let folders = Folders::create(&self.plan, self.settings)?;
@@ -164,7 +164,7 @@ impl Run<'_> {
             None => Network::build(&self.plan, folders)?,
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
-            // The error that came first is the one to tell.
+            // The earlier error is returned.
             let _ = network.take_down();
             return Err(e);
         }
@@ -177,12 +177,13 @@ impl Run<'_> {
         };
         self.clean_up(&network, &programs, signals).await;
         drop(programs);
-        // A program that could not be ended has it; then it goes with this process.
+        // A program that could not be ended still has a reference; then the network ends with this
+        // process.
         let down = Arc::into_inner(network).map_or(Ok(()), Network::take_down);
         done.and(down)
     }
 
-    /// Attaches the links, until a signal comes: many of them take seconds.
+    /// Attaches the links until a signal arrives: a large number of them takes seconds.
     async fn attach(
         &mut self,
         network: &mut Network,
@@ -203,7 +204,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Says in the log what there is now.
+    /// Logs the attached links.
     fn attached(&mut self, network: &mut Network) {
         let own = self.experiment.notes().iter().cloned();
         let notes = network.notes.drain(..).chain(own);
@@ -235,7 +236,7 @@ impl Run<'_> {
         })
     }
 
-    /// Preparation of the programs, and the measured phase.
+    /// The preparation of the programs, and the measured phase.
     async fn with_network(
         &mut self,
         network: &Arc<Network>,
@@ -281,16 +282,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Attaching links is work for a CPU, which must not be held against what is measured.
+    /// Attaching links uses CPU time, which must not count in the measured phase.
     async fn rest(&self) {
         sleep(REST).await;
         let mut alarms = self.experiment.alarms();
-        // Contention that lasts longer is not emud's, and rightly part of the verdict.
+        // Contention that lasts longer is not caused by emud, and belongs to the verdict.
         let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
     }
 
-    /// Until the programs have ended, their time is over, or the run is. Why, and how those ended
-    /// that were started.
+    /// Waits until the programs have ended, or their time or that of the run is over. Returns the
+    /// reason, and the exits of the started programs.
     async fn measure(
         &self,
         programs: &Rc<Programs>,
@@ -319,9 +320,9 @@ impl Run<'_> {
         Ok((over, measuring.await?))
     }
 
-    /// Counts alarms on the terminal; ready at the first one that touches the measured phase, if
-    /// that is to be the end. What is over since the preparation is not in the verdict, and a run
-    /// that ended for it would be called clean.
+    /// Shows the number of alarms on the terminal; ready at the first one in the measured phase, if
+    /// the run ends at contention. An episode that ended during the preparation is not in the
+    /// verdict: a run that ended because of it would be called clean.
     async fn contention(&self, began_ns: u64) {
         let mut alarms = self.experiment.alarms();
         loop {
@@ -343,7 +344,7 @@ impl Run<'_> {
         self.facts.invalid.extend(found.gone);
     }
 
-    /// A service that is not there any more has made the measurement worthless.
+    /// A missing service makes the measurement invalid.
     fn failed_services(&mut self, programs: &Programs) {
         let lost = programs.lost_services();
         let lost = lost.iter().filter(|exit| !exit.ended_by_emud);
@@ -357,7 +358,7 @@ impl Run<'_> {
         }));
     }
 
-    /// Ends what still runs, then does what the plan says; a signal ends that, too.
+    /// Ends the remaining programs, then runs the plan's clean-up; a signal ends that, too.
     async fn clean_up(&mut self, network: &Network, programs: &Programs, signals: &mut Signals) {
         self.phase(PhaseName::CleanUp);
         programs.end().await;

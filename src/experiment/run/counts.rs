@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of a direction at a moment, and what happened between two of them.
+//! Counters of a direction at a moment, and the difference of two moments.
 
 use emud_monitor::log::{Counted, DelaySample, Sample, mono_ns};
 
@@ -7,7 +7,7 @@ use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::report::Direction;
 use crate::histogram::{Bucket, Delays};
 
-/// All that only grows, and the backlog.
+/// All counters, which only grow, and the backlog.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     pub mono_ns: u64,
@@ -19,7 +19,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of a link as it was just read; `own`: of a direction's own link, with its engine.
+    /// Reads the counters from a report of a link; `own`: of a direction's own link, with its
+    /// engine.
     pub fn of(link: &LinkReport, own: Option<&Direction>) -> Self {
         let c = &link.counters;
         let holder = own.and_then(|own| own.holder.as_ref());
@@ -53,8 +54,8 @@ impl Counts {
     }
 }
 
-/// What happened between two looks, without the link's name and direction. None: no time has
-/// passed.
+/// Returns the difference of two reports, without the link's name and direction; `None` if no time
+/// has passed.
 pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
     let interval_ns = now
         .mono_ns
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn an_interval_is_the_difference() {
         let before = counts(1000, u64::MAX - 99, &[(1, 5)]);
-        // The sum of delays has gone over its end.
+        // The sum of delays has wrapped around.
         let now = counts(3000, 499_900, &[(1, 6), (4, 99)]);
         let sample = sample(&before, &now).unwrap();
         assert_eq!((sample.interval_ns, sample.counted.packets), (2000, 100));

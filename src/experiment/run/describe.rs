@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is run, for the log and for the programs themselves.
+//! Describes a run for the log and for the programs.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::network::Network;
 use super::process::argv;
 use super::{Settings, User};
 
-/// The line about the run.
+/// Returns the line about the run.
 pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
     let (repeat, repeats) = settings.repeat;
     Run {
@@ -42,7 +42,8 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
     }
 }
 
-/// What people have to know before it begins: the engine and why, and what could not be had.
+/// Prints what users have to know before it begins: the engine and the reason, and what is not
+/// available.
 pub fn say(run: &Run) {
     let mut lines = vec![];
     for link in &run.links {
@@ -59,7 +60,7 @@ pub fn say(run: &Run) {
     let notes: std::collections::BTreeSet<_> = notes.collect();
     lines.extend(notes.iter().map(|note| format!("note: {note}")));
     for line in lines {
-        // The log has it, too.
+        // The same is in the log.
         let _ = writeln!(std::io::stderr(), "emud: {line}");
     }
 }
@@ -75,7 +76,7 @@ fn node(plan: &Plan, node: &Node, user: Option<&User>) -> RunNode {
     }
 }
 
-/// What the programs of a node find in their environment beside that.
+/// Returns the additional environment of a node's programs.
 pub fn of_node(node: &Node, folders: &Folders) -> Vec<(String, String)> {
     let mut env = vec![("EMUD_NODE".to_owned(), node.name.clone())];
     if let Some(folder) = folders.of(node) {
@@ -87,7 +88,7 @@ pub fn of_node(node: &Node, folders: &Folders) -> Vec<(String, String)> {
     env
 }
 
-/// What every program finds in its environment.
+/// Returns the environment of every program.
 pub fn environment(
     plan: &Plan,
     settings: &Settings,
@@ -107,7 +108,7 @@ pub fn environment(
     }
     let shell = (plan.nodes.iter()).any(|node| node.command == Some(Program::Interactive));
     if shell {
-        // bash runs this after its own start files, which set the prompt.
+        // bash runs this after its start files, which set the prompt.
         let prompt = format!("PS1=\"[{}] $PS1\"; unset PROMPT_COMMAND", plan.name);
         env.push(("PROMPT_COMMAND".to_owned(), prompt));
     }

@@ -6,7 +6,7 @@ use crate::datapath::LinkError;
 use crate::experiment::lab::LabError;
 use crate::monitor::session::StartError;
 
-/// Why a run could not be carried out. What had been made until then has been taken away.
+/// Why a run could not be carried out. Everything created until then has been removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -28,7 +28,7 @@ pub enum RunError {
         node: String,
         command: String,
         status: String,
-        /// With a space before it, or empty.
+        /// Empty, or begins with a space.
         hint: String,
     },
     #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready_within`")]
@@ -61,7 +61,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// After sysexits.h; of a command that cannot be run as shells have it.
+    /// Returns the exit code from sysexits.h; for a command that cannot be run, the exit code of
+    /// shells.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Lab(e) => e.exit_code(),

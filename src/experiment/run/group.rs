@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A control group for the programs of a run on an interface that exists. A program cannot leave
-//! it by a new session or a second fork, and the kernel ends all of it at once, without numbers
-//! of processes that may be those of others by then.
+//! A control group for the programs of a run on an existing interface. A program cannot leave it
+//! with a new session or a second fork, and the kernel ends all of it at once, independent of
+//! process numbers, which may belong to other processes by then.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,27 +15,27 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// How long killed processes are waited for.
+/// How long to wait for killed processes.
 const LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// A group that is there.
+/// An existing group.
 #[derive(Debug)]
 pub struct Group {
-    /// The hierarchy.
+    /// Mount point of the hierarchy.
     root: OwnedFd,
     folder: OwnedFd,
-    /// Of every process in it, to be written to.
+    /// The file to which processes are added.
     procs: OwnedFd,
-    /// In the hierarchy.
+    /// Path in the hierarchy.
     pub path: PathBuf,
 }
 
 impl Group {
-    /// A new one below that of this process.
+    /// Creates a group below that of this process.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn create() -> io::Result<Self> {
         let root = hierarchy()?;
         let mut random = [0; 8];
@@ -46,10 +46,10 @@ impl Group {
         Self::at(root, path)
     }
 
-    /// One that another process of emud's created.
+    /// Opens a group that another process of emud created.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::at(hierarchy()?, path.to_owned())
     }
@@ -65,13 +65,13 @@ impl Group {
         })
     }
 
-    /// Starts `command` in the group. The group has to be there until then.
+    /// Makes `command` start in the group. The group has to exist until then.
     pub fn takes(&self, command: &mut Command) {
         let procs = self.procs.as_raw_fd();
         let enter = move || {
-            // SAFETY: the caller's `self` is there while the process is started.
+            // SAFETY: the caller's `self` exists while the process is started.
             let procs = unsafe { BorrowedFd::borrow_raw(procs) };
-            // Whoever writes is meant.
+            // 0 stands for the writing process.
             Ok(rustix::io::write(procs, b"0").map(drop)?)
         };
         // SAFETY: one system call.
@@ -81,11 +81,11 @@ impl Group {
     /// Kills all processes, waits until they have ended, and removes the group.
     ///
     /// # Errors
-    /// The kernel's; a process does not end.
+    /// The kernel returns an error, or a process does not end.
     pub fn end(&self) -> io::Result<()> {
         match file(self.folder.as_fd(), "cgroup.kill", OFlags::WRONLY) {
             Ok(kill) => fs::File::from(kill).write_all(b"1")?,
-            // It was removed, so nothing was in it.
+            // It was removed, so it was empty.
             Err(Errno::NOENT | Errno::NODEV) => return Ok(()),
             Err(e) => return Err(e.into()),
         }
@@ -110,7 +110,7 @@ impl Group {
     }
 }
 
-/// That of version 2, wherever it is mounted, if it is.
+/// Returns the mount point of the version 2 hierarchy, if it is mounted.
 fn hierarchy() -> io::Result<OwnedFd> {
     let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
@@ -121,7 +121,7 @@ fn hierarchy() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The group of this process, relative to the hierarchy.
+/// Returns the group of this process, relative to the hierarchy.
 fn own() -> io::Result<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));

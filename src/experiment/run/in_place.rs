@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run on an interface that exists: nothing of the network is emud's but the link.
+//! A run on an existing interface: emud creates only the link.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -17,10 +17,11 @@ use crate::profile::Profile;
 
 /// The one node.
 const HERE: &str = "here";
-/// What a guard is told when there is nothing left to guard.
+/// The message to a guard that is no longer needed.
 const DISMISSED: &[u8] = b"dismissed";
 
-/// The program in the caller's namespace, the profile on the caller's interface.
+/// Returns a plan with the program in the caller's namespace and the profile on the caller's
+/// interface.
 pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) -> Plan {
     Plan {
         name: profile.name.clone(),
@@ -45,8 +46,8 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
     }
 }
 
-/// A process that ends the programs and takes the link away should emud be killed: the interface
-/// is not emud's, so neither goes with anything.
+/// A process that ends the programs and removes the link if emud is killed: the interface does not
+/// belong to emud, so neither ends with a namespace.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -54,7 +55,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// For an interface of this network namespace, and a group of programs.
+    /// Starts a guard for an interface of this network namespace, and a group of programs.
     ///
     /// # Errors
     /// It cannot be started.
@@ -73,31 +74,31 @@ impl Guard {
         Ok(Self { child, pipe })
     }
 
-    /// The link has been taken away, and the programs have ended.
+    /// Ends the guard after the link was removed and the programs have ended.
     pub fn dismiss(mut self) {
-        // It reads until the end, so it is there.
+        // It reads until the end, so it still exists.
         let _ = self.pipe.write_all(DISMISSED);
         drop(self.pipe);
         let _ = self.child.wait();
     }
 }
 
-/// Ctrl-C at emud's terminal is not for it.
+/// Keeps Ctrl-C at emud's terminal from reaching it.
 fn apart(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     // SAFETY: one system call.
     unsafe { command.pre_exec(|| Ok(setsid().map(drop)?)) };
 }
 
-/// The guard's own work: waits until emud has gone, ends its programs and detaches, unless it was
+/// Runs the guard: waits until emud has ended, ends its programs and detaches, unless it was
 /// dismissed.
 ///
 /// # Errors
-/// As [`detach()`], or the programs do not end; then the link is taken away all the same.
+/// As [`detach()`], or the programs do not end; the link is removed nevertheless.
 pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
     let opened = Group::open(programs);
     let mut said = vec![];
-    // What cannot be read is the end, too.
+    // A read error counts as the end, too.
     let _ = io::stdin().read_to_end(&mut said);
     if said == DISMISSED {
         return Ok(());
@@ -110,8 +111,8 @@ pub fn guard(ifindex: u32, programs: &Path) -> Result<(), RunError> {
     })
 }
 
-/// Takes the link away from an interface, whatever it is called by now: another one may have its
-/// name. That the link or the interface has gone is none.
+/// Removes the link from an interface by its index: another interface may have its name by now. A
+/// missing link or interface is not an error.
 ///
 /// # Errors
 /// As [`detach::at_end`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulated links of a run: attached, described for the log, looked at again, taken away.
+//! The emulated links of a run: attaches, describes, checks and removes them.
 
 use emud_monitor::log::{AskedFor, RunClass, RunLink};
 use rustix::process::Pid;
@@ -16,21 +16,21 @@ use crate::netlink::Netlink;
 use super::place::Place;
 use super::{RunError, derived};
 
-/// What a loss that depends on the packet's length is stated for, bytes.
+/// Length in bytes for which a length-dependent loss is stated.
 const FULL_FRAME: u32 = 1514;
 
-/// How links of a run are attached.
+/// Options for attaching the links of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
     pub seed: u64,
     pub engine: EngineChoice,
-    /// The other ends of wires send no super-packets.
+    /// Whether the other ends of wires send no super-packets.
     pub peer_capped: bool,
-    /// The command line of a holder, engine hold's process.
+    /// Returns the command line of a holder, engine hold's process.
     pub holder: fn(HolderStart) -> std::process::Command,
 }
 
-/// A link that is there.
+/// An attached link.
 #[derive(Debug)]
 pub struct Attached {
     pub run: RunLink,
@@ -38,10 +38,10 @@ pub struct Attached {
     pub holder: Option<Pid>,
 }
 
-/// Attaches the `n`-th link of a plan, and says what is in force.
+/// Attaches the `n`-th link of a plan, and returns its description.
 ///
 /// # Errors
-/// [`RunError::Link`]; it is not there then.
+/// [`RunError::Link`]; the link is not attached then.
 pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached, RunError> {
     let request = Request {
         interface: link.interface.clone(),
@@ -65,10 +65,10 @@ pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached
     })
 }
 
-/// What a link has done so far, and the profile that is in force, as TOML.
+/// Returns the report of a link so far, and the active profile as TOML.
 ///
 /// # Errors
-/// [`RunError::Link`]: it went away, or cannot be read.
+/// [`RunError::Link`]: it was removed, or cannot be read.
 pub fn look(place: &Place, link: &Link) -> Result<(Report, String), RunError> {
     let looked = place.within(&link.node, || {
         let mut nl = Netlink::open()?;
@@ -132,7 +132,7 @@ fn class(link: &Link, named: &NamedReport) -> RunClass {
     }
 }
 
-/// The kernel's own figures, and where it has none the profile's.
+/// The kernel's figures, and the profile's for those that the kernel does not have.
 fn asked_for(report: &LinkReport, asked: &crate::profile::Link) -> AskedFor {
     AskedFor {
         rate_bit_s: report.rate_bit_s.map(|rate| rate.round() as u64),

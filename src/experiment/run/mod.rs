@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment, carried out: its network, its programs, its log and its verdict.
+//! Carries out an experiment: its network, its programs, its log and its verdict.
 //!
-//! [`conduct`] does what a [`crate::experiment::scenario::Plan`] says, in three phases. *Preparation*:
-//! nodes, wires, links, services. *Measurement*: the programs under test. *Clean-up*, whatever
-//! happened before. Everything that happens meanwhile goes to the observing thread
-//! ([`crate::monitor::session::Experiment`]) as a line; it alone writes the log and judges.
+//! [`conduct`] carries out a [`crate::experiment::scenario::Plan`] in three phases. *Preparation*:
+//! nodes, wires, links, services. *Measurement*: the programs under test. *Clean-up*, whatever the
+//! result of the others. Every event goes to the observing thread
+//! ([`crate::monitor::session::Experiment`]) as a line; only this thread writes the log and judges.
 
 mod artefacts;
 mod collect;

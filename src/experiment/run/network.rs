@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The network of a plan: made, with its links, and taken away.
+//! The network of a plan: creates it with its links, and removes it.
 
 use std::net::Ipv4Addr;
 use std::thread;
@@ -21,28 +21,28 @@ use super::links::How;
 use super::place::Place;
 use super::{RunError, in_place, links};
 
-/// How long a holder is waited for.
+/// How long to wait for the end of a holder.
 const HOLDER_END: Duration = Duration::from_secs(2);
 
-/// A network that is there. Dropping it takes it away, too.
+/// An existing network. Dropping it removes it.
 pub struct Network {
     pub place: Place,
-    /// As attached, in the order of the plan.
+    /// Attached links, in the order of the plan.
     pub links: Vec<(Link, RunLink)>,
-    /// The host's own address on its wire into the network.
+    /// The host's address on its wire into the network.
     pub host: Option<Ipv4Addr>,
     pub notes: Vec<String>,
     /// Engine hold's processes; they end with their namespace.
     holders: Vec<Pid>,
-    /// Of an interface that existed before: its index.
+    /// Index and guard of an interface that existed before.
     guard: Option<(u32, Guard)>,
 }
 
 impl Network {
-    /// Namespaces, wires, bridges, routes, the way outside; no links yet.
+    /// Creates namespaces, wires, bridges, routes and the connection to the outside; no links yet.
     ///
     /// # Errors
-    /// [`RunError::Lab`]; nothing is left.
+    /// [`RunError::Lab`]; everything is removed then.
     pub fn build(plan: &Plan, folders: &Folders) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
@@ -82,10 +82,10 @@ impl Network {
         })
     }
 
-    /// The namespace of this process, as it is, for a link on `interface`.
+    /// Uses the namespace of this process for a link on `interface`.
     ///
     /// # Errors
-    /// There is nobody to take the link away should emud be killed.
+    /// The guard, which removes the link if emud is killed, cannot be started.
     pub fn here(interface: &str) -> Result<Self, RunError> {
         let system = |what| move |error| RunError::System { what, error };
         let found = Netlink::open().and_then(|mut host| host.link(interface));
@@ -94,7 +94,7 @@ impl Network {
         let guard = match Guard::start(ifindex, &programs) {
             Ok(guard) => guard,
             Err(error) => {
-                // The failure before it counts.
+                // The earlier error is returned.
                 let _ = programs.end();
                 return Err(system("starting the guard of the interface")(error));
             }
@@ -112,7 +112,7 @@ impl Network {
     /// Attaches the `n`-th link of the plan.
     ///
     /// # Errors
-    /// [`RunError::Link`]; those before it are there, until [`Network::take_down`].
+    /// [`RunError::Link`]; earlier links stay until [`Network::take_down`].
     pub fn attach(&mut self, plan: &Plan, n: usize, how: How) -> Result<(), RunError> {
         let Some(link) = plan.links.get(n) else {
             return Ok(());
@@ -126,8 +126,8 @@ impl Network {
         Ok(())
     }
 
-    /// A link loses, delays and queues packets as the wire has them: whatever arrives at it
-    /// must have been cut up by its sender.
+    /// A link loses, delays and queues packets as a wire does: the sender must have segmented them
+    /// before.
     fn cap(&self, end: &End) -> Result<(), RunError> {
         let capped = || {
             let mut nl = Netlink::open()?;
@@ -145,7 +145,7 @@ impl Network {
         Ok(capped.map_err(LabError::from)?)
     }
 
-    /// Inode numbers of the network namespaces that have links.
+    /// Returns the inode numbers of the network namespaces with links.
     pub fn namespaces(&self) -> Vec<u32> {
         let of = |(link, _): &(Link, RunLink)| {
             let found = self
@@ -160,15 +160,15 @@ impl Network {
         all
     }
 
-    /// Takes the links away, and then everything else. All of it is tried; the first error
-    /// counts.
+    /// Removes the links, and then everything else. Every step is tried; the first error is
+    /// returned.
     ///
     /// # Errors
     /// As [`Lab::close`], or of a link.
     pub fn take_down(self) -> Result<(), RunError> {
         match self.place {
             Place::Lab(lab) => {
-                // The links go with their namespaces.
+                // The links end with their namespaces.
                 lab.close()?;
                 self.holders.iter().for_each(|holder| reap(*holder));
                 Ok(())
@@ -181,13 +181,13 @@ impl Network {
                 let Some((ifindex, guard)) = self.guard else {
                     return ended;
                 };
-                // Where attaching was refused, the link on the interface is another emud's.
+                // If attaching failed, the link on the interface belongs to another emud process.
                 let detached = match self.links.is_empty() {
                     true => Ok(()),
                     false => in_place::detach(ifindex),
                 };
                 let done = detached.and(ended);
-                // After a failure it tries once more.
+                // After a failure the guard tries once more.
                 if done.is_ok() {
                     guard.dismiss();
                 }
@@ -197,7 +197,7 @@ impl Network {
     }
 }
 
-/// The wire to the host, if there is one, and the way through it. Its address on the host.
+/// Adds the wire to the host, if any, and connects it. Returns the host's address on it.
 fn outside(
     lab: &mut Lab,
     plan: &Plan,
@@ -219,12 +219,12 @@ fn outside(
     Ok(host)
 }
 
-/// A holder notices within a moment that its namespace has gone, unless somebody has stopped it.
+/// Reaps a holder, which ends shortly after its namespace unless it was stopped.
 fn reap(holder: Pid) {
     let start = Instant::now();
     while let Ok(None) = waitpid(Some(holder), WaitOptions::NOHANG) {
         if start.elapsed() > HOLDER_END {
-            // A child that has not been reaped: nobody else can have its number.
+            // An unreaped child: no other process can have its number.
             let _ = kill_process(holder, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What programs print: to the terminal as it comes, and by line into the log.
+//! Copies what programs print: to the terminal immediately, and by line into the log.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,51 +14,49 @@ use tokio::time::{Instant, sleep};
 
 use super::Progress;
 
-/// A longer line becomes several, so that a program without line feeds is logged, too.
+/// A longer line is split, so that a program without line feeds is logged, too.
 const MAX_LINE: usize = 8192;
-/// Between two looks whether all has been copied.
+/// Interval of checks whether everything has been copied.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Where the output of one stream of one program goes.
+/// The destination of one stream of one program.
 #[derive(Debug, Clone)]
 pub struct Sink {
     pub node: String,
     pub stream: OutputStream,
-    /// None: the log is not to have it.
+    /// `None`: the stream is not logged.
     pub log: Option<LineSender>,
-    /// Put before each line on the terminal; none: bytes are passed on as they come.
+    /// Prefix of each line on the terminal; `None`: bytes are passed on immediately.
     pub prefix: Option<String>,
     pub progress: Progress,
     pub failed: Failed,
 }
 
-/// Why emud's own output could not be written, if it could not. That nobody reads it any more is
-/// no failure.
+/// Why emud's output could not be written, if it could not. A reader that has gone is not a
+/// failure.
 #[derive(Debug, Clone, Default)]
 pub struct Failed(Arc<OnceLock<io::Error>>);
 
 impl Failed {
     fn note(&self, error: io::Error) {
         if error.kind() != io::ErrorKind::BrokenPipe {
-            // The first one counts.
+            // The first error is kept.
             let _ = self.0.set(error);
         }
     }
 
-    /// For the user.
+    /// Returns a sentence for the user.
     pub fn sentence(&self) -> Option<String> {
         let error = self.0.get()?;
-        Some(format!(
-            "the output of a program could not be written: {error}"
-        ))
+        Some(format!("cannot write the output of a program: {error}"))
     }
 }
 
-/// Copies until the end of the stream, or until nobody reads emud's own output any more: then
-/// the program's pipe is closed, as it would have been without emud.
+/// Copies until the end of the stream, or until emud's output has no reader any more: then the
+/// program's pipe is closed, as it would be without emud.
 ///
 /// # Errors
-/// No thread can be had.
+/// No thread can be started.
 pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copying> {
     let taken = Arc::new(AtomicU64::new(0));
     let count = taken.clone();
@@ -86,7 +84,7 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
                 return;
             }
         }
-        // Whoever closed the output does not hear of it.
+        // The reader that closed the output does not get the rest.
         let _ = lines.rest(|line| sink.line(line));
     };
     let thread = thread::Builder::new()
@@ -99,13 +97,13 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
 #[derive(Debug)]
 pub struct Copying {
     thread: JoinHandle<()>,
-    /// Bytes so far.
+    /// Number of bytes so far.
     taken: Arc<AtomicU64>,
 }
 
 impl Copying {
-    /// Waits for the end of a program's output, after the program's own. A child of it in the
-    /// background may keep the pipe open: then until nothing has come for `quiet`.
+    /// Waits for the end of a program's output, after the end of the program. A child in the
+    /// background may keep the pipe open: then until there has been no output for `quiet`.
     pub async fn ended(&self, quiet: Duration) {
         let mut before = None;
         let mut since = Instant::now();
@@ -159,16 +157,16 @@ impl Sink {
     }
 }
 
-/// A line, or what there is of it.
+/// A line, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece<'a> {
     bytes: &'a [u8],
-    /// When its first byte came.
+    /// Time of its first byte.
     mono_ns: u64,
     partial: bool,
 }
 
-/// What has come of a line so far.
+/// The incomplete line so far.
 #[derive(Debug, Default)]
 struct Lines {
     pending: Vec<u8>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which program starts when: in the preparation, in the measured phase, in the clean-up.
+//! Determines when each program starts: in the preparation, in the measured phase, in the clean-up.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -16,15 +16,15 @@ use crate::experiment::scenario::{Node, Program};
 use super::programs::Programs;
 use super::{RunError, User};
 
-/// Between two looks whether a service is ready.
+/// Interval of checks whether a service is ready.
 const READY_EVERY: Duration = Duration::from_millis(50);
 
 impl Programs {
     /// Runs the commands of the preparation, one after the other, then starts each service when
-    /// those that it waits for are ready, and waits until all are. The services go on.
+    /// those that it waits for are ready, and waits until all are. The services keep running.
     ///
     /// # Errors
-    /// A command fails, a service ends, or it is not done in time.
+    /// A command fails, a service ends, or the preparation takes too long.
     pub async fn prepare(self: &Rc<Self>) -> Result<(), RunError> {
         let plan = &self.common.plan;
         let until = Instant::now() + plan.ready_within;
@@ -44,7 +44,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Runs the programs under test until all have ended. Their exits, in the plan's order.
+    /// Runs the programs under test until all have ended. Returns their exits in the plan's order.
     ///
     /// # Errors
     /// One could not be started; the others have been ended.
@@ -74,8 +74,8 @@ impl Programs {
         }
     }
 
-    /// Runs the commands of the clean-up, each for its time at most; tells `failed` of those that
-    /// fail.
+    /// Runs the commands of the clean-up, each within its time limit; adds those that fail to
+    /// `failed`.
     pub async fn clean_up(&self, failed: &mut Vec<String>) {
         for node in &self.common.plan.nodes {
             for text in &node.clean_up {
@@ -104,7 +104,7 @@ impl Programs {
         }
     }
 
-    /// Services that are not there any more, with how they ended.
+    /// Returns services that have ended, with their exits.
     pub fn lost_services(&self) -> Vec<ExitLine> {
         let mut services = self.services.borrow_mut();
         services
@@ -124,11 +124,11 @@ impl Programs {
                 hint: self.common.preparing().map_or_else(String::new, hint),
             }),
             Ok(Err(e)) => Err(e),
-            Err(_) => Err(self.too_slow(node, &format!("`{text}` went on"))),
+            Err(_) => Err(self.too_slow(node, &format!("`{text}` did not end"))),
         }
     }
 
-    /// From the turn of a service until it is ready.
+    /// Starts a service when it may start, and waits until it is ready.
     async fn service(&self, node: &Node, until: Instant) -> Result<(), RunError> {
         let Some(program) = &node.command else {
             return Ok(());
@@ -184,7 +184,7 @@ impl Programs {
         }
     }
 
-    /// A program under test, from its wait to its end; none: it was not started any more.
+    /// Runs a program under test, including its wait; `None`: it was not started.
     async fn one(&self, node: &Node) -> Result<Option<ExitLine>, RunError> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
@@ -199,16 +199,16 @@ impl Programs {
         Ok(Some(exit))
     }
 
-    /// Until a program is to start.
+    /// Waits until a program may start.
     async fn turn(&self, node: &Node) {
         let mut done = self.done.subscribe();
         let all = |done: &BTreeSet<String>| node.waits_for.iter().all(|other| done.contains(other));
-        // The other end is there as long as `self`.
+        // The other end exists as long as `self`.
         let _ = done.wait_for(all).await;
         sleep(node.start).await;
     }
 
-    /// Nobody has to wait for this node any more.
+    /// Marks this node as one for which others need not wait.
     fn let_go(&self, node: &Node) {
         self.done.send_modify(|done| {
             done.insert(node.name.clone());
@@ -229,7 +229,7 @@ fn hint(user: &User) -> String {
     )
 }
 
-/// How a program ended. The task that tells it only goes with the whole run.
+/// Waits for the exit of a program. Its task only ends early with the whole run.
 async fn told(exit: oneshot::Receiver<ExitLine>) -> ExitLine {
     match exit.await {
         Ok(exit) => exit,
@@ -237,7 +237,7 @@ async fn told(exit: oneshot::Receiver<ExitLine>) -> ExitLine {
     }
 }
 
-/// None: the task was aborted.
+/// Returns `None` if the task was aborted.
 fn of_task<T>(ended: Result<T, JoinError>) -> Option<T> {
     match ended {
         Ok(done) => Some(done),

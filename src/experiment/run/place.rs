@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where nodes are: namespaces of their own, or the caller's.
+//! Where nodes run: in separate namespaces, or in the caller's.
 
 use std::process::{Child, Command};
 use std::{io, thread};
@@ -9,13 +9,13 @@ use crate::experiment::lab::{Lab, LabError};
 
 pub enum Place {
     Lab(Box<Lab>),
-    /// The namespaces of this process, for `--in-place`; programs are in a group.
+    /// The namespaces of this process, for `--in-place`; programs are in a control group.
     Here(Group),
 }
 
 impl Place {
-    /// Runs `work` where a node is, in a thread of its own: attaching blocks signals for the
-    /// rest of a thread's life.
+    /// Runs `work` in a node, in a separate thread: attaching blocks signals for the rest of a
+    /// thread's life.
     ///
     /// # Errors
     /// As [`Lab::within`].
@@ -33,13 +33,13 @@ impl Place {
         }
     }
 
-    /// Starts a command where a node is.
+    /// Starts a command in a node.
     ///
     /// # Errors
-    /// That of the command itself; of kind NotFound, there is no such program.
+    /// The error of the command; NotFound if there is no such program.
     pub fn spawn(&self, node: &str, command: &mut Command) -> io::Result<Child> {
         match self {
-            // Its caller has decided on the process group.
+            // The caller has set the process group.
             Self::Lab(lab) => lab
                 .spawn_foreground(node, command)
                 .map_err(|error| match error {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One program: started where its node is, its output taken, waited for, ended.
+//! A program: starts it in its node, copies its output, waits for it, ends it.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -28,35 +28,35 @@ use super::terminal::Terminal;
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// After this without output there is no more to come, though a child in the background keeps
+/// After this time without output the output is complete, even if a child in the background keeps
 /// the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
-/// How a program ended, and when.
+/// The exit of a program, and its time.
 type Ended = (io::Result<ExitStatus>, u64);
 
-/// What to start, where.
+/// What to start, and where.
 #[derive(Debug)]
 pub struct Start<'a> {
     pub node: &'a str,
     pub phase: PhaseName,
     pub program: &'a Program,
     pub env: Vec<(String, String)>,
-    /// Its working directory; none: emud's.
+    /// Its working directory; `None`: emud's.
     pub working: Option<PathBuf>,
-    /// A program with a relative path is found from here.
+    /// The base of a program's relative path.
     pub from: &'a Path,
-    /// As whom it runs; none: root.
+    /// The user that it runs as; `None`: root.
     pub user: Option<&'a User>,
-    /// A terminal of its own, connected with emud's.
+    /// Whether it gets a separate terminal, connected with emud's.
     pub terminal: bool,
-    /// emud's standard input; else none.
+    /// Whether it gets emud's standard input; otherwise it has none.
     pub input: bool,
-    /// For the stream "stdout"; that of the others is made of it.
+    /// The sink of the stream "stdout", from which those of the others are derived.
     pub sink: Sink,
 }
 
-/// A program that was started.
+/// A started program.
 #[derive(Debug)]
 pub struct Process {
     exit: ExitLine,
@@ -66,13 +66,13 @@ pub struct Process {
     pub terminal: Option<Rc<Terminal>>,
 }
 
-/// Ends a program, whoever waits for it.
+/// Ends a program, independent of the task that waits for it.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pid: Pid,
-    /// It leads a process group.
+    /// Whether it leads a process group.
     group: bool,
-    /// It has ended, and its number may be that of another process soon.
+    /// Whether it has ended: its number may soon belong to another process.
     over: Arc<Mutex<bool>>,
     asked: Rc<Cell<bool>>,
 }
@@ -81,7 +81,7 @@ impl Process {
     /// Starts it.
     ///
     /// # Errors
-    /// It cannot be started; of kind NotFound, there is no such program.
+    /// It cannot be started; NotFound if there is no such program.
     pub fn start(place: &Place, start: Start<'_>) -> io::Result<Self> {
         let argv = argv(start.program, start.user);
         let mut command = command(&argv, &start);
@@ -89,13 +89,13 @@ impl Process {
             true => Some(Terminal::open(&mut command)?),
             false => None,
         };
-        // After the terminal: it becomes the user's.
+        // After the terminal, whose owner becomes the user.
         if let Some(user) = start.user {
             user.runs(&mut command);
         }
         let started_mono_ns = mono_ns();
         let mut child = place.spawn(start.node, &mut command)?;
-        // The program's side of a terminal is closed with it.
+        // The program's end of a terminal is closed with it.
         drop(command);
         let pid = Pid::from_child(&child);
         let copying = take_output(&mut child, terminal.as_ref(), &start.sink)?;
@@ -128,7 +128,7 @@ impl Process {
         self.handle.clone()
     }
 
-    /// Waits for its end, and for the last of its output.
+    /// Waits for its end, and for the rest of its output.
     pub async fn wait(mut self) -> ExitLine {
         let (status, mono_ns) = match (&mut self.ended).await {
             Ok(ended) => ended,
@@ -149,9 +149,9 @@ impl Process {
 }
 
 impl Handle {
-    /// Asks it to end, with all that it started.
+    /// Sends it a signal, with all processes of its group.
     pub fn ask(&self, signal: Signal) {
-        // Held meanwhile, so that nobody else gets its number.
+        // The lock keeps its number from being reused meanwhile.
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if !*over {
             self.asked.set(true);
@@ -180,7 +180,7 @@ impl Handle {
     }
 }
 
-/// Tells how it ended, and says before it is reaped that it has.
+/// Reports its exit, and marks it as ended before it is reaped.
 fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Receiver<Ended>> {
     let (tell, ended) = oneshot::channel();
     let waiting = move || {
@@ -189,7 +189,7 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
         while let Err(Errno::INTR) = waitid(pid.clone(), exited) {}
         let mono_ns = mono_ns();
         *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        // Nobody waits any more when the run is over.
+        // After the end of the run there is no receiver.
         let _ = tell.send((child.wait(), mono_ns));
     };
     thread::Builder::new()
@@ -198,7 +198,7 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
     Ok(ended)
 }
 
-/// As an argument vector, for the log.
+/// Returns the argument vector, for the log.
 pub fn argv(program: &Program, user: Option<&User>) -> Vec<String> {
     match program {
         Program::Argv(argv) => argv.clone(),
@@ -218,7 +218,7 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
     };
     let mut command = match &start.working {
         Some(working) => {
-            // Without a slash it is looked for in PATH.
+            // Without a slash it is searched in PATH.
             let path = match name.contains('/') {
                 true => start.from.join(name),
                 false => name.into(),
@@ -247,7 +247,7 @@ fn command(argv: &[String], start: &Start<'_>) -> Command {
     command
 }
 
-/// It reads from emud's terminal, which it may only do in emud's own process group.
+/// Returns whether it reads from emud's terminal, which only emud's process group may do.
 fn shares_terminal(input: bool) -> bool {
     input && io::stdin().is_terminal()
 }

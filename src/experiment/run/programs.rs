@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs of a run: started, followed until their exits are in the log, ended. When which
-//! one starts is [`crate::experiment::run::phases`]' business.
+//! The programs of a run: starts them, follows them until their exits are in the log, ends them.
+//! [`crate::experiment::run::phases`] determines when each one starts.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,25 +20,25 @@ use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};
 use super::{Progress, RunError, User, describe, terminal};
 
-/// What programs of a run have in common.
+/// Settings that the programs of a run share.
 pub struct Common {
     pub plan: Rc<Plan>,
     pub network: Arc<Network>,
     pub log: LineSender,
-    /// Lines of output go to the log.
+    /// Whether lines of output are logged.
     pub log_output: bool,
     pub progress: Progress,
-    /// For every program.
+    /// The environment of every program.
     pub env: Vec<(String, String)>,
     pub folders: Folders,
-    /// As whom they run; none: root.
+    /// The user that they run as; `None`: root.
     pub user: Option<User>,
-    /// Commands of the preparation and the clean-up run as root all the same.
+    /// Whether commands of the preparation and the clean-up still run as root.
     pub root_prepares: bool,
 }
 
 impl Common {
-    /// As whom commands of the preparation and the clean-up run.
+    /// Returns the user for commands of the preparation and the clean-up.
     pub fn preparing(&self) -> Option<&User> {
         self.user.as_ref().filter(|_| !self.root_prepares)
     }
@@ -47,22 +47,22 @@ impl Common {
 /// All programs of a run.
 pub struct Programs {
     pub(crate) common: Common,
-    /// Those that were started.
+    /// The started programs.
     handles: RefCell<Vec<(PhaseName, Handle)>>,
-    /// Each follows a program until its exit is in the log, whoever waits for it.
+    /// Tasks that follow a program until its exit is in the log, independent of other waiters.
     following: RefCell<JoinSet<()>>,
-    /// Services that are there, as long as nothing comes of them.
+    /// Running services: a receiver without a value.
     pub(crate) services: RefCell<Vec<oneshot::Receiver<ExitLine>>>,
-    /// No more programs under test.
+    /// Whether no more programs under test start.
     pub(crate) closing: watch::Sender<bool>,
-    /// Nodes that others need not wait for any more.
+    /// Nodes for which others need not wait any more.
     pub(crate) done: watch::Sender<BTreeSet<String>>,
-    /// What could not be printed, for the user.
+    /// Output that could not be printed, for the user.
     unprinted: RefCell<Vec<crate::experiment::run::output::Failed>>,
 }
 
 impl Programs {
-    /// None runs yet.
+    /// Returns the programs; none of them runs yet.
     pub fn new(common: Common) -> Self {
         Self {
             common,
@@ -75,36 +75,36 @@ impl Programs {
         }
     }
 
-    /// Programs under test that have not started will not.
+    /// Prevents the start of further programs under test.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Passes a signal on to all that run.
+    /// Passes a signal on to all running programs.
     pub fn pass_on(&self, signal: Signal) {
         let handles = self.of(|_| true);
         handles.iter().for_each(|handle| handle.ask(signal));
     }
 
-    /// Ends the programs under test, and starts no more of them.
+    /// Ends the programs under test, and prevents the start of further ones.
     pub async fn end_under_test(&self) {
         self.close();
         end(self.of(|phase| phase == PhaseName::Measurement)).await;
     }
 
-    /// Ends the command of the clean-up that runs.
+    /// Ends the running command of the clean-up.
     pub async fn end_cleaning(&self) {
         end(self.of(|phase| phase == PhaseName::CleanUp)).await;
     }
 
-    /// Ends all that run, and waits until their exits are in the log.
+    /// Ends all running programs, and waits until their exits are in the log.
     pub async fn end(&self) {
         end(self.of(|_| true)).await;
         let following = self.following.take();
         following.join_all().await;
     }
 
-    /// Sentences about output that could not be printed.
+    /// Returns sentences about output that could not be printed.
     pub fn unprinted(&self) -> Vec<String> {
         let failed = self.unprinted.take();
         failed
@@ -134,13 +134,13 @@ impl Programs {
         following.spawn_local(async move {
             let exit = ended(process).await;
             log.line(Line::Exit(exit.clone()));
-            // Nobody may wait for it any more.
+            // The receiver may be gone.
             let _ = tell.send(exit);
         });
         Ok(told)
     }
 
-    /// Starts one of which the log is not told: it is run many times.
+    /// Starts a program without a log line: it runs many times.
     pub(crate) fn process(
         &self,
         node: &Node,
@@ -149,7 +149,7 @@ impl Programs {
         user: Option<&User>,
     ) -> Result<Process, RunError> {
         let common = &self.common;
-        // One program alone may have emud's terminal, or input.
+        // A single program may use emud's terminal, or its input.
         let alone = common.plan.text.is_none() && phase == PhaseName::Measurement;
         let own = describe::of_node(node, &common.folders);
         let failed = crate::experiment::run::output::Failed::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A line that says how far a run is, for whoever watches it.
+//! A line that shows the progress of a run.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// On a terminal a line at its bottom, elsewhere nothing. Copies are the same line.
+/// A line at the bottom of a terminal; nothing without a terminal. Copies refer to the same line.
 #[derive(Debug, Clone)]
 pub struct Progress {
     bar: ProgressBar,
@@ -23,7 +23,8 @@ struct Counts {
 }
 
 impl Progress {
-    /// For run `of.0` of `of.1`. None is shown where the program has the terminal for itself.
+    /// Creates the line for run `of.0` of `of.1`; hidden if the program has exclusive use of the
+    /// terminal.
     pub fn new(of: (u32, u32), hidden: bool) -> Self {
         let target = match !hidden && io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr_with_hz(4),
@@ -43,13 +44,13 @@ impl Progress {
         }
     }
 
-    /// Another phase has begun.
+    /// Starts a phase.
     pub fn phase(&self, phase: &'static str) {
         self.bar.set_prefix(phase);
         self.show();
     }
 
-    /// What the links have seen so far.
+    /// Sets the number of packets on the links so far.
     pub fn packets(&self, packets: u64) {
         self.counts.packets.store(packets, Ordering::Relaxed);
         self.show();
@@ -60,12 +61,12 @@ impl Progress {
         self.show();
     }
 
-    /// Prints something else meanwhile.
+    /// Prints something else in between.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

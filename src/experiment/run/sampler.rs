@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks at the links' counters again and again: a line for each interval, and what the
-//! emulator itself did wrong in it.
+//! Reads the links' counters repeatedly: a line for each interval, and the emulator's failures in
+//! it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,36 +22,36 @@ use super::counts::{Counts, sample};
 use super::network::Network;
 use super::{Progress, RunError, links};
 
-/// What the sampler found beside its lines.
+/// The sampler's findings besides its lines.
 #[derive(Debug, Default)]
 pub struct Found {
     pub failures: Vec<Failure>,
-    /// Links that went away or were tampered with, a sentence for each.
+    /// Links that were removed or tampered with, a sentence for each.
     pub gone: Vec<String>,
 }
 
-/// A thread that samples. Without lines it still looks for failures.
+/// A sampling thread. Without lines it still checks for failures.
 #[derive(Debug)]
 pub struct Sampler {
     ask: Sender<Sender<()>>,
     thread: JoinHandle<Found>,
 }
 
-/// What a sampler needs.
+/// The parameters of a sampler.
 pub struct Parts {
     pub network: Arc<Network>,
     pub every: Duration,
-    /// A line for each interval.
+    /// Whether to write a line for each interval.
     pub lines: bool,
     pub log: LineSender,
     pub progress: Progress,
 }
 
 impl Sampler {
-    /// From now on.
+    /// Starts sampling.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// No thread can be started.
     pub fn start(parts: Parts) -> io::Result<Self> {
         let (ask, asked) = channel();
         let work = move || Work::new(parts).run(&asked);
@@ -59,21 +59,21 @@ impl Sampler {
             .name("emud-sample".into())
             .spawn(work)?;
         let sampler = Self { ask, thread };
-        // What is counted from now on belongs to the first interval.
+        // From here on counts belong to the first interval.
         sampler.now();
         Ok(sampler)
     }
 
-    /// Ends the interval that goes on; the next one begins now.
+    /// Ends the current interval; the next one begins now.
     pub fn now(&self) {
         let (answer, answered) = channel();
         if self.ask.send(answer).is_ok() {
-            // The thread only ends with this value.
+            // The thread runs until this value is dropped.
             let _ = answered.recv();
         }
     }
 
-    /// A last sample, and what was found.
+    /// Takes a last sample, and returns the findings.
     pub fn finish(self) -> Found {
         self.now();
         drop(self.ask);
@@ -84,20 +84,20 @@ impl Sampler {
     }
 }
 
-/// Between two looks whether the kernel says that something has changed.
+/// Interval of reading the kernel's notifications of changes.
 const HEAR_EVERY: Duration = Duration::from_millis(100);
-/// Between two looks at what the kernel does not say: a holder that is stopped, gso_max_segs.
+/// Interval of checks for changes without a notification: a stopped holder, gso_max_segs.
 const WATCH_EVERY: Duration = Duration::from_millis(500);
-/// The same for each link, of which a look takes 1 ms at most: that is 5 % of a CPU.
+/// The same per link, whose check takes up to 1 ms: 5 % of a CPU.
 const WATCH_EACH: Duration = Duration::from_millis(20);
 
-/// A link, and who says that it has changed.
+/// A link, and its notifications.
 struct Watched {
     link: Link,
     nl: Netlink,
     notices: Notices,
     watch: Watch,
-    /// What was missing at the last look.
+    /// The missing parts at the last check.
     told: Vec<String>,
 }
 
@@ -109,11 +109,11 @@ impl Watched {
             let notices = Notices::open()?;
             let ifindex = nl.link(&link.interface)?.index;
             let mut watch = Watch::new(ifindex);
-            // From here on it is known which devices belong to the link.
+            // From here on the devices of the link are known.
             let found = watch.look(&mut nl)?;
             Ok::<_, LinkError>((nl, notices, watch, found))
         })?;
-        // What is missing already is noticed by the first look that counts.
+        // The first check that counts reports what is already missing.
         let (nl, notices, watch, _) = opened.map_err(failed)?;
         Ok(Self {
             link: link.clone(),
@@ -124,15 +124,15 @@ impl Watched {
         })
     }
 
-    /// What is missing or changed; none: the same as at the look before. Unless `always`, it is
-    /// only looked where the kernel says that something has changed.
+    /// Returns what is missing or changed; `None`: the same as at the last check. Unless `always`,
+    /// it only checks after a notification.
     fn look(&mut self, always: bool) -> Option<Vec<String>> {
         let changes = self.notices.take();
         let concerned = || changes.concern(&self.watch.interfaces());
         if !always && (changes == Changes::default() || !concerned()) {
             return None;
         }
-        // Where the link cannot be read, the look at its counters says so.
+        // If the link cannot be read, reading its counters reports it.
         let found = self.watch.look(&mut self.nl).ok()?;
         (found != self.told).then(|| {
             self.told.clone_from(&found);
@@ -145,15 +145,15 @@ struct Work {
     parts: Parts,
     watched: Vec<Watched>,
     next_watch: Instant,
-    /// Of the link's name, class and direction.
+    /// Keyed by the link's name, class and direction.
     before: BTreeMap<(String, Option<String>, &'static str), Counts>,
     state: BTreeMap<String, State>,
-    /// By the link's name: a name is not an interface.
+    /// By the link's name: the name of an interface may move to another one.
     ifindex: BTreeMap<String, u32>,
     found: Found,
 }
 
-/// What of a link may change while it is there.
+/// What may change while a link is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     toml: String,
@@ -184,14 +184,14 @@ impl Work {
                     self.look();
                     self.watch(true);
                     next = Instant::now() + self.parts.every;
-                    // Whoever asked may have gone.
+                    // The requester may be gone.
                     let _ = answer.send(());
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < next => self.watch(false),
                 Err(RecvTimeoutError::Timeout) => {
                     self.look();
                     self.watch(false);
-                    // Late on a busy machine, never in a burst.
+                    // Late on a busy machine, but never in a burst.
                     next = (next + self.parts.every).max(Instant::now());
                 }
                 Err(RecvTimeoutError::Disconnected) => return self.found,
@@ -212,7 +212,7 @@ impl Work {
         }
     }
 
-    /// Whether somebody else has deleted or changed a part of a link.
+    /// Checks whether another process has deleted or changed a part of a link.
     fn watch(&mut self, always: bool) {
         let now = Instant::now();
         let due = always || now >= self.next_watch;
@@ -252,7 +252,7 @@ impl Work {
         for (link, _) in &network.links {
             match links::look(&network.place, link) {
                 Ok((report, _)) if !self.is_same(link, report.ifindex) => {
-                    let why = "another interface is called so now";
+                    let why = "another interface has this name now";
                     self.gone(
                         link,
                         &format!("link {}: {}: {why}", link.name, link.interface),
@@ -268,7 +268,7 @@ impl Work {
         self.parts.progress.packets(packets);
     }
 
-    /// Whether the interface is the one that the first look found.
+    /// Returns whether the interface is the one of the first check.
     fn is_same(&mut self, link: &Link, ifindex: u32) -> bool {
         *self.ifindex.entry(link.name.clone()).or_insert(ifindex) == ifindex
     }
@@ -295,7 +295,7 @@ impl Work {
         packets
     }
 
-    /// Writes a line for what happened since the look before. Returns that.
+    /// Writes and returns a line for the interval since the previous check.
     fn interval(
         &mut self,
         link: &Link,
@@ -321,9 +321,9 @@ impl Work {
         let failed = [
             (
                 grown.engine_dropped,
-                "were dropped by what holds them, not by the link",
+                "were dropped by the engine, not by the link",
             ),
-            (grown.untouched, "passed without the link"),
+            (grown.untouched, "passed without emulation"),
         ];
         let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
         self.found
@@ -335,7 +335,7 @@ impl Work {
             }));
     }
 
-    /// A line if the link is another than it was.
+    /// Writes a line if the link has changed.
     fn changed(&mut self, link: &Link, report: &Report, toml: String) {
         let now = State {
             toml,
@@ -368,7 +368,7 @@ impl Work {
     }
 }
 
-/// The phase of a profile with phases, in words.
+/// Describes the phase of a profile with phases.
 fn phase(report: &Report) -> Option<String> {
     let timeline = (report.up.iter().chain(&report.down)).find_map(|d| d.link.timeline.as_ref())?;
     let phase = timeline.phase.as_ref()?;

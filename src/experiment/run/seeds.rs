@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One seed for a run, from which those of its links and of its repeats follow.
+//! Derives the seeds of links and repeats from the seed of a run.
 
-/// 2^64 by the golden ratio: multiples of it are far apart, whatever their distance.
+/// 2^64 divided by the golden ratio: its multiples are far apart, whatever their distance.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The seed of the `n`-th link, or repeat, of a run. That of the first is the run's own, so
+/// Returns the seed of the `n`-th link, or repeat, of a run. The first one is the run's seed, so
 /// `emud attach --seed` shows the same link.
 pub fn derived(seed: u64, n: usize) -> u64 {
     seed.wrapping_add(STRIDE.wrapping_mul(n as u64))
 }
 
-/// A seed for a run that was given none. 32 bits: people copy it by hand, and JSON readers
-/// that have no integers keep it.
+/// Returns a random seed for a run without one. 32 bits: easy to copy by hand, and exact in JSON
+/// readers without integers.
 ///
 /// # Errors
 /// The kernel has no random numbers.

@@ -7,42 +7,42 @@ use emud_monitor::Config;
 use super::User;
 use crate::datapath::engine::EngineChoice;
 
-/// What determines emud's exit code first; the other one if that is 0.
+/// Which exit code has priority for emud's exit code; the other one applies if it is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
     Program,
     Verdict,
 }
 
-/// How a plan is carried out.
+/// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// emud's command line, for the log.
     pub argv: Vec<String>,
-    /// Of every random decision of every link.
+    /// Seed of every random decision of every link.
     pub seed: u64,
     pub engine: EngineChoice,
-    /// What counts as contention.
+    /// The definition of contention.
     pub config: Config,
-    /// Between two samples of the links' counters; none: no samples.
+    /// Interval of samples of the links' counters; `None`: no samples.
     pub sample: Option<Duration>,
-    /// The programs' lines are kept in the log.
+    /// Whether the programs' output is logged.
     pub log_output: bool,
-    /// Where artefacts are kept; a folder of each node is made in it.
+    /// Folder for artefacts, with a folder per node.
     pub artefacts: Option<PathBuf>,
-    /// End at the first alarm.
+    /// Whether to end at the first alarm.
     pub abort_on_contention: bool,
     pub exit_code: ExitCode,
-    /// Programs run as this user; none: as root.
+    /// The user that programs run as; `None`: root.
     pub user: Option<User>,
-    /// Commands of the preparation and the clean-up run as root all the same.
+    /// Whether commands of the preparation and the clean-up still run as root.
     pub root_prepares: bool,
-    /// Who called emud, and owns what it leaves behind; none: root.
+    /// The user who called emud and owns its files; `None`: root.
     pub caller: Option<User>,
-    /// An interface of the caller's namespace, in place of a network.
+    /// An interface of the caller's namespace, instead of a network.
     pub in_place: Option<String>,
-    /// For the log and the user.
+    /// Notes for the log and the user.
     pub notes: Vec<String>,
-    /// Number of this run, and of all.
+    /// Number of this run, and number of runs.
     pub repeat: (u32, u32),
 }

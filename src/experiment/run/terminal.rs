@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A terminal for a program that is run at one. A pipe would hide from it that somebody is
-//! looking: shells would show no prompt, and programs would keep their output back.
+//! A terminal for an interactive program. With a pipe, shells would show no prompt, and programs
+//! would buffer their output.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -17,14 +17,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether somebody sits there.
+/// Returns whether emud runs at a terminal.
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Tells the program of each new size of the window.
+/// Passes each new size of the window on to the program.
 pub async fn follow_size(terminal: &Terminal) {
-    // Without the signal the size stays as it is.
+    // Without the signal the size does not change.
     if let Ok(mut changed) = signal(SignalKind::window_change()) {
         while changed.recv().await.is_some() {
             terminal.resize();
@@ -32,20 +32,20 @@ pub async fn follow_size(terminal: &Terminal) {
     }
 }
 
-/// The program's terminal, seen from outside; emud's own is in raw mode as long as this is.
+/// The program's terminal from outside; emud's terminal is in raw mode for its lifetime.
 #[derive(Debug)]
 pub struct Terminal {
     controller: OwnedFd,
     before: Termios,
-    /// Closing it ends the thread that copies what is typed.
+    /// Closing it ends the thread that copies the input.
     _typing: OwnedFd,
 }
 
 impl Terminal {
-    /// Gives `command` a terminal of the size of emud's own.
+    /// Gives `command` a terminal with the size of emud's.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn open(command: &mut Command) -> io::Result<Self> {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&controller)?;
@@ -61,7 +61,7 @@ impl Terminal {
         command.stdin(program.try_clone()?);
         command.stdout(program.try_clone()?);
         command.stderr(program);
-        // SAFETY: system calls alone.
+        // SAFETY: system calls only.
         unsafe { command.pre_exec(take_terminal) };
         let (ended, typing) = pipe_with(PipeFlags::CLOEXEC)?;
         copy_typed(controller.try_clone()?, ended)?;
@@ -75,23 +75,23 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// What the program prints.
+    /// Returns a reader of the program's output.
     ///
     /// # Errors
-    /// No descriptor can be had.
+    /// No descriptor is available.
     pub fn reader(&self) -> io::Result<impl Read + Send + 'static + use<>> {
         Ok(File::from(self.controller.try_clone()?))
     }
 
-    /// The window has another size now.
+    /// Sets the size after a change of the window.
     pub fn resize(&self) {
-        // A terminal without a size is no reason to stop.
+        // A terminal without a size is not an error.
         if let Ok(size) = tcgetwinsize(io::stdin()) {
             let _ = tcsetwinsize(&self.controller, size);
         }
     }
 
-    /// What is typed goes to the program, Ctrl-C included.
+    /// Passes all input on to the program, including Ctrl-C.
     fn raw(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
@@ -101,12 +101,12 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // An error cannot be reported any more.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
 
-/// In the new process: a session of its own, with its standard input as the terminal.
+/// Runs in the new process: starts a session with the standard input as the terminal.
 fn take_terminal() -> io::Result<()> {
     rustix::process::setsid()?;
     Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
@@ -117,7 +117,7 @@ fn copy_typed(controller: OwnedFd, ended: OwnedFd) -> io::Result<()> {
     let copying = move || {
         let mut buffer = [0; 1024];
         while let Ok(true) = typed(&ended) {
-            // Not through std's buffer, which poll() does not see.
+            // Without std's buffer, which poll() does not see.
             match rustix::io::read(io::stdin(), &mut buffer) {
                 Ok(len @ 1..) if to.write_all(&buffer[..len]).is_ok() => {}
                 _ => break,
@@ -130,7 +130,7 @@ fn copy_typed(controller: OwnedFd, ended: OwnedFd) -> io::Result<()> {
         .map(drop)
 }
 
-/// Waits for something typed; false: the end came first.
+/// Waits for input; returns false if the end is reached first.
 fn typed(ended: &OwnedFd) -> io::Result<bool> {
     let stdin = io::stdin();
     loop {

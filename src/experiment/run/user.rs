@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As which user programs run: of all rights of root emud gives them none.
+//! The user that programs run as: emud gives them none of root's rights.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::mem::MaybeUninit;
@@ -17,28 +17,28 @@ use rustix::thread::{
     set_thread_res_gid, set_thread_res_uid,
 };
 
-/// What sudo says of its caller; no program below is called by sudo any more.
+/// Variables in which sudo reports its caller; sudo does not start the programs.
 const OF_SUDO: [&str; 4] = ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"];
-/// Entries of the user database are shorter than that.
+/// Maximum length of an entry of the user database.
 const ENTRY: usize = 64 * 1024;
-/// A user in more groups than that is in the first ones.
+/// Maximum number of groups; further groups are ignored.
 const GROUPS: usize = 65536;
 
 /// A user of this machine, not root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// For people; of a user without an entry the number.
+    /// Name for messages; the number of a user without an entry.
     pub name: String,
     pub uid: Uid,
     pub gid: Gid,
-    /// Supplementary ones.
+    /// Supplementary groups.
     groups: Vec<Gid>,
     home: PathBuf,
     pub shell: PathBuf,
 }
 
 impl User {
-    /// By name; none: it is root.
+    /// Returns a user by name; `None` for root.
     ///
     /// # Errors
     /// NotFound: there is no such user.
@@ -56,16 +56,16 @@ impl User {
         entry.user(gid).transpose()
     }
 
-    /// Whoever called emud by sudo; none: nobody did, or it was root.
+    /// Returns the user who called emud through sudo; `None` without sudo, or for root.
     ///
     /// # Errors
-    /// What sudo says of its caller is not a number.
+    /// The variables of sudo are not numbers.
     pub fn invoking() -> io::Result<Option<Self>> {
         let of = |name: &str| {
             let Some(text) = std::env::var_os(name) else {
                 return Ok(None);
             };
-            // The highest number means "leave it as it is".
+            // The highest number means "no change".
             let number = text.to_str().and_then(|text| text.parse().ok());
             let number = number.filter(|number| *number != u32::MAX);
             let problem = || io::Error::other(format!("{name} is {text:?}, not a number"));
@@ -90,15 +90,15 @@ impl User {
         entry.unwrap_or_else(unknown).user(gid).transpose()
     }
 
-    /// Gives a file or folder that root made to this user.
+    /// Gives a file or folder that root created to this user.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn own(&self, file: impl AsFd) -> io::Result<()> {
         Ok(fchown(file, Some(self.uid), Some(self.gid))?)
     }
 
-    /// Makes `command` a program of this user: without capabilities, and without a way to get any.
+    /// Makes `command` run as this user, without capabilities, and without a method to gain any.
     pub fn runs(&self, command: &mut Command) {
         for name in OF_SUDO {
             command.env_remove(name);
@@ -109,14 +109,14 @@ impl User {
             .env("HOME", &self.home)
             .env("SHELL", &self.shell);
         let (uid, gid, groups) = (self.uid, self.gid, self.groups.clone());
-        // SAFETY: system calls alone.
+        // SAFETY: system calls only.
         unsafe { command.pre_exec(move || become_user(uid, gid, &groups)) };
     }
 }
 
-/// In the new process, which is root's.
+/// Runs in the new process, which belongs to root.
 fn become_user(uid: Uid, gid: Gid, groups: &[Gid]) -> io::Result<()> {
-    // A program may open its output again: /dev/stderr.
+    // A program may reopen its output: /dev/stderr.
     for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
         // SAFETY: every program is started with both.
         own(unsafe { BorrowedFd::borrow_raw(output) }, uid, gid)?;
@@ -131,12 +131,13 @@ fn become_user(uid: Uid, gid: Gid, groups: &[Gid]) -> io::Result<()> {
         inheritable: none,
     };
     set_capabilities(None, none)?;
-    // The bounding set stays: without cap_net_raw in it the kernel refuses to start ping (EPERM),
-    // which has that capability in its file. With this, the file's are not given.
+    // The bounding set stays: without cap_net_raw in it, the kernel returns EPERM for starting
+    // ping, whose file has that capability. With no_new_privs the file's capabilities are not
+    // granted.
     Ok(set_no_new_privs(true)?)
 }
 
-/// Of a pipe or a terminal that was made for the program; nothing else is touched.
+/// Changes the owner of a pipe or terminal that was created for the program, and of nothing else.
 fn own(output: BorrowedFd<'_>, uid: Uid, gid: Gid) -> io::Result<()> {
     let kind = FileType::from_raw_mode(fstat(output)?.st_mode);
     if kind == FileType::Fifo || rustix::termios::isatty(output) {
@@ -145,7 +146,7 @@ fn own(output: BorrowedFd<'_>, uid: Uid, gid: Gid) -> io::Result<()> {
     Ok(())
 }
 
-/// Of the user database.
+/// An entry of the user database.
 struct Entry {
     name: OsString,
     uid: u32,
@@ -155,7 +156,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// None: there is none.
+    /// Returns `None` if there is no entry.
     fn find(
         ask: impl FnOnce(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> i32,
     ) -> io::Result<Option<Self>> {
@@ -186,7 +187,7 @@ impl Entry {
         }
     }
 
-    /// None: it is root.
+    /// Returns `None` for root.
     fn user(self, gid: u32) -> Option<io::Result<User>> {
         let Self { uid, .. } = self;
         (uid != 0).then(|| {

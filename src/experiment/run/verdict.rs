@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A verdict for people, and as an exit code.
+//! Formats a verdict, and returns its exit code.
 
 use emud_monitor::event::Resource;
 use emud_monitor::log::{ExitLine, PerResource, RunVerdict, Span, Verdict};
@@ -8,16 +8,17 @@ use crate::monitor::session::experiment::Finished;
 
 use super::ExitCode;
 
-/// The host had too little of a resource, as with `emud monitor`.
+/// The host had too little of a resource, as in `emud monitor`.
 const CONTENDED: u8 = 3;
-/// The emulator itself was late, dropped packets, or could not be watched.
+/// The emulator was late, dropped packets, or could not be watched.
 const INVALID: u8 = 4;
 /// Shells add this to the number of a signal.
 const SIGNALLED: i32 = 128;
 
-/// That of the first program that failed, in the order of the plan, and that of the verdict: the
-/// one that is to be `first`, or, if that is 0, the other. Of a run that a signal interrupted, that
-/// of the signal stands for the programs'; before anything was measured it is the only one.
+/// Returns the exit code: that of the first failed program in the order of the plan, or that of the
+/// verdict; the one given as `first`, or the other one if it is 0. For a run that a signal
+/// interrupted, the exit code of the signal replaces the programs'; before the measurement it is
+/// the only one.
 pub fn exit_code(
     first: ExitCode,
     verdict: RunVerdict,
@@ -53,7 +54,7 @@ fn of(exit: &ExitLine) -> i32 {
     }
 }
 
-/// How the programs under test ended: a line for each way, with the nodes.
+/// Describes how the programs under test ended: a line for each exit, with the nodes.
 pub fn exits(exits: &[ExitLine]) -> String {
     let mut ways: Vec<(String, Vec<&str>)> = vec![];
     for exit in exits {
@@ -68,7 +69,7 @@ pub fn exits(exits: &[ExitLine]) -> String {
     ways.into_iter().map(line).collect()
 }
 
-/// One line, and one for each reason.
+/// Returns one line for the verdict, and one for each reason.
 pub fn text(finished: &Finished) -> String {
     let judgement = &finished.judgement;
     let began = judgement.measured_mono_ns.map_or(0, |[began, _]| began);
@@ -78,13 +79,13 @@ pub fn text(finished: &Finished) -> String {
             watched(&finished.verdicts)
         ),
         RunVerdict::Unwatched => {
-            "unwatched: every criterion is off, so nothing is known of the host".to_owned()
+            "unwatched: every criterion is off, so contention of the host is unknown".to_owned()
         }
         RunVerdict::Contended => format!(
-            "contended: {} of the measured seconds are not to be believed",
+            "contended: {} of the measured seconds are not reliable",
             judgement.contended_seconds.len()
         ),
-        RunVerdict::Invalid => "invalid: the emulation itself was not what it should be".to_owned(),
+        RunVerdict::Invalid => "invalid: the emulation failed".to_owned(),
     }];
     lines.extend(judgement.invalid.iter().map(|why| format!("  {why}")));
     lines.extend(
@@ -96,7 +97,7 @@ pub fn text(finished: &Finished) -> String {
     lines.join("\n") + "\n"
 }
 
-/// "; watched: cpu, disk; not watched: network". Reports of programs are always taken.
+/// "; watched: cpu, disk; not watched: network". Reports of programs are always accepted.
 fn watched(verdicts: &PerResource<Verdict>) -> String {
     let names = |wanted: bool, head: &str| {
         let of_host = (verdicts.iter()).filter(|(of, _)| **of != Resource::Application);
@@ -112,7 +113,7 @@ fn watched(verdicts: &PerResource<Verdict>) -> String {
     names(true, "watched") + &names(false, "not watched")
 }
 
-/// When is told from the beginning of the measured phase.
+/// Relative to the beginning of the measured phase.
 fn span(span: &Span, began: u64) -> String {
     let at = (span.since_mono_ns as f64 - began as f64) / 1e9;
     let by: Vec<String> = (span.by.iter().take(3))

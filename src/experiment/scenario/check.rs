@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether what nodes are told goes together.
+//! Checks the keys of nodes for conflicts.
 
 use super::graph::{Graph, Spot};
 use crate::text::Mistake;
 
-/// Adds to `mistakes` whatever could not be carried out.
+/// Adds to `mistakes` what cannot be carried out.
 pub(crate) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     for number in 0..graph.nodes.len() {
         mistakes.extend(of_services(graph, number));
@@ -18,7 +18,7 @@ pub(crate) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Keys that need another.
+/// Keys that require another key.
 fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
@@ -26,17 +26,17 @@ fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     let (title, help) = if node.command.is_none() && node.service {
         (
             "is a service without a command",
-            "say what runs: command = \"iperf3 -s\"",
+            "set its command: command = \"iperf3 -s\"",
         )
     } else if node.command.is_none() && !node.start.is_zero() {
         (
             "has a `start` and no command",
-            "say what starts: command = \"...\"",
+            "set its command: command = \"...\"",
         )
     } else if node.command.is_none() && !node.waits_for.is_empty() {
         (
             "waits, and has no command",
-            "say what waits: command = \"...\"",
+            "set its command: command = \"...\"",
         )
     } else if node.ready.is_some() && !node.service {
         (
@@ -58,7 +58,7 @@ fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     ))
 }
 
-/// What never ends, or ends too late, cannot be waited for.
+/// A node cannot wait for a command that never ends, or ends too late.
 fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
@@ -66,8 +66,8 @@ fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
         let other = &graph.nodes[graph.find(wanted)?].node;
         let (title, help) = if other.command.is_none() {
             (
-                "where nothing runs",
-                "give it a command, or do not wait for it",
+                "which runs no command",
+                "set its command, or do not wait for it",
             )
         } else if node.service && !other.service {
             (
@@ -90,7 +90,8 @@ fn circle(graph: &Graph) -> Option<Mistake> {
         names.filter_map(|name| graph.find(name)).collect()
     };
     let waits: Vec<_> = graph.nodes.iter().map(wanted).collect();
-    // Whoever waits for nobody who is left can go on: who remains, waits for ever.
+    // A node can start when the nodes it waits for are removed from `left`; the remaining ones wait
+    // forever.
     let mut left = vec![true; waits.len()];
     loop {
         let free = |number: &usize| left[*number] && !waits[*number].iter().any(|w| left[*w]);
@@ -101,7 +102,7 @@ fn circle(graph: &Graph) -> Option<Mistake> {
         free.into_iter().for_each(|number| left[number] = false);
     }
     let first = left.iter().position(|left| *left)?;
-    // Along what they wait for until one comes again.
+    // Follows what they wait for until a node repeats.
     let mut way = vec![first];
     let mut begin = None;
     while begin.is_none() {
@@ -114,12 +115,12 @@ fn circle(graph: &Graph) -> Option<Mistake> {
         .iter()
         .map(|number| graph.nodes[*number].node.name.as_str());
     let names: Vec<_> = names.collect();
-    let help = format!("they would wait for ever: {}", names.join(" -> "));
+    let help = format!("they would wait forever: {}", names.join(" -> "));
     let title = format!("node `{}` waits for itself", names[0]);
     Some(Mistake::new(&graph.nodes[way[0]].at, title, help))
 }
 
-/// One wire leads to the host.
+/// Only one wire leads to the host.
 fn outsiders(graph: &Graph) -> Option<Mistake> {
     let mut outside = graph.nodes.iter().filter(|spot| spot.node.outside);
     let (first, second) = (outside.next()?, outside.next()?);
@@ -131,7 +132,7 @@ fn outsiders(graph: &Graph) -> Option<Mistake> {
     Some(Mistake::new(&second.at, title, help).beside(&first.at, "the first"))
 }
 
-/// Every node is to be reached from every other.
+/// Every node must be reachable from every other one.
 fn apart(graph: &Graph) -> Option<Mistake> {
     let edges = graph.edges_of();
     let mut seen = vec![false; graph.nodes.len()];
@@ -148,8 +149,8 @@ fn apart(graph: &Graph) -> Option<Mistake> {
     let lost = seen.iter().position(|seen| !seen)?;
     let spot = &graph.nodes[lost];
     let (name, first) = (&spot.node.name, &graph.nodes[0].node.name);
-    let title = format!("no link leads from node `{first}` to node `{name}`");
-    let help = format!("add one: [link.NAME] with between = [\"{name}\", \"...\"]");
+    let title = format!("node `{name}` is not reachable from node `{first}`");
+    let help = format!("add a link: [link.NAME] with between = [\"{name}\", \"...\"]");
     Some(Mistake::new(&spot.at, title, help))
 }
 
@@ -161,7 +162,7 @@ fn nothing_to_measure(graph: &Graph) -> Option<Mistake> {
     if graph.nodes.iter().any(|spot| runs(&spot.node)) {
         return None;
     }
-    let help = "give a node a command that is no service: the measured phase ends when all such \
+    let help = "set the command of a node that is not a service: the measured phase ends when all such \
                 commands have ended";
     Some(Mistake::new(
         &spot.at,

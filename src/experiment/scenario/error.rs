@@ -3,12 +3,12 @@
 use crate::profile::ProfileError;
 use crate::text::TextError;
 
-/// Why there is no scenario, or no plan of it.
+/// Why a scenario or its plan is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The mistake is in a profile's own file.
+    /// The mistake is in the file of a profile.
     #[error("{origin}, line {line}: profile {asked}:\n{error}")]
     Profile {
         origin: String,
@@ -16,25 +16,25 @@ pub enum ScenarioError {
         asked: String,
         error: ProfileError,
     },
-    /// The links of a star's classes together.
+    /// The combined links of a star's classes are invalid.
     #[error("the peers' links together, on the hub:\n{0}")]
     Star(ProfileError),
     #[error("no scenario named `{name}` is shipped with emud\n{help}")]
     UnknownName { name: String, help: String },
-    #[error("{nodes} {what}: a topology like this has {least} to {most}")]
+    #[error("{nodes} {what}: this kind of topology has {least} to {most}")]
     Nodes {
         nodes: u32,
         what: &'static str,
         least: u32,
         most: u32,
     },
-    #[error("{0} has no [topology], so the number of its nodes is that of the file")]
+    #[error("{0} has no [topology], so the file determines the number of its nodes")]
     NoTopology(String),
 }
 
 impl ScenarioError {
-    /// Exit code after sysexits: 66 where there is nothing to read, 65 where it makes no sense, 64
-    /// where what was asked for on the command line does not fit to it.
+    /// Returns the exit code from sysexits.h: 66 if the file cannot be read, 65 if it is invalid,
+    /// 64 if the arguments of the command line do not fit to it.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Text(error) => error.exit_code(),

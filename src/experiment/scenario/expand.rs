@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what is written to every single node and wire.
+//! Expands the file to single nodes and wires.
 
 use super::error::ScenarioError;
 use super::graph::{Graph, Spot};
@@ -8,10 +8,10 @@ use super::model::{NodeDraft, Scenario};
 use crate::text::{At, Located, Mistake, closest};
 
 impl Scenario {
-    /// All nodes and wires. What does not fit together is added to `mistakes`.
+    /// Returns all nodes and wires; conflicts are added to `mistakes`.
     ///
     /// # Errors
-    /// `nodes` is given, and there is no topology whose number it could be.
+    /// `nodes` is given, but there is no topology.
     pub(crate) fn graph(
         &self,
         nodes: Option<u32>,
@@ -49,7 +49,7 @@ impl Scenario {
         }
     }
 
-    /// Each node is told what is said of it: patterns first, the longest last, then its own table.
+    /// Applies the file's keys to each node: patterns first, the longest last, then its own table.
     fn tell_nodes(&self, graph: &mut Graph, mistakes: &mut Vec<Mistake>) {
         let mut drafts: Vec<_> = self.nodes.iter().collect();
         drafts.sort_by_key(|draft| (draft.pattern().is_none(), draft.name.value.len()));
@@ -68,7 +68,7 @@ impl Scenario {
     }
 }
 
-/// Whether `name` is that of a node, or a pattern that it follows.
+/// Returns whether `name` is the name of a node, or a pattern that matches it.
 fn is_meant(name: &str, node: &str) -> bool {
     match name.strip_suffix('*') {
         Some(prefix) => node.starts_with(prefix),
@@ -96,7 +96,7 @@ fn tell(spot: &mut Spot, draft: &NodeDraft, waits_for: Option<Vec<String>>) {
     put(&mut node.clean_up, &draft.clean_up);
     put(&mut node.artefacts, &draft.artefacts);
     put(&mut node.outside, &draft.outside);
-    // What a topology prepares stays.
+    // Commands from a topology are kept.
     node.prepare
         .extend(draft.prepare.iter().flat_map(|p| p.value.clone()));
     node.waits_for = waits_for.unwrap_or(std::mem::take(&mut node.waits_for));
@@ -104,7 +104,7 @@ fn tell(spot: &mut Spot, draft: &NodeDraft, waits_for: Option<Vec<String>>) {
     spot.at = draft.name.at.clone();
 }
 
-/// The names of all that a node waits for; itself, where a pattern has it, is left out.
+/// Returns the names of all nodes that a node waits for; a pattern excludes the node itself.
 fn waits_for(
     draft: &NodeDraft,
     number: usize,
@@ -142,10 +142,10 @@ fn unknown(graph: &Graph, name: &Located<String>) -> Mistake {
     Mistake::new(&name.at, format!("there is no node `{}`", name.value), help)
 }
 
-/// Interfaces are called after their links, so a node's links have names of their own; TOML sees
-/// to those that are written.
+/// Interfaces are named after their links, so the links of a node need distinct names; TOML ensures
+/// this for links in the file.
 fn names_are_apart(graph: &Graph, mistakes: &mut Vec<Mistake>) {
-    let help = "take another name: a link's interfaces are called after it";
+    let help = "use a different name: a link's interfaces are named after it";
     for (number, edge) in graph.edges.iter().enumerate() {
         let mut earlier = graph.edges[..number].iter();
         if earlier.any(|other| other.name == edge.name) {
@@ -162,7 +162,7 @@ fn names_are_apart(graph: &Graph, mistakes: &mut Vec<Mistake>) {
 fn few_enough(graph: &Graph, mistakes: &mut Vec<Mistake>) {
     let mut limit = |number: usize, most: usize, what: &str, at: Option<&At>| {
         if let Some(at) = at.filter(|_| number > most) {
-            let help = format!("one host carries up to {most} of them");
+            let help = format!("one host supports up to {most} of them");
             mistakes.push(Mistake::new(at, format!("{number} {what}"), help));
         }
     };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a `[topology]` consists of.
+//! Generates the nodes and links of a `[topology]`.
 
 use super::graph::Graph;
 use super::model::{Kind, Topology};
 use super::star;
 
 impl Topology {
-    /// Its nodes and links, `count` in place of what the file says.
+    /// Returns its nodes and links, with `count` instead of the file's number.
     pub(crate) fn generate(&self, count: u32) -> Graph {
         let mut graph = Graph::default();
         match self.kind {
@@ -30,7 +30,7 @@ impl Topology {
         }
     }
 
-    /// Every node with every other.
+    /// Links every node with every other one.
     fn mesh(&self, graph: &mut Graph, count: u32) {
         let nodes = graph.add_many("n", count, &self.at);
         for first in nodes.clone() {

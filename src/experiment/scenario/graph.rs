@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes and what joins them, before there are addresses.
+//! The graph of nodes and wires, without addresses.
 
 use std::ops::Range;
 
@@ -14,28 +14,28 @@ pub(crate) struct Graph {
     pub star: Option<Star>,
 }
 
-/// A node and where it is written.
+/// A node and its position in the file.
 #[derive(Debug)]
 pub(crate) struct Spot {
     pub at: At,
     pub node: Node,
-    /// The file says whether it routes packets of others.
+    /// Whether the file sets `forwards`, and how.
     pub forwards: Option<bool>,
 }
 
-/// A wire, with a link or without.
+/// A wire, with or without a link.
 #[derive(Debug, Clone)]
 pub(crate) struct Edge {
     pub name: String,
     pub at: At,
-    /// Numbers of nodes; a profile is the first one's.
+    /// Numbers of the nodes; a profile is attached at the first one.
     pub ends: [usize; 2],
     pub profile: Option<Asked>,
-    /// The second end is a port of the star's bridge.
+    /// Whether the second end is a port of the star's bridge.
     pub port: bool,
 }
 
-/// Peers around a node with a bridge, on whose device all their links are emulated.
+/// Peers around a node with a bridge, whose device emulates all their links.
 #[derive(Debug)]
 pub(crate) struct Star {
     pub hub: usize,
@@ -54,7 +54,7 @@ impl Graph {
         self.nodes.iter().position(|spot| spot.node.name == name)
     }
 
-    /// A further node; its number.
+    /// Adds a node and returns its number.
     pub fn add(&mut self, name: String, at: &At) -> usize {
         self.nodes.push(Spot {
             at: at.clone(),
@@ -67,7 +67,8 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// `count` nodes called `prefix` and a number from 1, which their commands are told.
+    /// Adds `count` nodes named `prefix` and a number from 1, which is in the environment of their
+    /// commands.
     pub fn add_many(&mut self, prefix: &str, count: u32, at: &At) -> Range<usize> {
         let first = self.nodes.len();
         for index in 1..=count {
@@ -80,7 +81,7 @@ impl Graph {
         first..self.nodes.len()
     }
 
-    /// A wire from a node to another.
+    /// Adds a wire between two nodes.
     pub fn join(&mut self, name: String, at: &At, ends: [usize; 2], profile: Option<&Asked>) {
         self.edges.push(Edge {
             name,
@@ -91,7 +92,7 @@ impl Graph {
         });
     }
 
-    /// The numbers of the edges of each node.
+    /// Returns the numbers of the edges of each node.
     pub fn edges_of(&self) -> Vec<Vec<usize>> {
         let mut of = vec![Vec::new(); self.nodes.len()];
         for (number, edge) in self.edges.iter().enumerate() {
@@ -104,7 +105,7 @@ impl Graph {
 }
 
 impl Edge {
-    /// The node at the other end.
+    /// Returns the node at the other end.
     pub fn other(&self, node: usize) -> usize {
         match self.ends {
             [first, second] if first == node => second,

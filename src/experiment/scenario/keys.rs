@@ -74,7 +74,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
     ],
 };
 
-/// What is said of a key that `section` has not.
+/// Returns the mistake for a key that `section` does not have.
 pub(crate) fn unknown(key: &Located<String>, section: &Section) -> Mistake {
     VOCABULARY.unknown(key, section)
 }

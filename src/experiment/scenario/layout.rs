@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Addresses: of a wire's two ends a /30, of a star's peers a /32 in their class's /24.
+//! Assigns addresses: a /30 per wire, a /32 per peer of a star in the /24 of its class.
 
 use std::net::Ipv4Addr;
 
@@ -10,34 +10,34 @@ use super::plan::{Bridge, End, Wire};
 use super::star::BRIDGE;
 use crate::text::{Located, Mistake};
 
-/// A wire has two addresses, its own and that of everybody.
+/// A wire has two addresses, besides those of the network and of broadcast.
 const WIRE_BITS: u8 = 30;
-/// Has room for as many peers as there may be nodes but two, and reads well.
+/// Enough for the maximum number of peers, and easy to read.
 const CLASS_BITS: u8 = 24;
-/// The end of the host's wire in the node.
+/// Name of the interface in the node that leads to the host.
 pub(crate) const OUTSIDE: &str = "outside";
 
-/// Where everything is.
+/// The addresses of a scenario.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// In the order of the edges; of peers their class's.
+    /// In the order of the edges; for peers that of their class.
     pub networks: Vec<Ipv4Net>,
-    /// The addresses of the edges' ends.
+    /// The addresses of both ends of the edges.
     pub addresses: Vec<[Ipv4Addr; 2]>,
     /// In the order of the star's classes.
     pub classes: Vec<Ipv4Net>,
-    /// Of the wire to the host: the node, its address, the host's.
+    /// The wire to the host: the node, its address, the host's address.
     pub outside: Option<(usize, [Ipv4Net; 2])>,
 }
 
-/// Gives addresses of `network`.
+/// Assigns addresses of `network`.
 ///
 /// # Errors
-/// It has not that many.
+/// It has too few of them.
 pub(crate) fn lay_out(graph: &Graph, network: &Located<Ipv4Net>) -> Result<Layout, Mistake> {
     let too_small = |what: String| {
         let title = format!("the network {} is too small for {what}", network.value);
-        let help = "take a wider one at the top of the file, such as network = \"10.77.0.0/16\"";
+        let help = "use a larger one at the top of the file, such as network = \"10.77.0.0/16\"";
         Mistake::new(&network.at, title, help)
     };
     let classes = match &graph.star {
@@ -79,7 +79,7 @@ pub(crate) fn lay_out(graph: &Graph, network: &Located<Ipv4Net>) -> Result<Layou
     Ok(layout)
 }
 
-/// The first is the hub's.
+/// The first address belongs to the hub.
 fn of_classes(star: &Star, network: Ipv4Net) -> Option<Vec<Ipv4Net>> {
     let classes: Vec<_> = subnets(network, CLASS_BITS)
         .skip(1)
@@ -97,7 +97,7 @@ fn of_wire(net: Ipv4Net) -> (Ipv4Net, [Ipv4Addr; 2]) {
     (net, [first + 1, first + 2].map(Ipv4Addr::from))
 }
 
-/// The network and addresses of a peer and its hub.
+/// Returns the network and addresses of a peer and its hub.
 fn peer(
     graph: &Graph,
     classes: &[Ipv4Net],
@@ -112,7 +112,7 @@ fn peer(
 }
 
 impl Layout {
-    /// The address of `node`'s end of an edge.
+    /// Returns the address of `node`'s end of an edge.
     pub fn address(&self, graph: &Graph, edge: usize, node: usize) -> Ipv4Addr {
         let [first, second] = self.addresses[edge];
         match graph.edges[edge].ends[0] == node {
@@ -121,7 +121,7 @@ impl Layout {
         }
     }
 
-    /// All wires, that to the host last.
+    /// Returns all wires, the one to the host last.
     pub fn wires(&self, graph: &Graph, host_interface: &str) -> Vec<Wire> {
         let name = |node: usize| Some(graph.nodes[node].node.name.clone());
         let mut wires: Vec<_> = (0..graph.edges.len())
@@ -157,7 +157,7 @@ impl Layout {
         wires
     }
 
-    /// That of the star, with the hub's address.
+    /// Returns the bridge of the star, with the hub's address.
     pub fn bridge(&self, graph: &Graph) -> Option<Bridge> {
         let ports = graph.edges.iter().filter(|edge| edge.port);
         let first = graph.edges.iter().position(|edge| edge.port)?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiments with more than one node: what a scenario file says, and what that means.
+//! Experiments with several nodes: scenario files and their meaning.
 //!
-//! One way only: text -> [`crate::text`] (TOML with places) -> `read` -> [`Scenario`] (what was
-//! said) -> `generate`, `expand` (nodes and wires) -> `check` -> `layout`, `routes` (addresses) ->
-//! [`Plan`]. The format is in docs/scenario.md.
+//! The data flow is: text -> [`crate::text`] (TOML with positions) -> `read` -> [`Scenario`]
+//! (content of the file) -> `generate`, `expand` (nodes and wires) -> `check` -> `layout`, `routes`
+//! (addresses) -> [`Plan`]. The format is in docs/scenario.md.
 
 mod check;
 mod error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scenario's file says, each with its place, before anybody knows how many nodes that is.
+//! The content of a scenario file with positions, before it is expanded to nodes.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::plan::Program;
 use crate::profile::Profile;
 use crate::text::{At, Located, words};
 
-/// A scenario as it was written: good in itself, not yet worked out ([`Scenario::plan`]).
+/// A scenario as written: valid, but not yet expanded ([`Scenario::plan`]).
 #[derive(Debug)]
 pub struct Scenario {
-    /// The file's, where it says none.
+    /// Name; the default is the file's name.
     pub name: String,
     pub description: String,
-    /// The file with its comments.
+    /// Text of the file with its comments.
     pub text: String,
-    /// What messages call the text.
+    /// Name of the text in messages.
     pub(crate) origin: String,
-    /// Where the addresses are from.
+    /// The network from which addresses are assigned.
     pub(crate) network: Located<Ipv4Net>,
     pub(crate) measure: Option<Duration>,
     pub(crate) ready_within: Duration,
@@ -30,10 +30,10 @@ pub struct Scenario {
     pub(crate) links: Vec<LinkDraft>,
 }
 
-/// `[node.NAME]`: one node, or all whose names begin like a pattern; what was not said is none.
+/// `[node.NAME]`: one node, or all nodes that match a pattern; keys that are not set are `None`.
 #[derive(Debug)]
 pub(crate) struct NodeDraft {
-    /// With a `*` at its end: a pattern.
+    /// Name of a node; a `*` at the end makes it a pattern.
     pub name: Located<String>,
     pub command: Option<Located<Program>>,
     pub service: Option<Located<bool>>,
@@ -48,7 +48,7 @@ pub(crate) struct NodeDraft {
 }
 
 impl NodeDraft {
-    /// What all names that are meant begin with; none: it is one name.
+    /// Returns the prefix of a pattern; `None` for the name of a node.
     pub fn pattern(&self) -> Option<&str> {
         self.name.value.strip_suffix('*')
     }
@@ -58,33 +58,33 @@ impl NodeDraft {
 #[derive(Debug)]
 pub(crate) struct LinkDraft {
     pub name: Located<String>,
-    /// The first has the link as a user has it.
+    /// The ends; the profile's `up` is what the first one sends.
     pub between: [Located<String>; 2],
-    /// None: a bare wire.
+    /// `None`: a plain wire.
     pub profile: Option<Asked>,
 }
 
-/// A profile that was asked for.
+/// A profile that the file refers to.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub profile: Profile,
-    /// By its name or path; "inline".
+    /// Its name or path; "inline" for one in the file.
     pub asked: String,
     pub at: At,
 }
 
-/// `[topology]`: nodes and links that need not be written.
+/// `[topology]`: generated nodes and links.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub at: At,
     pub kind: Kind,
-    /// Routers, nodes or pairs; of a star as many peers as its classes have.
+    /// Number of routers, nodes or pairs; for a star the number of peers of all classes.
     pub count: u32,
-    /// Of every hop, of every pair, of the bottleneck.
+    /// Profile of every hop, of every pair, or of the bottleneck.
     pub profile: Option<Asked>,
-    /// Of the senders' and receivers' own links.
+    /// Profile of the senders' and receivers' access links.
     pub access: Option<Asked>,
-    /// Of the peers of a star.
+    /// Classes of a star's peers.
     pub classes: Vec<Class>,
 }
 
@@ -97,11 +97,11 @@ words! {
     }
 }
 
-/// Peers of a star with links alike.
+/// Peers of a star with equal links.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
     pub name: Located<String>,
     pub peers: u32,
-    /// None: their packets are not touched.
+    /// `None`: their packets are not emulated.
     pub profile: Option<Asked>,
 }

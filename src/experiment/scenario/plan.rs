@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an experiment consists of, worked out to the last address: nodes, wires between
-//! them, where links are emulated, what runs when. Whoever carries it out decides nothing.
+//! The complete plan of an experiment: nodes, wires between them with addresses, emulated links,
+//! and commands. Carrying it out requires no further decision.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,69 +12,70 @@ use crate::profile::Profile;
 /// An experiment's network and its programs.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Of the scenario; that of the profile for a single link.
+    /// Name of the scenario, or of the profile of a single link.
     pub name: String,
-    /// The scenario file's text, for the log; none: not from a file.
+    /// The scenario file's text, for the log; `None`: not from a file.
     pub text: Option<String>,
     pub nodes: Vec<Node>,
     pub wires: Vec<Wire>,
     pub links: Vec<Link>,
-    /// Until when the preparation must have led to readiness.
+    /// Time limit of the preparation.
     pub ready_within: Duration,
-    /// A command of the clean-up that goes on for longer is ended.
+    /// Time limit of a command of the clean-up, which is ended after it.
     pub clean_up_within: Duration,
-    /// The measured phase ends after this at the latest; none: when its commands have ended.
+    /// Longest duration of the measured phase; `None`: until its commands have ended.
     pub measure_for: Option<Duration>,
 }
 
-/// A namespace of its own, with what runs in it.
+/// A namespace and the commands in it.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     pub name: String,
-    /// Routes packets of others.
+    /// Whether it forwards packets of others.
     pub forwards: bool,
-    /// A bridge of the ends of wires that are in this node and named here; none: no bridge.
+    /// A bridge between wires of this node, if any.
     pub bridge: Option<Bridge>,
     pub routes: Vec<Route>,
-    /// Gets to the outside through the host, where the host has one.
+    /// Whether it reaches the outside through the host, if the host has a default route.
     pub outside: bool,
     /// Shell commands of the preparation phase, in order; each must succeed.
     pub prepare: Vec<String>,
-    /// For every command of this node, beside `EMUD_NODE`.
+    /// Environment of every command of this node, besides `EMUD_NODE`.
     pub env: Vec<(String, String)>,
-    /// Of the measured phase, or, of a service, of the preparation; none: a router.
+    /// Command of the measured phase, or of a service; `None`: a router.
     pub command: Option<Program>,
-    /// Runs until everything else has ended: a server. Started in the preparation.
+    /// Whether the command runs until everything else has ended: a server, started in the
+    /// preparation.
     pub service: bool,
-    /// A shell command that succeeds once the service is ready; none: ready when started.
+    /// A shell command that succeeds once the service is ready; `None`: ready when started.
     pub ready: Option<String>,
-    /// After the beginning of the measured phase, or after what it waits for.
+    /// Delay after the beginning of the measured phase, or after the end of the wait.
     pub start: Duration,
-    /// Nodes whose command has to have ended before (of a service: to be ready).
+    /// Nodes whose command must have ended before (services: must be ready).
     pub waits_for: Vec<String>,
-    /// Shell commands at the end, whatever happened before; failures are said.
+    /// Shell commands at the end, in any case; failures are reported.
     pub clean_up: Vec<String>,
     /// Files to keep, as shell patterns relative to the working directory or absolute.
     pub artefacts: Vec<String>,
 }
 
-/// What is run.
+/// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// As given on the command line.
+    /// Arguments as given on the command line.
     Argv(Vec<String>),
-    /// By `sh -c`.
+    /// A command for `sh -c`.
     Shell(String),
-    /// The user's own shell, at the terminal.
+    /// The user's shell, at the terminal.
     Interactive,
 }
 
-/// A device that joins several ends of wires on the link layer.
+/// A device that connects several ends of wires on the link layer.
 #[derive(Debug, Clone)]
 pub struct Bridge {
     pub interface: String,
     pub address: Option<Ipv4Net>,
-    /// Interfaces of this node.
+    /// Interfaces of this node that are its ports.
     pub ports: Vec<String>,
 }
 
@@ -87,10 +88,10 @@ pub struct Wire {
 /// One end of a wire.
 #[derive(Debug, Clone)]
 pub struct End {
-    /// Name of a node; none: the host itself, to which one wire at most leads.
+    /// Name of a node; `None`: the host, to which at most one wire leads.
     pub node: Option<String>,
     pub interface: String,
-    /// None: a port of a bridge.
+    /// `None` for a port of a bridge.
     pub address: Option<Ipv4Net>,
 }
 
@@ -105,20 +106,20 @@ pub struct Route {
 /// A device on which a profile is attached.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// As in the scenario; "link" for a single one.
+    /// Name in the scenario; "link" for a single one.
     pub name: String,
     pub node: String,
     pub interface: String,
-    /// Already the right way round: `up` is what the device sends.
+    /// The profile in the direction of the device: `up` is what the device sends.
     pub profile: Profile,
-    /// As asked for, by name or path, for the log.
+    /// Name or path as requested, for the log.
     pub asked: String,
-    /// Up and down have been exchanged, because the device is the other end of the link.
+    /// Whether up and down are exchanged, because the device is at the other end of the link.
     pub reversed: bool,
 }
 
 impl Plan {
-    /// What `/etc/hosts` has in every node: each node by its name, at its first address.
+    /// Returns `/etc/hosts` of every node: each node by its name, at its first address.
     pub fn hosts(&self) -> String {
         let mut out = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
         for node in &self.nodes {
@@ -129,8 +130,8 @@ impl Plan {
         out
     }
 
-    /// What sends to the device of a link: the other end of its wire; of a bridge those of all
-    /// its ports' wires.
+    /// Returns the ends that send to the device of a link: the other end of its wire; for a bridge
+    /// those of the wires of all ports.
     pub fn opposite<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a End> {
         let node = self.nodes.iter().find(|node| node.name == link.node);
         let bridge = node.and_then(|node| node.bridge.as_ref());
@@ -148,7 +149,8 @@ impl Plan {
         })
     }
 
-    /// The addresses of a node: its bridge's, then those of its ends of wires in their order.
+    /// Returns the addresses of a node: the bridge's, then those of its ends of wires in their
+    /// order.
     pub fn addresses(&self, node: &str) -> Vec<Ipv4Net> {
         let of_bridge = self.nodes.iter().filter(|n| n.name == node);
         let of_bridge = of_bridge.filter_map(|n| n.bridge.as_ref()?.address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A plan for people, and for programs.
+//! Formats a plan as text and as JSON.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::plan::{End, Node, Plan, Program, Route};
 
 impl Program {
-    /// As argument vector; of the user's own shell its name alone.
+    /// Returns the argument vector; for an interactive shell only its name.
     pub fn argv(&self) -> Vec<String> {
         match self {
             Self::Argv(argv) => argv.clone(),
@@ -18,7 +18,7 @@ impl Program {
         }
     }
 
-    /// As it was written, on one line.
+    /// Returns the command as written, on one line.
     fn line(&self) -> String {
         match self {
             Self::Argv(argv) => argv.join(" "),
@@ -29,7 +29,7 @@ impl Program {
 }
 
 impl Plan {
-    /// Nodes with addresses, routes and commands, then wires, then links.
+    /// Lists nodes with addresses, routes and commands, then wires, then links.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for node in &self.nodes {
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// One object; docs/scenario.md has its keys.
+    /// Returns one object; docs/scenario.md describes its keys.
     pub fn to_json(&self) -> Value {
         json!({
             "schema": "emud-plan/1",
@@ -154,7 +154,7 @@ fn route_text(route: &Route) -> String {
     }
 }
 
-/// Three hundred years fit.
+/// The range is three hundred years.
 fn nanoseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scenario from text or a file.
+//! Reads a scenario from text or a file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::text::{
     utf8,
 };
 
-/// Where addresses are from unless the scenario says.
+/// Default of the network for addresses.
 const NETWORK: &str = "10.77.0.0/16";
 const READY_WITHIN: Duration = Duration::from_secs(10);
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(30);
@@ -24,18 +24,18 @@ const CLEAN_UP_WITHIN: Duration = Duration::from_secs(30);
 const FILE: usize = 0;
 
 impl Scenario {
-    /// Reads a scenario; `origin` is what messages call it, paths in it start at `folder`.
+    /// Reads a scenario; `origin` is its name in messages, relative paths start at `folder`.
     ///
     /// # Errors
-    /// All mistakes in `text`, or the first profile's that it names.
+    /// All mistakes in `text`, or the first invalid profile that it refers to.
     pub fn parse(text: &str, origin: &str, folder: &Path) -> Result<Self, ScenarioError> {
         Self::from_bytes(text.as_bytes(), origin, folder)
     }
 
-    /// Reads a scenario's file; one without a name takes the file's.
+    /// Reads a scenario's file; the default name is that of the file.
     ///
     /// # Errors
-    /// As [`Scenario::parse`], and where the file cannot be read or is not text.
+    /// As [`Scenario::parse`], and if the file cannot be read or is not text.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let origin = path.display().to_string();
@@ -76,11 +76,11 @@ impl Scenario {
     }
 }
 
-/// A text being read.
+/// The state of reading a text.
 pub(crate) struct Reading<'a> {
     pub reader: Reader,
     source: &'a Source,
-    /// The first profile with mistakes in its own file.
+    /// The first profile with mistakes in its file.
     bad_profile: Option<ScenarioError>,
 }
 
@@ -134,7 +134,7 @@ impl Reading<'_> {
         })
     }
 
-    /// A file cut short, or the wrong one, is no experiment.
+    /// Rejects an empty scenario, such as a truncated or wrong file.
     fn something(&mut self, topology: Option<&Topology>, nodes: &[NodeDraft], entries: &[Entry]) {
         let given = entries.iter().any(|e| e.key.value == "topology");
         if nodes.is_empty() && topology.is_none() && !given && self.reader.mistakes.is_empty() {
@@ -148,7 +148,7 @@ impl Reading<'_> {
     }
 
     fn nodes(&mut self, entry: &Entry) -> Vec<NodeDraft> {
-        let help = "write a header for each node, such as [node.server], its keys below";
+        let help = "write a header for each node, such as [node.server], and its keys below it";
         let nodes = value::tables(&mut self.reader, entry, MAX_NODES as usize, help);
         nodes.into_iter().map(|node| self.node(node)).collect()
     }
@@ -181,7 +181,7 @@ impl Reading<'_> {
     }
 
     fn links(&mut self, entry: &Entry) -> Vec<LinkDraft> {
-        let help = "write a header for each link, such as [link.uplink], its keys below";
+        let help = "write a header for each link, such as [link.uplink], and its keys below it";
         let links = value::tables(&mut self.reader, entry, MAX_LINKS, help);
         links
             .into_iter()
@@ -210,7 +210,7 @@ impl Reading<'_> {
             }
         }
         if !given && matches!(entry.value.value, Value::Table(_)) {
-            let help = "say which nodes it joins: between = [\"client\", \"server\"]";
+            let help = "set the nodes it joins: between = [\"client\", \"server\"]";
             let title = format!("link `{}` joins no nodes", entry.key.value);
             let mistake = Mistake::new(&entry.key.at, title, help);
             self.reader.mistakes.push(mistake);
@@ -222,7 +222,7 @@ impl Reading<'_> {
         })
     }
 
-    /// A profile by its name, its path, or written here.
+    /// Reads a profile by its name, its path, or inline.
     pub fn profile(&mut self, value: &Located<Value>) -> Option<Asked> {
         let asked = |profile, asked: &str| Asked {
             profile,
@@ -237,7 +237,7 @@ impl Reading<'_> {
             Value::Text(name) => name,
             other => {
                 let title = format!("`profile` cannot be {}", other.kind());
-                let help = "write a shipped profile's name, a file, or its tables: \
+                let help = "write the name of a shipped profile, a file, or tables: \
                             profile = \"lte\", profile.link.rate = \"10Mbit\"";
                 let mistake = Mistake::new(&value.at, title, help);
                 self.reader.mistakes.push(mistake);
@@ -307,7 +307,7 @@ impl NodeDraft {
     }
 }
 
-/// Before everything else.
+/// The start of the file.
 pub(crate) fn start() -> At {
     At {
         source: FILE,

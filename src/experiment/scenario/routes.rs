@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes: shortest ways by the number of hops through nodes that forward. Of ways alike the one
-//! over the link that was written first is taken, so a scenario always has the same routes.
+//! Computes routes: shortest paths by the number of hops through nodes that forward. Of equal paths
+//! the one over the link that is first in the file is used, so a scenario always has the same
+//! routes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -12,15 +13,15 @@ use super::layout::{Layout, OUTSIDE};
 use super::plan::{Route, everywhere};
 use super::star::BRIDGE;
 
-/// Addresses that are found at the same nodes.
+/// Addresses that are reachable at the same nodes.
 struct Destination {
     prefix: Ipv4Net,
-    /// The edge that leaves each node towards it; none: it is there, or there is no way.
+    /// The edge of each node towards it; `None`: the node has it, or there is no path.
     next: Vec<Option<usize>>,
 }
 
-/// The routes of all nodes, in their order. `network` has all addresses: most of a node's ways
-/// begin alike, and one route to all of it is enough for those.
+/// Returns the routes of all nodes, in their order. `network` contains all addresses: most paths of
+/// a node have the same next hop, for which one route to the network suffices.
 pub(crate) fn routes(graph: &Graph, layout: &Layout, network: Ipv4Net) -> Vec<Vec<Route>> {
     let destinations = destinations(graph, layout);
     let edges_of = graph.edges_of();
@@ -40,7 +41,7 @@ pub(crate) fn routes(graph: &Graph, layout: &Layout, network: Ipv4Net) -> Vec<Ve
         .collect()
 }
 
-/// What no interface's own prefix says: a star's peers have none.
+/// Routes that no interface's prefix implies: those to a star's peers.
 fn on_link(graph: &Graph, layout: &Layout, node: usize, edges: &[usize]) -> Vec<Route> {
     let Some(star) = &graph.star else {
         return Vec::new();
@@ -68,7 +69,7 @@ fn on_link(graph: &Graph, layout: &Layout, node: usize, edges: &[usize]) -> Vec<
         .collect()
 }
 
-/// Through other nodes, as few routes as it takes.
+/// Routes through other nodes, as few as possible.
 fn through(
     graph: &Graph,
     layout: &Layout,
@@ -110,7 +111,7 @@ fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
         if edge.port {
             continue;
         }
-        // An address is had at its own node, and across the wire where the other one forwards.
+        // An address is reachable at its own node, and across the wire if that other node forwards.
         let forwards = edge.ends.map(|end| graph.nodes[end].node.forwards);
         let at = |own: usize| match forwards[1 - own] {
             true => edge.ends.to_vec(),
@@ -131,7 +132,7 @@ fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
     out
 }
 
-/// The wire as one where both ends are found the same way, else its ends apart.
+/// Returns a wire as one destination if both ends have the same next hops, otherwise the two ends.
 fn of_wire(
     network: Ipv4Net,
     addresses: [Ipv4Addr; 2],
@@ -156,7 +157,7 @@ fn of_wire(
     vec![whole, first, second]
 }
 
-/// The hub's own address; its peers have it on the link.
+/// The address of the hub, which its peers reach on-link.
 fn hub(graph: &Graph, layout: &Layout, next: &[Option<usize>]) -> Destination {
     let is_port = |edge: &usize| graph.edges[*edge].port;
     let address = graph
@@ -175,7 +176,7 @@ fn hub(graph: &Graph, layout: &Layout, next: &[Option<usize>]) -> Destination {
     }
 }
 
-/// The edge on which each node's shortest way to one of `targets` begins.
+/// Returns the first edge of each node's shortest path to one of `targets`.
 fn next_hops(graph: &Graph, edges_of: &[Vec<usize>], targets: &[usize]) -> Vec<Option<usize>> {
     let mut distance = vec![None; graph.nodes.len()];
     let mut next = vec![None; graph.nodes.len()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scenarios that come with emud, inside the binary.
+//! The shipped scenarios, which are part of the binary.
 
 use std::path::Path;
 
@@ -23,22 +23,25 @@ macro_rules! shipped {
     };
 }
 
-/// All of them, in the order to list them.
+/// All shipped scenarios, in the order in which they are listed.
 pub const SHIPPED: &[Shipped] = shipped!["chain", "dumbbell", "star"];
 
 impl Shipped {
+    /// Parses the scenario.
+    ///
     /// # Errors
-    /// None, as the tests see to.
+    /// None, as tests verify.
     pub fn parse(&self) -> Result<Scenario, ScenarioError> {
         let origin = format!("scenarios/{}.toml", self.name);
         Scenario::parse(self.text, &origin, Path::new(""))
     }
 }
 
-/// The scenario `what`: a file if it has a `/` or ends in `.toml`, else a shipped one by its name.
+/// Loads the scenario `what`: a file if it has a `/` or ends in `.toml`, otherwise a shipped one by
+/// its name.
 ///
 /// # Errors
-/// As [`Scenario::load`], and where no shipped scenario has that name.
+/// As [`Scenario::load`], and if no shipped scenario has that name.
 pub fn load(what: &str) -> Result<Scenario, ScenarioError> {
     if is_file(what) {
         return Scenario::load(Path::new(what));

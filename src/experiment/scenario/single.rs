@@ -8,16 +8,16 @@ use ipnet::Ipv4Net;
 use super::plan::{End, Link, Node, Plan, Program, Route, Wire, everywhere};
 use crate::profile::Profile;
 
-/// The node of a single link, and its device.
+/// Name of the node of a single link, and of its device.
 const CLIENT: &str = "client";
 const DEVICE: &str = "link0";
-/// A single program has nothing to wait for but its own network.
+/// Time limit of the preparation, which only creates the network.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 impl Plan {
-    /// `emud run --profile P -- CMD`: a node "client", whose device sends what is `up`, and a wire
-    /// from there to the host. Of `network`, a /30, the host has the first address and the client
-    /// the second.
+    /// Returns the plan of `emud run --profile P -- CMD`: a node "client", whose device sends what
+    /// is `up`, and a wire from there to the host. In `network`, a /30, the host has the first
+    /// address and the client the second.
     pub fn single(
         profile: Profile,
         asked: &str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A star: peers around a hub that routes between them. All links are emulated on one device,
-//! the hub's bridge, whose rules know the peers by their addresses.
+//! A star: peers around a hub that forwards between them. All links are emulated on one device, the
+//! hub's bridge, whose rules identify the peers by their addresses.
 
 use ipnet::{IpNet, Ipv4Net};
 
@@ -12,12 +12,12 @@ use crate::profile::{
     DEFAULT_INSTANCES, Link, Match, NamedLink, Offload, Per, Phases, Profile, Rule, Target,
 };
 
-/// The node in the middle, and its bridge.
+/// The node in the centre, and its bridge.
 pub(crate) const HUB: &str = "hub";
 pub(crate) const BRIDGE: &str = "star";
 
-/// The hub sends packets back to where they came from, and would tell the peers of a shorter way
-/// that leads round the emulator.
+/// The hub sends packets back over the interface on which they arrived, and would redirect the
+/// peers to a shorter path that bypasses the emulator.
 const NO_REDIRECTS: &str =
     "for f in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >\"$f\"; done";
 
@@ -38,7 +38,8 @@ pub(crate) fn generate(topology: &Topology, graph: &mut Graph, count: u32) {
     graph.star = Some(Star { hub, classes });
 }
 
-/// How many peers of each class there are of `count`: in the file's proportion, at least one.
+/// Returns the number of peers of each class for a total of `count`: in the file's proportion, at
+/// least one.
 fn shares(topology: &Topology, count: u32) -> Vec<u32> {
     let mut left = u64::from(topology.count);
     let mut rest = count;
@@ -46,7 +47,7 @@ fn shares(topology: &Topology, count: u32) -> Vec<u32> {
     for (place, class) in topology.classes.iter().enumerate() {
         let behind = (topology.classes.len() - place - 1) as u32;
         let exact = u64::from(rest) * u64::from(class.peers) / left.max(1);
-        // No more than `rest`, which fits.
+        // At most `rest`, which fits.
         let share = (exact as u32).min(rest.saturating_sub(behind)).max(1);
         out.push(share);
         rest = rest.saturating_sub(share);
@@ -55,12 +56,12 @@ fn shares(topology: &Topology, count: u32) -> Vec<u32> {
     out
 }
 
-/// The profile of the hub's bridge as the peers see it: `up` is what a peer sends, known by its
-/// source; `down` what a peer is sent, by its destination. Each peer has an instance of its own
-/// of its class's link. Who is in no class passes untouched.
+/// Returns the profile of the hub's bridge from the view of the peers: `up` is what a peer sends,
+/// identified by its source; `down` what a peer receives, identified by its destination. Each peer
+/// has a separate instance of its class's link. Packets of other addresses are not emulated.
 ///
 /// # Errors
-/// A class's link cannot be one of many, such as a trace.
+/// A class has a link that cannot have several instances, such as a trace.
 pub(crate) fn profile(
     name: &str,
     classes: &[(&Class, Ipv4Net)],
@@ -101,7 +102,7 @@ pub(crate) fn profile(
         matrix: None,
         phases: Phases::default(),
     };
-    // Read once more: what can be said against rules and links together is said there.
+    // Parsed again to check the combination of rules and links.
     let text = profile.to_toml();
     let read = Profile::parse(&text, "the profile of the star's hub");
     read.map(Some).map_err(ScenarioError::Star)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[topology]` from text.
+//! Reads `[topology]`.
 
 use super::limits::{MAX_NODES, of_kind};
 use super::model::{Asked, Class, Kind, Topology};
@@ -7,12 +7,12 @@ use super::read::Reading;
 use super::{keys, value};
 use crate::text::{Entry, Located, Mistake, Value, Word, word};
 
-/// The key that says how many, the least, the most; a star's classes have their own.
+/// Returns the key for the size, the minimum, the maximum; a star's classes have separate keys.
 fn counted(kind: Kind) -> Option<(&'static str, u32, u32)> {
     (kind != Kind::Star).then(|| of_kind(kind))
 }
 
-/// The keys of a kind beside `kind` and how many.
+/// Returns the keys of a kind besides `kind` and the size.
 fn others(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Chain | Kind::Mesh => &["profile"],
@@ -22,13 +22,13 @@ fn others(kind: Kind) -> &'static [&'static str] {
 }
 
 pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
-    let help = "write the header [topology], below it kind = \"chain\" and its other keys";
+    let help = "write the header [topology], and below it kind = \"chain\" and its other keys";
     let entries = value::table(&mut reading.reader, entry, help);
     let find = |key: &str| entries.iter().find(|e| e.key.value == key).copied();
     let Some(kind) = find("kind") else {
         if matches!(entry.value.value, Value::Table(_)) {
-            let help = format!("say which: kind = {}", kinds());
-            let mistake = Mistake::new(&entry.key.at, "a topology of no kind", help);
+            let help = format!("set the kind: kind = {}", kinds());
+            let mistake = Mistake::new(&entry.key.at, "the topology has no kind", help);
             reading.reader.mistakes.push(mistake);
         }
         return None;
@@ -51,8 +51,8 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
         None => classes.iter().map(|class| class.peers).sum(),
     };
     if kind == Kind::Star && count == 0 && reading.reader.mistakes.is_empty() {
-        let help = "give it peers: [topology.class.peer], below it peers = 4";
-        let mistake = Mistake::new(&entry.key.at, "a star without peers", help);
+        let help = "add peers: [topology.class.peer], below it peers = 4";
+        let mistake = Mistake::new(&entry.key.at, "the star has no peers", help);
         reading.reader.mistakes.push(mistake);
     }
     Some(Topology {
@@ -65,11 +65,11 @@ pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
     })
 }
 
-/// How many, of a kind that has a key for it.
+/// Reads the size of a kind that has a key for it.
 fn count(reading: &mut Reading, kind: Kind, topology: &Entry, entries: &[&Entry]) -> Option<u32> {
     let (key, least, most) = counted(kind)?;
     let Some(number) = entries.iter().find(|e| e.key.value == key) else {
-        let help = format!("say how many: {key} = 4");
+        let help = format!("set the number: {key} = 4");
         let title = format!("a {} without `{key}`", kind.word());
         let mistake = Mistake::new(&topology.key.at, title, help);
         reading.reader.mistakes.push(mistake);
@@ -87,7 +87,7 @@ fn kinds() -> String {
     words.join(", ")
 }
 
-/// A key that is another kind's would be overlooked.
+/// Rejects a key of a different kind, which would be ignored.
 fn only_its_keys(reading: &mut Reading, kind: Kind, key: &Located<String>) {
     let name = key.value.as_str();
     let mut its: Vec<_> = counted(kind).into_iter().map(|(key, ..)| key).collect();
@@ -107,7 +107,8 @@ fn only_its_keys(reading: &mut Reading, kind: Kind, key: &Located<String>) {
 }
 
 fn classes(reading: &mut Reading, entry: &Entry) -> Vec<Class> {
-    let help = "write a header for each class, such as [topology.class.mobile], its keys below";
+    let help =
+        "write a header for each class, such as [topology.class.mobile], and its keys below it";
     let classes = value::table(&mut reading.reader, entry, help);
     classes
         .into_iter()
@@ -135,7 +136,7 @@ fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
     }
     if entries.iter().all(|e| e.key.value != "peers") {
         let title = format!("class `{}` has no peers", entry.key.value);
-        let mistake = Mistake::new(&entry.key.at, title, "say how many: peers = 16");
+        let mistake = Mistake::new(&entry.key.at, title, "set the number: peers = 16");
         reading.reader.mistakes.push(mistake);
     }
     Some(Class {
@@ -145,7 +146,7 @@ fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
     })
 }
 
-/// Nodes, their interfaces and a link of the hub's profile are called after it.
+/// Nodes, their interfaces and a link of the hub's profile are named after it.
 fn class_name(reading: &mut Reading, name: &Located<String>) {
     let text = &name.value;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -155,7 +156,7 @@ fn class_name(reading: &mut Reading, name: &Located<String>) {
     if !begins || text.len() > most || taken || !text.chars().all(fits) {
         let title = format!("`{}` cannot be the name of a class", text.escape_debug());
         let help = format!(
-            "its peers are called so: a letter, then letters, digits and -, at most {most} in \
+            "its peers are named after it: a letter, then letters, digits and -, at most {most} in \
              all; not hub, link or none"
         );
         reading
@@ -165,7 +166,7 @@ fn class_name(reading: &mut Reading, name: &Located<String>) {
     }
 }
 
-/// The hub's profile has rules of its own, so a class has one link alone.
+/// The hub's profile has its own rules, so a class can only have one link.
 fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
     let profile = &asked.profile;
     let more = [
@@ -178,7 +179,7 @@ fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
         return true;
     };
     let title = format!("the profile of a class has {what}");
-    let help = "a class of peers has one link alone: take a profile without rules, phases and \
+    let help = "a class of peers can only have one link: use a profile without rules, phases and \
                 a matrix";
     reading
         .reader

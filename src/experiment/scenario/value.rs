@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of a scenario's keys.
+//! Reads the values of a scenario's keys.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use ipnet::Ipv4Net;
 use super::plan::Program;
 use crate::text::{self, Entry, Located, Mistake, Reader, Value};
 
-/// Room for the name and a number in an interface's name, which has 15 bytes.
+/// Leaves space for a number after the name in an interface's name, which has 15 bytes.
 pub(crate) const INTERFACE_BYTES: usize = 15;
 const NODE_BYTES: usize = 32;
-/// Peers of a class are called after it, with up to three digits.
+/// Peers of a class are named after it, with up to three digits.
 pub(crate) const CLASS_BYTES: usize = 12;
 
 pub(crate) fn string(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
@@ -44,7 +44,7 @@ pub(crate) fn flag(value: &Located<Value>, key: &str) -> Result<bool, Mistake> {
     }
 }
 
-/// Several texts; one alone needs no brackets.
+/// Reads several texts; a single one needs no brackets.
 pub(crate) fn strings(value: &Located<Value>, key: &str) -> Result<Vec<Located<String>>, Mistake> {
     let one = |item: &Located<Value>| {
         Ok(Located {
@@ -68,7 +68,7 @@ pub(crate) fn plain_strings(value: &Located<Value>, key: &str) -> Result<Vec<Str
     Ok(strings.into_iter().map(|text| text.value).collect())
 }
 
-/// Text is for the shell, an array is an argument vector.
+/// Reads a command: text is for the shell, an array is an argument vector.
 pub(crate) fn program(value: &Located<Value>) -> Result<Program, Mistake> {
     let program = match &value.value {
         Value::List(_) => Program::Argv(plain_strings(value, "command")?),
@@ -80,8 +80,8 @@ pub(crate) fn program(value: &Located<Value>) -> Result<Program, Mistake> {
         Program::Interactive => false,
     };
     if empty {
-        let help = "write command = \"ping -c 5 server\", or leave it out: then nothing runs here";
-        return Err(Mistake::new(&value.at, "an empty command", help));
+        let help = "write command = \"ping -c 5 server\", or leave it out to run nothing here";
+        return Err(Mistake::new(&value.at, "the command is empty", help));
     }
     Ok(program)
 }
@@ -90,18 +90,18 @@ pub(crate) fn time(value: &Located<Value>, key: &str) -> Result<Duration, Mistak
     text::duration(value, key).map(Duration::from_nanos)
 }
 
-/// Longer than nothing.
+/// Reads a time above 0.
 pub(crate) fn some_time(value: &Located<Value>, key: &str) -> Result<Duration, Mistake> {
     match time(value, key)? {
         Duration::ZERO => {
             let help = format!("write a time above 0, such as {key} = \"30s\"");
-            Err(Mistake::new(&value.at, format!("`{key}` of no time"), help))
+            Err(Mistake::new(&value.at, format!("`{key}` is 0"), help))
         }
         time => Ok(time),
     }
 }
 
-/// A whole number from `least` to `most`.
+/// Reads a whole number from `least` to `most`.
 pub(crate) fn count(
     value: &Located<Value>,
     key: &str,
@@ -116,7 +116,7 @@ pub(crate) fn count(
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| {
             let help = format!("write a whole number from {least} to {most}");
-            Mistake::new(&value.at, format!("this is no number of {key}"), help)
+            Mistake::new(&value.at, format!("invalid number of {key}"), help)
         })
 }
 
@@ -137,35 +137,39 @@ pub(crate) fn network(value: &Located<Value>) -> Result<Ipv4Net, Mistake> {
     }
 }
 
-/// A node's name is a host name: in `/etc/hosts`, in shell commands. With `*` behind it a pattern.
+/// Checks a node's name, which is a host name in `/etc/hosts` and in shell commands. A `*` at its
+/// end makes it a pattern.
 pub(crate) fn node_name(name: &Located<String>) -> Result<(), Mistake> {
     let text = name.value.strip_suffix('*').unwrap_or(&name.value);
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let ends = text.starts_with('-') || (text.ends_with('-') && text == name.value);
     let empty = text.is_empty() && text == name.value;
     if empty || ends || text.len() > NODE_BYTES || !text.chars().all(fits) {
-        let title = format!("`{}` cannot be a node's name", name.value.escape_debug());
+        let title = format!(
+            "`{}` is not a valid name of a node",
+            name.value.escape_debug()
+        );
         let help = format!("it is a host name: up to {NODE_BYTES} letters, digits and -");
         return Err(Mistake::new(&name.at, title, help));
     }
     if text == "localhost" {
-        let help = "every node is localhost to itself: take another name";
+        let help = "every node is localhost to itself: use a different name";
         let title = "a node cannot be called `localhost`";
         return Err(Mistake::new(&name.at, title, help));
     }
     Ok(())
 }
 
-/// A link's name is its devices' too.
+/// Checks a link's name, which is also the name of its devices.
 pub(crate) fn link_name(name: &Located<String>) -> Result<(), Mistake> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let text = &name.value;
     let long = text.len() > INTERFACE_BYTES;
     let taken = ["lo", "all", "default", "outside", ".", ".."].contains(&text.as_str());
     if text.is_empty() || text.starts_with('-') || long || taken || !text.chars().all(fits) {
-        let title = format!("`{}` cannot be a link's name", text.escape_debug());
+        let title = format!("`{}` is not a valid name of a link", text.escape_debug());
         let help = format!(
-            "its interfaces are called so: up to {INTERFACE_BYTES} letters, digits, - _ and ., \
+            "its interfaces are named after it: up to {INTERFACE_BYTES} letters, digits, - _ and ., \
              not lo, all, default or outside"
         );
         return Err(Mistake::new(&name.at, title, help));
@@ -173,7 +177,7 @@ pub(crate) fn link_name(name: &Located<String>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The entries of a table of tables, `most` at most.
+/// Returns the entries of a table of tables, up to `most`.
 pub(crate) fn tables<'a>(
     reader: &mut Reader,
     entry: &'a Entry,
@@ -185,7 +189,7 @@ pub(crate) fn tables<'a>(
         None => entries,
         Some(first) => {
             let title = format!("{} tables `{}`", entries.len(), entry.key.value);
-            let help = format!("one host carries up to {most} of them");
+            let help = format!("one host supports up to {most} of them");
             reader
                 .mistakes
                 .push(Mistake::new(&first.key.at, title, help));
@@ -194,7 +198,7 @@ pub(crate) fn tables<'a>(
     }
 }
 
-/// The entries of a table, in the order of the file.
+/// Returns the entries of a table, in the order of the file.
 pub(crate) fn table<'a>(reader: &mut Reader, entry: &'a Entry, help: &str) -> Vec<&'a Entry> {
     let Value::Table(entries) = &entry.value.value else {
         let title = format!(

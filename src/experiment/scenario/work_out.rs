@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scenario worked out to the last address.
+//! Expands a scenario to a plan.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::star::{BRIDGE, HUB};
 use super::{check, limits, star};
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
-/// The host's end of the wire to the outside, unless the caller has a name for it.
+/// Default name of the host's end of the wire to the outside.
 const HOST_INTERFACE: &str = "emud-outside";
 
-/// What the command line says over the file.
+/// Arguments of the command line that override the file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// How many a topology has: routers of a chain, nodes of a mesh, pairs of a dumbbell, peers
-    /// of a star (divided among its classes as the file does).
+    /// Size of a topology: routers of a chain, nodes of a mesh, pairs of a dumbbell, peers of a
+    /// star (divided among its classes in the file's proportion).
     pub nodes: Option<u32>,
-    /// The longest measured phase.
+    /// Longest duration of the measured phase.
     pub measure: Option<Duration>,
-    /// Runs in the first node in place of its command.
+    /// Replaces the command of the first node.
     pub command: Option<Program>,
-    /// The name of the host's end of the wire to the outside; none: "emud-outside".
+    /// Name of the host's end of the wire to the outside; the default is "emud-outside".
     pub host_interface: Option<String>,
 }
 
 impl Scenario {
-    /// What the scenario means: every node, address, route and device.
+    /// Returns the plan with every node, address, route and device.
     ///
     /// # Errors
-    /// All that does not go together, with its place; or overrides that do not fit.
+    /// All conflicts with their positions, or overrides that do not fit to the file.
     pub fn plan(&self, overrides: &Overrides) -> Result<Plan, ScenarioError> {
         self.nodes_fit(overrides.nodes)?;
         let mut mistakes = Vec::new();
@@ -86,7 +86,7 @@ impl Scenario {
         })
     }
 
-    /// Where profiles are attached.
+    /// Returns where profiles are attached.
     fn emulated(&self, graph: &Graph, layout: &Layout) -> Result<Vec<Link>, ScenarioError> {
         let mut links: Vec<_> = graph
             .edges
@@ -117,7 +117,7 @@ impl Scenario {
             name: BRIDGE.to_owned(),
             node: HUB.to_owned(),
             interface: BRIDGE.to_owned(),
-            // What a peer sends is what the bridge receives.
+            // The bridge receives what a peer sends.
             profile: profile.reversed(),
             asked: asked.join(", "),
             reversed: true,
@@ -150,7 +150,7 @@ impl Scenario {
     }
 }
 
-/// Whoever has more than one link is on somebody's way, unless the file says otherwise.
+/// A node with more than one link forwards, unless the file sets `forwards`.
 fn who_forwards(graph: &mut Graph) {
     let links: Vec<_> = graph.edges_of().iter().map(Vec::len).collect();
     let hub = graph.star.as_ref().map(|star| star.hub);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Talks to running monitors.
+//! A client of running monitors.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -13,15 +13,15 @@ use super::ObserveError;
 use super::control::{is_apart, sockets};
 use crate::host::runtime::{FOLDER, ROOT_FOLDER};
 
-/// How long a monitor may take to answer.
+/// Time limit for the answer of a monitor.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends `message` to the monitor at `socket`, or to all that run without a
-/// socket of their own. Returns how many took it.
+/// Sends `message` to the monitor at `socket`, or to all that run without `--socket`. Returns how
+/// many accepted it.
 ///
 /// # Errors
 /// [`ObserveError::NoMonitor`], [`ObserveError::Refused`], [`ObserveError::NotAllowed`],
-/// [`ObserveError::Talk`]; all monitors were told, the first failure counts.
+/// [`ObserveError::Talk`]; all monitors got the message, the first failure is returned.
 pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveError> {
     if let Some(path) = socket {
         return match tell_one(path, message)? {
@@ -29,7 +29,7 @@ pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveErro
             false => Err(ObserveError::NoMonitor(path.display().to_string())),
         };
     }
-    // Nobody else can fill those of root.
+    // Only root can create sockets in those folders.
     let folder = match geteuid().is_root() {
         true => Path::new(ROOT_FOLDER),
         false => Path::new(FOLDER),
@@ -47,7 +47,7 @@ pub fn tell(socket: Option<&Path>, message: &Value) -> Result<usize, ObserveErro
     }
 }
 
-/// False: nobody listens there.
+/// Returns false if no process listens there.
 fn tell_one(path: &Path, message: &Value) -> Result<bool, ObserveError> {
     let talk = |error| ObserveError::Talk {
         path: path.to_owned(),
@@ -65,7 +65,7 @@ fn tell_one(path: &Path, message: &Value) -> Result<bool, ObserveError> {
     let sent = stream.write_all(format!("{message}\n").as_bytes());
     let mut answer = String::new();
     let read = BufReader::new(stream).read_line(&mut answer);
-    // It may have refused before it heard the line.
+    // The monitor may have rejected the connection before it read the line.
     if answer.is_empty() {
         sent.and(read).map_err(talk)?;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which links are emulated now: they come and go while the monitor runs. And whether somebody
-//! else has taken one of them apart.
+//! Follows the emulated links, which are attached and detached while the monitor runs, and checks
+//! whether other processes change them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::datapath::emulated::{Found, Search};
 use crate::datapath::watch::Watch;
 use crate::netlink::{self, Netlink};
 
-/// Between two looks; a link is judged from the one after its attach.
+/// Interval of checks; a link is judged from the first check after its attach.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks that may fail before it is said: a namespace that is just going.
+/// Number of failed checks before a warning: a namespace may be about to end.
 const UNREACHED_MAX: u32 = 3;
 
-/// Tells the other thread when they change, until it has ended; with `tampering`, also by alarms
-/// of what somebody else has changed. Looks at once when `now` says so.
+/// Notifies the other thread of changes until that has ended; with `tampering`, also with alarms
+/// about changes by other processes. Checks immediately when notified by `now`.
 pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering: bool) {
     let mut search = Search::default();
     let mut every = interval(EVERY);
@@ -60,7 +60,7 @@ pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering
         if !tampering {
             continue;
         }
-        // Netlink is waited for, by other threads: what is served here goes on.
+        // Netlink blocks, so another thread calls it: this one continues to serve.
         let looked = tokio::task::spawn_blocking(move || {
             let alarms = whole.look(&found);
             (whole, alarms)
@@ -79,10 +79,10 @@ pub async fn follow(requests: mpsc::Sender<Request>, now: Arc<Notify>, tampering
     }
 }
 
-/// A link, by its network namespace and ifindex.
+/// A link, identified by its network namespace and ifindex.
 type Place = (u32, u32);
 
-/// Whether links are as attach made them.
+/// The state of links compared with attach.
 #[derive(Debug, Default)]
 struct Whole {
     known: BTreeMap<Place, Known>,
@@ -91,16 +91,16 @@ struct Whole {
 #[derive(Debug)]
 struct Known {
     watch: Watch,
-    /// When last seen.
+    /// The name at the last check.
     name: String,
-    /// What the last alarm said is missing.
+    /// The missing parts in the last alarm.
     told: Vec<String>,
-    /// Looks in a row that failed.
+    /// Number of consecutive failed checks.
     unreached: u32,
 }
 
 impl Whole {
-    /// An alarm for each link of which more is missing than at the look before.
+    /// Returns an alarm for each link with more missing parts than at the previous check.
     fn look(&mut self, found: &Found) -> Vec<Alarm> {
         let places: BTreeSet<Place> = (found.links.iter())
             .map(|link| (link.netns, link.interface))

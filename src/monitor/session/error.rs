@@ -7,12 +7,12 @@ use emud_monitor::MonitorError;
 
 use crate::datapath::maps::DatapathError;
 
-/// Why a run could not begin, or a running monitor not be reached.
+/// Why a run could not begin, or a running monitor could not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     #[error("cannot listen on {at}: {error}")]
     Listen { at: String, error: io::Error },
-    #[error("{} belongs to a monitor that is running", .0.display())]
+    #[error("{} belongs to a running monitor", .0.display())]
     Taken(PathBuf),
     #[error("{attempted}: {error}")]
     System {
@@ -23,14 +23,14 @@ pub enum ObserveError {
     NoMonitor(String),
     #[error("{}: {error}", .path.display())]
     Talk { path: PathBuf, error: io::Error },
-    #[error("the monitor refused: {0}")]
+    #[error("the monitor rejected the request: {0}")]
     Refused(String),
-    #[error("the monitor refused: {0}")]
+    #[error("the monitor rejected the request: {0}")]
     NotAllowed(String),
 }
 
 impl ObserveError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         match self {
@@ -57,7 +57,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// After sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Observe(e) => e.exit_code(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A monitor in a thread of its own, for `emud run`: its alarms and the lines of others in one
-//! log, and a verdict at the end.
+//! A monitor in a separate thread, for `emud run`: its alarms and other lines in one log, and a
+//! verdict at the end.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,36 +20,37 @@ use super::observing::{Begun, Parts, observe};
 pub use super::witness::AlarmsSoFar;
 use super::{ObserveError, StartError};
 
-/// A run is short, and each alarm is part of its verdict: the limit is against endless logs.
+/// Limit of alarms: a run is short, and each alarm is part of its verdict, so the limit only
+/// prevents endless logs.
 const LIMIT: u32 = 1000;
 
-/// What an experiment wants of its monitor.
+/// Settings of an experiment's monitor.
 #[derive(Debug)]
 pub struct ExperimentSetup {
     pub config: Config,
-    /// The user of the programs, who may report.
+    /// The user of the programs, which may report.
     pub user: Option<u32>,
-    /// None: lines go nowhere; there is a verdict all the same.
+    /// `None`: lines are discarded; there is a verdict nevertheless.
     pub log: Option<File>,
 }
 
-/// What became of an experiment.
+/// The result of an experiment.
 #[derive(Debug)]
 pub struct Finished {
     pub judgement: Judgement,
     pub verdicts: PerResource<Verdict>,
-    /// The log.
+    /// The result of writing the log.
     pub written: io::Result<()>,
-    /// Output lines and samples that the log could not take.
+    /// Output lines and samples that the log dropped.
     pub lines_lost: u64,
 }
 
-/// What is told to the thread at the end.
+/// The request for a verdict at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) facts: Facts,
     pub(crate) measured: Measured,
-    /// Network namespaces of the links that count; none: all.
+    /// Network namespaces of the links that count; `None`: all.
     pub(crate) netns: Option<BTreeSet<u32>>,
 }
 
@@ -61,14 +62,14 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// From, until: its end, or `end` if it has none.
+    /// Returns its start and its end, or `end` if it has not ended.
     pub(crate) fn until(&self, end: u64) -> Option<[u64; 2]> {
         let began = self.began?;
         Some([began, self.ended.unwrap_or(end).max(began)])
     }
 }
 
-/// A monitor that runs, and the log. Dropped without [`Experiment::finish`] it ends, and its
+/// A running monitor and its log. If it is dropped without [`Experiment::finish`], it ends and its
 /// log has no end line.
 #[derive(Debug)]
 pub struct Experiment {
@@ -83,11 +84,11 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Loads the monitor's programs, starts its thread, and writes the start line. An alarm
-    /// limit below 1000 is raised to that.
+    /// Loads the monitor's programs, starts its thread, and writes the start line. An alarm limit
+    /// below 1000 is raised to 1000.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left behind.
+    /// [`StartError`]; everything is removed then.
     pub fn start(setup: ExperimentSetup) -> Result<Self, StartError> {
         let mut config = setup.config;
         config.alarms.limit = config.alarms.limit.max(LIMIT);
@@ -127,49 +128,50 @@ impl Experiment {
         })
     }
 
-    /// What was refused or cannot be watched, and what that means.
+    /// Returns notes about rejected hooks and resources that cannot be watched.
     pub fn notes(&self) -> &[String] {
         &self.begun.notes
     }
 
-    /// Where programs report; commands find it in EMUD_MONITOR_SOCKET. None: nowhere.
+    /// Returns the socket for reports; commands find it in EMUD_MONITOR_SOCKET. `None`: there is no
+    /// socket.
     pub fn socket(&self) -> Option<&Path> {
         self.begun.socket.as_deref()
     }
 
-    /// Hands a line to the log, as [`LineSender::line`] does.
+    /// Passes a line to the log, as [`LineSender::line`] does.
     pub fn line(&self, line: Line) {
         self.sender.line(line);
     }
 
-    /// For other threads.
+    /// Returns a sender for other threads.
     pub fn sender(&self) -> LineSender {
         self.sender.clone()
     }
 
-    /// Changes with each alarm and each end of an episode.
+    /// Returns a channel that changes with each alarm and each end of an episode.
     pub fn alarms(&self) -> watch::Receiver<AlarmsSoFar> {
         self.alarms.clone()
     }
 
-    /// Links were attached: looks for them at once. Only failures of those in these network
-    /// namespaces (inode numbers) count for the verdict; never called: of all on this host.
+    /// Searches for new links immediately. Only failures of links in these network namespaces
+    /// (inode numbers) count for the verdict; if it is never called, all links on this host count.
     pub fn judge_links_in(&self, netns: &[u32]) {
         self.asked().netns = Some(netns.iter().copied().collect());
         self.begun.remote.look();
     }
 
-    /// The measured phase begins now: only what touches it counts for the verdict. Returns
-    /// CLOCK_MONOTONIC, ns.
+    /// Starts the measured phase: only episodes that overlap with it count for the verdict. Returns
+    /// the time, ns of CLOCK_MONOTONIC.
     pub fn begin_measuring(&self) -> u64 {
-        // Alarms of the preparation must not use up the limit.
+        // Alarms of the preparation must not count towards the limit.
         self.begun.remote.reset();
         let now = mono_ns();
         self.asked().measured.began = Some(now);
         now
     }
 
-    /// It ends now; without this call it does with [`Experiment::finish`].
+    /// Ends the measured phase; otherwise it ends with [`Experiment::finish`].
     pub fn end_measuring(&self) -> u64 {
         let now = mono_ns();
         self.asked().measured.ended = Some(now);
@@ -177,18 +179,18 @@ impl Experiment {
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
-        // Nothing that holds it can panic.
+        // No holder of the lock can panic.
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it: waits half a second at most for episodes that go on, judges, writes the end
-    /// line with the exit code that `exit` says, and waits some time until the log is written.
+    /// Ends the experiment: waits up to half a second for open episodes, judges, writes the end
+    /// line with the exit code from `exit`, and waits for a limited time until the log is written.
     pub fn finish(self, facts: Facts, exit: impl FnOnce(RunVerdict) -> u8) -> Finished {
         let asked = Asked {
             facts,
             ..std::mem::take(&mut *self.asked())
         };
-        // Refused, as all below, only if the thread panicked.
+        // This and the following calls only fail if the thread panicked.
         let _ = self.end.send(asked);
         let mut judgement = self.judged.recv().unwrap_or_else(|_| broken());
         judgement.exit_code = exit(judgement.verdict);

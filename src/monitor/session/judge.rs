@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be said of a whole experiment: whether its result can be believed.
+//! Judges whether the result of an experiment is valid.
 //!
-//! "invalid" goes before "contended": of a contended run it is known what was wrong and when,
-//! and the rest of it can be used; when the emulator failed without a reason that is known, or
-//! nobody looked, nothing can.
+//! "invalid" takes precedence over "contended": the cause and the time of contention are known, so
+//! the rest of the run is usable; if the emulator failed without a known reason, or nothing was
+//! watched, none of it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,53 +12,53 @@ use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
 use super::witness::Episode;
 
-/// Episodes of the same thing that are less apart are one for people: a busy CPU that was idle
-/// for a moment.
+/// Episodes of the same scope with a smaller distance are merged: a busy CPU that was idle for a
+/// moment.
 const APART_NS: u64 = 100_000_000;
-/// What queued up during contention leaves late for some time after it.
+/// Packets that were queued during contention leave late for some time after it.
 const AFTERMATH_NS: u64 = 500_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What whoever carries out the experiment knows, and the monitor does not.
+/// Facts that the monitor does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Sentences that make the run invalid, contention or not: a link went away.
+    /// Sentences that make the run invalid, with or without contention, such as a removed link.
     pub invalid: Vec<String>,
-    /// What counters say of the emulator; contention at the time explains it.
+    /// Failures of the emulator according to counters; contention at the same time explains them.
     pub failures: Vec<Failure>,
 }
 
-/// The emulator was late or dropped packets.
+/// The emulator released packets late or dropped them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The interval between two readings of the counters.
+    /// Start of the interval between two readings of the counters.
     pub since_mono_ns: u64,
     pub until_mono_ns: u64,
     pub sentence: String,
 }
 
-/// What a verdict is made of. Times are ns of CLOCK_MONOTONIC.
+/// The evidence for a verdict. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     pub episodes: &'a [Episode],
-    /// The measured phase; none: it did not come to that.
+    /// The measured phase; `None`: it was not reached.
     pub measured: Option<[u64; 2]>,
-    /// Episodes that go on have lasted until then.
+    /// End of episodes that are still open.
     pub ended_mono_ns: u64,
-    /// Alarms that did not become lines: when they were is not known.
+    /// Alarms without a line: their times are unknown.
     pub suppressed: &'a PerResource<u64>,
-    /// Records of the kernel's programs that were lost.
+    /// Lost records of the kernel's programs.
     pub ring_full: u64,
-    /// Something of the host or the emulator was to be watched.
+    /// Whether anything of the host or the emulator was watched.
     pub watched: bool,
-    /// Sentences about what could not be watched.
+    /// Sentences about resources that could not be watched.
     pub blind: Vec<String>,
-    /// Inode numbers of the network namespaces whose links count; none: all.
+    /// Inode numbers of the network namespaces whose links count; `None`: all.
     pub netns: Option<&'a BTreeSet<u32>>,
     pub facts: &'a Facts,
 }
 
-/// The judgement, still without an exit code: 0.
+/// Returns the judgement with exit code 0.
 pub fn judge(evidence: &Evidence) -> Judgement {
     let mut spans = spans(evidence);
     let mut invalid = evidence.facts.invalid.clone();
@@ -108,7 +108,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     }
 }
 
-/// Contention, whenever it was, with what belongs together put together.
+/// Returns all contention, with merged episodes.
 fn spans(evidence: &Evidence) -> Vec<Span> {
     let contention = (evidence.episodes.iter())
         .filter(|episode| episode.alarm.resource != Resource::Emulator)
@@ -146,14 +146,14 @@ fn span(episode: &Episode, ended_mono_ns: u64) -> Span {
     }
 }
 
-/// `next` began later.
+/// Returns whether two spans are merged; `next` began later.
 fn belong_together(last: &Span, next: &Span) -> bool {
     last.resource == next.resource
         && last.what == next.what
         && next.since_mono_ns < last.until_mono_ns.saturating_add(APART_NS)
 }
 
-/// The shares are those of the longer one.
+/// Merges two spans; the shares are those of the longer one.
 fn join(last: &mut Span, next: Span) {
     if next.duration_ns > last.duration_ns {
         last.by = next.by;
@@ -162,15 +162,15 @@ fn join(last: &mut Span, next: Span) {
     last.duration_ns = last.until_mono_ns - last.since_mono_ns;
 }
 
-/// A failure of the emulator, by an alarm or by counters.
+/// A failure of the emulator, from an alarm or from counters.
 struct Failed {
     interval: [u64; 2],
-    /// With how often and when still to be said, for an alarm.
+    /// The sentence; for an alarm still without count and time.
     sentence: String,
     alarm: bool,
 }
 
-/// Those in the measured phase.
+/// Returns the failures in the measured phase.
 fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
     let alarms = (evidence.episodes.iter()).filter_map(|episode| {
         let sentence = failure(&episode.alarm, evidence.netns)?;
@@ -192,11 +192,11 @@ fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
         .collect()
 }
 
-/// None: not of the emulator, or not of this experiment.
+/// Returns `None` for an alarm that does not concern the emulator or this experiment.
 fn failure(alarm: &Alarm, wanted: Option<&BTreeSet<u32>>) -> Option<String> {
     match &alarm.scope {
         Scope::Link { netns, .. } if wanted.is_some_and(|wanted| !wanted.contains(netns)) => None,
-        // Of its own links a run says so itself, and what others attached is not part of it.
+        // A run reports tampering of its links itself, and other links do not belong to it.
         Scope::Link { failure, .. } if *failure == TAMPERED => None,
         Scope::Link { failure, name, .. } => Some(match *failure {
             "late" => format!("packets left {name} late"),
@@ -215,7 +215,7 @@ fn explains(span: &Span, failure: &Failed) -> bool {
     touch([span.since_mono_ns, until], failure.interval)
 }
 
-/// The seconds of the measured phase that an interval touches.
+/// Adds the seconds of the measured phase that overlap with an interval.
 fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
     if touch(measured, interval) {
         let since = interval[0].max(measured[0]) - measured[0];
@@ -224,7 +224,7 @@ fn mark(seconds: &mut BTreeSet<u64>, measured: [u64; 2], interval: [u64; 2]) {
     }
 }
 
-/// One for each link and kind of failure.
+/// Returns one sentence for each link and kind of failure.
 fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     let mut alarms: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for failure in failures.iter().filter(|failure| failure.alarm) {
@@ -246,8 +246,8 @@ fn sentences(failures: &[Failed], measured: [u64; 2]) -> Vec<String> {
     alarms.chain(counted).collect()
 }
 
-/// When they were is not known: only a resource whose contention is there anyway is none the
-/// worse for them.
+/// The times of suppressed alarms are unknown: they have no effect only for a resource that is
+/// contended anyway.
 fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
     let some = evidence.suppressed.iter().filter(|(_, n)| **n > 0);
     let unseen =
@@ -255,7 +255,7 @@ fn suppressed(evidence: &Evidence, spans: &[Span]) -> Vec<String> {
     unseen
         .map(|(resource, n)| {
             let resource = resource.name();
-            format!("{n} alarms of {resource} were beyond the limit, when is not known")
+            format!("{n} alarms of {resource} were beyond the limit, at unknown times")
         })
         .collect()
 }

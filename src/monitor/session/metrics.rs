@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of a run, in the OpenMetrics text format over HTTP.
+//! The metrics of a run, in the OpenMetrics text format over HTTP.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -29,12 +29,12 @@ use tokio::time::{sleep, timeout};
 use super::{Measures, Request};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Scrapers at a time.
+/// Maximum number of simultaneous scrapers.
 const MAX_CONNECTIONS: usize = 32;
-/// How long a request's header may take to come, and a whole connection.
+/// Time limits for a request's header, and for a whole connection.
 const HEADER: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(300);
-/// Before accept is tried again when it failed: out of descriptors.
+/// Pause before accept is tried again after a failure: no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Labels = Vec<(&'static str, String)>;
@@ -52,7 +52,7 @@ pub async fn serve(listener: TcpListener, requests: mpsc::Sender<Request>) {
         };
         let requests = requests.clone();
         tokio::spawn(async move {
-            // A connection that breaks is its own affair.
+            // A broken connection only affects its client.
             let _ = timeout(CONNECTION, converse(stream, requests)).await;
             drop(permit);
         });
@@ -115,11 +115,11 @@ async fn measure(requests: &mpsc::Sender<Request>) -> Result<String, String> {
     exposition(&measures).map_err(|e| e.to_string())
 }
 
-/// The figures as text.
+/// Returns the metrics as text.
 fn exposition(measures: &Measures) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("emud");
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    registry.register("build", "The emud that runs", version);
+    registry.register("build", "Version of the running emud", version);
     resources(&mut registry, measures);
     programs(&mut registry, measures);
     let lost = Counter::<u64>::default();
@@ -141,7 +141,7 @@ fn resources(registry: &mut Registry, measures: &Measures) {
         let gauge = going_on.get_or_create(&vec![("resource", name(resource))]);
         gauge.set(episodes.cast_signed());
     }
-    let help = "Contention episodes that go on, of those with an alarm line";
+    let help = "Open contention episodes, of those with an alarm line";
     registry.register("in_contention", help, going_on);
     let watched = Family::<Labels, Gauge>::default();
     for (resource, state) in &measures.watched {
@@ -152,8 +152,8 @@ fn resources(registry: &mut Registry, measures: &Measures) {
                 .set(i64::from(word(state) == each));
         }
     }
-    let help = "Whether a resource is watched: 1 for the state that holds; \
-                unknown was asked for, but no hook supports it";
+    let help = "Whether a resource is watched: 1 for the current state; \
+                unknown is configured, but has no supported hook";
     registry.register("watched", help, watched);
 }
 
@@ -188,7 +188,7 @@ fn name(resource: &Resource) -> String {
     resource.name().into()
 }
 
-/// As the log has it.
+/// Returns the name in the log.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

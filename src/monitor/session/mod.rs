@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run of the contention monitor: what happens between its events and the people and
-//! programs that want to know.
+//! A run of the contention monitor: passes its events to users and programs.
 //!
-//! Two threads, so that nobody who asks can keep the monitor from what it notices. The
-//! first, with real-time priority, takes events from the kernel ([`Source`]) and writes
-//! lines ([`Observation`]). The second ([`Side`]) serves the control socket and the metrics, looks
-//! for emulated links and runs commands; it only sends the first one short requests.
+//! Two threads, so that no client can delay the monitor. The first, with real-time priority, takes
+//! events from the kernel ([`Source`]) and writes lines ([`Observation`]). The second ([`Side`])
+//! serves the control socket and the metrics, searches for emulated links and runs commands; it
+//! only sends the first one short requests.
 //!
-//! For `emud run` an [`Experiment`] keeps both in the background: its lines and those of others
-//! go to one log, sorted, and what was noticed is judged at the end.
+//! For `emud run` an [`Experiment`] keeps both in the background: all lines go to one sorted log,
+//! and the events are judged at the end.
 
 pub mod client;
 mod control;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of a run: events in, lines out.
+//! The loop of a run: takes events and writes lines.
 
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
@@ -21,53 +21,54 @@ use super::report::{Ended, Measures, process_ns};
 use super::tally::{Origin, Tally};
 use super::witness::Witness;
 
-/// How often it is looked whether something was dropped.
+/// Interval of checks for drops.
 const DROPS_EVERY: Duration = Duration::from_secs(1);
-/// Tampering that is noticed twice within this time, ns, is one.
+/// Two reports of the same tampering within this time, ns, count as one.
 const SAME_NS: u64 = 2_000_000_000;
-/// As many events are still taken out of the ring buffer after the end.
+/// Maximum number of events that are still taken out of the ring buffer after the end.
 const LAST_EVENTS: usize = 1000;
 
-/// What the other thread wants of this one.
+/// Requests of the other thread.
 #[derive(Debug)]
 pub enum Request {
-    /// An alarm from the control socket; answered when its line is written, or why not.
+    /// An alarm from the control socket; the answer follows when its line is written or the alarm
+    /// is rejected.
     Alarm(Box<Alarm>, oneshot::Sender<Result<(), String>>),
-    /// Every resource may raise its alarms anew.
+    /// Resets the limit of every resource.
     Reset(oneshot::Sender<Result<(), String>>),
-    /// For the metrics.
+    /// Returns the figures for the metrics.
     Measure(oneshot::Sender<Result<Measures, String>>),
-    /// These devices are emulated now.
+    /// Sets the devices with emulated links.
     Emulated(Vec<Emulated>),
-    /// It cannot be found out which devices are emulated.
+    /// Reports that the devices with emulated links are unknown.
     NoLinks(String),
 }
 
-/// When a run ends by itself; none: never.
+/// Limits after which a run ends; `None`: no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until {
     pub duration: Option<Duration>,
-    /// This many alarm lines.
+    /// Number of alarm lines.
     pub alarms: Option<u64>,
 }
 
-/// What a run is made of, beside the source of events.
+/// The parts of a run besides the source of events.
 #[derive(Debug)]
 pub struct Setup {
     pub config: Config,
     pub log: Log,
-    /// With the hooks that it tried.
+    /// Pressure stall information with its hooks.
     pub psi: Option<(Psi, Vec<Hook>)>,
-    /// Where programs report; none: nowhere.
+    /// Socket for reports; `None`: there is no socket.
     pub socket: Option<String>,
     pub requests: mpsc::Receiver<Request>,
-    /// Takes the JSON of each alarm; none: no command is to be run.
+    /// Receives the JSON of each alarm; `None`: no command runs.
     pub commands: Option<mpsc::Sender<String>>,
-    /// For the start line.
+    /// Notes for the start line.
     pub notes: Vec<String>,
-    /// Remembers the episodes of an experiment; none: nobody will judge them together.
+    /// Records the episodes of an experiment; `None`: they are not judged together.
     pub witness: Option<Witness>,
-    /// How long a slow reader or disk is waited for at the end, each.
+    /// Time limit for a slow reader and for a slow disk at the end, each.
     pub patience: Duration,
 }
 
@@ -81,7 +82,7 @@ pub struct Observation<S> {
     pub(crate) process_ns_before: u64,
     told: (u64, PerResource<u64>),
     links_unknown: bool,
-    /// What was last said to be missing of a link, and when; by namespace and ifindex.
+    /// The parts of a link last reported as missing, and when; by namespace and ifindex.
     tampered: BTreeMap<(u32, u32), (String, u64)>,
     pub(crate) started: bool,
 }
@@ -92,7 +93,7 @@ pub enum Stop {
     Over(EndReason),
     /// The output cannot be written.
     Output(io::Error),
-    /// The monitor went blind.
+    /// The monitor stopped working.
     Monitor(MonitorError),
 }
 
@@ -119,7 +120,7 @@ impl From<MonitorError> for Stop {
 }
 
 impl<S: Source> Observation<S> {
-    /// Nothing is written yet.
+    /// Creates a run; it writes nothing yet.
     pub fn new(source: S, setup: Setup) -> Self {
         let tally = Tally::new(setup.config.alarms.limit);
         Self {
@@ -135,8 +136,8 @@ impl<S: Source> Observation<S> {
         }
     }
 
-    /// Writes the start line, then a line for each event, until it is over or `stop` says
-    /// why it is to end. The end line comes with [`Observation::finish`].
+    /// Writes the start line, then a line for each event, until a limit is reached or `stop`
+    /// returns the reason for the end. [`Observation::finish`] writes the end line.
     pub async fn run(&mut self, until: Until, stop: impl Future<Output = EndReason>) -> Ended {
         let over = async {
             tokio::select! {
@@ -175,7 +176,7 @@ impl<S: Source> Observation<S> {
         }
     }
 
-    /// Whatever comes first. Events go before requests: who asks can wait.
+    /// Waits for the first of several events. Events of the kernel have priority over requests.
     async fn step(
         &mut self,
         over: Pin<&mut impl Future<Output = EndReason>>,
@@ -190,7 +191,7 @@ impl<S: Source> Observation<S> {
             },
             event = pressure(&mut self.setup.psi) => Step::Event(Origin::Psi, event),
             Some(request) = self.setup.requests.recv() => Step::Request(request),
-            // Nothing to do when it goes well.
+            // Success requires no action.
             Err(e) = self.setup.log.progress() => Step::Stop(e.into()),
             _ = every.tick() => Step::Drops,
         }
@@ -205,7 +206,7 @@ impl<S: Source> Observation<S> {
         }
     }
 
-    /// What was noticed before the end, and is still on its way.
+    /// Takes the events from before the end that are still in the ring buffer.
     async fn last_events(&mut self) -> Result<(), Stop> {
         for _ in 0..LAST_EVENTS {
             tokio::select! {
@@ -250,7 +251,7 @@ impl<S: Source> Observation<S> {
     }
 
     fn request(&mut self, request: Request) -> Result<(), Stop> {
-        // Who asked may have gone: then nobody hears the answer.
+        // If the requester is gone, the answer is dropped.
         match request {
             Request::Alarm(alarm, answer) => {
                 if self.unwanted(&alarm) {
@@ -282,7 +283,7 @@ impl<S: Source> Observation<S> {
         alarm.resource == Resource::Emulator && self.setup.config.emulator.is_none()
     }
 
-    /// A holder and the search for emulated links notice the same tampering.
+    /// A holder and the search for emulated links detect the same tampering.
     fn told_before(&mut self, alarm: &Alarm) -> bool {
         let Scope::Link {
             failure: TAMPERED,
@@ -301,7 +302,7 @@ impl<S: Source> Observation<S> {
         })
     }
 
-    /// Holders tell of every packet from 1 ms on; what is late here is the threshold's to say.
+    /// Holders report every packet from 1 ms on; the threshold determines what is late here.
     fn in_time(&self, alarm: &Alarm) -> bool {
         let emulator = self.setup.config.emulator.as_ref();
         let late_ns = emulator.map_or(0, |emulator| emulator.late.as_nanos());
@@ -314,7 +315,7 @@ impl<S: Source> Observation<S> {
         ) && u128::from(alarm.value) < late_ns
     }
 
-    /// Judges packets of these devices from now on. The first ones bring hooks with them.
+    /// Judges packets of these devices from now on. The first ones attach further hooks.
     fn emulated(&mut self, devices: &[Emulated]) -> Result<(), Stop> {
         let tried = self.source.hooks().len();
         if let Err(e) = self.source.set_emulated(devices) {
@@ -349,7 +350,7 @@ impl<S: Source> Observation<S> {
         })
     }
 
-    /// A line, if more was dropped than the last one said.
+    /// Writes a line if more was dropped than the last one reported.
     fn drops(&mut self) -> Result<(), Stop> {
         let dropped = self.source.dropped()?;
         let now = (dropped.ring_full, self.tally.suppressed(&dropped));
@@ -371,7 +372,8 @@ impl<S: Source> Observation<S> {
         Ok(self.setup.log.write(line)?)
     }
 
-    /// Of every resource whether it is watched. Applications are where they can report.
+    /// Returns for every resource whether it is watched. Applications are watched if they can
+    /// report.
     pub(crate) fn watched(&self) -> PerResource<Watched> {
         let watched = |resource| match resource {
             Resource::Application if self.setup.socket.is_some() => Watched::Yes,

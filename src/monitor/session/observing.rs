@@ -18,10 +18,10 @@ use super::{
     Witness, monitor, pressure, punctual, sockets,
 };
 
-/// How long the end waits for episodes that go on: what is over when the programs have ended is
-/// noticed some ticks later.
+/// Time limit for open episodes at the end: the end of an episode is detected some ticks after the
+/// programs have ended.
 const SETTLE: Duration = Duration::from_millis(500);
-/// How long a slow disk is waited for at the end: 64 MiB at 2 MB/s.
+/// Time limit for a slow disk at the end: 64 MiB at 2 MB/s.
 const LAST_LINES: Duration = Duration::from_secs(30);
 
 /// What the thread takes over.
@@ -31,15 +31,15 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) log: SortedLog,
     pub(crate) tell: watch::Sender<AlarmsSoFar>,
-    /// Told once, that it runs or why not.
+    /// Gets one message: the thread runs, or the reason why not.
     pub(crate) begin: mpsc::Sender<Result<Begun, StartError>>,
     pub(crate) ended: oneshot::Receiver<Asked>,
-    /// Told the judgement; says it again, with the exit code.
+    /// Gets the judgement and returns it with the exit code.
     pub(crate) judge: mpsc::Sender<Judgement>,
     pub(crate) agree: mpsc::Receiver<Judgement>,
 }
 
-/// A monitor that runs.
+/// A running monitor.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) notes: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Begun {
     pub(crate) remote: Remote,
 }
 
-/// What ends with the thread.
+/// Resources that end with the thread.
 struct Running {
     observation: Observation<Monitor>,
     side: Side,
@@ -55,7 +55,7 @@ struct Running {
     _places: [Option<Place>; 2],
 }
 
-/// None: it could not begin, or nobody wants to know how it ended.
+/// Returns `None` if it could not begin, or the result is not requested.
 pub(crate) fn observe(parts: Parts) -> Option<Finished> {
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -72,7 +72,7 @@ pub(crate) fn observe(parts: Parts) -> Option<Finished> {
 async fn run(parts: Parts) -> Option<Finished> {
     let mut alarms = parts.tell.subscribe();
     let mut ended = parts.ended;
-    // Whoever began it waits for this.
+    // The starting thread waits for this.
     let mut running = match begin(parts.config, parts.user, parts.clock, parts.log, parts.tell) {
         Ok((running, begun)) => {
             let _ = parts.begin.send(Ok(begun));
@@ -86,7 +86,7 @@ async fn run(parts: Parts) -> Option<Finished> {
     let mut asked = None;
     let over = async {
         asked = Some((&mut ended).await.ok());
-        // Those that go on after that have lasted until the end.
+        // Episodes that are still open then last until the end.
         let _ = timeout(SETTLE, alarms.wait_for(|so_far| so_far.open == 0)).await;
         EndReason::Done
     };
@@ -95,7 +95,7 @@ async fn run(parts: Parts) -> Option<Finished> {
     observation.close();
     let asked = match asked {
         Some(asked) => asked,
-        // The monitor went blind; the experiment goes on.
+        // The monitor stopped working; the experiment continues.
         None => ended.await.ok(),
     }?;
     running.side.finish(std::future::pending()).await;
@@ -124,7 +124,7 @@ fn begin(
         ..SideParts::default()
     })?;
     let monitor = monitor(&config)?;
-    // Not before: the kernel's verifier works in this thread, too.
+    // Not earlier: the kernel's verifier works in this thread, too.
     notes.extend(punctual());
     let psi = pressure(&config, &mut notes)?;
     let setup = Setup {
@@ -139,7 +139,7 @@ fn begin(
         patience: LAST_LINES,
     };
     let mut observation = Observation::new(monitor, setup);
-    // Before anybody else can write. What goes wrong with a log is told at its end.
+    // Before other senders can write. Errors of a log are reported at its end.
     let _ = observation.start();
     notes.extend(observation.unknown());
     let begun = Begun {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that run because of an alarm, one after the other.
+//! Commands that run at alarms, one after the other.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-/// Alarms that may wait for the commands of others.
+/// Maximum number of alarms that wait for running commands.
 pub const QUEUE: usize = 64;
 
 /// Runs commands.
@@ -24,7 +24,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runs `sh -c command` for each of `alarms`, with it on the standard input.
+    /// Runs `sh -c command` for each of `alarms`, with the alarm on the standard input.
     pub fn new(command: String, alarms: mpsc::Receiver<String>) -> Self {
         Self {
             command,
@@ -34,8 +34,8 @@ impl Runner {
         }
     }
 
-    /// Runs commands until the last alarm has had its own. Cancel safe: called again it goes
-    /// on.
+    /// Runs commands until the command of the last alarm has ended. Cancel safe: a new call
+    /// continues.
     pub async fn serve(&mut self) {
         loop {
             if let Some(child) = &mut self.running {
@@ -61,9 +61,9 @@ impl Runner {
         let mut child = Command::new("/bin/sh")
             .args(["-c", &self.command])
             .stdin(Stdio::piped())
-            // The standard output is the log's.
+            // The standard output is used for the log.
             .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
-            // A Ctrl-C is the monitor's; and a group can be killed with all in it.
+            // The monitor handles Ctrl-C; and a group can be killed with all its processes.
             .process_group(0)
             .spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -80,12 +80,12 @@ impl Runner {
         eprintln!("emud: the command for an alarm failed: {how}");
     }
 
-    /// Kills what runs, and forgets what waits.
+    /// Kills the running command, and drops waiting alarms.
     pub async fn kill(&mut self) {
         if let Some(mut child) = self.running.take() {
             let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
             if let Some(group) = group {
-                // It may just have ended.
+                // It may have ended just now.
                 let _ = kill_process_group(group, Signal::KILL);
             }
             let _ = child.wait().await;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run needs beside the monitor: a place where programs report, and pressure stall
-//! information.
+//! What a run needs besides the monitor: a socket for reports, and pressure stall information.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -14,14 +13,14 @@ use super::{ObserveError, StartError};
 use crate::datapath::emulated::Search;
 use crate::host::runtime::{FOLDER, ROOT_FOLDER};
 
-/// A place that is listened to.
+/// A socket and its listener.
 pub type Socket = (Place, UnixListener);
 
-/// Where programs report, and where only root can: holders of emulated links. Without the default
-/// places the kernel can still be watched; that is said.
+/// Opens the socket for programs, and the one for root: holders of emulated links. If the default
+/// sockets cannot be opened, a note is added and the kernel is watched nevertheless.
 ///
 /// # Errors
-/// [`ObserveError::Taken`], [`ObserveError::Listen`] for what was asked for.
+/// [`ObserveError::Taken`], [`ObserveError::Listen`] for a socket that the user requested.
 pub fn sockets(
     asked: Option<&Path>,
     notes: &mut Vec<String>,
@@ -45,8 +44,8 @@ fn said(
         .ok()
 }
 
-/// Loads the monitor's programs; those for emulated links too if there are any now, so that
-/// the start line has their hooks.
+/// Loads the monitor's programs; also those for emulated links if there are any, so that the start
+/// line has their hooks.
 ///
 /// # Errors
 /// As [`Monitor::start`] and [`Search::run`].
@@ -59,10 +58,10 @@ pub fn monitor(config: &Config) -> Result<Monitor, StartError> {
     Ok(monitor)
 }
 
-/// Arms the triggers, if they are asked for; a refusal is a note.
+/// Arms the configured triggers; a rejected one results in a note.
 ///
 /// # Errors
-/// [`MonitorError::Blind`]: nothing else is asked for, and all are refused.
+/// [`MonitorError::Blind`]: nothing else is configured, and all are rejected.
 pub fn pressure(
     config: &Config,
     notes: &mut Vec<String>,
@@ -82,8 +81,8 @@ pub fn pressure(
     Ok(Some(psi))
 }
 
-/// It was asked for by name, and no resource becomes unknown without it.
+/// It was requested explicitly, but no resource becomes unknown without it.
 fn refusal(hook: &Hook) -> Option<String> {
     let refused = hook.refused.as_ref()?;
-    Some(format!("{} was refused: {refused}", hook.hook))
+    Some(format!("the kernel rejected {}: {refused}", hook.hook))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first and the last line of a run, and the figures for them.
+//! The first and the last line of a run, and their figures.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub struct Measures {
     pub costs: Vec<Cost>,
 }
 
-/// Why and when a run ended, and what the kernel said of it then.
+/// Why and when a run ended, and the kernel's figures at that time.
 #[derive(Debug)]
 pub struct Ended {
     pub stop: Stop,
@@ -37,17 +37,17 @@ pub struct Ended {
     process_ns: u64,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Finished {
     pub verdicts: PerResource<Verdict>,
     pub stop: Stop,
-    /// Writing the last lines to the output, and to the file beside.
+    /// The results of writing the last lines to the output, and to the file beside it.
     pub written: [io::Result<()>; 2],
 }
 
 impl Ended {
-    /// At `mono_ns`, with the figures of now.
+    /// Takes the current figures at `mono_ns`.
     pub(crate) fn new(stop: Stop, mono_ns: u64, source: &impl Source, process_before: u64) -> Self {
         let process_ns = process_ns().saturating_sub(process_before);
         let figures = source
@@ -77,21 +77,21 @@ impl Ended {
     fn error(&self) -> Option<String> {
         match &self.stop {
             Stop::Over(_) => None,
-            Stop::Output(e) => Some(format!("the output cannot be written: {e}")),
+            Stop::Output(e) => Some(format!("cannot write the output: {e}")),
             Stop::Monitor(e) => Some(e.to_string()),
         }
     }
 }
 
 impl Finished {
-    /// Was any contention seen?
+    /// Returns whether any contention was detected.
     pub fn contended(&self) -> bool {
         self.verdicts.values().any(|v| *v == Verdict::Contended)
     }
 }
 
 impl<S: Source> Observation<S> {
-    /// One sentence for each resource that was asked for and cannot be watched.
+    /// Returns one sentence for each resource that is configured and cannot be watched.
     pub fn unknown(&self) -> Vec<String> {
         why_unknown(&self.watched(), &self.hooks())
     }
@@ -101,7 +101,7 @@ impl<S: Source> Observation<S> {
         self.source.hooks().iter().chain(psi).cloned().collect()
     }
 
-    /// Writes the start line, if it has not been written.
+    /// Writes the start line, unless it is already written.
     pub(crate) fn start(&mut self) -> Result<(), Stop> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
@@ -125,15 +125,15 @@ impl<S: Source> Observation<S> {
         self.write(&Line::Start(Box::new(start))).map(drop)
     }
 
-    /// No more requests and no more commands: those that wait are the last ones.
+    /// Closes the channels for requests and commands: waiting ones are the last.
     pub fn close(&mut self) {
         self.setup.commands = None;
         self.setup.requests.close();
-        // Who asked is told that the monitor is ending.
+        // Requesters get the answer that the monitor is ending.
         while self.setup.requests.try_recv().is_ok() {}
     }
 
-    /// Of an experiment, still without its exit code.
+    /// Returns the judgement of an experiment, without its exit code.
     pub(crate) fn judge(&self, ended: &Ended, asked: &Asked) -> Judgement {
         let witness = self.setup.witness.as_ref();
         let mut blind = self.unknown();
@@ -144,7 +144,7 @@ impl<S: Source> Observation<S> {
             ended_mono_ns: ended.mono_ns,
             suppressed: &self.tally.suppressed(&ended.dropped),
             ring_full: ended.dropped.ring_full,
-            // Reports of programs tell nothing of the host.
+            // Reports of programs do not show the state of the host.
             watched: (self.watched().into_iter())
                 .any(|(of, watched)| of != Resource::Application && watched != Watched::No),
             blind,
@@ -153,7 +153,7 @@ impl<S: Source> Observation<S> {
         })
     }
 
-    /// Writes the end line and what is left of others; `ran`: what became of the commands,
+    /// Writes the end line and the rest of other lines; `ran`: the results of the commands,
     /// `judgement`: of an experiment.
     pub fn finish(
         mut self,
@@ -166,7 +166,7 @@ impl<S: Source> Observation<S> {
             ..self.end(&ended, ran)
         };
         let verdicts = end.resources.clone();
-        // A file beside gets the line also when nobody reads the output.
+        // A file beside the output gets the line even if the output has no reader.
         let last = self.write(&Line::End(Box::new(end)));
         let [out, beside] = self.setup.log.finish(self.setup.patience);
         let out = match last {
@@ -211,7 +211,7 @@ impl<S: Source> Observation<S> {
         let of = |resource| watched.get(&resource).copied().unwrap_or(Watched::Unknown);
         let mut verdicts = self.tally.verdicts(&ended.dropped, of);
         if matches!(ended.stop, Stop::Monitor(_)) {
-            // It went blind some time before it was noticed.
+            // The monitor stopped working some time before this was detected.
             let clean = verdicts.values_mut().filter(|v| **v == Verdict::Clean);
             clean.for_each(|verdict| *verdict = Verdict::Unknown);
         }
@@ -219,7 +219,7 @@ impl<S: Source> Observation<S> {
     }
 }
 
-/// CPU time of this process so far, ns.
+/// Returns the CPU time of this process so far, ns.
 pub(crate) fn process_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     (time.tv_sec * 1_000_000_000 + time.tv_nsec).unsigned_abs()

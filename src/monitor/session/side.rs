@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that serves others. What they do to it cannot make a line late.
+//! The thread that serves clients, separate so that clients cannot delay a line.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -17,28 +17,28 @@ use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
 use super::{ObserveError, Request, control, emulated, metrics};
 
-/// Requests on their way to the observation.
-/// Turns of the other tasks before the last one ends them.
+/// Maximum number of requests in transit to the observation: rounds of the other tasks before the
+/// end.
 const LAST_ANSWERS: usize = 16;
 
 const REQUESTS: usize = 64;
-/// How long commands may go on after the end.
+/// Time limit for commands after the end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the thread does; each part may be missing.
+/// The tasks of the thread; each part is optional.
 #[derive(Debug, Default)]
 pub struct SideParts {
     pub control: Option<UnixListener>,
-    /// Who may report there.
+    /// The users that may report there.
     pub allowed: Allowed,
-    /// Where only root can connect.
+    /// The socket to which only root can connect.
     pub root: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
     /// Shell command to run once per alarm.
     pub on_alarm: Option<String>,
-    /// Look for emulated links, which come and go.
+    /// Whether to search for emulated links, which come and go.
     pub emulated: bool,
-    /// And whether somebody else changes them: a run does so itself for its own links.
+    /// Whether to check for changes by other processes: a run checks its own links itself.
     pub tampering: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Side {
     remote: Remote,
 }
 
-/// Asks for something from within this process; never blocks.
+/// Sends requests from within this process; never blocks.
 #[derive(Debug, Clone)]
 pub struct Remote {
     look: Arc<Notify>,
@@ -59,20 +59,20 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Emulated links may have come: looks for them now, not within a second.
+    /// Searches for emulated links immediately, instead of within a second.
     pub fn look(&self) {
         self.look.notify_one();
     }
 
-    /// Every resource may raise its alarms anew. Without room for the request, because others
-    /// ask for too much, it is left: what is suppressed then is counted.
+    /// Resets the limit of every resource. If the queue of requests is full, the request is
+    /// dropped: suppressed alarms are still counted.
     pub fn reset(&self) {
         let (answer, _) = oneshot::channel();
         let _ = self.requests.try_send(Request::Reset(answer));
     }
 }
 
-/// What the observation needs of it: the requests, and where to send alarms for commands.
+/// The ends of the channels for the observation: requests, and alarms for commands.
 pub type Ends = (mpsc::Receiver<Request>, Option<mpsc::Sender<String>>);
 
 impl Side {
@@ -119,7 +119,7 @@ impl Side {
             for _ in 0..LAST_ANSWERS {
                 tokio::task::yield_now().await;
             }
-            // Nobody waits for it if the observation failed.
+            // If the observation failed, there is no receiver.
             let _ = tell.send(counts);
         };
         thread::Builder::new()
@@ -142,8 +142,8 @@ impl Side {
         &self.remote
     }
 
-    /// Ends it. Commands have some seconds to end, or until `hurry` is ready. Returns what
-    /// became of them.
+    /// Ends the thread. Commands have some seconds to end, or until `hurry` is ready. Returns the
+    /// results of the commands.
     pub async fn finish(self, hurry: impl Future<Output = ()>) -> Option<OnAlarm> {
         let _ = self.end.send(());
         let mut done = self.done;
@@ -157,7 +157,7 @@ impl Side {
 }
 
 struct Serving {
-    /// For programs, for root.
+    /// The socket for programs, and the one for root.
     control: [Option<tokio::net::UnixListener>; 2],
     metrics: Option<tokio::net::TcpListener>,
 }
@@ -193,7 +193,7 @@ impl Serving {
     }
 }
 
-/// Until the end was asked for, and the commands have ended.
+/// Runs until the end is requested and the commands have ended.
 async fn run(
     runner: Option<Runner>,
     ended: oneshot::Receiver<()>,

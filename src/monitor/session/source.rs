@@ -6,9 +6,9 @@ use std::time::Duration;
 use emud_monitor::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use emud_monitor::{Emulated, Monitor, MonitorError};
 
-/// Where events come from: the monitor in the kernel. The functions are those of
-/// [`Monitor`], with its errors.
-#[expect(missing_docs, reason = "documented where they do something")]
+/// A source of events: the monitor in the kernel. The functions are those of [`Monitor`], with its
+/// errors.
+#[expect(missing_docs, reason = "documented at the implementation")]
 pub trait Source {
     /// Cancel safe.
     fn next(&mut self) -> impl Future<Output = Result<Event, MonitorError>>;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was seen in a run: numbers of episodes, the limit for alarms that do not come
-//! through the kernel's programs, and the verdicts at the end.
+//! Counts the episodes of a run, applies the limit to alarms that do not come from the kernel's
+//! programs, and computes the verdicts at the end.
 
 use std::collections::BTreeMap;
 
 use emud_monitor::event::{Alarm, Clear, Dropped, Resource, Watched};
 use emud_monitor::log::{PerResource, Verdict};
 
-/// Who counts the episodes.
+/// The source that numbers the episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// The programs in the kernel, which keep the limit themselves.
+    /// The programs in the kernel, which apply the limit themselves.
     Kernel,
     /// Pressure stall information.
     Psi,
-    /// A report through the socket: a moment, without an end.
+    /// A report through the socket: an event without an end.
     Socket,
 }
 
@@ -22,7 +22,7 @@ pub enum Origin {
 pub struct Tally {
     limit: u32,
     episodes: u64,
-    /// Number in the log, and resource, of the episodes that go on.
+    /// Number in the log, and resource, of the open episodes.
     open: BTreeMap<(Origin, u64), (u64, Resource)>,
     alarms: PerResource<u64>,
     since_reset: PerResource<u32>,
@@ -30,7 +30,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// At most `limit` alarms of a resource, until a reset.
+    /// Creates a tally with up to `limit` alarms per resource until a reset.
     pub fn new(limit: u32) -> Self {
         Self {
             limit,
@@ -42,8 +42,8 @@ impl Tally {
         }
     }
 
-    /// Numbers an alarm; `None` if it is beyond the limit. What the kernel let through is
-    /// within it: other reports must not hide that.
+    /// Numbers an alarm; `None` if it is beyond the limit. An alarm that the kernel reported is
+    /// within the limit: other reports must not hide it.
     pub fn alarm(&mut self, origin: Origin, mut alarm: Alarm) -> Option<Alarm> {
         let raised = self.since_reset.entry(alarm.resource).or_default();
         if origin != Origin::Kernel && *raised >= self.limit {
@@ -61,28 +61,28 @@ impl Tally {
         Some(alarm)
     }
 
-    /// Numbers the end of an episode as its alarm; `None` if that was suppressed here.
+    /// Numbers the end of an episode like its alarm; `None` if that was suppressed here.
     pub fn clear(&mut self, origin: Origin, mut clear: Clear) -> Option<Clear> {
         (clear.episode, _) = self.open.remove(&(origin, clear.episode))?;
         Some(clear)
     }
 
-    /// Every resource may raise its alarms anew.
+    /// Resets the limit of every resource.
     pub fn reset(&mut self) {
         self.since_reset = each(|_| 0);
     }
 
-    /// Alarm lines.
+    /// Returns the number of alarm lines by resource.
     pub fn alarms(&self) -> &PerResource<u64> {
         &self.alarms
     }
 
-    /// Alarm lines of all resources.
+    /// Returns the number of alarm lines of all resources.
     pub fn total(&self) -> u64 {
         self.alarms.values().sum()
     }
 
-    /// Alarms beyond the limit, in the kernel and here.
+    /// Returns the number of alarms beyond the limit, in the kernel and here.
     pub fn suppressed(&self, dropped: &Dropped) -> PerResource<u64> {
         let kernel = Resource::ALL.into_iter().zip(dropped.suppressed);
         kernel
@@ -90,7 +90,7 @@ impl Tally {
             .collect()
     }
 
-    /// Episodes that go on.
+    /// Returns the number of open episodes.
     pub fn in_contention(&self) -> PerResource<u64> {
         let going_on = |resource| {
             let of_it = self.open.values().filter(|(_, of)| *of == resource);
@@ -99,8 +99,8 @@ impl Tally {
         each(going_on)
     }
 
-    /// What can be said of each resource. A lost record may have been an alarm of any of
-    /// them: then none is clean.
+    /// Returns the verdict of each resource. A lost record may have been an alarm of any of them:
+    /// then none is clean.
     pub fn verdicts(
         &self,
         dropped: &Dropped,

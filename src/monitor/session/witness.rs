@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Remembers the episodes of an experiment for its verdict, and tells others of them.
+//! Records the episodes of an experiment for its verdict, and notifies others of them.
 
 use emud_monitor::event::{Alarm, Clear, Resource};
 use tokio::sync::watch;
 
 use super::tally::Origin;
 
-/// Alarms so far.
+/// Number of alarms so far.
 #[derive(Debug, Clone, Default)]
 pub struct AlarmsSoFar {
-    /// Of resources of the host, and of applications.
+    /// Alarms of resources of the host, and of applications.
     pub contention: u64,
-    /// Of emulated links.
+    /// Alarms of emulated links.
     pub emulator: u64,
     pub latest: Option<Alarm>,
-    /// Episodes that go on.
+    /// Number of open episodes.
     pub open: u64,
 }
 
-/// From an alarm to its clear.
+/// An episode from its alarm to its clear.
 #[derive(Debug, Clone)]
 pub struct Episode {
     pub alarm: Alarm,
-    /// None: it goes on.
+    /// `None`: it is still open.
     pub until_mono_ns: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Each alarm and each end is told to the other end of the channel.
+    /// Creates a witness that sends each change to the channel.
     pub fn new(tell: watch::Sender<AlarmsSoFar>) -> Self {
         Self {
             episodes: vec![],

@@ -1,48 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the command line says, in the terms of the file: every flag is short for
-//! a key.
+//! Arguments of the command line as keys of the file: every flag is a shorthand for a key.
 
 use super::keys;
 use super::value::OFF;
 use crate::text::{At, Entry, Located, Mistake, Source, Value, closest};
 
-/// What messages call the place of an argument.
+/// Name of the command line in messages.
 pub const COMMAND_LINE: &str = "command line";
 
-/// One argument about what is watched.
+/// One argument of the monitor's configuration.
 #[derive(Debug, Clone)]
 pub struct Argument {
-    /// As it is typed.
+    /// Text as typed.
     text: String,
-    /// Where its value begins in `text`.
+    /// Offset of its value in `text`.
     value: usize,
     meaning: Meaning,
 }
 
-/// A key: its section and its name there.
+/// A key: its section and its name in the section.
 type Path = (&'static str, &'static str);
 
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
     /// The value is KEY=VALUE.
     Set,
-    /// The value is of this key.
+    /// The value of this key.
     Key(Path),
     /// The value is NAME=VALUE in this table.
     Named(Path),
     /// The value is STALL/WINDOW.
     Psi,
-    /// The value names all that is watched.
+    /// The value lists all watched resources.
     Only,
 }
 
-/// What an argument says.
+/// The meaning of an argument.
 pub(crate) enum Said {
     Keys(Vec<Entry>),
     Only(Only),
 }
 
-/// What `--only` leaves.
+/// The resources that `--only` keeps.
 pub(crate) struct Only {
     pub whole: At,
     pub resources: Vec<Located<String>>,
@@ -62,12 +61,13 @@ impl Argument {
         Self::new("--set", assignment, Meaning::Set)
     }
 
-    /// `flag` is short for the key `path`.
+    /// Creates an argument whose `flag` is a shorthand for the key `path`.
     pub fn key(flag: &str, path: Path, value: &str) -> Self {
         Self::new(flag, value, Meaning::Key(path))
     }
 
-    /// `flag` is short for a key of the user's choice in the table `path`: NAME=VALUE.
+    /// Creates an argument whose `flag` is a shorthand for a user-defined key in the table `path`:
+    /// NAME=VALUE.
     pub fn named(flag: &str, path: Path, assignment: &str) -> Self {
         Self::new(flag, assignment, Meaning::Named(path))
     }
@@ -77,7 +77,7 @@ impl Argument {
         Self::new("--psi", value, Meaning::Psi)
     }
 
-    /// `--only cpu,disk`: everything else is switched off.
+    /// `--only cpu,disk`: switches everything else off.
     pub fn only(resources: &str) -> Self {
         Self::new("--only", resources, Meaning::Only)
     }
@@ -93,7 +93,7 @@ impl Argument {
         }
     }
 
-    /// The same as a file would say it; `source` is the number of [`Self::source`].
+    /// Reads the argument like a line of a file; `source` is the number of [`Self::source`].
     pub(crate) fn read(&self, source: usize) -> Result<Said, Vec<Mistake>> {
         let whole = Part {
             source,
@@ -126,7 +126,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What is before and after byte `at`, which is left out.
+    /// Splits at byte `at`, which is dropped.
     fn split(&self, at: usize) -> (Part<'a>, Part<'a>) {
         let part = |start: usize, text| Part {
             source: self.source,
@@ -158,7 +158,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A key that is written nowhere: it is where its value is.
+    /// A key without a position: it has the position of its value.
     fn key(&self, key: &str) -> Located<String> {
         Located {
             value: key.to_owned(),
@@ -166,7 +166,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The value, under a key that is written nowhere.
+    /// The value, under a key without a position.
     fn entry(&self, (section, key): Path) -> Entry {
         nest(self.key(section), vec![self.key(key)], self.value())
     }
@@ -176,7 +176,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// `a.b` = v is `a` = { b = v }.
+/// Converts `a.b` = v to `a` = { b = v }.
 fn nest(first: Located<String>, rest: Vec<Located<String>>, value: Located<Value>) -> Entry {
     let value = rest.into_iter().rev().fold(value, |value, key| {
         let at = key.at.clone();
@@ -200,7 +200,7 @@ fn set(whole: &Part) -> Result<Vec<Entry>, Mistake> {
         return Ok(vec![nest(key.text(), vec![], value.value())]);
     };
     let (section, rest) = key.split(dot);
-    // What is behind the second dot is the name of a device, which may have dots itself.
+    // The part after the second dot is the name of a device, which may contain dots.
     let rest = match rest.text.find('.') {
         Some(dot) => {
             let (table, name) = rest.split(dot);
@@ -212,7 +212,7 @@ fn set(whole: &Part) -> Result<Vec<Entry>, Mistake> {
 }
 
 fn named(whole: &Part, (section, table): Path) -> Result<Vec<Entry>, Mistake> {
-    // No value has an equals sign, a name may.
+    // A value never contains an equals sign, a name may.
     let Some(equals) = whole.text.rfind('=') else {
         return Err(whole.mistake("there is no `=`", "write NAME=VALUE"));
     };
@@ -257,7 +257,7 @@ fn only(whole: &Part) -> Result<Only, Vec<Mistake>> {
             Some(near) => format!("did you mean `{near}`? ({all})"),
             None => all,
         };
-        mistakes.push(part.mistake(&format!("`{word}` is nothing that is watched"), &help));
+        mistakes.push(part.mistake(&format!("`{word}` is not a resource"), &help));
     }
     let only = Only {
         whole: whole.at(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has been said so far, each value with its place: the command line over
-//! the file. Whether the values go together is judged at the end.
+//! The values set so far with their positions: the command line overrides the file. Conflicts
+//! between values are checked at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,12 @@ type Path = (&'static str, &'static str, Option<String>);
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     said: BTreeMap<Path, Located<Setting>>,
-    /// Sections with a value that makes no sense: it is not missing.
+    /// Sections with an invalid value, which is not missing.
     unread: BTreeSet<&'static str>,
 }
 
-/// Puts values into a draft, later over earlier, unless both are of the command line.
+/// Merges values into a draft; later ones override earlier ones, unless both are on the command
+/// line.
 struct Merge<'a> {
     draft: &'a mut Draft,
     reader: &'a mut Reader,
@@ -45,7 +46,7 @@ impl Draft {
         entries.iter().for_each(|entry| merge.top(entry));
     }
 
-    /// Applies the command line; what `--only` says is returned as well.
+    /// Applies the command line; also returns the values of `--only`.
     pub fn arguments(&mut self, reader: &mut Reader, arguments: &[Argument]) -> Vec<Only> {
         let mut merge = Merge {
             draft: self,
@@ -61,8 +62,8 @@ impl Draft {
                 Err(mistakes) => merge.reader.mistakes.extend(mistakes),
             }
         }
-        // Last what concerns whole sections: so it meets every threshold that
-        // contradicts it, in whatever order they were given.
+        // Arguments about whole sections come last, so that they conflict with every threshold, in
+        // any order of the arguments.
         let (whole, keys): (Vec<_>, Vec<_>) = keys
             .into_iter()
             .partition(|entry| matches!(entry.value.value, Value::Text(_)));
@@ -79,7 +80,7 @@ impl Draft {
         only
     }
 
-    /// The configuration; meaningless if that adds a mistake.
+    /// Returns the configuration, which is meaningless if this adds a mistake.
     pub fn finish(mut self, reader: &mut Reader, only: &[Only]) -> Config {
         let mut config = Config::default();
         for section in sections() {
@@ -90,12 +91,12 @@ impl Draft {
             }
             (section.set)(&mut config, &self.values(section));
         }
-        // After other mistakes a criterion may be missing for another reason.
+        // After other mistakes a criterion may be missing for a different reason.
         if reader.mistakes.is_empty() {
             let named = only.iter().flat_map(|only| &only.resources);
             let off = named.filter(|resource| {
                 let mut sections = sections();
-                // Programs report of themselves.
+                // Applications have no thresholds: programs report.
                 let section = sections.find(|section| section.name == resource.value);
                 section.is_some_and(|section| !section.is_on(&config))
             });
@@ -103,14 +104,14 @@ impl Draft {
                 Mistake::new(
                     &resource.at,
                     format!("`{}` has no threshold", resource.value),
-                    "it is off: give it one, in the file or by its flag",
+                    "it is off: set one in the file or with its flag",
                 )
             }));
         }
         config
     }
 
-    /// What was said of a section, over what holds otherwise.
+    /// Returns the values of a section, with its defaults for missing ones.
     fn values(&self, section: &Section) -> Values {
         let mut values = (section.usual)();
         let said = self.said.iter().filter(|((of, ..), _)| *of == section.name);
@@ -132,7 +133,7 @@ impl Draft {
         values
     }
 
-    /// A mistake where the later of the keys is written, unless one of them gives way.
+    /// Reports a mistake at the later one of the keys, unless one of them gives way.
     fn conflict(&mut self, reader: &mut Reader, section: &Section, conflict: Conflict) {
         let path = |(key, name): &(&'static str, _)| (section.name, *key, Option::clone(name));
         let paths: Vec<Path> = conflict.between.iter().map(path).collect();
@@ -178,9 +179,9 @@ impl Merge<'_> {
                     && section.is_optional()
                     && !section.is_on(&Config::default()) =>
             {
-                let title = format!("nothing is said about `{name}`");
+                let title = format!("`{name}` has no keys");
                 let keys = keys.join(" and ");
-                let help = format!("it has no thresholds unless you give them: {keys}");
+                let help = format!("it has no default thresholds, set one of: {keys}");
                 self.mistake(Mistake::new(&value.at, title, help));
             }
             Value::Table(entries) => entries.iter().for_each(|entry| self.key(section, entry)),
@@ -197,7 +198,7 @@ impl Merge<'_> {
                     false => String::new(),
                 };
                 let keys = keys.join(", ");
-                let help = format!("write the header [{name}], below it its keys: {keys}{off}");
+                let help = format!("write the header [{name}], and below it its keys: {keys}{off}");
                 self.mistake(Mistake::new(&value.at, title, help));
             }
         }
@@ -233,7 +234,7 @@ impl Merge<'_> {
         let Value::Table(entries) = &value.value else {
             let key = found.name;
             let title = format!("`{key}` cannot be {}", value.value.kind());
-            let help = format!("name the device: {key}.NAME = ...");
+            let help = format!("add the name of the device: {key}.NAME = ...");
             self.mistake(Mistake::new(&value.at, title, help));
             return;
         };
@@ -268,7 +269,7 @@ impl Merge<'_> {
         {
             let said = self.arguments.get(said).map_or("", Argument::text);
             let title = format!("this contradicts `{said}`");
-            self.mistake(Mistake::new(&new.at, title, "keep one of the two"));
+            self.mistake(Mistake::new(&new.at, title, "remove one of the two"));
             return;
         }
         self.draft.said.insert(path, new);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of a configuration of the monitor.
+//! The keys of the monitor's configuration.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use emud_monitor::criteria::{self, sections};
 
 use crate::text::{Located, Mistake, Section, Vocabulary};
 
-/// What `--only` knows. Reports of programs are always taken.
+/// The names for `--only`. Reports of programs are always accepted.
 pub(crate) static RESOURCES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let optional = sections().filter(|section| section.is_optional());
     optional
@@ -43,7 +43,7 @@ static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
     }
 });
 
-/// What is said of a key that is not there: in `section`, or at the top.
+/// Returns the mistake for an unknown key in `section`, or at the top.
 pub(crate) fn unknown(key: &Located<String>, section: Option<&str>) -> Mistake {
     let place = match section {
         Some(name) => format!("in [{name}]"),

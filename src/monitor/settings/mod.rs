@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the monitor is to watch for: a TOML file and flags to a validated
-//! [`Config`].
+//! Reads the monitor's configuration: a TOML file and flags to a validated [`Config`].
 //!
-//! One way only: file and [`Argument`]s -> [`crate::text`] (keys and values with
-//! their places) -> `draft` (what was said, the command line over the file) -> [`Config`]. What
-//! keys there are, [`emud_monitor::criteria`] says. The format is in docs/monitor.md.
+//! The data flow is: file and [`Argument`]s -> [`crate::text`] (keys and values with their
+//! positions) -> `draft` (values of the command line over those of the file) -> [`Config`].
+//! [`emud_monitor::criteria`] defines the keys. The format is in docs/monitor.md.
 
 mod argument;
 mod draft;
@@ -23,10 +22,10 @@ pub use print::{to_toml, toml};
 
 use draft::Draft;
 
-/// What to watch for: the defaults, `file` over them, `arguments` over both.
+/// Returns the configuration: the defaults, `file` over them, `arguments` over both.
 ///
 /// # Errors
-/// All mistakes in the file and on the command line, or that the file cannot be read.
+/// All mistakes in the file and on the command line, or the file cannot be read.
 pub fn config(file: Option<&Path>, arguments: &[Argument]) -> Result<Config, TextError> {
     let source = match file {
         Some(path) => utf8(&read_file(path)?, &path.display().to_string())?,
@@ -38,10 +37,10 @@ pub fn config(file: Option<&Path>, arguments: &[Argument]) -> Result<Config, Tex
     read(source, arguments)
 }
 
-/// What the text of a file says; `origin` is what messages call it.
+/// Reads the text of a file; `origin` is its name in messages.
 ///
 /// # Errors
-/// All mistakes in `text`, or that it is too long.
+/// All mistakes in `text`, or it is too long.
 pub fn parse(text: &str, origin: &str) -> Result<Config, TextError> {
     read(utf8(text.as_bytes(), origin)?, &[])
 }

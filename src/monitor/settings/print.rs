@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A configuration as text, which reads back to an equal one.
+//! Formats a configuration as text, which reads back to an equal one.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use emud_monitor::criteria::{Section, sections};
 use super::value::{IGNORED, OFF};
 use crate::text::{Percent, Rate, Time};
 
-/// TOML that says all of `config`, defaults included; see docs/monitor.md.
+/// Returns TOML with all values of `config`, including defaults; see docs/monitor.md.
 pub fn to_toml(config: &Config) -> String {
     let mut out = String::new();
     for section in sections() {
@@ -23,7 +23,7 @@ pub fn to_toml(config: &Config) -> String {
                         Some(Value::Named(devices)) if devices.is_empty() => {}
                         Some(Value::Named(devices)) => {
                             let _ = writeln!(tables, "\n[{}.{}]", section.name, key.name);
-                            // Names may need quotes, which toml sees to.
+                            // Names may need quotes, which toml adds.
                             let one = |(name, value)| {
                                 let value: &Value = value;
                                 (String::clone(name), plain(key.kind, value).into())
@@ -57,7 +57,7 @@ fn header(out: &mut String, name: &str) {
     let _ = writeln!(out, "{blank}[{name}]");
 }
 
-/// A value as TOML.
+/// Formats a value as TOML.
 pub fn toml(kind: Kind, value: &Value) -> String {
     match (kind, value) {
         (Kind::Count(_, _), Value::Number(number)) => number.to_string(),
@@ -65,7 +65,7 @@ pub fn toml(kind: Kind, value: &Value) -> String {
     }
 }
 
-/// A value with its unit.
+/// Formats a value with its unit.
 fn plain(kind: Kind, value: &Value) -> String {
     match (kind, value) {
         (_, Value::Word(word)) => (*word).into(),
@@ -81,7 +81,7 @@ fn plain(kind: Kind, value: &Value) -> String {
     }
 }
 
-/// The value of a key, or of a device named under it; empty: it has none.
+/// Formats the value of a key, or of a device named under it; empty if it has none.
 pub(crate) fn shown(section: &Section, key: &str, name: Option<&str>, values: &Values) -> String {
     let value = match (values.0.get(key), name) {
         (Some(Value::Named(devices)), Some(name)) => devices.get(name),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One value each: thresholds, windows, names of devices.
+//! Reads single values: thresholds, windows, names of devices.
 
 use std::ops::RangeInclusive;
 
@@ -7,17 +7,17 @@ use emud_monitor::criteria::table::{Device, Key, Kind, Of, Value as Setting};
 
 use crate::text::{Located, Mistake, Percent, Rate, Time, Value, duration, one_of, quantity};
 
-/// Switches a threshold off.
+/// Value that switches a threshold off.
 pub(crate) const OFF: &str = "off";
 /// A disk that is not watched.
 pub(crate) const IGNORED: &str = "ignored";
 
-/// The longest name of an interface: IFNAMSIZ - 1 bytes.
+/// Maximum length of the name of an interface: IFNAMSIZ - 1 bytes.
 const INTERFACE_BYTES: usize = 15;
-/// The longest name of a block device: DISK_NAME_LEN - 1 bytes.
+/// Maximum length of the name of a block device: DISK_NAME_LEN - 1 bytes.
 const DISK_BYTES: usize = 31;
 
-/// The value of a key that has a single one.
+/// Reads the value of a key that has a single one.
 pub(crate) fn single(key: &Key, value: &Located<Value>) -> Result<Setting, Mistake> {
     match &value.value {
         Value::Text(text) if text == OFF && key.threshold => return Ok(Setting::Off),
@@ -29,13 +29,13 @@ pub(crate) fn single(key: &Key, value: &Located<Value>) -> Result<Setting, Mista
         Kind::Share(least, most) => share(value, key.name, least..=most),
         Kind::Count(of, most) => count(value, key.name, of, most),
         Kind::Word(words) => return word(value, key.name, words),
-        // Its values are those of devices.
+        // Its values belong to devices.
         Kind::Named(..) => Ok(0),
     }
     .map(Setting::Number)
 }
 
-/// The value of the device `name`.
+/// Reads the value of the device `name`.
 pub(crate) fn device(of: Of, name: &str, value: &Located<Value>) -> Result<Setting, Mistake> {
     match (of, &value.value) {
         (Of::Word(words), _) => word(value, name, words),
@@ -59,7 +59,7 @@ fn word(
     one_of(value, key, words).map(|index| Setting::Word(words[index]))
 }
 
-/// A duration in `range`.
+/// Reads a duration in `range`.
 fn time(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Result<u64, Mistake> {
     let ns = duration(value, key)?;
     if range.contains(&ns) {
@@ -69,11 +69,11 @@ fn time(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Result
     Err(Mistake::new(
         &value.at,
         format!("`{key}` cannot be {}", Time(ns)),
-        format!("it is from {bounds}"),
+        format!("the range is from {bounds}"),
     ))
 }
 
-/// A rate in bit/s; `/s` may be written out.
+/// Reads a rate in bit/s; `/s` is optional.
 fn rate(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
     let mut value = value.clone();
     if let Value::Text(text) = &mut value.value
@@ -84,20 +84,20 @@ fn rate(value: &Located<Value>, key: &str) -> Result<u64, Mistake> {
     if let Value::Text(text) = &value.value
         && is_zero(text)
     {
-        let title = format!("`{text}` is reached by an idle device");
-        let help = "the least is \"1bit\"; \"off\" switches the threshold off";
+        let title = format!("even an idle device reaches `{text}`");
+        let help = "the minimum is \"1bit\"; \"off\" switches the threshold off";
         return Err(Mistake::new(&value.at, title, help));
     }
     quantity(&value, key, "\"490Mbit\"").map(|Rate(bits)| bits)
 }
 
-/// Whether the number in front of a unit is 0.
+/// Returns whether the number before a unit is 0.
 fn is_zero(text: &str) -> bool {
     let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     number.trim().parse::<f64>() == Ok(0.0)
 }
 
-/// A whole number from 1 to `most`.
+/// Reads a whole number from 1 to `most`.
 fn count(value: &Located<Value>, key: &str, of: &str, most: u64) -> Result<u64, Mistake> {
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
         let title = format!("`{key}` cannot be {}", value.value.kind());
@@ -107,14 +107,14 @@ fn count(value: &Located<Value>, key: &str, of: &str, most: u64) -> Result<u64, 
     let number = text.parse::<u64>().ok();
     number.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
         let help = match text.as_str() {
-            "0" => format!("0 {of} are reached by an idle machine: the least is 1"),
+            "0" => format!("even an idle machine reaches 0 {of}: the minimum is 1"),
             _ => format!("write a whole number of {of} from 1 on, such as {key} = 1"),
         };
         Mistake::new(&value.at, format!("`{key}` cannot be {text}"), help)
     })
 }
 
-/// In millionths.
+/// Reads a share in millionths.
 fn share(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Result<u64, Mistake> {
     let written = match &value.value {
         Value::Text(text) => text.parse().ok(),
@@ -133,7 +133,7 @@ fn share(value: &Located<Value>, key: &str, range: RangeInclusive<u64>) -> Resul
     })
 }
 
-/// The name of a device, if it can be one.
+/// Checks the name of a device.
 pub(crate) fn device_name(of: Device, key: &Located<String>) -> Result<String, Mistake> {
     match of {
         Device::Interface => interface_name(key),
@@ -148,8 +148,7 @@ fn interface_name(key: &Located<String>) -> Result<String, Mistake> {
 
 fn disk_name(key: &Located<String>) -> Result<String, Mistake> {
     if let Some(bare) = key.value.strip_prefix("/dev/") {
-        let help =
-            format!("did you mean `{bare}`? Disks go by the kernel's name, as in /sys/block");
+        let help = format!("did you mean `{bare}`? Disks have the kernel's name, as in /sys/block");
         let title = format!("`{}` is a path", key.value);
         return Err(Mistake::new(&key.at, title, help));
     }
@@ -168,7 +167,7 @@ fn name(
     if !name.is_empty() && name.len() <= max_bytes && !name.contains(bad) && !dots {
         return Ok(name.clone());
     }
-    let title = format!("`{}` cannot be the name of {of}", name.escape_debug());
+    let title = format!("`{}` is not a valid name of {of}", name.escape_debug());
     let help = format!("names have 1 to {max_bytes} bytes without blanks and slashes");
     Err(Mistake::new(&key.at, title, help))
 }

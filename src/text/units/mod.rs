@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantities as people write them, after tc: a number directly followed by its unit.
+//! Quantities as people write them, like in tc: a number directly followed by its unit.
 //!
 //! Every kind has one table of units, `FromStr`, and a `Display` that reads back to the same value.
 
@@ -18,7 +18,7 @@ pub(crate) use number::{Kind, Unit, shifted};
 
 use number::{Number, comma};
 
-/// What is wrong with a quantity, and what would be right.
+/// The problem of a quantity, and its correction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct UnitError {
@@ -36,7 +36,7 @@ impl UnitError {
     }
 }
 
-/// The candidate a mistyped word was probably meant to be.
+/// Returns the candidate that is the most likely meaning of a misspelt name.
 pub(crate) fn closest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -46,7 +46,7 @@ pub(crate) fn closest<'a>(
         .into_iter()
         // A third of the letters may be wrong, as in rustc.
         .map(|c| ((word.len().max(c.len()) / 3).max(1), c))
-        // More letters missing than may be wrong: no need to compare.
+        // More letters are missing than may be wrong: skip the comparison.
         .filter(|(wrong, c)| word.len().abs_diff(c.len()) <= *wrong)
         .map(|(wrong, c)| (strsim::osa_distance(&word, &c.to_lowercase()), wrong, c))
         .filter(|(distance, wrong, _)| distance <= wrong)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A decimal number and the unit behind it.
+//! A decimal number and its unit.
 
 use super::{UnitError, closest};
 
@@ -27,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// `number`, a number and nothing else, of this unit; `None`: it is not one.
+    /// Reads `number` in this unit; `None` if it is not a plain number.
     pub fn of(&self, number: &str) -> Option<f64> {
         match Number::split(number)? {
             (number, "") => Some(number.in_unit(self)),
@@ -36,7 +36,7 @@ impl Unit {
     }
 }
 
-/// A number as it was written, kept in decimal so that a unit shifts it without rounding.
+/// A number as written, kept in decimal so that a unit shifts it without rounding.
 #[derive(Clone, Copy)]
 pub(crate) struct Number<'a> {
     mantissa: &'a str,
@@ -47,7 +47,8 @@ pub(crate) struct Number<'a> {
 }
 
 impl<'a> Number<'a> {
-    /// Splits `text` into a number and the rest, blanks between them dropped; `None`: no number.
+    /// Splits `text` into a number and the rest, without the blanks in between; `None` if there is
+    /// no number.
     pub fn split(text: &'a str) -> Option<(Self, &'a str)> {
         let text = text.trim();
         let negative = text.starts_with('-');
@@ -77,7 +78,7 @@ impl<'a> Number<'a> {
         Some((number, text[end..].trim_start()))
     }
 
-    /// The value in the base unit, correctly rounded where the unit is a power of ten.
+    /// Returns the value in the base unit, correctly rounded if the unit is a power of ten.
     pub fn in_unit(&self, unit: &Unit) -> f64 {
         let exponent = self.exponent.saturating_add(unit.exponent);
         // The mantissa is digits with at most one point: this always reads as a number.
@@ -107,13 +108,13 @@ fn exponent_of(text: &str) -> (i32, usize) {
 
 /// How a kind of quantity is read.
 pub(crate) struct Kind {
-    /// With its article: "a rate".
+    /// Name with its article: "a rate".
     pub name: &'static str,
     pub plural: &'static str,
     pub units: &'static [Unit],
-    /// "Kbit" is "kbit".
+    /// Whether "Kbit" is "kbit".
     pub ignore_case: bool,
-    /// What such quantities look like: `"50ms", "0.5s"`.
+    /// Examples of such quantities: `"50ms", "0.5s"`.
     pub examples: &'static str,
     /// The unit to suggest for a bare number.
     pub usual: &'static str,
@@ -199,7 +200,8 @@ impl Kind {
     }
 }
 
-/// What is said of a comma between digits, which is a point to some and nothing to others.
+/// The mistake for a comma between digits, which may be a decimal point or a separator of
+/// thousands.
 pub(super) fn comma(text: &str) -> Option<UnitError> {
     let text = text.trim();
     let (whole, rest) = text.split_once(',')?;
@@ -215,7 +217,7 @@ pub(super) fn comma(text: &str) -> Option<UnitError> {
     Some(UnitError::new(format!("`{text}` has a comma"), help))
 }
 
-/// `value / 10^places` in plain decimals, exact, no trailing zeros.
+/// Formats `value / 10^digits` in plain decimals, exact, without trailing zeros.
 pub(crate) fn shifted(value: u64, places: u32) -> String {
     let one = 10u64.pow(places);
     let (whole, fraction) = (value / one, value % one);

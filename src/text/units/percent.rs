@@ -66,7 +66,7 @@ impl fmt::Display for Percent {
         if self.0 == 0.0 {
             return write!(f, "0%");
         }
-        // The shortest digits that read back to this value, the point moved by two.
+        // The shortest digits that read back to this value, with the point moved by two.
         let text = format!("{:e}", self.0);
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent = exponent.parse::<i32>().unwrap_or(0) + 2;

@@ -36,7 +36,7 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         refuse_bytes(text)?;
         let bits = match Number::split(text) {
-            // No unit could make something of it.
+            // Zero is zero in every unit.
             Some((number, "")) if number.in_unit(&Unit::decimal("", 0)) == 0.0 => 0.0,
             _ => KIND.read(text)?.round(),
         };
@@ -59,7 +59,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Units that others write, and the bits that one of them is.
+/// Units of other programs, and their value in bits.
 const OTHERS: [(&str, f64, &str); 12] = [
     ("b/s", 1.0, "bit"),
     ("kb/s", 1.0, "kbit"),
@@ -75,7 +75,7 @@ const OTHERS: [(&str, f64, &str); 12] = [
     ("GiB/s", 8.0, "Gibit"),
 ];
 
-/// tc reads the bps family as bytes a second, most people as bits: neither is taken.
+/// tc reads the bps family as bytes per second, most people as bits: both are rejected.
 fn refuse_bytes(text: &str) -> Result<(), UnitError> {
     const BYTES: [(&str, &str); 7] = [
         ("bps", "bit"),

@@ -49,7 +49,7 @@ impl FromStr for Nanoseconds {
     }
 }
 
-/// A mean and a jitter in one text.
+/// The mistake for a mean and a jitter in one text.
 fn spread(text: &str) -> Result<(), UnitError> {
     let signs = ["+-", "+/-", "\u{b1}"];
     let parts = signs.iter().find_map(|sign| text.split_once(sign));
@@ -77,7 +77,7 @@ impl FromStr for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span(pub u64);
 
-/// So that a time since 1970 is one.
+/// Large enough for a time since 1970.
 const SPAN_MAX_NS: f64 = 3.2e18;
 
 impl FromStr for Span {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies with their own delays, and bits that turn over.
+//! Copies with separate delays, and bit errors.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
@@ -14,14 +14,14 @@ fn corrupted(f: impl FnOnce(&mut Corrupt)) -> Link {
     })
 }
 
-/// The frame as it comes out.
+/// The frame after the link.
 fn pass(b: &Bench, frame: &[u8]) -> Vec<u8> {
     let left = run(&b.loaded, Program::Egress, frame, &arriving(b.start));
     assert_eq!(left.verdict, TC_ACT_UNSPEC);
     left.frame
 }
 
-/// Which bits differ, counted from the start of the IP header.
+/// Returns the differing bits, counted from the start of the IP header.
 fn flipped(before: &[u8], after: &[u8]) -> Vec<usize> {
     assert_eq!(before.len(), after.len());
     let bits = |i: usize| (0..8).filter(move |bit| (before[i] ^ after[i]) >> bit & 1 == 1);
@@ -44,7 +44,7 @@ fn sum(bytes: &[u8]) -> u32 {
     sum
 }
 
-/// Addresses, protocol and length as the pseudo-header has them.
+/// Addresses, protocol and length as in the pseudo-header.
 fn pseudo(frame: &[u8]) -> u32 {
     let (addresses, proto, l4) = l4_of(frame);
     sum(addresses) + u32::from(proto) + (frame.len() - l4) as u32
@@ -78,7 +78,7 @@ fn ip_is_right(frame: &[u8]) -> bool {
     frame[12] != 0x08 || sum(&frame[14..34]) == 0xffff
 }
 
-/// `frame` with payload, and with checksums as they should be.
+/// Returns `frame` with payload and valid checksums.
 fn summed(mut frame: Vec<u8>) -> Vec<u8> {
     let l4 = l4_of(&frame).2;
     for (i, byte) in frame.iter_mut().enumerate().skip(l4 + 20) {
@@ -138,14 +138,14 @@ fn as_many_bits_as_asked_turn_over_in_the_range() {
                 seen[bit - 28 * 8] = true;
             }
         }
-        // 4000 bits of 256: one stays out with probability 256 e^-15.6.
+        // 4000 bits of 256: one is never chosen with probability 256 e^-15.6.
         assert!(seen.iter().all(|seen| *seen), "{bits} bits");
         let c = b.counters();
         assert_eq!((c.corrupted, c.unaltered), (4000, 0));
     }
 }
 
-/// Every bit of the IP packet alike, none of what Ethernet pads.
+/// Every bit of the IP packet is equally likely, those of Ethernet padding are never chosen.
 #[test]
 fn all_bits_are_hit_alike() {
     let mut frame = ip4(17, 60);
@@ -208,7 +208,8 @@ fn a_checksum_is_kept_or_mended() {
         let mend = Bench::new(&corrupted(|c| {
             c.bits = 3;
             c.checksum = ChecksumAfter::Mend;
-            // Version, header length, lengths and protocol stay: they say where all else is.
+            // Version, header length, lengths and protocol stay: the positions of other fields
+            // depend on them.
             c.from = if frame[12] == 0x08 { 12 } else { 8 };
         }));
         for _ in 0..500 {
@@ -217,7 +218,7 @@ fn a_checksum_is_kept_or_mended() {
             assert!(!l4_is_right(&out), "kept, so wrong: {out:02x?}");
             let out = pass(&mend, &frame);
             assert!(l4_is_right(&out) && ip_is_right(&out), "{out:02x?}");
-            // Three of the data, and the checksums' own.
+            // Three bits of the data, and the bits of the checksums.
             let sums = [checksum_at(&frame), 24];
             let own = |bit: &usize| {
                 !sums
@@ -249,11 +250,11 @@ fn a_udp_packet_without_a_checksum_stays_so() {
 
 #[test]
 fn what_cannot_be_corrupted_is_counted() {
-    // The range begins behind the packet's end.
+    // The range begins after the packet's end.
     let b = Bench::new(&corrupted(|c| c.from = 86));
     let frame = ip4(17, 100);
     assert_eq!(pass(&b, &frame), frame);
-    // The checksum of a fragment is that of the whole.
+    // The checksum of a fragment is that of the whole packet.
     let mut fragment = frame.clone();
     fragment[20] = 0x20;
     let mend = Bench::new(&corrupted(|c| c.checksum = ChecksumAfter::Mend));
@@ -262,7 +263,7 @@ fn what_cannot_be_corrupted_is_counted() {
         let c = b.counters();
         assert_eq!((c.corrupted, c.unaltered), (0, 1));
     }
-    // What is not IP has no checksum to mend.
+    // A packet that is not IP has no checksum to repair.
     let mut lldp = vec![0u8; 60];
     lldp[12..14].copy_from_slice(&0x88ccu16.to_be_bytes());
     assert_eq!(flipped(&lldp, &pass(&mend, &lldp)).len(), 1);
@@ -279,11 +280,11 @@ fn the_same_seed_corrupts_the_same_bits() {
     assert_ne!(run(1), run(2));
 }
 
-/// A veth in a namespace of its own: what is redirected to one end comes out of the other.
+/// A veth in a separate namespace: a packet redirected to one end arrives at the other.
 struct Wire {
     name: String,
     socket: OwnedFd,
-    /// Of the end that is redirected to.
+    /// Index of the end that receives redirected packets.
     ifindex: u32,
 }
 
@@ -327,12 +328,12 @@ impl Wire {
         }
     }
 
-    /// All frames with a departure time in front: those, and what is behind.
+    /// Returns all frames with a departure time in front: the time, and the rest.
     fn frames(&self) -> Vec<(u64, Vec<u8>)> {
         let mut frames = Vec::new();
         let mut buffer = [0u8; 4096];
         loop {
-            // SAFETY: the buffer is as long as told.
+            // SAFETY: the buffer has the given length.
             let len = unsafe {
                 let (at, len) = (buffer.as_mut_ptr().cast(), buffer.len());
                 libc::recv(self.socket.as_raw_fd(), at, len, 0)
@@ -341,7 +342,7 @@ impl Wire {
                 return frames;
             };
             let magic = u32::from_ne_bytes(buffer[8..12].try_into().unwrap());
-            // IPv6 of the device's own.
+            // IPv6 packets that the device sends by itself.
             let header = size_of::<abi::emud_hold_hdr>();
             if len > header && magic == abi::EMUD_HOLD_MAGIC {
                 let departure = u64::from_ne_bytes(buffer[..8].try_into().unwrap());
@@ -359,7 +360,7 @@ impl Drop for Wire {
     }
 }
 
-/// The packet and its copies: departures of both, of those that were copied.
+/// Returns the departures of packets and copies, for those that were copied.
 fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
     let place = Place {
         release: abi::EMUD_RELEASE_HOLD,
@@ -387,7 +388,11 @@ fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
         });
         assert_eq!(result.unwrap().return_value as i32, TC_ACT_REDIRECT);
         let header = size_of::<abi::emud_hold_hdr>();
-        assert_eq!(data[header..header + 100], frame, "the packet as it was");
+        assert_eq!(
+            data[header..header + 100],
+            frame,
+            "the packet without a change"
+        );
         let own = u64::from_ne_bytes(data[..8].try_into().unwrap());
         let delay = |departure: u64| (departure - b.start - at) as f64;
         for (departure, copy) in wire.frames() {
@@ -398,7 +403,7 @@ fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
     (b, copied)
 }
 
-/// Veths hand packets to the receiver in softirq, which runs before a test run returns.
+/// Veths deliver packets in softirq, which runs before a test run returns.
 #[test]
 fn a_copy_takes_its_own_delay() {
     let wire = Wire::new();
@@ -431,7 +436,8 @@ fn a_copy_takes_its_own_delay() {
         "correlation {correlation}"
     );
 
-    // In order, all packets of one instant meet one delay; a constant one is the same anyway.
+    // In order, all packets of one instant have the same delay; a constant delay is the same
+    // anyway.
     let mut l = jitter(100 * MS, 10e6, Distribution::Normal, Reorder::Never);
     l.duplicate.probability = 1.0;
     let (b, copied) = copies(&wire, &l, 500);
@@ -439,7 +445,7 @@ fn a_copy_takes_its_own_delay() {
     assert!(copied.iter().all(|(own, copy)| own == copy));
     assert_eq!(b.counters().reordered, 0);
 
-    // A copy is one of the packet as it goes on, damaged or not.
+    // A copy is one of the packet's current state, damaged or not.
     let mut l = corrupted(|c| c.from = 28);
     l.duplicate.probability = 1.0;
     let b = Bench::with(
@@ -451,7 +457,7 @@ fn a_copy_takes_its_own_delay() {
             l3: false,
         },
     );
-    // By stamp: to this namespace's own loopback, where nobody is.
+    // By stamp: to the loopback of this namespace, which has no receiver.
     assert_ne!(pass(&b, &ip4(17, 100)), ip4(17, 100));
     let c = b.counters();
     assert_eq!((c.corrupted, c.duplicated, c.unaltered), (1, 1, 0));
@@ -473,6 +479,6 @@ fn a_copy_leaves_the_packet_as_it_was() {
         );
     }
     let c = b.counters();
-    // Loopback may be down here; then the kernel refuses the clone, and that is counted.
+    // If loopback is down here, the kernel rejects the clone, which is counted.
     assert_eq!(c.duplicated + c.unaltered, 200);
 }

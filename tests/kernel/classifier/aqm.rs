@@ -64,8 +64,8 @@ fn filled(l: &Link, us: u64) -> Bench {
     b
 }
 
-/// Which of `n` packets are dropped that all find the same backlog: time goes on
-/// as much as each adds to it.
+/// Returns which of `n` packets are dropped that all find the same backlog: time advances by the
+/// wire time of each.
 fn drops_at(b: &Bench, n: u64) -> Vec<u64> {
     let frame = udp4(1000, 1000);
     let mut at = 0;
@@ -114,7 +114,7 @@ fn red_drops_as_often_as_the_paper_says() {
                 (got - mean).abs() < 3.0 * se,
                 "{us} us, {probability}: every {got} for every {mean}, se {se}"
             );
-            // Uniform, not geometric: never further apart than 1/p_b.
+            // Uniform, not geometric: the distance is at most 1/p_b.
             let furthest = drops.windows(2).map(|w| w[1] - w[0]).max().unwrap();
             assert!(furthest as f64 <= 1.0 / (probability * share));
         }
@@ -183,7 +183,7 @@ fn reds_average_is_the_papers() {
         if busy > at {
             average += WEIGHT * ((busy - at) as f64 - average);
         } else {
-            // The first packet of all: there was no average yet.
+            // For the first packet there is no average yet.
             let packets = if n == 0 { 0 } else { (at - busy) / 1000 };
             average *= (1.0 - WEIGHT).powi(packets as i32);
         }
@@ -207,7 +207,7 @@ struct CoDelAtHead {
     count: u64,
     last_count: u64,
     dropping: bool,
-    /// Began with a count of before.
+    /// Began with a count from before.
     resumed: bool,
     ecn: bool,
     /// (packet, when): dropped, or marked with `ecn`.
@@ -224,7 +224,7 @@ fn control_law(t: u64, count: u64) -> u64 {
 type Waiting = VecDeque<(usize, u64)>;
 
 impl CoDelAtHead {
-    /// The packet at the head, and whether it may be dropped.
+    /// Returns the packet at the head, and whether it may be dropped.
     fn take(&mut self, queue: &mut Waiting, now: u64) -> (Option<usize>, bool) {
         let Some((packet, arrival)) = queue.pop_front() else {
             self.first_above = 0;
@@ -240,7 +240,7 @@ impl CoDelAtHead {
         (Some(packet), false)
     }
 
-    /// The packet that leaves the queue now.
+    /// Returns the packet that leaves the queue now.
     fn dequeue(&mut self, queue: &mut Waiting, now: u64) -> Option<usize> {
         let (mut packet, mut ok) = self.take(queue, now);
         if self.dropping {
@@ -277,7 +277,7 @@ impl CoDelAtHead {
         packet
     }
 
-    /// Runs a wire that takes 1 ms a packet.
+    /// Runs a wire that takes 1 ms per packet.
     fn run(mut self, arrivals: &[u64]) -> Self {
         let (mut queue, mut next, mut free) = (Waiting::new(), 0, 0);
         while next < arrivals.len() || !queue.is_empty() {
@@ -297,7 +297,7 @@ impl CoDelAtHead {
     }
 }
 
-/// Too much, a little less than the wire takes, more than before, ...
+/// Too much, a little less than the wire's rate, more than before, ...
 fn arrivals() -> Vec<u64> {
     let phases = [
         (1000, 900_000),
@@ -354,7 +354,7 @@ fn codel_signals_what_it_would_at_the_head_of_the_queue() {
             (b.counters().marked, b.dropped()),
             (marked, [0, dropped, 0])
         );
-        // Each step is rounded in two ways, so a ns for each since the last begin.
+        // Each step has two roundings, so 1 ns is allowed for each since the last begin.
         let a = b.aqm();
         assert_eq!(u64::from(a.codel_count), reference.count);
         let off = (a.codel_drop_next - b.start).abs_diff(reference.drop_next);
@@ -461,7 +461,7 @@ impl PieReference {
         self.next += PIE.tupdate_ns;
     }
 
-    /// The chance that this packet is dropped.
+    /// Returns the probability that this packet is dropped.
     fn chance(&mut self, wait: u64) -> f64 {
         let wait = wait as f64 / 1e9;
         if self.p == 0.0 && wait < 0.0075 && self.old < 0.0075 {
@@ -501,7 +501,7 @@ fn pie_follows_its_rfc() {
     let arrivals = gaps(0, 3_000, 800_000)
         .chain(gaps(2_400 * MS, 1_000, MS))
         .chain(gaps(5_200 * MS, 1_500, 750_000))
-        // A step of the delay, of which a high probability takes no more than 2 %.
+        // A step of the delay, of which a high probability uses at most 2 %.
         .chain(gaps(6_330 * MS, 300, 0))
         .chain(gaps(6_331 * MS, 100, MS));
     for (n, at) in arrivals.enumerate() {
@@ -545,7 +545,7 @@ fn pie_marks_up_to_a_tenth_and_drops_beyond() {
     let b = Bench::new(&managed(8_000_000, Aqm::Pie(Pie { ecn: true, ..PIE })));
     let frame = udp4_ecn(1000, 2);
     let (mut marked, mut dropped) = (0u64, 0u64);
-    // 4 % too much, then more than marks can say.
+    // 4 % too much, then more than marks can signal.
     let gaps = (0..3_000u64).map(|n| n * 960_000);
     for (n, at) in gaps
         .chain((0..3_000).map(|n| 2_880 * MS + n * 700_000))

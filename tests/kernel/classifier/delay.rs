@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Delays: distributions, correlation, order, and reordering on purpose.
+//! Delays: distributions, correlation, order, and reordering.
 //!
 //! Bounds are 4.5 standard errors, or the 1 % and 0.01 that are promised where that is less.
 
@@ -9,8 +9,8 @@ use super::theory::{ERRORS, theories};
 use super::*;
 
 const N: u64 = 50_000;
-/// Between two packets of a test that draws for each: the test's time must not be
-/// overtaken by the machine's.
+/// Distance of packets in a test that draws for each: the machine's time must not overtake the
+/// test's.
 const GAP: u64 = 50_000;
 
 fn delayed(mean_ns: f64, sd_ns: f64, shape: &Shape, reorder: Reorder) -> Link {
@@ -46,8 +46,8 @@ fn each_distribution_drawn_for_each_packet() {
     }
 }
 
-/// The process in time gives independent values two coherence times apart, and 100,000 of
-/// them fit into 8 s where the delay is short enough.
+/// The process in time gives independent values two coherence times apart, and 100,000 of them fit
+/// into 8 s if the delay is short enough.
 #[test]
 fn each_distribution_in_order() {
     const COHERENCE: f64 = 39_000.0;
@@ -87,7 +87,7 @@ fn correlation_is_as_asked_and_leaves_the_distribution() {
             let got = correlation(&d);
             assert!((got - r).abs() < 0.02, "{}: {got} for {r}", t.name);
             let x: Vec<f64> = d.iter().map(|d| (d - t.mean_ns(sd)) / sd).collect();
-            // So many of them are worth one, at most.
+            // This many of them are equivalent to one, at most.
             let worth = N as f64 * (1.0 - r) / (1.0 + r);
             let (m, s) = moments(&x);
             assert!(
@@ -135,13 +135,13 @@ fn a_flow_is_correlated_with_itself_alone() {
     assert!(r.abs() < ERRORS * (1.81f64 / 0.19 / 2000.0).sqrt(), "{r}");
 }
 
-/// Packets of 50 +- 40 ms in order, `rate` a second from 5 s on: how often there was another
-/// order, and the delays.
+/// Sends packets of 50 +- 40 ms in order, `rate` per second from 5 s on; returns the number of
+/// reordered packets, and the delays.
 fn in_order(rate: u64, n: u64, seed: u64) -> (u64, Vec<f64>) {
     let half = 40e6 / 3f64.sqrt();
     let profile = jitter(50 * MS, half, Distribution::Uniform, Reorder::Never);
     let b = Bench::with(&profile, seed, stamp_place());
-    // Faster than the machine may be: so far ahead that it does not catch up.
+    // Faster than the machine may be: far enough ahead that it does not catch up.
     let from = if rate > 20_000 { 5_000_000_000 } else { 0 };
     let (frame, gap) = (udp4(100, 1000), 1_000_000_000 / rate);
     let (mut last, mut reordered) = (0, 0);
@@ -158,7 +158,7 @@ fn in_order(rate: u64, n: u64, seed: u64) -> (u64, Vec<f64>) {
     (reordered, delays)
 }
 
-/// The rates with so many packets each.
+/// The rates with this number of packets each.
 fn nothing_overtakes(runs: &[(u64, u64, u64)]) {
     for &(rate, n, times) in runs {
         for seed in 0..times {
@@ -215,9 +215,9 @@ fn the_delay_is_the_same_at_every_packet_rate() {
     let d = theory.distance(&run(110_000, 72_000));
     println!("10 packets/s: KS distance {d:.4}");
     assert!(d < 0.01, "10 packets/s: {d}");
-    // Each faster one against the slower, over the same stretch of the process: 100 packets/s
-    // are 5 a coherence time, so that 1000 coherence times tell the distribution of that
-    // stretch to 0.001; the rest is for the clamp, which is 0.001 to 0.003.
+    // Each faster one against the slower, over the same stretch of the process: 100 packets/s are 5
+    // a coherence time, so that 1000 coherence times determine the distribution of that stretch to
+    // 0.001; the rest is for the clamp, which is 0.001 to 0.003.
     let span = 53_000_000;
     let mut runs: Vec<_> = [10_000u64, 1000, 500]
         .iter()
@@ -267,7 +267,7 @@ fn jitter_overtakes_as_often_as_theory_says() {
         let (g, n) = (gap as f64 / width, packets as f64);
         let one = |what: &str, got: u64, p: f64| {
             let got = got as f64 / n;
-            // Neighbours go together; that is less than twice the variance.
+            // Neighbours are correlated; that is less than twice the variance.
             let error = (2.0 * p * (1.0 - p) / n).sqrt();
             assert!(
                 (got - p).abs() < ERRORS * error,
@@ -292,7 +292,7 @@ fn jitter_overtakes_as_often_as_theory_says() {
     }
 }
 
-/// The cut tail is one delay, which comes as often as the tail would have.
+/// The cut-off tail becomes one delay, as frequent as the tail.
 #[test]
 fn no_delay_is_longer_than_the_longest() {
     const MAX_NS: f64 = 12.5e6;
@@ -381,12 +381,12 @@ fn a_share_in_order_keeps_its_own_order() {
         last = at + delay;
     }
     let c = b.counters();
-    // All that are not delayed overtake, but the first few with nothing ahead of them.
+    // All packets without a delay overtake, except the first few with no packet ahead of them.
     assert_eq!(c.undelayed, at_once);
     assert!(at_once - c.reordered < 20, "{at_once} {}", c.reordered);
 }
 
-/// Which of `n` packets are sent at once.
+/// Returns which of `n` packets are sent at once.
 fn reordered(r: Reordering, n: u64) -> Vec<u64> {
     let profile = link(|l| {
         l.delay.mean_ns = 10 * MS;

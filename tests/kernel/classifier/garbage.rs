@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that no stack would send: whatever comes, each packet meets exactly one fate.
+//! Frames that no stack would send: each packet is counted exactly once, whatever its content.
 
 use emud::profile::{Delay, Jitter, Profile};
 use support::chance::Random;
 
 use super::*;
 
-/// One of a kind that the parser knows, to be damaged.
+/// A frame of a kind that the parser supports, to be damaged.
 fn sound(chance: &mut Random) -> Vec<u8> {
     let len = 64 + chance.index(1450);
     let mut frame = match chance.index(4) {
@@ -29,8 +29,7 @@ fn damaged(chance: &mut Random) -> Vec<u8> {
         let at = chance.index(reach);
         frame[at] = chance.bits() as u8;
     }
-    // BPF_PROG_TEST_RUN takes no less than the headers that it looks at itself. Behind a tag it does
-    // not look.
+    // BPF_PROG_TEST_RUN requires the headers that it parses itself. It does not parse after a tag.
     let least = match frame[12..14] {
         [0x08, 0x00] => 14 + 20,
         [0x86, 0xdd] => 14 + 40,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flows of fq that packets share which may overtake one another.
+//! The flows of fq for packets that may overtake one another.
 
 use aya::maps::{Map, MapData, MapInfo, PerCpuArray};
 use aya::programs::loaded_programs;
@@ -33,7 +33,7 @@ impl Watch {
         self.0.get(&abi::EMUD_UP, 0).unwrap()[0]
     }
 
-    /// The lane that a packet of that departure has taken; none: no lane had room.
+    /// Returns the lane of a packet with that departure; `None`: no lane had room.
     fn taken(&self, before: &Lanes, departure: u64) -> Option<usize> {
         let now = self.now();
         let changed: Vec<_> = (0..LANES).filter(|i| now[*i] != before[*i]).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every loss model: the share and the runs of losses that theory says, exact patterns, and where
-//! in the link it stands.
+//! Every loss model: the share and the runs of losses in theory, exact patterns, and the stage in
+//! the link.
 
 use super::timeline::{of_rows, traced};
 use super::*;
@@ -89,7 +89,7 @@ fn bursts_begin_and_last_as_asked() {
     }
 }
 
-/// The share stays what it is, two in a row become as many as the normal values say.
+/// The share does not change, two losses in a row become as frequent as the normal values imply.
 #[test]
 fn correlation_keeps_the_share() {
     for (probability, correlation) in [(0.01, 0.5), (0.1, 0.25), (0.1, 0.9), (0.5, 0.7)] {
@@ -158,7 +158,7 @@ fn bit_errors_go_by_the_length_on_the_wire() {
         let bits = 8.0 * (len as f64 + f64::from(overhead));
         share(bits).meets(&format!("{len} bytes"), lost.count() as f64 / N as f64);
     }
-    // Two frames of 1042 bytes, which share one fate.
+    // Two frames of 1042 bytes with the same fate.
     let b = Bench::new(&model(LossModel::BitError { ber }));
     let frame = udp4(2042, 1000);
     let lost = (0..N).filter(|i| b.send_gso(&frame, i * 1000, 1000).verdict == TC_ACT_STOLEN);
@@ -209,7 +209,7 @@ fn patterns_are_exact() {
     assert_eq!(losses(&b, 1, 30).len(), 30);
 }
 
-/// As long as they come: the last word of the map, and round.
+/// The longest pattern: the last entry of the map, and around.
 #[test]
 fn a_long_pattern_is_exact() {
     let length = u64::from(emud::profile::MAX_PATTERN);
@@ -228,7 +228,7 @@ fn a_long_pattern_is_exact() {
     assert_eq!(got, want);
 }
 
-/// A pattern is the link's: all flows move it.
+/// A pattern belongs to the link: all flows advance it.
 #[test]
 fn flows_share_a_pattern() {
     let b = Bench::new(&model(pattern("0110", true)));
@@ -319,7 +319,7 @@ fn no_run_is_longer_than_the_longest() {
         let (cut, loss) = with(Some(max));
         assert_eq!(cut, expected, "{}", model.name().word());
         assert!(cut.len() < free.len());
-        // 4 standard errors of a share whose losses come in runs of `max` at most.
+        // 4 standard errors of a share with runs of losses up to `max`.
         let frame = udp4(100, 1).len() as u32;
         let share = loss.share_of(frame);
         let error = 4.0 * (share * (1.0 - share) * 2.0 * f64::from(max) / N as f64).sqrt();
@@ -374,7 +374,7 @@ fn before_the_queue_a_lost_packet_takes_no_time() {
     assert_eq!(departures(Stage::BeforeQueue), [MS, 2 * MS, 3 * MS]);
 }
 
-/// Behind a full queue the model does not see what the queue dropped.
+/// After a full queue the model does not see packets that the queue dropped.
 #[test]
 fn before_and_after_a_full_queue() {
     for (stage, lost, dropped) in [(Stage::AfterQueue, 2, 6), (Stage::BeforeQueue, 5, 1)] {
@@ -434,7 +434,7 @@ fn the_same_seed_moves_the_chain_alike() {
     assert_ne!(run(1), run(2));
 }
 
-/// With ecn a loss is a mark where the sender understands it.
+/// With ecn a loss is a mark if the sender supports it.
 #[test]
 fn what_understands_it_is_marked_instead_of_lost() {
     let b = Bench::new(&link(|l| {

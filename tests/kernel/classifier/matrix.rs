@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pairs of addresses with figures of their own.
+//! Pairs of addresses with separate figures.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,7 +143,7 @@ fn limits_hold_at_a_pairs_rate() {
         1_000_000_000_000,
     ] {
         assert_eq!(limited("\"10kB\"", rate), 10, "{rate}");
-        // A byte of the fastest is less than the clock's ns.
+        // A byte at the fastest rate takes less than the clock's ns.
         let bytes = if rate < 1_000_000_000 { 10_999 } else { 10_800 };
         assert_eq!(limited(&format!("\"{bytes}B\""), rate), 10, "{rate}");
     }
@@ -195,7 +195,7 @@ fn apply_leaves_other_pairs_and_replace_does_not() {
         201 * MS,
         "the base link's"
     );
-    // It comes back with the queue that it had.
+    // It returns with the same queue.
     apply(&mut b, &[of(A, B, 50)], false);
     assert_eq!(b.send(&between(A, B), 200 * MS).departure, 250 * MS);
 }
@@ -210,7 +210,7 @@ fn a_pair_that_has_gone_leaves_its_room_and_nothing_else() {
     };
     apply(&mut b, &[of(A, B, 100)], false);
     assert_eq!(b.send(&between(A, B), 0).departure, 101 * MS);
-    // Until it has gone there is no room.
+    // There is no room until it is removed.
     let full = b.maps.apply_pairs(&[of(A, C, 5)], true).unwrap();
     assert_eq!(full.unwrap_err().room, 0);
     apply(&mut b, &[], true);
@@ -222,13 +222,13 @@ fn a_pair_that_has_gone_leaves_its_room_and_nothing_else() {
         "no queue of others"
     );
     assert_eq!(b.send(&between(A, B), 10 * MS).departure, 11 * MS);
-    // The same once more, with its old name.
+    // The same again, with its old name.
     apply(&mut b, &[], true);
     apply(&mut b, &[of(A, C, 7)], false);
     assert_eq!(b.send(&between(A, C), 20 * MS).departure, 28 * MS);
 }
 
-/// Pairs from so many hosts to B.
+/// Pairs from this many hosts to B.
 fn hosts(n: u32) -> impl Iterator<Item = [u8; 4]> {
     (0..n).map(|host| (0x0b00_0000 + host).to_be_bytes())
 }
@@ -256,7 +256,7 @@ fn a_packet_meets_all_of_one_change() {
     } = b;
     let sender = || {
         let mut seen = [0u64; 2];
-        // A pair is idle when its next packet comes: neither queue nor order holds it back.
+        // A pair is idle when its next packet arrives: neither queue nor order delays it.
         for at in (0..20).map(|n| n * 300 * MS) {
             for host in hosts(HOSTS) {
                 let fate = departure(&loaded, start + at, &between(host, B)) - start - at;
@@ -289,8 +289,8 @@ fn departure(loaded: &Loaded, arrival: u64, frame: &[u8]) -> u64 {
     run(loaded, Program::Egress, frame, &arriving(arrival)).departure()
 }
 
-/// ns a packet, frames in turn, so that no pair is in the cache for being the last: the
-/// median, for what else the machine does.
+/// ns per packet, with frames in turn, so that no pair is in the cache because it was the last one:
+/// the median excludes other load.
 fn cost(b: &Bench, frames: &[Vec<u8>]) -> f64 {
     const RUNS: usize = 20_000;
     let mut all: Vec<u128> = Vec::new();
@@ -314,7 +314,7 @@ fn cpu_s() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
-/// ns a packet where these pairs alone are in use: each many times over, the least of some runs.
+/// ns per packet if only these pairs are in use: repeated, the minimum of several runs.
 fn cost_in_use(b: &Bench, frames: &[Vec<u8>]) -> f64 {
     const REPEAT: u32 = 20_000;
     let program = b.loaded.program(Program::Egress).unwrap();
@@ -334,8 +334,8 @@ fn cost_in_use(b: &Bench, frames: &[Vec<u8>]) -> f64 {
     frames.iter().map(of).sum::<f64>() / frames.len() as f64
 }
 
-/// Whatever the number of pairs, a packet costs the same. What caches make of it when all of the
-/// pairs are in use in turn is another matter: that is printed by the test below.
+/// The cost of a packet does not depend on the number of pairs. The effect of caches when all of
+/// the pairs are in use is separate: the test below prints it.
 #[test]
 #[ignore = "timing"]
 fn a_pair_of_65536_costs_what_one_of_16_does() {
@@ -361,7 +361,7 @@ fn a_pair_of_65536_costs_what_one_of_16_does() {
     assert!(many < 1.1 * few, "{many} for {few}");
 }
 
-/// Run by hand on a quiet machine: prints figures.
+/// Run manually on a quiet machine: prints figures.
 #[test]
 #[ignore = "timing"]
 fn cost_does_not_grow_with_pairs_or_rules() {
@@ -381,7 +381,7 @@ fn cost_does_not_grow_with_pairs_or_rules() {
                 "apply of {pairs} {what}: {:?}, CPU {cpu:.3} s",
                 begun.elapsed()
             );
-            // Whatever else the machine does meanwhile.
+            // Excludes other load of the machine.
             assert!(cpu < 1.0);
         }
         let frames: Vec<_> = hosts(pairs).map(|host| between(host, B)).collect();

@@ -40,7 +40,7 @@ const SKB_GSO_SIZE: usize = 176;
 const SKB_HWTSTAMP: usize = 184;
 const SKB_LEN: usize = 192;
 
-/// When a test's time starts, ns since boot. The programs take it from the packets.
+/// Start of a test's time, ns since boot. The programs read the time from the packets.
 const START: u64 = 1_000_000_000_000;
 /// A burst at one instant, some time after the start.
 const FAR: u64 = 7_500_000_000;
@@ -129,12 +129,12 @@ impl Bench {
 fn arriving(ns: u64) -> [u8; SKB_LEN] {
     let mut ctx = [0u8; SKB_LEN];
     ctx[SKB_HWTSTAMP..][..8].copy_from_slice(&ns.to_ne_bytes());
-    // Not in the future; and where a packet passes untouched, what it leaves with.
+    // Not in the future; a packet that passes without emulation leaves with it.
     ctx[SKB_TSTAMP..][..8].copy_from_slice(&ns.to_ne_bytes());
     ctx
 }
 
-/// A packet as a program leaves it.
+/// A packet after a program.
 struct Left {
     verdict: i32,
     ctx: [u8; SKB_LEN],
@@ -366,7 +366,7 @@ fn the_same_seed_loses_the_same_packets() {
     let first = losses(&b, 1000, 10_000);
     assert_eq!(b.counters().lost, first.len() as u64);
     let again = Bench::new(&lossy);
-    // Another flow in between changes nothing.
+    // A different flow in between changes nothing.
     let frame = udp4(100, 2000);
     let mixed: Vec<u64> = (0..10_000)
         .filter(|i| {
@@ -512,8 +512,8 @@ fn in_order_jitter_is_the_same_at_every_packet_rate() {
 
 #[test]
 fn in_order_jitter_has_the_distribution_asked_for() {
-    // Knots are 20 ms apart: 4000 coherence times in 80 s. Arrivals beyond the
-    // horizon of a stamp are not believed, so the epoch moves instead.
+    // Knots are 20 ms apart: 4000 coherence times in 80 s. Arrivals beyond the horizon of a stamp
+    // are ignored, so the epoch moves instead.
     let mut d = Vec::new();
     for part in 0..10u64 {
         let mut b = Bench::new(&link(|_| {}));
@@ -595,8 +595,8 @@ fn neighbour_discovery_passes_untouched() {
     assert_eq!(all.send(&arp, 0).departure, 50 * MS);
 }
 
-/// A PTP port gives up when it waits for a transmit time stamp in vain, and a clone has no socket to
-/// get it.
+/// A PTP port fails if it waits in vain for a transmit time stamp, and a clone has no socket for
+/// it.
 #[test]
 fn ptp_events_pass_untouched() {
     let slow = |neighbours| {
@@ -614,7 +614,7 @@ fn ptp_events_pass_untouched() {
     let over_ethernet = to(0x88f7, vec![0; 60], 12);
     let mut tagged = over_ip4(319);
     tagged.splice(12..12, [0x81, 0x00, 0, 7]);
-    // A port of TCP has nothing to do with it.
+    // A TCP port of this number is different.
     let mut tcp = over_ip4(319);
     tcp[23] = 6;
     let delays = |neighbours, frames: &[&Vec<u8>]| -> Vec<u64> {

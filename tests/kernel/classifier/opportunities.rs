@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mahimahi's delivery opportunities against a plain implementation of mm-link's rules.
+//! Mahimahi's delivery opportunities against a simple implementation of mm-link's rules.
 
 use super::timeline::lcg;
 use super::*;
@@ -17,13 +17,13 @@ fn mahimahi(ms: Vec<u32>, repeat: bool) -> Link {
     })
 }
 
-/// At each opportunity up to 1500 bytes of what is waiting leave, the rest is gone.
+/// At each opportunity up to 1500 bytes of the waiting packets leave, the rest is lost.
 fn plain(times: &[u64], packets: &[(u64, usize)]) -> Vec<u64> {
     let mut waiting = VecDeque::new();
     let mut coming = packets.iter().enumerate().peekable();
     let mut left = vec![u64::MAX; packets.len()];
     for time in times {
-        // One that comes with the opportunity is too late for it.
+        // A packet that arrives with the opportunity is too late for it.
         while let Some((i, (_, bytes))) = coming.next_if(|(_, (at, _))| at < time) {
             waiting.push_back((i, *bytes));
         }
@@ -42,7 +42,7 @@ fn plain(times: &[u64], packets: &[(u64, usize)]) -> Vec<u64> {
     left
 }
 
-/// A cellular link: its rate wanders, and at times there is nothing at all.
+/// A cellular link: its rate varies, and is 0 at times.
 fn cellular(seconds: u32, seed: &mut u64) -> Vec<u32> {
     let mut all = Vec::new();
     let (mut per_ms, mut until) = (0.5, 0);
@@ -60,7 +60,7 @@ fn cellular(seconds: u32, seed: &mut u64) -> Vec<u32> {
     all
 }
 
-/// When packets of (arrival, bytes) leave.
+/// Returns when packets of (arrival, bytes) leave.
 fn send_all(up: &Link, packets: &[(u64, usize)]) -> Vec<u64> {
     let rows = up.trace.as_ref().unwrap().len() + 1;
     let sizes = Sizes {

@@ -48,7 +48,7 @@ fn phases_follow_one_another_at_their_times() {
     let b = phased(HAND_OVER);
     let send = |bytes, at: u64| b.send(&udp4(bytes, 1), at).departure;
     assert_eq!(send(1000, 0), 88 * MS);
-    // Under way when the outage begins: the slow link goes on with it.
+    // In transmission when the outage begins: it continues over the slow link.
     assert_eq!(
         send(1000, 296 * MS),
         384 * MS,
@@ -187,7 +187,7 @@ fn the_end_of_a_ramp_leaves_nothing_behind() {
         loss = "100%"
         "#,
     );
-    // 10 ms each: the first two are sent in the ramp, the others behind it.
+    // 10 ms each: the first two are sent in the ramp, the others after it.
     let frame = udp4(1250, 1);
     let fates: Vec<_> = (0..5).map(|_| b.send(&frame, 975 * MS).verdict).collect();
     let all_gone = [
@@ -226,8 +226,8 @@ fn what_came_before_an_outage_goes_on_as_it_did() {
         rate = "8Mbit"
         "#,
     );
-    // 60 packets of 1 ms from 0 on, of which the last 10 are sent in the outage; what comes then
-    // is lost and takes no time.
+    // 60 packets of 1 ms from 0 on, of which the last 10 are sent in the outage; later packets are
+    // lost and take no time.
     let frame = udp4(1000, 1);
     let sent: Vec<u64> = (0..60).map(|_| b.send(&frame, 0).departure).collect();
     assert!((1..=60).map(|ms| ms * MS).eq(sent));

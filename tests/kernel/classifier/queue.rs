@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Framing, burst, limits and ECN: to the nanosecond. The managers are in `aqm`.
+//! Framing, burst, limits and ECN: to the nanosecond. `aqm` tests the queue managers.
 
 use emud::profile::{Cells, Queue, Wire};
 
@@ -141,7 +141,7 @@ fn a_burst_passes_at_once_after_idleness_and_no_more() {
         sent(5, 1_000 * MS),
         [1_000 * MS, 1_000 * MS, 1_000 * MS, 1_000 * MS, 1_001 * MS]
     );
-    // In the long run it is the rate, and no fraction gets lost: 21,333 1/3 us each.
+    // In the long run it is the rate, and no fraction is lost: 21,333 1/3 us each.
     let b = Bench::new(&link(|l| {
         l.rate = Some(384_000);
         l.wire = burst(3 * 1024);

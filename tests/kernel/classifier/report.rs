@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `emud show` says is in force: against what was asked for, and what becomes of packets.
+//! The link that `emud show` reports: compared with the configured one, and the fate of packets.
 
 use super::*;
 use emud::datapath::attach::{compile_rules, matching};
@@ -158,7 +158,7 @@ fn the_phases_link_is_in_force() {
         delay(&slow, 80.0, 0.0);
         near(slow.loss.unwrap(), 0.03 / 1.02, 1e-9);
         assert_eq!(slow.loss_model.unwrap().model.name(), Model::Burst);
-        let queue = serde_json::to_value(&slow.queue).unwrap();
+        let queue = serde_json::to_value(slow.queue).unwrap();
         assert_eq!(queue, serde_json::json!({ "bytes": 20_000 }));
         assert_eq!(slow.state, LinkState::Up);
     }
@@ -244,7 +244,7 @@ fn the_traces_row_is_in_force() {
     assert_eq!(third.loss, Some(1.0));
     assert_eq!(third.loss_model, Some(Loss::from(1.0)));
     // Bytes are bytes, whatever the rate.
-    let queue = serde_json::to_value(&third.queue).unwrap();
+    let queue = serde_json::to_value(third.queue).unwrap();
     assert_eq!(queue, serde_json::json!({ "bytes": 30_000 }));
 }
 
@@ -327,7 +327,7 @@ fn a_named_link_has_all_that_the_own_one_has() {
     assert_eq!((off.counters.packets, off.counters.down), (1, 1));
     assert_eq!((off.state, off.shared), (LinkState::Down, None));
     assert!(off.aqm.is_some() && off.corrupt.is_some());
-    let queue = serde_json::to_value(&off.queue).unwrap();
+    let queue = serde_json::to_value(off.queue).unwrap();
     assert_eq!(queue, serde_json::json!({ "packets": 9 }));
     // Not the rule's: 10 packets of 1 ms in the queue of both.
     let mut other = udp4(1000, 1);

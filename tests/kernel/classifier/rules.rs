@@ -59,12 +59,12 @@ pub fn send(b: &Bench, program: Program, frame: &[u8], at: u64, mark: u32) -> Fa
     run(&b.loaded, program, frame, &ctx).fate(b.start)
 }
 
-/// The delay in ms of the link that an egress packet took; 0: it passed untouched.
+/// Returns the delay in ms of the link that an egress packet took; 0: it passed without emulation.
 fn took(b: &Bench, frame: &[u8]) -> u64 {
     send(b, Program::Egress, frame, 0, 0).departure / MS
 }
 
-/// Rules whose links are known by their delays: `own` 1 ms, a 10 ms, b 20 ms.
+/// Rules whose links are identified by their delays: `own` 1 ms, a 10 ms, b 20 ms.
 fn rules(rules: &str) -> String {
     format!(
         "[link]\ndelay = \"1ms\"\n[links.a]\ndelay = \"10ms\"\n[links.b]\ndelay = \"20ms\"\n{rules}"
@@ -153,7 +153,7 @@ fn ip6_is_matched_as_ip4_is() {
         assert_eq!(took(&b, &yes), 10, "{matches}");
         assert_eq!(took(&b, &no), 1, "not {matches}");
     }
-    // Extension headers are in front of what is matched.
+    // Extension headers are before the matched fields.
     let mut options = tcp6(|f| f[20] = 0);
     options.splice(54..54, [6, 0, 1, 4, 0, 0, 0, 0]);
     assert_eq!(
@@ -323,7 +323,7 @@ fn set_turns_rules_with_links_and_leaves_nothing_behind() {
         .with_changes(&["rule=[{match={source-port=1000},link=\"b\"}]".to_owned()])
         .unwrap();
     set(&mut b, &other);
-    // In order: behind the one of 40 ms, which is another link.
+    // In order: after the one of 40 ms, which is a different link.
     assert_eq!(took(&b, &udp(|_| {})), 20);
     assert_eq!(b.maps.rule_keys().unwrap(), 2, "one key a direction");
     set(
@@ -412,7 +412,7 @@ fn a_full_table_gives_up_the_instance_unused_for_longest() {
             .instances_forgotten
     };
     assert_eq!(forgotten(), 0);
-    // Takes the place of port 2, and nothing of its queue.
+    // Replaces port 2, but with an empty queue.
     assert_eq!(b.send(&udp4(1000, 5), 0).departure, MS);
     assert_eq!(forgotten(), 1);
     assert_eq!(
@@ -425,7 +425,7 @@ fn a_full_table_gives_up_the_instance_unused_for_longest() {
         MS,
         "port 2 begins anew"
     );
-    // Its ring, too: three fit whatever was there before.
+    // Its ring, too: three fit independent of the old content.
     let fits = (0..5).filter(|_| b.send(&udp4(1000, 2), 0).verdict == TC_ACT_UNSPEC);
     assert_eq!(fits.count(), 2);
 }
@@ -447,7 +447,7 @@ fn instances_lose_and_order_for_themselves() {
 
 #[test]
 fn a_limit_in_packets_is_exact_with_two_senders_at_once() {
-    // Where the ring's pieces end, one sender finds that the other has moved the queue on.
+    // At the boundary of the ring's pieces, one sender finds that the other has advanced the queue.
     for limit in [64usize, 1000, 5000] {
         let b = bench(&format!("[link]\nrate = \"8Mbit\"\nqueue = \"{limit}p\"\n"));
         let sender = || {

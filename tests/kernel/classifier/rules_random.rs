@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules and packets of chance against a plain implementation of "the first wins".
+//! Random rules and packets against a simple implementation of "the first wins".
 
 use emud::profile::{Match, Ports, Profile, Rule, Target};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use support::chance::same_cases;
 use super::rules::{bench_of, send};
 use super::*;
 
-/// A packet by what rules look at.
+/// A packet as rules see it.
 #[derive(Debug, Clone)]
 struct Packet {
     source: [u8; 4],
@@ -57,7 +57,7 @@ impl Packet {
     }
 }
 
-/// Of few values each, so that rules meet packets and each other.
+/// Each with few values, so that rules match packets and each other.
 fn packets() -> impl Strategy<Value = Packet> {
     let byte = prop::sample::select(vec![0u8, 1, 2, 127, 128, 255]);
     let address = (byte.clone(), byte).prop_map(|(a, b)| [10, a, 0, b]);
@@ -86,7 +86,7 @@ fn packets() -> impl Strategy<Value = Packet> {
         )
 }
 
-/// A match that looks at some of what a packet has.
+/// A match on some of the fields of a packet.
 fn matches() -> impl Strategy<Value = Match> {
     let prefix = prop::sample::select(vec![0u8, 9, 16, 31, 32]);
     let spread = prop::sample::select(vec![0u16, 1, 8, 2000]);
@@ -106,7 +106,7 @@ fn matches() -> impl Strategy<Value = Match> {
                 first: port.saturating_sub(spread),
                 last: port.saturating_add(spread >> bit),
             };
-            // Ports seldom: a range is many masks.
+            // Ports are rare: a range has many masks.
             let ported = some(8) && some(9);
             Match {
                 source: net(0, like.source, prefixes[0]),
@@ -153,7 +153,7 @@ proptest! {
         packets in prop::collection::vec(packets(), 200),
     ) {
         let profile = profile(rules);
-        // One that looks at too many different things is refused, which others test.
+        // A match on too many different fields is rejected, which other tests cover.
         prop_assume!(emud::datapath::attach::compile_rules(&profile).is_ok());
         let b = bench_of(&profile);
         for packet in packets {

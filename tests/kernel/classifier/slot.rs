@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slots against a plain implementation.
+//! Slots against a simple implementation.
 
 use super::timeline::lcg;
 use super::*;
@@ -25,7 +25,7 @@ fn slots_at_constant_distances_are_where_they_are_told_to_be() {
     assert_eq!([send(10 * MS), send(10 * MS)], [10 * MS; 2]);
     assert_eq!(send(10 * MS), 20 * MS, "the fourth");
     assert_eq!(send(20 * MS + 1), 30 * MS);
-    // A long pause is passed over, and the slots are still where they were.
+    // A long pause is skipped, and the slots are still at the same times.
     assert_eq!(send(5_003 * MS), 5_010 * MS);
     assert_eq!([send(5_003 * MS), send(5_003 * MS)], [5_010 * MS; 2]);
     assert_eq!(send(5_003 * MS), 5_020 * MS);
@@ -47,7 +47,7 @@ fn random_slots_are_uniform_reproducible_and_filled_in_order() {
     let up = slotted(10 * MS, 20 * MS, Some(4), None);
     let mut seed = 5;
     let mut at = 0;
-    // Never so long a pause that slots are passed over.
+    // Pauses are always too short for skipping slots.
     let arrivals: Vec<u64> = (0..2_000)
         .map(|_| {
             at += lcg(&mut seed) % (6 * MS);
@@ -76,7 +76,7 @@ fn random_slots_are_uniform_reproducible_and_filled_in_order() {
         *used.entry(*departure).or_insert(0) += 1;
     }
     assert!(used.values().all(|n| *n <= 4));
-    // A plain implementation on the slots that were seen: the first with room.
+    // A simple implementation on the observed slots: the first with room.
     let mut room: Vec<(u64, u32)> = slots.iter().map(|s| (*s, 4)).collect();
     let mut from = 0;
     for (at, departure) in arrivals.iter().zip(&first) {

@@ -7,7 +7,7 @@ use super::*;
 
 const AHEAD: u64 = 8_000 * MS;
 
-/// Every stage with a memory: the queue's clock, the order of departures, slots.
+/// Every stage with a state: the queue's clock, the order of departures, slots.
 fn links() -> Vec<(&'static str, Link)> {
     let ordered = jitter(20 * MS, 5e6, Distribution::Normal, Reorder::Never);
     vec![
@@ -46,7 +46,7 @@ fn links() -> Vec<(&'static str, Link)> {
     ]
 }
 
-/// Departures of 60 packets, of which every tenth is stamped so far ahead.
+/// Departures of 60 packets, of which every tenth has a stamp this far ahead.
 fn departures(l: &Link, ahead: u64) -> Vec<Fate> {
     let b = Bench::new(l);
     (0..60)
@@ -77,7 +77,7 @@ fn a_stamp_delays_its_own_packet_and_no_other() {
                 }
                 let earliest = n as u64 * 700_000 + ahead;
                 assert!(stamped.departure >= earliest, "{about}: {stamped:?}");
-                // All that the link does to it, from then on.
+                // The effect of the link on it, from then on.
                 let most = plain.departure + ahead;
                 assert!(stamped.departure <= most, "{about}: {stamped:?}");
             }
@@ -95,10 +95,10 @@ fn on_a_plain_link_it_is_the_stamp_and_the_delay() {
         fate.departure
     };
     assert_eq!(send(MS, b.start + 3 * MS), 23 * MS);
-    // In the past, or of another clock.
+    // In the past, or of a different clock.
     assert_eq!(send(4 * MS, b.start + 3 * MS), 24 * MS);
     assert_eq!(send(5 * MS, 1_790_000_000_000_000_000), 25 * MS);
-    // What the sender holds back is no delay of the link's.
+    // The time for which the sender holds a packet back is not a delay of the link.
     let c = b.counters();
     assert_eq!(c.delay_ns, 3 * 20 * MS);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distributions are, by their CDFs, and whether values are of them.
+//! Distributions by their CDFs, and tests of values against them.
 //!
 //! A Kolmogorov-Smirnov distance of 100,000 independent values is below 0.0062 with a
 //! probability of 0.999.
@@ -136,11 +136,11 @@ impl Theory {
         (self.mean * sd).trunc() + self.offset * sd
     }
 
-    /// Mean and deviation of the table that the classifier runs are those asked for to 1e-4,
-    /// whatever a sample of a long tail says.
+    /// Mean and deviation of the table that the classifier runs are the configured ones to 1e-4,
+    /// independent of a sample of a long tail.
     pub fn check_table(&self, b: &Bench, sd: f64) {
         let table = b.maps.table(abi::EMUD_UP).unwrap();
-        // Lines between the points, eight places on each.
+        // Lines between the points, with eight samples on each.
         let places: Vec<(f64, f64)> = (0..8 * 4096)
             .map(|k| (k / 8, (f64::from(k as u32 % 8) + 0.5) / 8.0))
             .map(|(i, u)| {
@@ -199,7 +199,7 @@ impl Theory {
         (first, (second - first * first).sqrt())
     }
 
-    /// The value that one in a thousand is above.
+    /// The value that one in a thousand exceeds.
     fn cap(&self) -> f64 {
         let (mut low, mut high) = (0.0, 1000.0);
         for _ in 0..60 {
@@ -227,9 +227,9 @@ impl Theory {
         assert!(got.abs() < 0.01 * mean / sd, "{name}: mean off by {got} sd");
         let d = self.distance(&x);
         assert!(d < 0.01, "{name}: KS {d}");
-        // The sample deviation of a pareto with shape 3 has no finite error: its fourth
-        // moment is infinite. So what is above the 99.9 % quantile counts as that, here
-        // and in theory; the tail beyond is the table's, which has tests of its own.
+        // The sample deviation of a pareto with shape 3 has no finite error: its fourth moment is
+        // infinite. So what is above the 99.9 % quantile counts as that, here and in theory; the
+        // tail beyond is the table's, which has separate tests.
         let (cut_mean, cut_sd) = if self.light {
             (0.0, 1.0)
         } else {

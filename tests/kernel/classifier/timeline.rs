@@ -4,7 +4,7 @@
 use super::*;
 use emud::profile::{Profile, Trace, TraceRow, TraceSource};
 
-/// Rows of (ms, bit/s), over and over after `period` ms or held.
+/// Rows of (ms, bit/s), repeated after `period` ms or held.
 pub fn rates(rows: &[(u64, u64)], period: u64, repeat: bool) -> Trace {
     let row = |(ms, rate): &(u64, u64)| TraceRow {
         at_ns: ms * MS,
@@ -109,7 +109,7 @@ fn a_restart_begins_anew_at_one_moment() {
         stamp_place(),
     );
     let id = up.link.timeline.id;
-    // What `emud set eth0 trace.restart` does 15 ms after attach.
+    // The effect of `emud set eth0 trace.restart` 15 ms after attach.
     emud::datapath::stage::timeline::shift(&mut up.link.timeline, 15 * MS);
     assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
     b.maps.apply([&[up], &[]]).unwrap();
@@ -129,7 +129,7 @@ impl Exact {
         u128::from(self.rows[row].1)
     }
 
-    /// The row of a time, and when it ends.
+    /// Returns the row of a time, and when it ends.
     fn row(&self, ns: u64) -> (usize, u64) {
         let (round, pos) = (ns / self.period_ns, ns % self.period_ns);
         let row = self.rows.partition_point(|(at, _)| *at <= pos) - 1;
@@ -137,7 +137,7 @@ impl Exact {
         (row, round * self.period_ns + end)
     }
 
-    /// When `work` from `start` on is done, rounded down.
+    /// Returns when `work` from `start` on is done, rounded down.
     fn done(&self, start: u64, mut work: u128) -> u64 {
         let mut at = start;
         loop {
@@ -274,7 +274,7 @@ fn delay_and_loss_are_those_of_the_moment_at_which_it_is_sent() {
     assert_eq!(departures(&b, 999, &[18 * MS]), [48 * MS + 999_000]);
     assert_eq!(b.send(&udp4(1000, 1), 19 * MS).verdict, TC_ACT_STOLEN);
     assert_eq!(b.counters().lost, 1);
-    // Another round: a shorter delay lets nobody overtake.
+    // In the next period: a shorter delay does not make packets overtake.
     assert_eq!(departures(&b, 1000, &[1_000 * MS]), [1_011 * MS]);
 }
 
@@ -410,7 +410,7 @@ fn a_traces_loss_is_where_the_link_says() {
     assert_eq!((c.lost, c.marked), (0, 1));
 }
 
-/// So many rows of 5 us, about 8 Mbit/s.
+/// A number of rows of 5 us, about 8 Mbit/s.
 fn many_rows(count: u64) -> Trace {
     let rates = (0..count).map(|i| TraceRow {
         at_ns: i * 5_000,
@@ -466,7 +466,7 @@ fn a_million_rows_fit_and_stay_where_they_are() {
         cost(&few, 4_000 * MS),
         cost(&Bench::new(&link(|l| l.rate = Some(8_000_000))), 4_000 * MS)
     );
-    // What is in force stays where it is when something else changes.
+    // Active rows stay where they are when something else changes.
     let place = many.maps.link(abi::EMUD_UP).unwrap().timeline.first;
     let profile = emud::profile::Profile {
         up: million,
@@ -498,7 +498,7 @@ fn another_trace_takes_other_rows_and_there_may_be_no_room() {
     let timeline = b.maps.link(abi::EMUD_UP).unwrap().timeline;
     assert_ne!(timeline.first, first);
     assert_eq!(departures(&b, 1000, &[0]), [10 * MS]);
-    // The first one's place is free again.
+    // The space of the first one is free again.
     b.set(
         &traced(rates(&[(0, 80_000_000)], 10, true)),
         42,

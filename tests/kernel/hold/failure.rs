@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::packet::now_ns;
 use super::{Bench, MS, PATIENCE, frame, number};
 
-/// A folder with the socket of a monitor, and what else may lie there.
+/// A folder with the socket of a monitor, and other files.
 struct Monitors {
     folder: PathBuf,
     monitor: UnixListener,
@@ -119,7 +119,7 @@ fn a_late_frame_reaches_the_monitor() {
     monitors.nothing_more();
 }
 
-/// More than a line every 10 ms is not told, and yet no frame is missing in the count.
+/// Up to one line every 10 ms is sent, but no frame is missing in the count.
 #[test]
 fn all_late_and_lost_frames_are_counted() {
     let monitors = Monitors::new("all");
@@ -162,13 +162,13 @@ fn counted(lines: &[Value], failure: &str) -> u64 {
     of.map(|line| line["count"].as_u64().unwrap()).sum()
 }
 
-/// Frames in time are no news.
+/// Punctual frames are not reported.
 #[test]
 fn a_frame_in_time_is_not_told() {
     let monitors = Monitors::new("good");
     let (bench, teller) = telling(&monitors.folder);
-    // The CPU may be elsewhere for a while: a frame of which the holder itself says that
-    // it was late does not count.
+    // The CPU may run other tasks for a while: a frame that the holder itself reports as late does
+    // not count.
     for n in 0..20 {
         bench.send(now_ns() + 20 * MS, &frame(n, 60));
         bench.next();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder on a real TAP, in a network namespace of the test's own.
+//! The holder on a real TAP, in a separate network namespace.
 //!
-//! What a frame looks like, its order and that none is lost is exact; punctuality
-//! is judged by the median, because other work may take the CPU at any time.
+//! The layout and the order of frames, and that none is lost, are exact; the median judges
+//! punctuality, because other tasks may take the CPU at any time.
 
 // The helpers outside of #[test] functions are tests too.
 
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 type Ends = Result<Vec<(Direction, End)>, HoldError>;
 
-/// A holder at work behind a TAP, and packet sockets on the other side.
+/// A running holder behind a TAP, and packet sockets on the other side.
 struct Bench {
     packets: Packets,
     name: String,
@@ -44,7 +44,7 @@ impl Bench {
         Self::telling(limit_bytes, None)
     }
 
-    /// The same, with somebody to tell of failures.
+    /// The same, with a receiver of failures.
     fn telling(limit_bytes: usize, failures: Option<SyncSender<Failure>>) -> Self {
         own_network();
         let tap = tap::create("emud-test%d", 1500).unwrap();
@@ -64,7 +64,7 @@ impl Bench {
             reports,
             thread,
         };
-        // As attach does: the holder gets frames when it is ready.
+        // Like attach: the holder gets frames when it is ready.
         while bench.reports.lock().unwrap().is_empty() {
             thread::sleep(Duration::from_millis(1));
         }
@@ -80,7 +80,7 @@ impl Bench {
         });
     }
 
-    /// What the holder writes back next.
+    /// Returns the frame that the holder writes back next.
     fn next(&self) -> FromHolder {
         self.packets.receive(PATIENCE).unwrap_or_else(|| {
             let reports = self.reports.lock().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network namespace of the test's own, and packet sockets on a TAP in there:
-//! what is sent comes out at the holder, what the holder writes is received.
+//! A separate network namespace, and packet sockets on a TAP in it: a packet that is sent arrives
+//! at the holder, and one that the holder writes is received.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -30,7 +30,7 @@ struct Auxdata {
 pub const NEEDS_CSUM: u8 = 1;
 pub const VNET_LEN: usize = 10;
 
-/// Puts the calling thread, and what it starts, into a network namespace of its own.
+/// Moves the calling thread, and what it starts, into a new network namespace.
 pub fn own_network() {
     // SAFETY: no pointers; only this thread changes its namespace.
     let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
@@ -56,7 +56,7 @@ fn realtime_ahead_ns() -> i128 {
     (0..100).map(|_| ahead()).max().unwrap()
 }
 
-/// What the classifier would redirect to the TAP.
+/// A frame as the classifier redirects it.
 pub struct ToHolder<'a> {
     pub departure_ns: u64,
     /// (protocol, TCI).
@@ -86,7 +86,7 @@ impl ToHolder<'_> {
     }
 }
 
-/// What the holder wrote back.
+/// A frame that the holder wrote back.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FromHolder {
     /// When the kernel took it, CLOCK_MONOTONIC.
@@ -177,7 +177,7 @@ impl Packets {
         let mut data = vec![0u8; 70_000];
         let mut control = [0u64; 32];
         let (len, header) = match self.recvmsg(&mut data, &mut control) {
-            // The TAP is gone, which is said once, before what it had delivered.
+            // The TAP is gone, which is reported once, before the frames that it had delivered.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
                 return self.receive(patience);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting in the background, with a shell in the place of the holder.
+//! Starting in the background, with a shell instead of the holder.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::process::Command;
@@ -40,7 +40,7 @@ fn refused_with_its_words() {
     );
     let error = error.unwrap_err();
     assert_eq!(error.exit_code(), 77);
-    assert_eq!(error.to_string(), "the holder could not start: no such map");
+    assert_eq!(error.to_string(), "cannot start the holder: no such map");
 }
 
 #[test]
@@ -58,15 +58,15 @@ fn not_ready_in_time() {
     assert!(matches!(error, HoldError::NotReady(200)), "{error}");
 }
 
-/// Own session, working directory /, no terminal, and no descriptors but those passed.
+/// Separate session, working directory /, no terminal, and no descriptors except those passed.
 #[test]
 fn detached_from_its_starter() {
     let (read, write) = rustix::pipe::pipe().unwrap();
-    // Left open by whoever called emud: not close-on-exec.
+    // Left open by the caller of emud: not close-on-exec.
     let (_foreign, foreign) = rustix::pipe::pipe().unwrap();
     let out = write.as_raw_fd();
-    // For a redirected group of commands a shell keeps its old output under a number of its own choice, which
-    // may be that of the foreign one.
+    // For a redirected group of commands a shell keeps its old output under a number that it
+    // selects, which may be that of the foreign one.
     let script = format!(
         r#"exec > /proc/$$/fd/{out}
         pwd; cut -d' ' -f6 /proc/$$/stat; echo $$; readlink /proc/$$/fd/0 /proc/$$/fd/2

@@ -44,7 +44,7 @@ fn program(code: i32) -> OwnedFd {
     attr.extend((license.as_ptr() as u64).to_ne_bytes());
     attr.resize(72, 0);
     let fd = bpf(SYS_BPF_PROG_LOAD, &attr);
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     unsafe { OwnedFd::from_raw_fd(fd.try_into().unwrap()) }
 }
 
@@ -166,9 +166,9 @@ fn places_hold_in_the_kernel() {
         .iter()
         .map(|f| f.bpf.as_ref().map_or("u32", |b| &b.name))
         .collect();
-    // u32 lists its table, too.
+    // u32 also lists its table.
     assert_eq!(order, ["first", "theirs", "u32", "u32", "last"]);
-    // Replacing one keeps its place.
+    // Replacing one keeps its position.
     let steal = program(TC_ACT_STOLEN);
     nl.replace_bpf_filter(v0, &filter(&steal, 1, 1, "theirs"))
         .unwrap();
@@ -176,7 +176,7 @@ fn places_hold_in_the_kernel() {
     assert_eq!(order[0].bpf.as_ref().unwrap().name, "first");
 }
 
-/// Not only in the listing: whoever runs first decides.
+/// Not only in the listing: the first one determines the result.
 #[test]
 fn the_newest_at_a_pref_decides() {
     let _space = Space::new();

@@ -223,7 +223,7 @@ fn mq_is_added() {
     ));
 }
 
-/// Asks the kernel, not a list of kernels: where sch_fq is there it must work.
+/// Tests the kernel, without a list of kernels: if sch_fq exists it must work.
 #[test]
 fn fq_works_or_is_unavailable() {
     let _space = Space::new();
@@ -294,7 +294,7 @@ fn offloads_go_off_and_come_back() {
     taken.cap(&mut nl, v0).unwrap();
     taken.restore(&mut nl, v0).unwrap();
     assert_eq!(shell("ethtool -k v0"), before);
-    // What cannot be switched is said.
+    // Features that cannot be switched are reported.
     let lo = Offloads::snapshot(&mut nl, 1, &["loopback"]).unwrap();
     assert_eq!(lo.cap(&mut nl, 1).unwrap(), ["loopback"]);
 }
@@ -347,7 +347,7 @@ fn a_lock_is_held_once_or_shared() {
     let patience = Duration::from_millis(20);
     assert!(!c.take(part, Sharing::Exclusive, patience).unwrap());
     assert!(start.elapsed() >= patience);
-    // As the process that puts forwarding back does.
+    // Like the process that restores forwarding.
     let kept = a.for_another().unwrap();
     drop(a);
     assert!(!c.try_take(part, Sharing::Exclusive).unwrap());

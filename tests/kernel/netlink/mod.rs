@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The netlink layer against this kernel, in fresh network namespaces, judged
-//! by what `tc`, `ip` and `ethtool` print. Needs root.
+//! The netlink layer on this kernel, in new network namespaces, judged by the output of `tc`, `ip`
+//! and `ethtool`. Needs root.
 
 mod filters;
 mod links;
@@ -31,7 +31,7 @@ impl Space {
         netlink::enter(&space.name).unwrap();
         shell("ip link set lo up");
         shell("ip link add v0 numtxqueues 4 type veth peer name v1");
-        // IPv6 would talk by itself, and a counter is in what tc prints.
+        // IPv6 would send packets, and tc prints a counter.
         shell("for v in v0 v1; do echo 1 >/proc/sys/net/ipv6/conf/$v/disable_ipv6; done");
         shell("ip link set v0 up; ip link set v1 up");
         space

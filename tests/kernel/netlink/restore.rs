@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A root qdisc by hand goes and comes back.
+//! A root qdisc that a user configured is removed and restored.
 
 use std::process::Command;
 
@@ -17,8 +17,7 @@ fn shown(parents: &[&str]) -> String {
     all
 }
 
-/// A filter that was deleted lets go of its actions a moment later, and their
-/// reference counts are in what tc prints.
+/// A deleted filter releases its actions a moment later, and tc prints their reference counts.
 fn settles_at(expected: &str, parents: &[&str]) {
     for _ in 0..100 {
         if shown(parents) == expected {
@@ -29,7 +28,7 @@ fn settles_at(expected: &str, parents: &[&str]) {
     assert_eq!(shown(parents), expected);
 }
 
-/// Takes what `setup` makes, destroys it, restores it from bytes, compares.
+/// Saves the result of `setup`, deletes it, restores it from bytes, compares.
 fn comes_back(setup: &str, parents: &[&str]) {
     let _space = Space::new();
     shell(setup);
@@ -40,7 +39,7 @@ fn comes_back(setup: &str, parents: &[&str]) {
     let taken = taken.expect("a root by hand");
     assert_eq!(shown(parents), before, "taking changes nothing");
     let bytes = taken.to_bytes();
-    // As emud does: its own root instead.
+    // Like emud: a different root instead.
     shell("tc qdisc del dev v0 root; tc qdisc add dev v0 root handle e: pfifo");
     assert_ne!(shown(parents), before);
     RootSnapshot::from_bytes(&bytes)
@@ -94,7 +93,7 @@ fn a_restored_tbf_still_passes_its_burst() {
     let _space = Space::new();
     let mut nl = Netlink::open().unwrap();
     let v0 = index(&mut nl, "v0");
-    // tbf drops at once what is longer than its burst.
+    // tbf immediately drops packets longer than its burst.
     shell("tc qdisc add dev v0 root handle 3: tbf rate 10gbit burst 1514 limit 90000");
     let taken = RootSnapshot::take(&mut nl, v0).unwrap().unwrap();
     taken.restore(&mut nl, v0).unwrap();
@@ -196,7 +195,7 @@ fn many_classes_come_back() {
     assert_eq!(shown(&[]), before);
 }
 
-/// Whether this kernel has a qdisc, filter or action: asked of tc, in passing.
+/// Returns whether this kernel has a qdisc, filter or action, by trying it with tc.
 fn kernel_has(probe: &str) -> bool {
     let _space = Space::new();
     let tried = Command::new("sh").args(["-ec", probe]).output().unwrap();
@@ -206,7 +205,7 @@ fn kernel_has(probe: &str) -> bool {
     tried.status.success()
 }
 
-/// What not every kernel has comes back on those that have it.
+/// Kinds that not every kernel has are restored on kernels that have them.
 #[test]
 fn other_kinds_come_back() {
     let kinds = [
@@ -287,7 +286,7 @@ fn other_filters_come_back() {
     }
 }
 
-/// What cannot come back is refused with its name and left as it is.
+/// A qdisc that cannot be restored is rejected with its name and not changed.
 fn refused(setup: &str, named: &str) {
     let _space = Space::new();
     shell(setup);
@@ -316,7 +315,7 @@ fn what_cannot_come_back_is_refused() {
          tc class add dev v0 parent 1: classid 1:1 estimator 1sec 8sec htb rate 1mbit",
         "class 1:1 has a rate estimator",
     );
-    // Its program would be gone.
+    // Its program would be lost.
     refused(
         "tc qdisc add dev v0 root handle 1: htb
          tc filter add dev v0 parent 1: bpf bytecode '1,6 0 0 4294967295,' flowid 1:1",
@@ -340,7 +339,7 @@ fn what_cannot_come_back_is_refused() {
     if kernel_has(vlan) {
         refused(vlan, "flower");
     }
-    // The first priority is gone, so its number would be given out anew.
+    // The first priority is gone, so its number would be assigned again.
     refused(
         "tc qdisc add dev v0 root handle 1: htb
          f='tc filter add dev v0 parent 1: protocol ip'

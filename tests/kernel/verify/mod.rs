@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud verify` on live links, in network namespaces of their own. Needs root, and
-//! python3-jsonschema, Debian's validator.
+//! `emud verify` on live links, in separate network namespaces. Needs root, and python3-jsonschema,
+//! Debian's validator.
 //!
-//! One measurement a test agrees with what is in force; that the same link, changed, is found out
-//! needs no other machine: it is judged against the profile it no longer has.
+//! One measurement per test agrees with the active profile; a changed link is detected without
+//! another machine: it is judged against its former profile.
 
 mod shipped;
 mod space;
@@ -34,7 +34,7 @@ fn with_verdict(answer: &Value, verdict: &str) -> Vec<String> {
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn shipped_links_agree() {
-    // At once: each has a veth of its own, and most of the time they wait.
+    // At the same time: each has a separate veth, and they mostly wait.
     std::thread::scope(|scope| {
         for profile in SHIPPED {
             scope.spawn(move || {
@@ -56,7 +56,7 @@ fn shipped_links_agree() {
     });
 }
 
-/// Changes one direction of a link, and says which checks of it must tell.
+/// Changes one direction of a link, and returns which checks must fail.
 fn found_out(profile: &str, change: &str, tells: &[&str]) {
     let space = Space::new();
     space.attach(profile);
@@ -68,7 +68,7 @@ fn found_out(profile: &str, change: &str, tells: &[&str]) {
         wrong.iter().any(|w| tells.contains(&w.as_str())),
         "{profile} {change}: {wrong:?}"
     );
-    // The other direction is as it was.
+    // The other direction has not changed.
     assert_eq!(
         wrong.iter().filter(|w| w.starts_with("up")).count(),
         0,
@@ -77,7 +77,7 @@ fn found_out(profile: &str, change: &str, tells: &[&str]) {
     space::assert_valid(&answer);
 }
 
-/// All at once: most of the time they wait, and none of them is judged to the millisecond.
+/// All at the same time: they mostly wait, and none is judged to the millisecond.
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn what_was_changed_is_found() {
@@ -132,7 +132,7 @@ fn a_round_trip_by_echo_is_judged_as_one() {
     });
 }
 
-/// Judged by losses: the resolution is more than any machine adds to a delay.
+/// Judged by losses: the resolution exceeds the delay that any machine adds.
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn a_link_as_asked_agrees_and_a_changed_one_does_not() {
@@ -163,7 +163,7 @@ fn a_link_as_asked_agrees_and_a_changed_one_does_not() {
 #[test]
 fn what_cannot_be_measured_is_not_passed() {
     let space = Space::new();
-    // More than any machine sends packet by packet.
+    // More than any machine can send packet by packet.
     space.attach_text("[link]\ndelay = \"5ms\"\nrate = \"900Gbit\"\n");
     let (code, answer) = space.verify(&[
         "--peer-netns",
@@ -173,7 +173,7 @@ fn what_cannot_be_measured_is_not_passed() {
         "--resolution",
         "200ms",
     ]);
-    // A machine that other tests keep busy may make more of it unfit to be measured, or late.
+    // On a machine that is busy with other tests, more checks may be unmeasurable, or late.
     let unmeasured = with_verdict(&answer, "not_measured");
     for check in ["up rate", "down rate"] {
         assert!(unmeasured.iter().any(|one| one == check), "{answer:#}");
@@ -186,7 +186,7 @@ fn what_cannot_be_measured_is_not_passed() {
     space::assert_valid(&answer);
 }
 
-/// A trace up, bursts of losses down: what they leave to be judged is.
+/// A trace up, bursts of losses down: the remaining checks are judged.
 #[test]
 #[ignore = "timing: a machine without other load"]
 fn what_has_no_theory_is_named_and_the_rest_is_judged() {
@@ -230,7 +230,7 @@ fn what_has_no_theory_is_named_and_the_rest_is_judged() {
         (loss["asked"].as_f64().unwrap() - 1.0 / 11.0).abs() < 1e-6,
         "{loss}"
     );
-    // The rest has a verdict: another delay is found.
+    // The other checks have a verdict: a different delay is detected.
     let file = space.file("other.toml");
     std::fs::write(&file, profile("500ms")).unwrap();
     let (code, answer) = space.verify(&[&short[..], &["--against", &file]].concat());
@@ -249,7 +249,7 @@ fn a_direction_without_theory_is_left_out_and_a_link_without_any_refused() {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(69), "{said}");
     assert!(
-        said.contains("nothing of this link can be judged"),
+        said.contains("no property of this link can be judged"),
         "{said}"
     );
     space.emud(&["detach", "va"]);
@@ -353,7 +353,7 @@ fn plots_are_drawn() {
     ];
     let (code, svg) = plot(&[&["verify", "va", "--plot", &file], &netns[..]].concat());
     assert_eq!(code, Some(0), "{svg}");
-    assert!(svg.contains("measured") && svg.contains("asked"));
+    assert!(svg.contains("measured") && svg.contains("requested"));
 }
 
 /// stderr of emud at a terminal, and in a pipe.
@@ -365,7 +365,7 @@ fn at_a_terminal_and_not(space: &Space, arguments: &str) -> [String; 2] {
         String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
     };
     [
-        // Without a name the terminal is taken for one that cannot move its cursor.
+        // Without a name, a terminal counts as one without cursor movement.
         run(Command::new("script")
             .args(["-qec", &line, "/dev/null"])
             .env("TERM", "xterm")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every profile that is shipped: agrees, and is found out when it is changed.
+//! Every shipped profile agrees, and fails after a change.
 
 use emud::profile::shipped::SHIPPED;
 use emud::profile::{Link, Rate};
@@ -7,18 +7,18 @@ use emud::profile::{Link, Rate};
 use super::space::Space;
 use super::with_verdict;
 
-/// A change of `down`, and the checks of which one must tell.
+/// A change of `down`, and the checks of which one must fail.
 struct Change {
     set: String,
     tells: &'static [&'static str],
-    /// Nothing else may: neither way has anything else changed.
+    /// No other check may fail: the other direction is unchanged.
     alone: bool,
 }
 
-/// No machine hands over more, bit/s, in packets one by one: it is not measured.
+/// No machine sends more, bit/s, packet by packet: it is not measured.
 const MOST_SENT: u64 = 2_000_000_000;
 
-/// Half the rate, 1 % more loss, twice the jitter; what the link has of them.
+/// Half the rate, 1 % more loss, twice the jitter, as far as the link has them.
 fn changes(down: &Link) -> Vec<Change> {
     let change = |set, tells, alone| Change { set, tells, alone };
     let sent = down.rate.filter(|rate| *rate < MOST_SENT);
@@ -30,15 +30,15 @@ fn changes(down: &Link) -> Vec<Change> {
     let loss = change(format!("down.loss={percent}%"), &["down loss"], true);
     let jitter = down.delay.jitter.as_ref().map(|jitter| {
         let sd_us = 2.0 * jitter.sd_ns / 1e3;
-        // Where the delay may reorder, it does so more often.
+        // If the delay may reorder packets, it does so more often.
         let tells = &["down delay_sd", "down delay_distribution", "down overtaken"];
         change(format!("down.delay.sd={sd_us:.0}us"), tells, false)
     });
     [rate, Some(loss), jitter].into_iter().flatten().collect()
 }
 
-/// `None`: as it should be. A rate that this machine cannot send is not measured, and nothing else
-/// may be.
+/// `None`: correct. A rate that this machine cannot send is not measured, and everything else must
+/// be.
 fn agrees(profile: &str) -> Option<String> {
     let space = Space::new();
     space.attach(profile);
@@ -57,7 +57,7 @@ fn is_found(change: &Change, profile: &str) -> Option<String> {
     if !set.status.success() {
         let why = String::from_utf8_lossy(&set.stderr);
         println!(
-            "{profile} {} is refused: {}",
+            "{profile} {} is rejected: {}",
             change.set,
             why.lines().next().unwrap_or_default()
         );
@@ -78,7 +78,7 @@ fn every_shipped_profile() {
     for shipped in SHIPPED {
         let profile = shipped.parse().unwrap();
         println!("{}", shipped.name);
-        // Alone: what is fast takes the whole machine.
+        // Alone: a fast link needs the whole machine.
         wrong.extend(agrees(shipped.name));
         wrong.extend(std::thread::scope(|scope| {
             let changed: Vec<_> = changes(&profile.down)

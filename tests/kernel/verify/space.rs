@@ -35,7 +35,7 @@ impl Space {
         space
     }
 
-    /// emud in namespace `a`, whatever comes of it.
+    /// Runs emud in namespace `a` and returns the result.
     pub fn try_emud(&self, args: &[&str]) -> Output {
         let mut command = Command::new(support::emud_path());
         command.args(["--netns", &self.a]).args(args);
@@ -58,7 +58,7 @@ impl Space {
         self.attach(&file);
     }
 
-    /// The exit code, and what `--json` printed.
+    /// Returns the exit code, and the output of `--json`.
     pub fn verify(&self, args: &[&str]) -> (i32, Value) {
         let out = self.try_emud(&[&["verify", "va", "--json"], args].concat());
         let err = String::from_utf8_lossy(&out.stderr);
@@ -66,7 +66,7 @@ impl Space {
         (out.status.code().unwrap(), answer)
     }
 
-    /// A path that goes with the namespaces.
+    /// Returns a path that is deleted with the namespaces.
     pub fn file(&self, name: &str) -> String {
         let folder = std::env::temp_dir().join(&self.a);
         std::fs::create_dir_all(&folder).unwrap();
@@ -76,7 +76,7 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        // The holder ends with its TAP; nothing may be attached any more.
+        // The holder ends with its TAP; no link may be attached any more.
         self.try_emud(&["detach", "va"]);
         for space in [&self.a, &self.b] {
             let _ = Command::new("ip").args(["netns", "del", space]).status();
@@ -90,7 +90,7 @@ pub fn sh(script: &str) {
     assert!(status.success(), "{script}");
 }
 
-/// The answer is as docs/verify.schema.json says.
+/// Checks the answer against docs/verify.schema.json.
 pub fn assert_valid(answer: &Value) {
     support::validator::assert_valid("verify", answer);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Labs, and questions to ask them.
+//! Labs, and helpers to inspect them.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -52,7 +52,7 @@ pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// What a shell command in the node prints; it must succeed.
+/// Returns the output of a shell command in the node; it must succeed.
 pub fn shell(lab: &Lab, node: &str, script: &str) -> String {
     let output = try_shell(lab, node, script);
     assert!(output.status.success(), "{node}: {script}: {output:?}");

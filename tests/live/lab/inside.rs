@@ -27,7 +27,7 @@ pub fn namespaces() {
         .unwrap();
     let links = |list: &str| (list.contains("eth0"), list.contains("dummy"));
     ip("link add dummy type veth peer name dummy1");
-    // Programs: processes, interfaces and file system are the node's.
+    // Programs of the node: they see its processes, interfaces and file system.
     assert_eq!(shell(&lab, "a", "cat /proc/1/comm"), "emud-node");
     assert_eq!(links(&shell(&lab, "a", "ls /sys/class/net")), (true, false));
     assert_eq!(links(&shell(&lab, "a", "cat /proc/net/dev")), (true, false));
@@ -39,7 +39,7 @@ pub fn namespaces() {
         let (a, b) = (shell(&lab, "a", &link), shell(&lab, "b", &link));
         assert!(a != own && b != own && a != b, "{name}: {a}, {b}, {own}");
     }
-    // emud's own threads: the network alone, and they can start others.
+    // emud's threads: they only use the node's network, and can start further threads.
     let (found, list) = lab
         .within("a", || {
             let look = || {
@@ -78,7 +78,9 @@ pub fn emulated() {
 
 pub fn panics_come_through() {
     let lab = lab(&["a"]);
-    let ended = catch_unwind(AssertUnwindSafe(|| lab.within("a", || panic!("as asked"))));
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        lab.within("a", || panic!("on purpose"))
+    }));
     assert!(ended.is_err());
     lab.close().unwrap();
 }
@@ -99,14 +101,14 @@ pub fn ends_all() {
     lab.end_all("a").unwrap();
     assert!(!inside.wait().unwrap().success());
     soon("only the first process and the shell", || {
-        // No program beside the shell: one that ends would be in the list or not.
+        // No program except the shell: one that is ending may or may not be in the list.
         shell(&lab, "a", "echo /proc/[0-9]*")
             .split_whitespace()
             .count()
             == 2
     });
     assert!(other.try_wait().unwrap().is_none());
-    // Nobody there is no failure.
+    // An unreachable destination is not a failure.
     lab.end_all("a").unwrap();
     lab.end_all("b").unwrap();
     other.wait().unwrap();
@@ -114,7 +116,7 @@ pub fn ends_all() {
 }
 
 #[allow(clippy::zombie_processes)]
-/// Programs that run and zombies that nobody waits for do not keep a node.
+/// Running programs and unreaped zombies do not keep a node alive.
 pub fn cleans_up_after_programs() {
     let lab = lab(&["a"]);
     let mut running = Command::new("sleep");
@@ -124,6 +126,6 @@ pub fn cleans_up_after_programs() {
     let start = std::time::Instant::now();
     drop((running, ended));
     lab.close().unwrap();
-    // Both would have gone on for much longer.
+    // Both would have run for much longer.
     assert!(start.elapsed() < Duration::from_secs(30));
 }

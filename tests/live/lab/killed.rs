@@ -12,17 +12,17 @@ use super::outside::{as_before, internet, wire_out};
 use support::host::{interfaces, parent, pids, soon};
 use support::runs::TAG;
 
-/// First argument of this program as the one that is killed.
+/// First argument of this program when it is the one that is killed.
 pub const ARGUMENT: &str = "victim";
 
-/// Makes a lab with all that there is, says so and waits for its end.
+/// Creates a lab with all features, reports it and waits for its end.
 pub fn victim() -> ExitCode {
     let mut lab = lab(&["a", "b"]);
     let [ours, theirs] = wire_out(&mut lab, "a");
     lab.wire(&wire("a:eth1 10.0.0.1/24", "b:eth0 10.0.0.2/24"))
         .unwrap();
     lab.outside("a", &ours, &theirs).unwrap();
-    // Of a session of its own, and adopted by the first process.
+    // In a separate session, and adopted by the first process.
     let mut sleep = Command::new("sh");
     sleep.args(["-c", "setsid sleep 1000 & exec sleep 1000"]);
     let mut child = lab.spawn("b", &mut sleep).unwrap();
@@ -34,7 +34,7 @@ pub fn victim() -> ExitCode {
 
 pub fn leaves_nothing() {
     let internet = internet();
-    // Twice: what the first leaves must not be in the second's way.
+    // Twice: remains of the first must not affect the second.
     for _ in 0..2 {
         let mut victim = Command::new("/proc/self/exe")
             .arg(ARGUMENT)
@@ -51,7 +51,7 @@ pub fn leaves_nothing() {
         let children = pids(|child| parent(child) == Some(pid));
         let inside: Vec<u64> = children.iter().filter_map(|&pid| netns(pid)).collect();
         let inside: Vec<u64> = inside.into_iter().filter(|&ns| Some(ns) != own).collect();
-        // What has ended has no namespace any more, though nobody may have reaped it yet.
+        // An ended process has no namespace any more, even if it is not reaped yet.
         let of_it = || {
             pids(|pid| netns(pid).is_some_and(|ns| children.contains(&pid) || inside.contains(&ns)))
         };
@@ -69,10 +69,10 @@ pub fn leaves_nothing() {
     internet.close().unwrap();
 }
 
-/// Whatever it is just doing: nothing is left of it.
+/// Whatever it was doing: everything is removed.
 pub fn at_any_time() {
     let internet = internet();
-    // Another job may run the same program.
+    // A parallel job may run the same program.
     let tag = format!("{TAG}={}\0", std::process::id());
     let ours = || {
         pids(|pid| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud::experiment::lab` on a real kernel. Each test has a network namespace of its own for a host, so
-//! that the machine's own network is never touched. Needs `ip`, `ping` and `getent`.
+//! `emud::experiment::lab` on a real kernel. Each test has a separate network namespace for a host,
+//! so that the machine's own network is never touched. Needs `ip`, `ping` and `getent`.
 
 mod bench;
 mod inside;
@@ -56,7 +56,7 @@ pub fn role() -> Option<ExitCode> {
     }
 }
 
-/// Of an interface, the process that puts its forwarding back.
+/// The process that restores forwarding of an interface.
 fn node_run(ifindex: Option<String>) -> ExitCode {
     let ended = match ifindex {
         Some(ifindex) => emud::experiment::lab::keep_forwarding(ifindex.parse().expect("a number")),

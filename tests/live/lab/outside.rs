@@ -12,14 +12,14 @@ fn forwarding(interface: &str) -> String {
     read(&format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"))
 }
 
-/// No table, and nothing forwarded.
+/// No table, and no forwarding.
 pub fn as_before(table: &str, uplink: &str) {
     assert_eq!(forwarding(uplink), "0");
-    // It could not be made if there were one.
+    // Creating it would fail if there were one.
     drop(Masquerade::add(table, Translated::By("lo")).unwrap());
 }
 
-/// A node that has no way back to the networks of other nodes.
+/// A node without a route back to the networks of other nodes.
 pub fn internet() -> Lab {
     let mut internet = lab(&["internet"]);
     let (near, far) = (":uplink 198.51.100.2/24", "internet:eth0 198.51.100.1/24");
@@ -28,7 +28,7 @@ pub fn internet() -> Lab {
     internet
 }
 
-/// The two ends of a wire to the host, at addresses that are free.
+/// The two ends of a wire to the host, at unused addresses.
 pub fn wire_out(lab: &mut Lab, node: &str) -> [End; 2] {
     let network = free_network(30).unwrap().network;
     let mut hosts = network.hosts();
@@ -54,11 +54,11 @@ pub fn reached() {
     let mut lab = lab(&["a"]);
     let [ours, theirs] = wire_out(&mut lab, "a");
     assert!(ours.interface.starts_with("emud-"));
-    assert!(!ping(&lab, "a", "198.51.100.1"), "not asked for yet");
+    assert!(!ping(&lab, "a", "198.51.100.1"), "not requested yet");
     let outside = lab.outside("a", &ours, &theirs).unwrap();
     assert!(outside.reachable && outside.notes.is_empty(), "{outside:?}");
     assert_eq!(forwarding("uplink"), "1");
-    // There is no route back to the node's own address.
+    // There is no route back to the node's address.
     assert!(ping(&lab, "a", "198.51.100.1"));
     assert!(ping(&lab, "a", &ours.address.unwrap().addr().to_string()));
     let sources = "cat /proc/net/arp";
@@ -90,7 +90,7 @@ pub fn reached_through() {
     internet.close().unwrap();
 }
 
-/// The first one's end takes nothing from the second.
+/// The first lab's end does not affect the second.
 pub fn one_after_the_other() {
     let internet = internet();
     let [mut first, mut second] = [lab(&["a"]), lab(&["a"])];
@@ -106,7 +106,7 @@ pub fn one_after_the_other() {
     reap_keeper();
 }
 
-/// No other user can hold up a lab, keep networks from it, or leave forwarding on.
+/// No other user can block a lab, reserve its networks, or leave forwarding enabled.
 pub fn hostile_user() {
     let internet = internet();
     let _nobody = Nobody::does(
@@ -133,7 +133,7 @@ for n in range(256):
     internet.close().unwrap();
 }
 
-/// That of the first lab had to outlive it, and this process goes on.
+/// The keeper of the first lab had to outlive it, and this process continues.
 fn reap_keeper() {
     let own = std::process::id();
     let left = support::host::pids(|pid| support::host::parent(pid) == Some(own));
@@ -153,7 +153,7 @@ pub fn none() {
     let bare = end("a:eth0");
     assert!(lab.outside("a", &bare, &theirs).is_err());
     lab.close().unwrap();
-    // Whatever this machine has: the two never contradict one another.
+    // Whatever this machine has: the two never contradict each other.
     let (text, notes) = resolver();
     assert!(text.is_some() || !notes.is_empty());
 }
@@ -173,7 +173,7 @@ pub fn says_what_a_firewall_does() {
     );
     assert!(
         !ping(&lab, "a", "198.51.100.1"),
-        "the firewall is as it was"
+        "the firewall is unchanged"
     );
     drop(firewall);
     assert!(ping(&lab, "a", "198.51.100.1"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A step that fails leaves nothing half done.
+//! A failed step is reverted completely.
 
 use emud::experiment::lab::{Lab, LabError};
 use emud::experiment::scenario::Bridge;
@@ -11,12 +11,12 @@ pub fn wire() {
     let mut lab = lab(&["a", "b"]);
     ip("link add taken type veth peer name other");
     let add = |lab: &mut Lab, near: &str, far: &str| lab.wire(&bench::wire(near, far));
-    // The far end's name is taken, then the near end's.
+    // The far end's name is in use, then the near end's.
     let far = add(&mut lab, "a:eth0 10.0.0.1/24", ":taken 10.0.0.2/24").unwrap_err();
     assert_eq!(far.exit_code(), 73, "{far}");
     let near = add(&mut lab, ":taken 10.0.0.2/24", "a:eth0 10.0.0.1/24").unwrap_err();
     assert_eq!(near.exit_code(), 73, "{near}");
-    // A name that no interface can have, but the kernel finds out late; at either end.
+    // A name that no interface can have, which the kernel detects late; at either end.
     add(&mut lab, "a:eth0 10.0.0.1/24", "b:default 10.0.0.2/24").unwrap_err();
     add(&mut lab, ":default 10.0.0.2/24", "b:eth0 10.0.0.1/24").unwrap_err();
     assert_eq!(interfaces(), ["lo", "other", "taken"]);

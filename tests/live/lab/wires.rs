@@ -55,7 +55,7 @@ pub fn star() {
     lab.close().unwrap();
 }
 
-/// Nothing is sent that no program has sent.
+/// Only programs send packets.
 pub fn silent() {
     let mut lab = lab(&["a"]);
     let (host, theirs) = (":emud-test 10.0.0.1/30", "a:eth0 10.0.0.2/30");

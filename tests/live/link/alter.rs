@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies and damage as a receiver sees them.
+//! Copies and damage from the view of a receiver.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use support::stats::share_error;
 /// Number, time of sending, and zeros that corruption may hit.
 const PAYLOAD: usize = 200;
 const CLEAN: usize = 12;
-/// Behind the IP and UDP headers and what must stay readable.
+/// After the IP and UDP headers and the part that must stay readable.
 const FROM: usize = 20 + 8 + CLEAN;
 
-/// What came: number, delay in ms, and how many bits are wrong.
+/// A received packet: number, delay in ms, and number of wrong bits.
 struct Came {
     number: u32,
     delay_ms: f64,
     wrong_bits: u32,
 }
 
-/// A direction of the link: who sends over it, and who receives.
+/// A direction of the link with its sender and receiver.
 struct Way<'a> {
     name: &'static str,
     from: (&'a str, &'static str),
@@ -33,7 +33,7 @@ fn ways(lab: &Lab) -> [Way<'_>; 2] {
     [("up", a, b), ("down", b, a)].map(|(name, from, to)| Way { name, from, to })
 }
 
-/// Sends `count` datagrams; what comes, however often.
+/// Sends `count` datagrams; returns all that arrive.
 fn send(way: &Way, count: u32) -> Vec<Came> {
     let (from, to) = (way.from.1, way.to.1);
     let gap_ns = 1_000_000_000 / u64::from(packets_per_s(2000));
@@ -76,7 +76,7 @@ fn send(way: &Way, count: u32) -> Vec<Came> {
     receiver.join().expect("the receiver")
 }
 
-/// As many copies as asked and counted, each with a delay of its own.
+/// The configured number of copies, counted, each with a separate delay.
 pub fn duplicate(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -124,7 +124,7 @@ fn duplicate_on(verdict: &mut Verdict, lab: &Lab, way: &Way) {
     let apart: f64 = twice.iter().map(|d| (d[0] - d[1]).abs()).sum();
     let k = twice.len() as f64;
     let error = 20.0 / 18f64.sqrt() / k.sqrt();
-    // What the machine adds to a delay is below a millisecond, and to most alike.
+    // The machine adds less than a millisecond to a delay, and mostly the same to all.
     verdict.near(
         &format!("{name}: ms between the two"),
         20.0 / 3.0,
@@ -143,13 +143,13 @@ fn udp_count(space: &str, name: &str) -> u64 {
     value.parse().expect("a number")
 }
 
-/// A checksum that is kept makes the receiver drop the packet, one that is mended
-/// brings the damage to the application.
+/// With an unrepaired checksum the receiver drops the packet, with a repaired one the damage
+/// reaches the application.
 pub fn corrupt(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
     if engine == Engine::Fq {
-        // Else a veth's packets have no checksum, and what would be wrong with it goes unnoticed.
+        // Otherwise a veth's packets have no checksum, and an error in it is not detected.
         for (space, device) in [(&lab.a, "va"), (&lab.b, "vb")] {
             sh(&format!(
                 "ip netns exec {space} ethtool -K {device} tx off >/dev/null"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running link: `set`, directions, and refusals.
+//! A running link: `set`, directions, and rejected changes.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ fn reversed(mut probe: Probe) -> Probe {
     probe
 }
 
-/// Two links that differ in two keys, exchanged under traffic: a packet that meets the delay of
-/// one and the loss of the other would give half a change away.
+/// Two links that differ in two keys, exchanged under traffic: a packet with the delay of one and
+/// the loss of the other would reveal half a change.
 pub fn set_is_atomic(engine: Engine) {
     const LONG_MS: f64 = 1000.0;
     let rate = packets_per_s(2000);
     let count = scaled(4 * rate);
     let lab = Lab::new();
     lab.attach(engine, "[link]\ndelay = \"20ms\"", &[]);
-    // The neighbours may exchange a word.
+    // Neighbour discovery may send packets.
     let counted = || lab.shown("/up/counters/packets") - lab.shown("/up/counters/passed/neighbour");
     let mut changes = 0;
     let arrivals = Probe::new(&lab, count, 1_000_000_000 / u64::from(rate)).run_while(|sent| {
@@ -52,7 +52,7 @@ pub fn set_is_atomic(engine: Engine) {
     );
     verdict.at_least("changes", 2.0, f64::from(changes));
     verdict.at_least("lost", 1.0, lost as f64);
-    // The counters live on.
+    // The counters continue.
     verdict.same("packets by emud's count", u64::from(count), counted());
     verdict.same(
         "lost by emud's count",
@@ -62,7 +62,7 @@ pub fn set_is_atomic(engine: Engine) {
     verdict.end();
 }
 
-/// What waits in the queue stays there when the link changes.
+/// Packets in the queue stay there when the link changes.
 pub fn queue_lives_on(engine: Engine) {
     const PACKETS: u32 = 25;
     // 64 bytes of payload make a frame of 106 bytes.
@@ -98,12 +98,12 @@ pub fn queue_lives_on(engine: Engine) {
     verdict.end();
 }
 
-/// Rounded down to whole milliseconds: how long a direction takes.
+/// Rounded down to whole milliseconds: the time of a direction.
 fn delay_ms(arrivals: &Arrivals) -> f64 {
     median(&arrivals.delays_ms())
 }
 
-/// Which way is up, and what `--direction` leaves alone.
+/// Which direction is up, and what `--direction` does not change.
 pub fn directions(engine: Engine) {
     const UP_MS: f64 = 20.0;
     const DOWN_MS: f64 = 60.0;
@@ -125,14 +125,14 @@ pub fn directions(engine: Engine) {
         lab.attach(engine, profile, options);
         let got = both();
         lab.detach();
-        // A median late by a millisecond would be another link.
+        // A median that is late by a millisecond would be a different link.
         verdict.near(&format!("{options:?} up, ms"), up + bare.0, got.0, 1.0);
         verdict.near(&format!("{options:?} down, ms"), down + bare.1, got.1, 1.0);
     }
     verdict.end();
 }
 
-/// `set` of one direction and of both, and what it refuses.
+/// `set` of one direction and of both, and what it rejects.
 pub fn set(engine: Engine) {
     let lab = Lab::new();
     lab.emud(&["set", "va", "loss=1%"]).expect(66);
@@ -151,7 +151,7 @@ pub fn set(engine: Engine) {
         let shown = lab.show();
         ["up", "down"].map(|d| {
             let mut direction = shown[d].clone();
-            // Counts and times go on.
+            // Counts and times continue.
             for moving in ["counters", "holder", "backlog_ns"] {
                 direction[moving].take();
             }
@@ -160,7 +160,7 @@ pub fn set(engine: Engine) {
     };
     let before = in_force(&lab);
     for wrong in ["loss=101%", "delay=5", "dealy=5ms", "up.rate=5mbps", "loss"] {
-        // The first is right: all or nothing.
+        // The first one is valid: all or nothing.
         let said = lab.emud(&["set", "va", "delay=1ms", wrong]).expect(65);
         println!("    {wrong}: {}", said.err.lines().next().unwrap_or(""));
         verdict.same(wrong, &before, &in_force(&lab));

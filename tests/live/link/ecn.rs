@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Congestion that is said, not felt: TCP that understands ECN over a link that marks.
+//! Congestion signalled by marks: TCP with ECN over a link that marks.
 
 use std::time::Duration;
 
@@ -52,10 +52,10 @@ pub fn marks(engine: Engine) {
                 "    {name}, {family}: {:.2} Mbit/s",
                 flow.goodput_bit_s() / 1e6
             );
-            // What is on its way when the flow ends: at most the queue's second.
+            // Packets in flight when the flow ends: at most the queue's second.
             std::thread::sleep(Duration::from_millis(1_200));
             let marked = marked(&lab) - before.0;
-            // Above 10 % PIE drops what it could mark.
+            // Above 10 % PIE drops packets that it could mark.
             let signals = marked + dropped_by_pie(&lab) - before.2;
             let name = format!("{name}, {family}");
             verdict.at_least(&format!("{name}: signals"), 1.0, signals as f64);
@@ -83,7 +83,7 @@ fn dropped_by_pie(lab: &Lab) -> u64 {
     lab.shown("/up/counters/aqm_dropped/pie")
 }
 
-/// Packets with CE that b has received since it is there, by its kernel's own count.
+/// Returns the packets with CE that b has received so far, according to its kernel.
 fn came_marked(lab: &Lab) -> u64 {
     let ip4 = lab.in_b("cat /proc/net/netstat");
     let mut lines = ip4.lines().filter(|line| line.starts_with("IpExt:"));

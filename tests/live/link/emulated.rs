@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the monitor is told of emulated links, from outside their namespaces.
+//! The emulated links that the monitor finds, from outside their namespaces.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -40,8 +40,7 @@ fn index(lab: &Lab, device: &str) -> u32 {
     shown.split(':').next().unwrap().parse().unwrap()
 }
 
-/// Each direction that is attached, the device that its packets wait at, and
-/// nothing after detach.
+/// Each attached direction, the device where its packets wait, and nothing after detach.
 pub fn found(engine: Engine) {
     let lab = Lab::new();
     let mut again = Search::default();
@@ -93,7 +92,7 @@ pub fn found(engine: Engine) {
     }
 }
 
-/// A holder that was stopped releases its frames late, and a monitor hears of it.
+/// A stopped holder releases its frames late, and reports this to a monitor.
 pub fn holder_tells_monitors() {
     let lab = Lab::new();
     runtime::folder(Path::new(ROOT_FOLDER), 0o700).unwrap();
@@ -102,8 +101,8 @@ pub fn holder_tells_monitors() {
     let netns = std::fs::metadata(format!("/run/netns/{}", lab.a)).unwrap();
     let netns = format!("\"netns\":{}", netns.ino());
     let told = std::thread::spawn(move || {
-        // A monitor that starts elsewhere on this machine asks by a connection who is alive, and
-        // every holder reports to every monitor.
+        // A monitor that starts elsewhere on this machine checks by a connection which sockets are
+        // alive, and every holder reports to every monitor.
         let mut lines = listener.incoming().map(|stream| {
             let mut line = String::new();
             BufReader::new(stream.unwrap())
@@ -132,7 +131,7 @@ pub fn holder_tells_monitors() {
     let late_ns = number("mono_ns") - number("since_mono_ns");
     assert!(number("value") > number("threshold"), "{line}");
     assert!(late_ns >= number("value"), "{line}");
-    // The holder's own account is a report later.
+    // The holder's own account follows with its next report.
     wait_until("shown as late", Duration::from_secs(2), || {
         lab.shown("/up/holder/late") >= 1
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP of another host, forwarded by the one that has the link: what GRO has merged on the way in is
+//! TCP of another host, forwarded by the one with the link: a packet that GRO merged on ingress is
 //! many wire packets to the link.
 
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Sender {
         Self { lab, flows }
     }
 
-    /// Where a flow goes.
+    /// Destination of a flow.
     fn to(flow: u8) -> String {
         format!("10.77.0.{}", 10 + flow)
     }
@@ -94,7 +94,7 @@ impl Sender {
 }
 
 /// The goodput of TCP (Reno) under loss is what theory gives for packets lost by themselves. With
-/// `offload = "keep"` what was merged shares its fate, and the goodput is far higher.
+/// `offload = "keep"` merged packets have the same fate, and the goodput is far higher.
 pub fn mathis(engine: Engine) {
     const FLOWS: u8 = 4;
     let duration = scaled_s(60.0, 12.0);

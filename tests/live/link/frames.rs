@@ -17,8 +17,8 @@ use support::stats::median;
 use support::{full, guest};
 
 const DELAY_MS: f64 = 30.0;
-/// A median this much later would be another link; on a busy machine so much still tells a delay
-/// from none.
+/// A median this much later would be a different link; on a busy machine it still distinguishes a
+/// delay from none.
 fn within_ms() -> f64 {
     if full() || guest() { 1.0 } else { 14.0 }
 }
@@ -34,7 +34,7 @@ fn bulk(lab: &Lab) -> Bulk {
     }
 }
 
-/// ARP and neighbour discovery: untouched and counted, or part of the link.
+/// ARP and neighbour discovery: not emulated but counted, or part of the link.
 pub fn neighbours(engine: Engine) {
     let mut verdict = Verdict::default();
     for (way, waits) in [("pass", 1.0), ("emulate", 2.0)] {
@@ -53,7 +53,7 @@ pub fn neighbours(engine: Engine) {
             lab.in_a("ip neigh flush dev va");
             lab.in_b("ip neigh flush dev vb");
             let before = passed();
-            // Resolving takes a round trip where neighbours are emulated.
+            // Resolution takes a round trip if neighbours are emulated.
             let said = lab.in_a(&format!("LC_ALL=C ping -n -c 1 -W 5 {address}"));
             let time = said.split("time=").nth(1).expect("an answer");
             let ms: f64 = time.split(' ').next().unwrap().parse().expect("a time");
@@ -64,7 +64,7 @@ pub fn neighbours(engine: Engine) {
             } else {
                 verdict.same(&format!("{name}: passed"), 0, passed);
             }
-            // fq's ingress cannot delay ARP, so only the way there takes time.
+            // fq's ingress cannot delay ARP, so only the request takes time.
             let half = engine == Engine::Fq && address == Lab::B4 && way == "emulate";
             let trips = if half { waits - 0.5 } else { waits };
             verdict.at_least(&format!("{name}: first round trip, ms"), trips * 300.0, ms);
@@ -78,7 +78,7 @@ pub fn neighbours(engine: Engine) {
     verdict.end();
 }
 
-/// IPv6 meets the same link.
+/// IPv6 passes the same link.
 pub fn ipv6(engine: Engine) {
     let lab = Lab::new();
     let probe = Probe {
@@ -203,11 +203,12 @@ impl Raw {
     }
 }
 
-/// Twenty numbered frames from one device to the other; how late the stack gets each, ms.
+/// Sends twenty numbered frames from one device to the other; returns when the stack receives each,
+/// in ms.
 ///
-/// Two sockets listen. One for all protocols sees the tag, which the stack takes off; it sees a
-/// frame before emud's ingress and, with hold, after it. One for the protocol stands where the
-/// stack does.
+/// Two sockets listen. The one for all protocols sees the tag, which the stack removes; it sees a
+/// frame before emud's ingress and, with hold, after it. The one for the protocol is where the
+/// stack is.
 fn frames(
     from: (&str, &'static str),
     to: (&str, &'static str),
@@ -273,7 +274,7 @@ fn frames(
     came.into_iter().map(|(.., delay_ms)| delay_ms).collect()
 }
 
-/// Frames that are not IP, and frames with a VLAN tag: delayed where the kernel allows it, else
+/// Frames that are not IP, and frames with a VLAN tag: delayed if the kernel permits it, otherwise
 /// passed and counted.
 pub fn other_frames(engine: Engine) {
     let mut verdict = Verdict::default();
@@ -304,7 +305,7 @@ pub fn other_frames(engine: Engine) {
     verdict.end();
 }
 
-/// This host's own copy of what it sends to a group was never on the wire.
+/// The local copy of a packet to a group was never on the wire.
 pub fn own_multicast(engine: Engine) {
     const GROUP: Ipv4Addr = Ipv4Addr::new(239, 7, 7, 7);
     let mut verdict = Verdict::default();
@@ -334,8 +335,8 @@ fn has_esp(lab: &Lab) -> bool {
     run(Command::new("sh").args(["-c", &script])).code == 0
 }
 
-/// What comes out of a tunnel of IPsec is received by the device once more, without having been on
-/// a wire once more.
+/// A packet from an IPsec tunnel is received by the device once more, without having been on a wire
+/// once more.
 pub fn ipsec(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -366,18 +367,18 @@ pub fn ipsec(engine: Engine) {
     let [least, ..] = rtt_ms(&pinged);
     verdict.at_least("round trip, ms", 50.0, least);
     verdict.at_most("round trip, ms", 75.0, least);
-    // Requests go up, replies come down; the kernel's own addresses are no part of this.
+    // Requests go up, replies down; the kernel's own addresses are not involved.
     let packets = lab.shown("/down/counters/packets");
     verdict.same("packets down", 5, packets);
     verdict.end();
 }
 
-/// Two VLAN tags come out as they went in, both ways. The kernel takes the outer one out of the
-/// data before ingress.
+/// Two VLAN tags are unchanged in both directions. The kernel takes the outer one out of the data
+/// before ingress.
 pub fn two_tags(engine: Engine) {
     const COUNT: u8 = 20;
     const OUTER: u16 = 7;
-    /// As they stand in a frame.
+    /// In the order of a frame.
     const TAGS: [u8; 8] = [0x88, 0xa8, 0, OUTER as u8, 0x81, 0, 0, 9];
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -388,7 +389,7 @@ pub fn two_tags(engine: Engine) {
         let receiver = inside(to.0, move || {
             let socket = Raw::open(to.1, libc::ETH_P_ALL as u16);
             ready.send(()).expect("the test waits");
-            // By number, when it came last: on ingress the socket sees it before the link, too.
+            // By number, at its last arrival: on ingress the socket also sees it before the link.
             let mut came = vec![f64::NAN; COUNT.into()];
             while let Some((frame, vlan)) = socket.receive() {
                 let now = monotonic_ns();
@@ -420,7 +421,8 @@ pub fn two_tags(engine: Engine) {
         let came = receiver.join().expect("the receiver");
         let whole = came.iter().all(|ms| !ms.is_nan());
         verdict.same(&format!("{direction}: all came"), true, whole);
-        // fq cannot delay what is not IP to the kernel on ingress: it passes, and is counted.
+        // On ingress fq cannot delay a packet that is not IP to the kernel: it passes, and is
+        // counted.
         let passes = engine == Engine::Fq && direction == "down";
         let delay = if passes { 0.0 } else { DELAY_MS };
         let name = format!("{direction}: ms");
@@ -474,7 +476,7 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// A tun: what is sent to it comes back from the program behind it.
+/// A tun: the program behind it returns packets sent to it.
 pub fn without_ethernet(engine: Engine) {
     let lab = Lab::empty();
     let file = inside(&lab.a, || tun("tun0")).join().expect("a tun");
@@ -532,8 +534,8 @@ pub fn without_ethernet(engine: Engine) {
     let up: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(t.0, *h)).collect();
     let down: Vec<f64> = trips.iter().zip(&held).map(|(t, h)| ms(*h, t.1)).collect();
     let mut verdict = Verdict::default();
-    // The program in the middle is an ordinary task: a busy host only adds to a
-    // trip, so the least one is the link's.
+    // The program in the middle is an ordinary task: a busy host only adds to a trip, so the
+    // minimum is the link's.
     verdict.near("up, least ms", 30.0, least(&up), within_ms());
     verdict.near("down, least ms", 50.0, least(&down), within_ms());
     lab.emud(&["detach", "tun0"]).expect(0);
@@ -541,11 +543,11 @@ pub fn without_ethernet(engine: Engine) {
     verdict.end();
 }
 
-/// Super-packets are cut to wire packets before the link sees them, or left and counted.
+/// Super-packets are split into wire packets before the link sees them, or left and counted.
 pub fn segmentation(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    // The link sees what the other end sends as it sends it.
+    // The link sees packets as the other end sends them.
     sh(&format!("ip -n {} link set dev vb gso_max_segs 1", lab.b));
     lab.in_a("ethtool -K va gro on >/dev/null");
     let limits = || {
@@ -558,7 +560,7 @@ pub fn segmentation(engine: Engine) {
     let bare = limits();
     assert!(bare.0 > 1 && bare.1, "{bare:?}");
     for (offload, wanted) in [("auto", (1, false)), ("keep", bare)] {
-        // A rate decides on each packet by itself; with fq a mere delay does not.
+        // A rate requires separate decisions per packet; with fq a delay alone does not.
         lab.attach(
             engine,
             &format!("offload = \"{offload}\"\n[link]\ndelay = \"5ms\""),

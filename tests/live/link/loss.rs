@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packets are lost: the right share of them, and the same ones every time.
+//! Which packets are lost: the right share of them, and the same ones in every run.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub fn repeats(engine: Engine) {
         &lost(engine, 1, 7001),
     );
     differ(&mut verdict, "another seed", &first, &lost(engine, 2, 7001));
-    // The client's port is another one in every run.
+    // The client's port differs in every run.
     let client = lost(engine, 1, 0);
     alike(
         &mut verdict,
@@ -77,7 +77,7 @@ fn alike(verdict: &mut Verdict, what: &str, a: &[u32], b: &[u32]) {
     verdict.same(&format!("{what}: lost"), a.len(), b.len());
 }
 
-/// Independent ones have a share of `LOSS` in common, give or take chance.
+/// Independent losses have a share of `LOSS` in common, within chance.
 fn differ(verdict: &mut Verdict, what: &str, a: &[u32], b: &[u32]) {
     let common = a.iter().filter(|n| b.binary_search(n).is_ok()).count() as f64;
     let n = a.len() as f64;

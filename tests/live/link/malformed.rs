@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles with a mistake, given to the real program.
+//! Profiles with a mistake as input of the real program.
 
 use emud::profile::shipped::SHIPPED;
 use support::lab::{Engine, Lab, Said, emud, scaled};
@@ -35,7 +35,7 @@ pub fn check() {
         let said = emud(&["profile", "check", &path]);
         judge(wrong.kind, &wrong.bytes, &said);
     }
-    println!("    {count} refused");
+    println!("    {count} rejected");
 }
 
 /// `attach` of some dozens: nothing is attached.

@@ -7,7 +7,7 @@ use support::lab::{Engine, Lab, Verdict};
 use support::probe::{HEADERS, Probe};
 use support::stats::quantile;
 
-/// Quickest round trip of some pings, ms: what the machine adds is only ever more.
+/// Fastest round trip of some pings, ms: the machine only adds to it.
 fn round_trip(lab: &Lab, options: &str) -> f64 {
     let said = lab.ping(&format!("-c 5 -i 0.2 -q {options}"));
     let times = said.split(" = ").nth(1).unwrap_or_default();
@@ -17,13 +17,13 @@ fn round_trip(lab: &Lab, options: &str) -> f64 {
         .unwrap_or_else(|_| panic!("no round trip in {said}"))
 }
 
-/// The links' delays are further apart than what the machine adds to the quickest of five.
+/// The links' delays differ by more than the machine adds to the fastest of five.
 fn takes(verdict: &mut Verdict, what: &str, asked_ms: f64, got_ms: f64) {
     verdict.at_least(what, asked_ms, got_ms);
     verdict.at_most(what, asked_ms + 4.0, got_ms);
 }
 
-/// A rule by the DS field, one that lets packets pass, and both taken away.
+/// A rule by the DS field, one that lets packets pass, and both removed.
 pub fn rules(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -60,7 +60,7 @@ pub fn rules(engine: Engine) {
     verdict.end();
 }
 
-/// Pairs from attach, changed by apply, printed and taken back in.
+/// Pairs from attach, changed by apply, printed and read back.
 pub fn matrix(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -88,7 +88,7 @@ pub fn matrix(engine: Engine) {
         round_trip(&lab, ""),
     );
     apply(&format!("{},{},,20ms\n", Lab::B4, Lab::A4));
-    takes(&mut verdict, "both ways", 70.0, round_trip(&lab, ""));
+    takes(&mut verdict, "both directions", 70.0, round_trip(&lab, ""));
     verdict.same("pairs", 252, lab.shown("/matrix/pairs"));
     let shown = lab.emud(&["show", "--matrix", "va"]).expect(0);
     let line = format!("{},{},,50ms,", Lab::A4, Lab::B4);
@@ -96,7 +96,7 @@ pub fn matrix(engine: Engine) {
     verdict.end();
 }
 
-/// Two links in front of one bottleneck: together they have its rate, each its own delay.
+/// Two links before one bottleneck: together they have its rate, each has a separate delay.
 pub fn shared(engine: Engine) {
     const RATE: f64 = 2e6;
     const FRAME: usize = 1250;
@@ -120,7 +120,7 @@ pub fn shared(engine: Engine) {
     });
     let mut verdict = Verdict::default();
     verdict.same("arrived", (150, 150), (near.0.len(), far.0.len()));
-    // Alone each would be sent as it comes; 300 of them take 1.5 s.
+    // Alone each would be sent on arrival; 300 of them take 1.5 s.
     let sent = near.0.iter().chain(&far.0).map(|a| a.sent_ns);
     let begin = sent.min().unwrap_or_default();
     let end = near

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Links on live interfaces, once for each engine that this kernel has.
+//! Links on live interfaces, once for each engine that this kernel supports.
 
 mod alter;
 mod change;
@@ -114,7 +114,7 @@ pub fn tests() -> Vec<Trial> {
     let mut trials = vec![];
     for engine in engines.iter().copied() {
         for (when, name, test) in of_engine() {
-            // This machine's own kernel tries hold; guests have fq.
+            // This machine's kernel tests hold; guests have fq.
             let when = match when {
                 When::Guest if engine == Engine::Hold => When::Full,
                 when => when,
@@ -144,7 +144,7 @@ pub fn tests() -> Vec<Trial> {
     trials
 }
 
-/// Those that emud offers here and those that the caller knows to be possible.
+/// The engines that emud reports here and those that the caller expects.
 fn engines() -> Vec<Engine> {
     let all = [Engine::Fq, Engine::Hold];
     // doctor verifies the programs, which takes a guest a while.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each loss model and each kind of delay once, through an engine; what they do packet by packet is
+//! Each loss model and each kind of delay once, through an engine; the decisions per packet are
 //! tested with the classifier alone.
 
 use support::chain::Chain;
@@ -18,13 +18,13 @@ fn probe(lab: &Lab) -> Probe {
     )
 }
 
-/// The link up with this key changed, and what comes of as many packets.
+/// The link up with this key changed, and the results of a number of packets.
 fn with(lab: &Lab, change: &str) -> Arrivals {
     lab.emud(&["set", "va", change]).expect(0);
     probe(lab).run()
 }
 
-/// A share of the packets, as each model's theory has it.
+/// A share of the packets, according to each model's theory.
 fn drawn(n: f64) -> Vec<(&'static str, f64, f64)> {
     let chain = |chain: Chain| {
         let [share, _] = chain.expected(n);
@@ -33,7 +33,7 @@ fn drawn(n: f64) -> Vec<(&'static str, f64, f64)> {
     let alone = |p: f64| (p, share_error(p, n));
     let gilbert = Chain::gilbert_elliott(0.02, 0.2, 0.7, 0.01);
     let states = Chain::four_state(0.02, 0.2, 0.1, 0.3, 0.005);
-    // Losses are correlated by less than the values behind them.
+    // Losses are less correlated than the values behind them.
     let (p, error) = alone(0.05);
     let correlated = (p, error * (1.3f64 / 0.7).sqrt());
     let of = |model, (share, error)| (model, share, error);
@@ -99,10 +99,10 @@ pub fn losses(engine: Engine) {
     verdict.end();
 }
 
-/// Delays that are drawn packet by packet, with what the machine adds taken off.
+/// Delays that are independent per packet, without the part that the machine adds.
 pub fn delays(engine: Engine) {
     const SD_MS: f64 = 5.0;
-    // How far the machine may move a delay: engine hold's target for 99 of 100 packets.
+    // How much the machine may change a delay: engine hold's target for 99 of 100 packets.
     let machine_ms = match engine {
         Engine::Fq => 0.0,
         Engine::Hold => 0.5,
@@ -114,7 +114,7 @@ pub fn delays(engine: Engine) {
     let n = f64::from(count);
     let added_ms = mean(&probe(&lab).run().delays_ms()) - 20.0;
     let measured = |delay: &str| -> Vec<f64> {
-        // What is there would be merged into it.
+        // Otherwise the existing table would be merged into it.
         lab.emud(&["set", "va", "up.delay=none"]).expect(0);
         let each = with(&lab, &format!("up.delay={delay}")).of_each_ms(count);
         let delays = each.concat();
@@ -155,7 +155,7 @@ pub fn delays(engine: Engine) {
 
     lab.emud(&["set", "va", "up.delay=20ms"]).expect(0);
     let each = with(&lab, "up.reorder={ probability = \"100%\", gap = 5 }").of_each_ms(count);
-    // The count of delayed packets goes on, so the first one may be any.
+    // The count of delayed packets continues, so the first one may have any position.
     let at_once: Vec<usize> = (0..each.len()).filter(|n| each[*n][0] < 10.0).collect();
     verdict.same(
         "reordered: every fifth",
@@ -165,8 +165,8 @@ pub fn delays(engine: Engine) {
     verdict.end();
 }
 
-/// Packets so far apart that most of them wait alone: each delay is what was drawn for it, also
-/// where the one before is due later.
+/// Packets with such distances that most of them wait alone: each has its own random delay, even if
+/// the previous one is due later.
 pub fn sparse(engine: Engine) {
     const EVERY_NS: u64 = 29_000_000;
     if engine == Engine::Hold {
@@ -195,7 +195,7 @@ pub fn sparse(engine: Engine) {
     for (name, delays) in ["up", "down"].into_iter().zip(both) {
         verdict.at_most(
             &format!("{name}: KS distance"),
-            // A millisecond that the machine may add at most.
+            // The machine may add up to a millisecond.
             ks_bound(delays.len() as f64) + 1.0 / 100.0,
             ks_distance(&delays, uniform_cdf(50.0, 50.0)),
         );
@@ -222,7 +222,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// `emud verify` finds shipped links as asked under fq, and one of them not after a change; of hold, tests/verify has more.
+/// `emud verify` passes for shipped links under fq, and fails for one of them after a change;
+/// tests/kernel/verify covers hold.
 pub fn verified() {
     let mut verdict = Verdict::default();
     for profile in ["hsdpa", "lte", "tiainen-mobile"] {

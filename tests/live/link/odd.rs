@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Odd environments: users without rights, indices and names that are hardly ever seen, devices of
-//! emud's own.
+//! Unusual environments: users without rights, rare indexes and names, emud's own devices as
+//! targets.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn for_everyone(folder: &Scratch) -> String {
     path
 }
 
-/// Whoever may not do something hears that it needs root.
+/// A user without permission gets a message that root is needed.
 pub fn ordinary_user(engine: Engine) {
     let lab = Lab::new();
     lab.attach(engine, "adsl24", &[]);
@@ -50,7 +50,7 @@ pub fn ordinary_user(engine: Engine) {
     lab.detach();
 }
 
-/// Root of another user namespace may do everything to its interfaces, but load no BPF.
+/// Root of another user namespace may change its interfaces, but load no BPF.
 pub fn user_namespace(engine: Engine) {
     let emud = emud_path();
     let script = format!(
@@ -71,7 +71,7 @@ pub fn user_namespace(engine: Engine) {
     );
 }
 
-/// The names of emud's own devices fit for every index.
+/// The names of emud's devices fit for every index.
 pub fn large_index(engine: Engine) {
     for index in [100_000, 1_000_000, i32::MAX] {
         let lab = Lab::empty();
@@ -86,7 +86,8 @@ pub fn large_index(engine: Engine) {
         ));
         let before = lab.snapshot();
         lab.attach(engine, "up.delay = \"5ms\"\n", &[]);
-        // Until three are answered: after its last one ping waits for two round trips only.
+        // Until three replies have arrived: after its last request ping waits for two round trips
+        // only.
         let pinged = lab.ping("-c 3 -i 0.01 -w 5");
         assert!(pinged.contains("3 received"), "{index}: {pinged}");
         assert_eq!(lab.emud(&["show", "va"]).code, 0, "{index}");
@@ -95,7 +96,7 @@ pub fn large_index(engine: Engine) {
     }
 }
 
-/// Packets of a link wait there: a link on top would delay them again, and detach would take it away.
+/// Packets of a link wait there: another link would delay them again, and detach would remove it.
 pub fn own_device(engine: Engine) {
     let lab = Lab::new();
     lab.attach(engine, "adsl24", &[]);
@@ -113,7 +114,7 @@ pub fn own_device(engine: Engine) {
     lab.detach();
 }
 
-/// A terminal must not obey the name of an interface.
+/// A terminal must not execute the name of an interface.
 pub fn odd_name(engine: Engine) {
     let lab = Lab::new();
     let name = "v\x1b[31m";
@@ -137,7 +138,7 @@ pub fn odd_name(engine: Engine) {
     }
 }
 
-/// Several emuds that sweep the same ifbs at the same time do not fail each other.
+/// Several emud processes that sweep the same ifbs at the same time do not make each other fail.
 pub fn swept_together() {
     let lab = Lab::empty();
     for round in 0..5 {
@@ -169,7 +170,7 @@ pub fn swept_together() {
     }
 }
 
-/// A namespace without a name lives on for a process that has it open, and so does the link.
+/// A namespace without a name exists as long as a process has it open, and so does the link.
 pub fn namespace_held_open() {
     let lab = Lab::new();
     lab.attach(Engine::Hold, "adsl24", &[]);
@@ -180,31 +181,31 @@ pub fn namespace_held_open() {
     let alive = |pid: &String| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| !command.is_empty())
     };
-    // It looks every 2 s.
+    // It checks every 2 s.
     thread::sleep(Duration::from_secs(5));
     assert!(pids.iter().all(alive), "the holder has ended");
     drop(open);
     wait_until("the holder ends", SOON, || !pids.iter().any(alive));
 }
 
-/// The holder is given what rate and delay need, refuses what cannot be, and goes last where memory
-/// runs out.
+/// The holder reserves memory for rate and delay, attach rejects an impossible link, and the kernel
+/// ends the holder last if memory runs out.
 pub fn memory() {
     let lab = Lab::new();
     let limit = || {
         let pid = holders(&lab).pop().expect("a holder");
         let score = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("a score");
         let notes = lab.show()["notes"].to_string();
-        // A container may not be allowed to; that is said.
+        // A container may lack the permission, which is reported.
         match notes.contains("CAP_SYS_RESOURCE") {
             true => assert!(fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000").is_err()),
             false => assert_eq!(score.trim(), "-1000"),
         }
-        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("its words");
-        let mut words = words
+        let arguments = fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("its arguments");
+        let mut arguments = arguments
             .split('\0')
             .skip_while(|word| *word != "--limit-bytes");
-        let limit = words.nth(1).expect("a limit");
+        let limit = arguments.nth(1).expect("a limit");
         limit.parse::<u64>().expect("a number")
     };
     let attach = |profile: &str| lab.attach(Engine::Hold, profile, &[]).out;
@@ -226,11 +227,11 @@ pub fn memory() {
     let before = lab.snapshot();
     let never = "up.rate = \"1Tbit\"\nup.delay = \"60min\"\n";
     let said = lab.try_attach(Engine::Hold, never, &[]).expect(69);
-    assert!(said.err.contains("has to keep"), "{}", said.err);
-    assert_same("refused", &before, &lab.snapshot());
+    assert!(said.err.contains("has to buffer"), "{}", said.err);
+    assert_same("rejected", &before, &lab.snapshot());
 
     let said = attach("up.delay = \"10s\"\n");
-    assert!(said.contains("up: engine hold keeps 256 MiB"), "{said}");
+    assert!(said.contains("up: engine hold buffers 256 MiB"), "{said}");
     assert!(said.contains("Mbit/s are dropped"), "{said}");
     lab.detach();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much gets through: the link's rate, its queue, and what a TCP flow makes of its delay.
+//! Throughput: the link's rate, its queue, and a TCP flow with its delay.
 
 use std::time::Duration;
 

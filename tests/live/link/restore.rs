@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detach puts everything back, whatever happened before.
+//! Detach restores the previous state in every case.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use support::lab::{Engine, Lab, Verdict, emud, emud_path, inside, run, scaled, s
 use support::nobody::{self, Nobody};
 use support::probe::{Arrival, Probe, monotonic_ns};
 
-/// For what the kernel does in its own time.
+/// Time for asynchronous work of the kernel.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Holders in namespace `a`.
@@ -20,7 +20,7 @@ pub fn holders(lab: &Lab) -> Vec<String> {
     let there = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("the namespace");
     let processes = std::fs::read_dir("/proc").expect("/proc");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    // Processes may end while they are looked at.
+    // Processes may end while they are checked.
     pids.filter(|pid| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let space = std::fs::metadata(format!("/proc/{pid}/ns/net"));
@@ -42,10 +42,10 @@ pub fn assert_same(what: &str, before: &str, after: &str) {
         .map(|line| format!("- {line}"))
         .chain(new.map(|line| format!("+ {line}")))
         .collect();
-    panic!("{what}: not as it was before\n{}", lines.join("\n"));
+    panic!("{what}: not restored\n{}", lines.join("\n"));
 }
 
-/// Attached and used, in every way there is, then detached.
+/// Attached and used with every option, then detached.
 pub fn leaves_no_trace(engine: Engine) {
     const WAYS: &[&[&str]] = &[
         &[],
@@ -56,7 +56,7 @@ pub fn leaves_no_trace(engine: Engine) {
     ];
     for (queues, ways) in [(1, WAYS), (4, &WAYS[..2])] {
         let lab = Lab::with_queues(queues);
-        // Somebody's own settings.
+        // Settings of a user.
         sh(&format!(
             "ip -n {} link set dev va gso_max_segs 17 gso_max_size 30000",
             lab.a
@@ -106,7 +106,7 @@ pub fn other_namespace(engine: Engine) {
         emud(&[&attach[..], &["attach", "va", "-p", "adsl24"], &engine].concat()).expect(0);
         let listed = emud(&[&detach[..], &["list"]].concat()).expect(0);
         assert!(listed.out.contains("va\tadsl24\tboth"), "{}", listed.out);
-        // Our own namespace has no such interface.
+        // The test's namespace has no such interface.
         assert_eq!(emud(&["show", "va"]).code, 66);
         emud(&[&detach[..], &["detach", "va"]].concat()).expect(0);
         assert_same("another namespace", &before, &lab.snapshot());
@@ -169,7 +169,7 @@ pub fn holder_killed(engine: Engine) {
         0,
         rest.iter().filter(|a| a.delay_ms() >= DELAY_MS).count(),
     );
-    // From the first that passes all do.
+    // After the first one that passes, all do.
     let sent_after = rest.first().map_or(0, |a| 1000 - a.number as usize);
     verdict.same("packets that pass", sent_after, rest.len());
     let shown = lab.show();
@@ -200,7 +200,7 @@ pub fn detach_killed(engine: Engine) {
 
 fn killed(engine: Engine, verb: &str, rounds: u32) {
     let lab = Lab::new();
-    // So that there is a root qdisc to put back, too.
+    // With a root qdisc to restore.
     sh(&format!(
         "tc -n {} qdisc add dev va root pfifo limit 77",
         lab.a
@@ -236,7 +236,7 @@ fn killed(engine: Engine, verb: &str, rounds: u32) {
             _ => detach(true),
         }
         .expect("a process");
-        // Every part of its time once, and a little beyond.
+        // Every part of its run time once, and slightly beyond.
         let at = takes.mul_f64(1.1 * f64::from(round) / f64::from(rounds));
         thread::sleep(at);
         // Fails only if it has ended.
@@ -250,7 +250,7 @@ fn killed(engine: Engine, verb: &str, rounds: u32) {
             said.err
         );
         found += u32::from(said.code == 0);
-        // What belongs to a killed process goes with it, in the kernel's time.
+        // The kernel releases the resources of a killed process asynchronously.
         let deadline = Instant::now() + SOON;
         while lab.snapshot() != before && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(20));
@@ -259,7 +259,7 @@ fn killed(engine: Engine, verb: &str, rounds: u32) {
         assert_same(&what, &before, &lab.snapshot());
         wait_until("no holder is left", SOON, || holders(&lab).is_empty());
         round += 1;
-        // Other load has made it faster or slower than it was: other moments, then.
+        // Other load has changed its speed: use other moments.
         if round == rounds && (found == 0 || finished == rounds) && sweeps < 4 {
             takes = takes.mul_f64(if found == 0 { 2.0 } else { 0.5 });
             (found, finished, round, sweeps) = (0, 0, 0, sweeps + 1);
@@ -281,10 +281,10 @@ fn start(mut command: Command, spawn: bool) -> Option<Child> {
     None
 }
 
-/// A clsact of somebody else's, with filters that see and count every packet.
+/// A clsact that a user configured, with filters that see and count every packet.
 pub fn filters_of_others(engine: Engine) {
     let lab = Lab::new();
-    // cls_bpf and mirred are on every kernel here; what is mirrored ends at the other end.
+    // cls_bpf and mirred are in every kernel here; mirrored packets end at the other end.
     lab.in_a(
         "ip link add sink0 type veth peer name sink1
          for d in sink0 sink1; do
@@ -320,7 +320,7 @@ pub fn filters_of_others(engine: Engine) {
         let [up, down] = counted();
         lab.ping("-q -c 20 -i 0.01");
         let [up_after, down_after] = counted();
-        // Each packet once; the neighbours may exchange a word in between.
+        // Each packet once; neighbour discovery may add some.
         verdict.at_least(&format!("{state}: egress"), 20.0, (up_after - up) as f64);
         verdict.at_most(&format!("{state}: egress"), 22.0, (up_after - up) as f64);
         verdict.at_least(
@@ -351,7 +351,7 @@ fn without_ages(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A root qdisc configured by hand: refused, or put back.
+/// A root qdisc that a user configured: rejected, or restored.
 pub fn root_by_hand(engine: Engine) {
     const ROOTS: &[&str] = &[
         "qdisc add dev va root pfifo limit 77",
@@ -363,7 +363,7 @@ pub fn root_by_hand(engine: Engine) {
          qdisc add dev va parent 1:10 handle 10: pfifo limit 33
          filter add dev va parent 1: pref 7 protocol ip u32 match ip dst 10.77.0.9 flowid 1:10",
     ];
-    // A program that nobody else holds could not be put back: refused in any case.
+    // A program without another reference could not be restored: rejected in any case.
     let lab = Lab::new();
     lab.in_a(
         "tc qdisc add dev va root handle 1: htb default 20
@@ -381,13 +381,13 @@ pub fn root_by_hand(engine: Engine) {
         let before = all();
         let said = lab.try_attach(engine, "adsl24", &[]).expect(73);
         assert!(said.err.contains("--replace"), "{}", said.err);
-        assert_same("refused", &before, &all());
+        assert_same("rejected", &before, &all());
         lab.attach(engine, "adsl24", &["--replace"]);
         assert!(!lab.in_a("tc qdisc show dev va").contains("tbf"));
         lab.ping("-q -c 3 -i 0.01");
         lab.detach();
         assert_same(root, &before, &all());
-        // Ingress alone has nothing to do with it.
+        // It does not affect ingress.
         lab.attach(engine, "adsl24", &["--direction", "down"]);
         lab.detach();
         assert_same(root, &before, &all());
@@ -407,7 +407,7 @@ pub fn attached_twice(engine: Engine) {
     assert_eq!(lab.show()["profile"], "adsl24");
 }
 
-/// A step that fails undoes the ones before it: the names emud wants are taken.
+/// A failed step reverts the ones before it: the names that emud needs are in use.
 pub fn step_fails(engine: Engine) {
     let lab = Lab::new();
     let index = lab.in_a("ip -o link show dev va");
@@ -432,7 +432,7 @@ pub fn step_fails(engine: Engine) {
     }
 }
 
-/// The interface goes while emud is attached: nothing is left of emud.
+/// The interface is deleted while emud is attached: nothing of emud remains.
 pub fn device_deleted(engine: Engine) {
     let lab = Lab::new();
     lab.attach(engine, "adsl24", &[]);
@@ -440,7 +440,7 @@ pub fn device_deleted(engine: Engine) {
     wait_until("the holder ends", SOON, || holders(&lab).is_empty());
     let left = || lab.in_a("ip link show").contains("emud-");
     if engine == Engine::Fq {
-        // Nobody is there to delete the ifb: the next attach does.
+        // There is no process to delete the ifb: the next attach does.
         assert!(left());
         lab.in_a("ip link add other type veth peer name beyond; ip link set other up");
         let other = ["attach", "other", "-p", "adsl24", "--engine", "fq"];
@@ -448,7 +448,7 @@ pub fn device_deleted(engine: Engine) {
             .emud(&[&other[..], &["--direction", "up"]].concat())
             .expect(0);
         assert!(
-            said.out.contains("left by a device that is gone"),
+            said.out.contains("which a deleted device left behind"),
             "{}",
             said.out
         );
@@ -459,7 +459,7 @@ pub fn device_deleted(engine: Engine) {
     lab.emud(&["detach", "va"]).expect(66);
 }
 
-/// The whole namespace goes.
+/// The whole namespace is deleted.
 pub fn namespace_deleted(engine: Engine) {
     let lab = Lab::new();
     lab.attach(engine, "adsl24", &[]);
@@ -474,7 +474,7 @@ pub fn namespace_deleted(engine: Engine) {
     });
 }
 
-/// The names by which emud once locked interfaces belong to whoever takes them first.
+/// The names with which emud once locked interfaces can be taken by any process.
 const TAKE_NAMES: &str = "\
 import socket
 taken = []
@@ -501,7 +501,7 @@ pub fn hostile_user(engine: Engine) {
     }
 }
 
-/// What `--foreground` does at its end it does also when another emud takes long.
+/// At its end `--foreground` detaches even if another emud process takes long.
 pub fn foreground_waits(engine: Engine) {
     let lab = Lab::new();
     let before = lab.snapshot();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Senders that a link must not believe: super-packets (UDP GSO), which are many wire packets, and
-//! stamps in the future (SO_TXTIME), which are of one packet only.
+//! Senders that a link must not trust: super-packets (UDP GSO), which are many wire packets, and
+//! stamps in the future (SO_TXTIME), which apply to one packet only.
 
 use std::io::{ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,14 +19,14 @@ const PAYLOAD: usize = 100;
 const WIRE: f64 = PAYLOAD as f64 + 42.0;
 const PORT: u16 = 7010;
 
-/// Packets of `train` to a super-packet, `trains` of them, each followed by a packet alone if so
-/// asked. Every packet begins with its number.
+/// Packets of `train` per super-packet, `trains` of them, each optionally followed by a single
+/// packet. Every packet begins with its number.
 #[derive(Clone, Copy)]
 struct Trains {
     train: u32,
     trains: u32,
     single: bool,
-    /// From one super-packet's beginning to the next one's, at least.
+    /// Minimum time from one super-packet's beginning to the next one's.
     every: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Trains {
         (self.train + u32::from(self.single)) * self.trains
     }
 
-    /// Sends all, as fast as they may; how long that took.
+    /// Sends all, as fast as permitted; returns how long that took.
     fn send(self, to: SocketAddr) -> Duration {
         let socket = connected(to);
         let size = PAYLOAD as libc::c_int;
@@ -68,13 +68,13 @@ impl Trains {
         begin.elapsed()
     }
 
-    /// Sends them from one namespace to the other; the numbers that arrived, in that order, and for
-    /// how long was sent.
+    /// Sends them from one namespace to the other; returns the numbers that arrived, in that order,
+    /// and how long sending took.
     fn run(self, from: &str, to: &str, address: &'static str) -> (Vec<u32>, Duration) {
         self.run_then(from, to, address, || {})
     }
 
-    /// The same, with something to do when all is sent.
+    /// The same, with an action when all is sent.
     fn run_then(
         self,
         from: &str,
@@ -119,9 +119,10 @@ fn receive(socket: &UdpSocket) -> Vec<u32> {
     }
 }
 
-/// Each wire packet of a train meets its own fate, and none overtakes, both ways: nor a packet alone
-/// that follows while the train is being segmented. For that they wait for a neighbour's address and
-/// then leave in one go. A sender's own packet is through before the next one is sent.
+/// Each wire packet of a train has a separate fate, and none overtakes, in both directions: nor a
+/// single packet that follows while the train is being segmented. For that they wait for a
+/// neighbour's address and then leave at once. A sender's own packet is through before the next one
+/// is sent.
 pub fn trains_are_packets(engine: Engine) {
     const TENTH: &str = "loss = { model = \"every\", n = 10 }\ndelay = \"20ms\"\n";
     let mut verdict = Verdict::default();
@@ -138,7 +139,7 @@ pub fn trains_are_packets(engine: Engine) {
         ("down", &lab.b, &lab.a, Lab::A4),
     ] {
         let before = lab.shown(&format!("/{name}/counters/packets"));
-        // Asked once a second.
+        // Sent once a second.
         let ignore = |what: u8| {
             let file = "/proc/sys/net/ipv4/conf/all/arp_ignore";
             format!("ip netns exec {to} sh -c 'echo {what} >{file}'")
@@ -163,7 +164,7 @@ pub fn trains_are_packets(engine: Engine) {
     verdict.end();
 }
 
-/// What stands above the interface, in namespaces `a` and `b`; who is sent to.
+/// The device above the interface, in namespaces `a` and `b`, and the destination.
 const ABOVE: &[(&str, &str, &str, &str)] = &[
     ("nothing", "true", "true", Lab::B4),
     (
@@ -187,8 +188,8 @@ const ABOVE: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Each packet of a train is lost by itself, whatever device made a super-packet of it. With
-/// `offload = "keep"` whole trains are lost, which this has to see.
+/// Each packet of a train is lost independently, whatever device made a super-packet of it. With
+/// `offload = "keep"` whole trains are lost, which this test must detect.
 pub fn trains_lose_single_packets(engine: Engine) {
     const LOSS: f64 = 0.01;
     const TRAIN: u32 = 40;
@@ -207,7 +208,7 @@ pub fn trains_lose_single_packets(engine: Engine) {
             println!("    this kernel has no VLAN devices");
             continue;
         }
-        // IPv6 sends of its own accord, which would be lost and counted.
+        // IPv6 sends packets by itself, which would be lost and counted.
         let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
         lab.in_a(&format!("{quiet}\n{in_a}"));
         lab.in_b(&format!("{quiet}\n{in_b}"));
@@ -289,7 +290,7 @@ pub fn a_queue_limits_trains(engine: Engine) {
         every: Duration::ZERO,
     };
     let (numbers, took) = trains.run(&lab.a, &lab.b, Lab::B4);
-    // While it sent, the wire took some away.
+    // While it sent, the wire transmitted some.
     let most = 10.0 + took.as_secs_f64() * 8e6 / 8.0 / WIRE + 2.0;
     verdict.at_most("arrived", most, numbers.len() as f64);
     verdict.at_least("arrived", 10.0, numbers.len() as f64);
@@ -300,7 +301,7 @@ pub fn a_queue_limits_trains(engine: Engine) {
     verdict.end();
 }
 
-/// One packet that is to leave in 8 s holds nobody else up.
+/// A packet that is to leave in 8 s delays no other packet.
 pub fn a_stamp_stops_nobody(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
@@ -321,7 +322,7 @@ pub fn a_stamp_stops_nobody(engine: Engine) {
     verdict.end();
 }
 
-/// With SO_TXTIME: it is to leave so long from now, ns.
+/// With SO_TXTIME: it is to leave this long from now, ns.
 fn send_stamped(to: SocketAddr, ahead_ns: u64) {
     #[repr(C)]
     struct SockTxtime {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One link from attach to detach, with as few attaches as will do: in a guest kernel each costs ten
-//! seconds of this machine, most of them the verifier's.
+//! One link from attach to detach, with as few attaches as possible: in a guest kernel each costs
+//! ten seconds of this machine, most of them for the verifier.
 
 use std::fs::read_to_string;
 use std::process::{Command, Stdio};
@@ -15,10 +15,10 @@ use support::watch::Watch;
 
 use super::restore::assert_same;
 
-/// Where its clock counts instructions a guest adds no more than this to a departure, ms.
+/// A guest whose clock counts instructions adds no more than this to a departure, ms.
 const LATE_MS: f64 = 0.1;
 
-/// A root qdisc by hand, for detach to put back.
+/// A root qdisc that a user configured, which detach must restore.
 const ROOT: &str = "
     tc qdisc add dev va root handle 1: htb default 20
     tc class add dev va parent 1: classid 1:1 htb rate 50mbit ceil 80mbit
@@ -29,12 +29,12 @@ fn probe(lab: &Lab, count: u32, interval_ns: u64) -> Probe {
     Probe::new(lab, count, interval_ns)
 }
 
-/// What attach changed and detach has to put back, classes included.
+/// What attach changed and detach has to restore, including classes.
 fn all(lab: &Lab) -> String {
     lab.snapshot() + &lab.in_a("tc class show dev va")
 }
 
-/// Both directions keep their time, and every tenth packet is lost.
+/// Both directions have the right delay, and every tenth packet is lost.
 fn delays(lab: &Lab, verdict: &mut Verdict) {
     const COUNT: u32 = 500;
     let up = probe(lab, COUNT, 1_000_000);
@@ -64,7 +64,7 @@ fn delays(lab: &Lab, verdict: &mut Verdict) {
     }
 }
 
-/// A burst into a queue of 20 packets, changed while the link lives.
+/// A burst into a queue of 20 packets, changed while the link runs.
 fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     let change = [
         "up.loss=none",
@@ -76,7 +76,7 @@ fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     let qdisc = || lab.in_a("tc qdisc show");
     let roomy = qdisc();
     lab.emud(&[&["set", "va"], &change[..]].concat()).expect(0);
-    // fq has to hold other packets for another time.
+    // fq has to hold other packets for a different time.
     verdict.same("fq is as before", engine == Engine::Hold, qdisc() == roomy);
     let before = lab.shown("/up/counters/queue_dropped");
     let arrivals = probe(lab, 60, 0).run();
@@ -91,7 +91,7 @@ fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     verdict.near("ms between two packets", 4.24, median(&gaps), LATE_MS);
 }
 
-/// fq's timer is later than 1 us, and a monitor that allows no more says so.
+/// fq's timer is later than 1 us, which a monitor with that limit reports.
 fn late(lab: &Lab, verdict: &mut Verdict) {
     let watch = Watch::start(&["--only", "emulator", "--late", "1us", "--limit", "1000"]);
     probe(lab, 5, 10_000_000).run();
@@ -116,7 +116,7 @@ fn killed(lab: &Lab, engine: Engine, before: &str) {
         .stderr(Stdio::null())
         .spawn()
         .expect("start emud");
-    // In the namespace in which it is at work.
+    // In the namespace in which it runs.
     let devices = format!("/proc/{}/net/dev", victim.id());
     let at_work = || read_to_string(&devices).is_ok_and(|text| text.contains("emud-ifb"));
     while !at_work() && victim.try_wait().expect("its end").is_none() {
@@ -140,14 +140,14 @@ pub fn lives_and_goes(engine: Engine) {
     );
     lab.emud(&["attach", "va", "-p", &profile, "--engine", engine.name()])
         .expect(73);
-    assert_same("refused", &before, &all(&lab));
+    assert_same("rejected", &before, &all(&lab));
     let begin = Instant::now();
     run(&mut attach(&lab, engine, &profile)).expect(0);
     println!("    attached in {:?}", begin.elapsed());
     assert_ne!(before, all(&lab));
     delays(&lab, &mut verdict);
     queue(&lab, engine, &mut verdict);
-    // A holder does not tell of so little.
+    // A holder does not report such short delays.
     if engine == Engine::Fq {
         late(&lab, &mut verdict);
     }

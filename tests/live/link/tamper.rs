@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Somebody else deletes or changes a part of a link: it is noticed, and one detach repairs all.
+//! Another process deletes or changes a part of a link: it is detected, and one detach repairs
+//! everything.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,24 +16,24 @@ use support::{full, guest};
 
 use super::restore::{assert_same, holders};
 
-/// An answer to this much later is too late.
+/// A later answer is too late.
 const NOTICED: Duration = Duration::from_secs(1);
-/// For what the kernel does in its own time.
+/// Time for asynchronous work of the kernel.
 const SOON: Duration = Duration::from_secs(20);
 
-/// The bound that holds: where other jobs take the CPU, only that it is noticed at all.
+/// The bound that applies: if other jobs take the CPU, only that it is detected at all.
 fn noticed_within() -> Duration {
     if full() || guest() { NOTICED } else { SOON }
 }
 
-/// Somebody else's hand.
+/// A change by another process.
 pub struct Kind {
     pub name: &'static str,
     /// In namespace `a`; `$H`: the holder's process, `$D`: emud's device of the direction down.
     pub script: &'static str,
-    /// What is said of it.
+    /// The message about it.
     pub said: &'static str,
-    /// What whoever did it has to undo: it is not emud's.
+    /// Commands that revert the part that does not belong to emud.
     pub own: &'static str,
     engine: Option<Engine>,
 }
@@ -116,14 +117,14 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
-/// Those of an engine.
+/// The cases of an engine.
 pub fn kinds(engine: Engine) -> impl Iterator<Item = &'static Kind> {
     KINDS
         .iter()
         .filter(move |kind| kind.engine.is_none_or(|of| of == engine))
 }
 
-/// Three ways of being noticed, unless all is asked for.
+/// Three methods of detection, except in the full run.
 fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
     const USUAL: [&str; 3] = ["egress filter", "device gone", "holder stopped"];
     kinds(engine).filter(|kind| full() || USUAL.contains(&kind.name))
@@ -143,7 +144,7 @@ fn variables(engine: Engine) -> String {
     )
 }
 
-/// Does it to a link that is attached.
+/// Applies it to an attached link.
 fn spoil(lab: &Lab, engine: Engine, kind: &Kind) {
     lab.in_a(&(variables(engine) + kind.script));
 }
@@ -154,7 +155,7 @@ fn tampered(shown: &Value) -> String {
     shown["tampered"].to_string()
 }
 
-/// Does it, and `show` says so in time.
+/// Applies it, and checks that `show` reports it in time.
 fn spoil_and_see(lab: &Lab, engine: Engine, kind: &Kind) {
     spoil(lab, engine, kind);
     wait_until(kind.name, noticed_within(), || {
@@ -162,14 +163,14 @@ fn spoil_and_see(lab: &Lab, engine: Engine, kind: &Kind) {
     });
 }
 
-/// Limits of somebody's own, which detach must restore.
+/// Limits that a user configured, which detach must restore.
 fn lab() -> Lab {
     let lab = Lab::new();
     sh(&format!("ip -n {} link set dev va gso_max_segs 17", lab.a));
     lab
 }
 
-/// Whatever is missing, `show` says so, and one detach leaves the state before.
+/// Whatever is missing, `show` reports it, and one detach restores the previous state.
 pub fn one_detach(engine: Engine) {
     for kind in kinds(engine) {
         println!("    {}", kind.name);
@@ -191,7 +192,7 @@ pub fn one_detach(engine: Engine) {
     }
 }
 
-/// The kinds that are quickest to try, one link after the other.
+/// The fastest cases, one link after the other.
 pub fn smoke(engine: Engine) {
     let lab = lab();
     let before = lab.snapshot();
@@ -216,7 +217,7 @@ pub fn smoke(engine: Engine) {
     verdict.end();
 }
 
-/// A new attach takes over what is left of a link, and its detach leaves the state before.
+/// A new attach takes over the remains of a link, and its detach restores the previous state.
 pub fn taken_over(engine: Engine) {
     for kind in usual(engine) {
         let lab = lab();
@@ -226,7 +227,7 @@ pub fn taken_over(engine: Engine) {
         let said = lab.try_attach(engine, LINK, &["--replace"]);
         println!("    {}: {} {}{}", kind.name, said.code, said.out, said.err);
         match said.code {
-            // Changed, but nothing of it is gone.
+            // Changed, but no part is deleted.
             73 => assert!(said.err.contains("already"), "{}", said.err),
             _ => taken(&lab, kind, said),
         }
@@ -241,16 +242,16 @@ pub fn taken_over(engine: Engine) {
 fn taken(lab: &Lab, kind: &Kind, said: Said) {
     let said = said.expect(0).out;
     assert!(
-        said.contains("took over") && said.contains(kind.said),
+        said.contains("removed the remains") && said.contains(kind.said),
         "{said}"
     );
-    // Where the new link makes it anew, it is as it should be.
+    // Parts that the new link creates again are right.
     let left = tampered(&lab.show());
     assert_eq!(left, "[]", "{}", kind.name);
     lab.ping("-q -c 3 -i 0.01");
 }
 
-/// clsact, holder and filters gone: the limits of segmentation come back all the same.
+/// clsact, holder and filters deleted: the limits of segmentation are restored nevertheless.
 pub fn all_at_once(engine: Engine) {
     let lab = lab();
     let before = lab.snapshot();
@@ -274,7 +275,7 @@ pub fn all_at_once(engine: Engine) {
     }
 }
 
-/// Even without a record nothing of emud's stays, and its root qdisc is nobody's own.
+/// Even without a record nothing of emud remains, and its root qdisc is not left behind.
 pub fn record_lost(engine: Engine) {
     let lab = Lab::new();
     let before = lab.snapshot();
@@ -287,7 +288,7 @@ pub fn record_lost(engine: Engine) {
              done",
         );
         let lost = engine == Engine::Fq;
-        let word = "the record of a link of emud";
+        let word = "the record of an emulated link";
         if again {
             let said = lab.attach(engine, LINK, &["--replace", "--offload", "keep"]);
             assert_eq!(said.out.contains(word), lost, "{}", said.out);
@@ -302,7 +303,7 @@ pub fn record_lost(engine: Engine) {
     }
 }
 
-/// To another namespace and back: one detach leaves the state before.
+/// To another namespace and back: one detach restores the previous state.
 pub fn moved(engine: Engine) {
     let lab = lab();
     let mut before = None;
@@ -332,7 +333,7 @@ pub fn moved(engine: Engine) {
     });
 }
 
-/// What a program under test does, and then nothing for as long as it may take to be noticed.
+/// Breaks a link like a program under test, then waits for the detection.
 fn run_with(lab: &Lab, engine: Engine, script: &str) -> (Said, Vec<Value>) {
     let files = Scratch::new();
     let log = files.path("run.log");
@@ -390,7 +391,7 @@ fn judge(verdict: &mut Verdict, name: &str, said: &Said, lines: &[Value], expect
     verdict.same(&format!("{name}: named in {named}"), true, good);
 }
 
-/// A run is invalid, and names what was missing.
+/// A run is invalid, and lists the missing parts.
 pub fn run_is_invalid(engine: Engine) {
     let mut verdict = Verdict::default();
     for kind in usual(engine) {
@@ -459,7 +460,7 @@ pub fn monitored(engine: Engine) {
             );
         }
         if !kind.script.is_empty() {
-            // A holder that is stopped would keep the namespace.
+            // A stopped holder would keep the namespace alive.
             lab.detach();
         }
     }

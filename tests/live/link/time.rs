@@ -11,14 +11,14 @@ use support::probe::{HEADERS, Probe};
 
 const MS: u64 = 1_000_000;
 
-/// Lets time begin anew. Between when and when that was.
+/// Restarts the time. Returns the time before and after that.
 fn restart(lab: &Lab) -> RangeInclusive<u64> {
     let before = now_ns();
     lab.emud(&["set", "va", "trace.restart"]).expect(0);
     before..=now_ns()
 }
 
-/// What becomes of a packet that many ns after time began.
+/// The fate of a packet this many ns after the restart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Lost,
@@ -33,7 +33,7 @@ fn of_phase(ns: u64) -> Fate {
     }
 }
 
-/// A hand-over with an outage, which begins anew under traffic.
+/// A hand-over with an outage, restarted under traffic.
 pub fn phases(engine: Engine) {
     const COUNT: u32 = 600;
     const INTERVAL_NS: u64 = 5 * MS;
@@ -51,7 +51,7 @@ pub fn phases(engine: Engine) {
         again = restart(&lab);
     });
 
-    // None: where it is not known which phase it was, or packets before it are still waiting.
+    // `None`: the phase is unknown, or earlier packets are still waiting.
     let asked = |sent_ns: u64| {
         let began = match sent_ns {
             at if at < *again.start() => &first,
@@ -67,7 +67,7 @@ pub fn phases(engine: Engine) {
     let (mut wrong, mut met) = (0, vec![]);
     let mut late = 0;
     for (number, delays) in (0u64..).zip(&each) {
-        // A lost one's time of sending is known to the sender's punctuality.
+        // The transmission time of a lost packet depends on the sender's punctuality.
         let Some(fate) = asked(start_ns + number * INTERVAL_NS) else {
             continue;
         };
@@ -83,7 +83,7 @@ pub fn phases(engine: Engine) {
         }
     }
     verdict.same("phases met", 3, met.len());
-    // One on each side of the five boundaries, if the sender was late just then.
+    // One on each side of the five boundaries, if the sender was late at that moment.
     verdict.at_most("packets of another phase", 10.0, f64::from(wrong));
     verdict.at_most(
         "more than 4 ms late",
@@ -98,7 +98,7 @@ pub fn phases(engine: Engine) {
     verdict.end();
 }
 
-/// One packet, three, one; over and over, for as long as there are more than that waiting.
+/// One packet, three, one; repeated, as long as more than that are waiting.
 pub fn opportunities(engine: Engine) {
     const PERIOD_MS: f64 = 50.0;
     const AT_MS: [(f64, usize); 3] = [(0.0, 3), (30.0, 1), (40.0, 1)];
@@ -138,7 +138,7 @@ pub fn opportunities(engine: Engine) {
             None => elsewhere += 1,
         }
     }
-    // What the machine released late; it misses no opportunity for that.
+    // Packets that the machine released late; they miss no opportunity because of that.
     verdict.at_most(
         "at another time",
         0.05 * at_ms.len() as f64,
@@ -165,7 +165,7 @@ pub fn slots(engine: Engine) {
         "[up]\nslot = { min = \"20ms\", packets = 3 }\n",
         &["--direction", "up"],
     );
-    // Two a slot, so that all leave in the next one.
+    // Two per slot, so that all leave in the next one.
     let arrivals = Probe::new(&lab, 200, 10 * MS).run();
     let mut verdict = Verdict::default();
     verdict.same("arrived", 200, arrivals.0.len());
@@ -183,7 +183,7 @@ pub fn slots(engine: Engine) {
     verdict.end();
 }
 
-/// A rate from a file, and the link taken down by hand, with the queue kept.
+/// A rate from a file, and the link set down, with the queue kept.
 pub fn rows(engine: Engine) {
     const RATES: [f64; 2] = [1e6, 4e6];
     let lab = Lab::new();
@@ -201,7 +201,7 @@ pub fn rows(engine: Engine) {
     let arrivals = probe.run();
     let mut verdict = Verdict::default();
     verdict.same("arrived", 260, arrivals.0.len());
-    // Behind the change as it was before, until a packet of the other rate.
+    // After the change like before it, until a packet at the other rate.
     let change = began.start() + 1_005 * MS..=began.end() + 1_005 * MS + 10 * MS;
     for (rate, first) in RATES.iter().zip([true, false]) {
         let of_rate = |at: u64| match first {
@@ -212,7 +212,7 @@ pub fn rows(engine: Engine) {
         let at: Vec<u64> = at.into_iter().filter(|at| of_rate(*at)).collect();
         let (count, span_ns) = (at.len() as f64 - 1.0, (at[at.len() - 1] - at[0]) as f64);
         let got = count * 1250.0 * 8.0 / (span_ns / 1e9);
-        // 4 ms of a machine's lateness in either end of half a second.
+        // 4 ms of lateness of the machine at either end of half a second.
         verdict.near(&format!("bit/s at {rate}"), *rate, got, 0.02 * rate);
     }
     lab.emud(&["set", "va", "state=down"]).expect(0);
@@ -225,7 +225,7 @@ pub fn rows(engine: Engine) {
     drop(std::fs::remove_file(csv));
 }
 
-/// A long trace begins when the link is there, not when its rows begin to be written.
+/// A long trace begins when the link is attached, not when its rows are written.
 pub fn begins_with_the_link(engine: Engine) {
     const ROWS: u32 = 200_000;
     let mut verdict = Verdict::default();

@@ -87,8 +87,8 @@ fn round_trips(said: &str) -> RoundTrips {
     }
 }
 
-/// Round trips over uniform and normal delay, drawn per packet and in order, and Tiainen's
-/// two access links. All at once: they are independent, and the time is best shared.
+/// Round trips over uniform and normal delay, per packet and in order, and Tiainen's two access
+/// links. All at the same time, because they are independent.
 pub fn round_trip(engine: Engine) {
     const INTERVAL_MS: u32 = 20;
     // Few enough packets for any machine; most of the time passes idle.
@@ -170,7 +170,7 @@ fn judge_round_trip(
         &format!("{}: mean of the round trip, ms", case.name),
         2.0 * case.mean + bare.mean,
         link.mean,
-        // A millisecond, and what a sample of this size may be off by.
+        // A millisecond, and the error of a sample of this size.
         (case.within * mean_se).max(1.0),
     );
     verdict.near(
@@ -188,7 +188,7 @@ fn judge_round_trip(
     );
 }
 
-/// A probe from a to b at so many packets a second.
+/// A probe from a to b at this number of packets per second.
 fn probe(lab: &Lab, packets_per_s: u32, count: u32) -> Probe {
     Probe::new(lab, count, 1_000_000_000 / u64::from(packets_per_s))
 }
@@ -209,7 +209,7 @@ pub fn in_order_at_every_rate(engine: Engine) {
         );
         let duration_s = scaled(12);
         let highest = packets_per_s(10_000);
-        // The slow ones leave the machine to each other.
+        // The slow ones leave the machine idle for each other.
         let (slow, middle) = std::thread::scope(|threads| {
             let slow = threads.spawn(|| sample(engine, &profile, 10, duration_s));
             let middle = threads.spawn(|| sample(engine, &profile, 1000, duration_s));
@@ -261,7 +261,7 @@ fn sample(engine: Engine, profile: &str, packets_per_s: u32, duration_s: u32) ->
     }
 }
 
-/// A constant delay at 10,000 packets a second: how far from it packets arrive.
+/// A constant delay at 10,000 packets a second: the deviation of arrivals from it.
 pub fn departure_error(engine: Engine) {
     const DELAY_MS: f64 = 20.0;
     /// The target of engine hold, 99 of 100 packets.
@@ -288,7 +288,7 @@ pub fn departure_error(engine: Engine) {
     verdict.same("lost", 0, held.lost(count).len());
     verdict.same("reordered", 0, held.reordered());
     verdict.at_least("least error, ms", 0.0, quantile(&held_ms, 0.0));
-    // The bare path's own median is the way there, not emud's doing.
+    // The bare path's median is the time of the path, not of emud.
     verdict.at_most(
         "99th percentile of the error, ms",
         P99_MS,
@@ -297,8 +297,8 @@ pub fn departure_error(engine: Engine) {
     verdict.end();
 }
 
-/// As the receiver sees it, a constant delay is no further from what was asked than netem's. Engine
-/// fq in guests, whose clock counts instructions: the two are compared in one boot, in turn.
+/// At the receiver, a constant delay is no further from the configured one than netem's. Engine fq
+/// in guests, whose clock counts instructions: the two are compared in one boot, in turn.
 pub fn against_netem(engine: Engine) {
     if engine == Engine::Hold || !guest() {
         return;
@@ -333,8 +333,8 @@ pub fn against_netem(engine: Engine) {
     verdict.end();
 }
 
-/// A link in order keeps the order of all its flows, whichever transmit queue each takes: no more
-/// overtake than with netem, twice as many for chance.
+/// A link in order keeps the order of all its flows, whichever transmit queue each uses: no more
+/// packets overtake than with netem, with a factor of two for chance.
 pub fn order_across_queues(engine: Engine) {
     const FLOWS: u16 = 16;
     if engine == Engine::Hold || !guest() {

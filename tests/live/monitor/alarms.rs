@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens with alarms: the limit, the exit code, and all that hangs on them.
+//! Alarms: the limit, the exit code, and what follows from them.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -24,11 +24,11 @@ use support::watch::{Ended, Line, SEEN, Watch};
 const PATIENCE: Duration = Duration::from_secs(20);
 const RESOURCES: [&str; 4] = ["cpu", "network", "memory", "disk"];
 
-/// A monitor that any burst alarms, and the load for bursts.
+/// A monitor in which any burst raises an alarm, and the load for bursts.
 fn burst_watch(more: &[&str]) -> (Watch, Wires, Load) {
     let wires = Wires::external("mphys");
     let mut options = vec!["--class", "mphys=external", "--external", "1Mbit/s"];
-    // What else goes on here shall not alarm.
+    // Other load here must not raise alarms.
     options.extend([
         "--cpu-theta",
         "off",
@@ -51,7 +51,7 @@ fn bursts(load: &mut Load, count: u32) {
     load.ask(&format!("bursts {count} 1 30000000"));
 }
 
-/// Every line says what it is and when.
+/// Every line has its type and time.
 fn well_formed(verdict: &mut Verdict, ended: &Ended) {
     let bad = ended.lines.iter().find(|line| {
         let time = line.json["time"].as_str().unwrap_or_default();
@@ -97,7 +97,7 @@ fn well_formed(verdict: &mut Verdict, ended: &Ended) {
     );
 }
 
-/// An alarm about this machine says whose fault it was, all of it.
+/// An alarm about this machine attributes all of the load.
 fn shared(verdict: &mut Verdict, ended: &Ended) {
     let sum = |line: &Line| {
         let shares = line.json["shares"].as_array().expect("shares").iter();
@@ -116,7 +116,7 @@ fn shared(verdict: &mut Verdict, ended: &Ended) {
     );
 }
 
-/// Three alarms a resource, the rest counted; a reset lets three more through.
+/// Three alarms per resource, the rest counted; a reset permits three more.
 pub fn limit() {
     let mut verdict = Verdict::default();
     let (watch, _wires, mut load) = burst_watch(&[]);
@@ -127,7 +127,7 @@ pub fn limit() {
     let told = watch.next(0, Duration::from_secs(3), |line| {
         line.is("drops") && line.json["suppressed"]["network"] == 7
     });
-    verdict.same("a drops line tells of the others", true, told.is_some());
+    verdict.same("a drops line reports the others", true, told.is_some());
     watch.reset();
     bursts(&mut load, 5);
     verdict.same("alarms after a reset and 5 episodes", 6, count(&watch));
@@ -172,7 +172,7 @@ pub fn limit() {
     verdict.end();
 }
 
-/// Half a criterion can be off: it is silent, and the other half is not.
+/// Half a criterion can be off: it is silent, the other half is not.
 pub fn off() {
     let mut verdict = Verdict::default();
     let (watch, _external, mut load) = burst_watch(&["--page-ins", "off"]);
@@ -240,7 +240,7 @@ pub fn metrics() {
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     stream
         .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .expect("ask");
+        .expect("request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
@@ -266,7 +266,7 @@ pub fn metrics() {
     verdict.end();
 }
 
-/// The program under test has something to say, too.
+/// The program under test reports, too.
 pub fn application() {
     let mut verdict = Verdict::default();
     let (watch, _wires, _load) = burst_watch(&["--stop-after", "3"]);
@@ -304,7 +304,7 @@ pub fn application() {
         .alarm(mark, "application", PATIENCE)
         .expect("an alarm");
     verdict.same("name", "frame rate", alarm.text("/scope/name"));
-    // Nonsense is refused and stops nothing.
+    // Invalid input is rejected and stops nothing.
     tell(&watch, "no JSON at all");
     let mark = watch.mark();
     run(Command::new(emud_path()).args(["alarm", "third", "--socket", &socket])).expect(0);
@@ -317,7 +317,7 @@ pub fn application() {
     verdict.same("alarms", 3, ended.end().number("/alarms/application"));
     verdict.same("verdict", "contended", ended.verdict_on("application"));
     verdict.same("exit code", SEEN, ended.code);
-    // Nobody there: a failure, not silence.
+    // Without a monitor: a failure, not silence.
     let alone = run(Command::new(emud_path()).args(["alarm", "x", "--socket", &socket]));
     verdict.same("without a monitor it fails", true, alone.code >= 64);
     verdict.end();
@@ -325,16 +325,17 @@ pub fn application() {
 
 fn tell(watch: &Watch, line: &str) {
     if let Ok(mut stream) = UnixStream::connect(&watch.socket) {
-        writeln!(stream, "{line}").expect("tell the monitor");
+        writeln!(stream, "{line}").expect("send to the monitor");
         return;
     }
     let socket = UnixDatagram::unbound().expect("a socket");
     socket
         .send_to(line.as_bytes(), &watch.socket)
-        .expect("tell the monitor");
+        .expect("send to the monitor");
 }
 
-/// A kernel that refuses a hook makes a resource unknown. Here the test refuses, all hooks from the n-th on.
+/// A kernel that rejects a hook makes a resource unknown. Here the test rejects all hooks from the
+/// n-th on.
 pub fn unknown_is_not_clean() {
     let mut verdict = Verdict::default();
     let mut seen = [0, 0];
@@ -356,7 +357,7 @@ pub fn unknown_is_not_clean() {
             verdict.same(
                 &format!("{what}: says why"),
                 true,
-                ended.err.contains("refused"),
+                ended.err.contains("rejected"),
             );
             continue;
         }
@@ -397,7 +398,7 @@ pub fn unknown_is_not_clean() {
     verdict.end();
 }
 
-/// What logrotate does: the file is moved, SIGHUP comes, and the next line is in a new one.
+/// Like logrotate: the file is moved, SIGHUP arrives, and the next line is in a new file.
 pub fn rotated() {
     let mut verdict = Verdict::default();
     let scratch = Scratch::new();
@@ -456,7 +457,7 @@ pub fn timed_for_moments() {
     let switch = switch.expect("emud_switch");
     let of = |key: &str| switch[key].as_u64().expect("a number");
     verdict.same("some are timed", true, of("timed") > 0);
-    // One that was running has its time counted when it ends.
+    // The time of a running one is counted when it ends.
     verdict.same("more are counted", true, of("events") + 100 > of("timed"));
     let all = switch["ns_per_event"].as_f64().expect("a mean") * of("events") as f64;
     let off = (all as u64).abs_diff(of("run_time_ns"));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each criterion once: a load that takes far more than the threshold alarms, the alarm names it, and
-//! its end ends the episode. Nothing here is judged by how long it takes; `latency` and `episodes` do
-//! that.
+//! Each criterion once: a load far above the threshold raises an alarm that names it, and its end
+//! ends the episode. Nothing here is judged by how long it takes; `latency` and `episodes` do that.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -14,11 +13,11 @@ use support::place::{SlowDisk, Swap, Wires};
 use support::watch::{Line, SEEN, Watch};
 use support::{clock, emud_path};
 
-/// For what happens at once, on a machine that others use.
+/// Time for immediate events, on a machine that others use.
 const PATIENCE: Duration = Duration::from_secs(15);
 const MS: u64 = 1_000_000;
 
-/// An alarm of this criterion comes and is over; groups are commands.
+/// An alarm of this criterion begins and ends; groups are commands.
 fn comes_and_goes(verdict: &mut Verdict, watch: &Watch, criterion: &str, load: &str) {
     let alarm = watch.next(0, PATIENCE, |line| {
         line.is("alarm") && line.criterion() == criterion && line.share_of(load) > 0.5
@@ -67,7 +66,7 @@ pub fn cpu() {
 
 fn spin(verdict: &mut Verdict, watch: &Watch) {
     let cpu = clock::spare_cpu();
-    // Ahead of whatever else wants this CPU, so that the interval is the load's.
+    // With priority over other tasks on this CPU, so that the interval is the load's.
     let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", "fifo")]);
     // Its start keeps the CPU busy, too.
     sleep(Duration::from_millis(200));
@@ -76,7 +75,7 @@ fn spin(verdict: &mut Verdict, watch: &Watch) {
     let alarm = watch.next(0, PATIENCE, |line| {
         line.is_busy_cpu(&cpu) && line.mono_ns() + 10 * MS > spun[0]
     });
-    // Where others left it no rest before, their interval goes on, and the alarm of it may be over.
+    // If others left it no idle time before, their interval continues, and its alarm may be over.
     let of_others = watch
         .alarms_since(0)
         .iter()
@@ -113,7 +112,7 @@ fn bursts(verdict: &mut Verdict, watch: &Watch, wires: &Wires, criterion: &str) 
     comes_and_goes(verdict, watch, criterion, COMMAND);
 }
 
-/// Both ways.
+/// Both directions.
 pub fn paging() {
     let mut verdict = Verdict::default();
     let _swap = Swap::new(64);
@@ -153,8 +152,8 @@ fn read(verdict: &mut Verdict, watch: &Watch, disk: &SlowDisk) {
     verdict.at_least("disk: share of the load", 0.5, alarm.share_of(COMMAND));
 }
 
-/// What the kernel says of the hypervisor, while both CPUs have something to do; on a machine without
-/// one, that is nothing, and there must be no alarm.
+/// The steal time that the kernel reports while both CPUs are busy; on a machine without a
+/// hypervisor it is 0, and there must be no alarm.
 pub fn steal() {
     const WINDOW: Duration = Duration::from_secs(10);
     let mut verdict = Verdict::default();
@@ -177,7 +176,7 @@ pub fn steal() {
     loads.iter_mut().for_each(|load| drop(load.hear()));
     drop(loads);
     let within = stolen();
-    // What was stolen last is accounted at the next tick.
+    // The last stolen time is accounted at the next tick.
     sleep(Duration::from_millis(50));
     let ended = watch.end();
     let alarms = ended.of("alarm");
@@ -245,7 +244,7 @@ pub fn all() {
     verdict.end();
 }
 
-/// A holder that is stopped is late.
+/// A stopped holder is late.
 pub fn emulator() {
     const FOLDER: &str = "/run/emud";
     let mut verdict = Verdict::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A contention episode has a beginning and an end: both are told, with the right times.
+//! A contention episode has a beginning and an end: both are reported, with the right times.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(3);
 const TRIALS: u32 = 7;
 
-/// How far the told times are from the planted ones, ms.
+/// Distance of the reported times from the real ones, ms.
 #[derive(Default)]
 struct Errors {
     since: Vec<f64>,
@@ -24,7 +24,7 @@ struct Errors {
 }
 
 impl Errors {
-    /// An alarm and its end against when contention began and ended.
+    /// An alarm and its end compared with the beginning and the end of contention.
     fn add(
         &mut self,
         verdict: &mut Verdict,
@@ -54,8 +54,8 @@ impl Errors {
         self.until.push(error(until, planted.1));
     }
 
-    /// In a guest the median counts. On a machine that others use, which may have been busy before the load was and stay so
-    /// after it, the best quarter. A criterion may see the end later by so much.
+    /// In a guest the median counts. On a machine that others use, which may have been busy before
+    /// the load and after it, the best quarter. A criterion may detect the end later by this much.
     fn judge(&self, verdict: &mut Verdict, what: &str, late_ms: f64) {
         println!("    {what}: since off by {:.3?} ms", self.since);
         println!("    {what}: until off by {:.3?} ms", self.until);
@@ -135,9 +135,10 @@ pub fn disk() {
     verdict.end();
 }
 
-/// Twice the threshold for a known time, then silence or a fifth of the threshold. An episode is from the first to the last
-/// moment at which the window told of too much: the load begins within the window that first did, and its last frames are
-/// in the window for another (1 - threshold/rate) of it, or less.
+/// Twice the threshold for a known time, then silence or a fifth of the threshold. An episode is
+/// from the first to the last moment at which the window was above the threshold: the load begins
+/// within the first such window, and its last frames are in the window for another (1 -
+/// threshold/rate) of it, or less.
 pub fn network() {
     let mut verdict = Verdict::default();
     let wires = Wires::external("mphys");

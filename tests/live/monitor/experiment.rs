@@ -17,7 +17,8 @@ use support::{clock, guest};
 /// How long each number of nodes lasts: many times any threshold.
 const DWELL: Duration = Duration::from_millis(1200);
 
-/// How much longer for the number that is too many: a busy machine may take a while to bear that load.
+/// How much longer for the number that is too many: a busy machine may take a while to generate
+/// that load.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An alarm is of the load if all others had less than a tenth in it.
@@ -26,9 +27,9 @@ const MOSTLY: f64 = 0.9;
 /// One kind of load, from one node to the number that is too many.
 struct Rise {
     load: &'static str,
-    /// What runs out, as the table calls it.
+    /// The resource that runs out, as the table calls it.
     criterion: &'static str,
-    /// With so many nodes.
+    /// With this number of nodes.
     predicted: usize,
     options: Vec<String>,
 }
@@ -41,8 +42,8 @@ impl Rise {
         line.is("alarm") && line.criterion() == self.criterion && line.share_of(COMMAND) >= MOSTLY
     }
 
-    /// Adds nodes one by one. `add` makes there be so many; `check` looks at the load itself after that number had
-    /// its time.
+    /// Adds nodes one by one. `add` sets their number; `check` checks the load itself after that
+    /// number has had its time.
     fn run(
         &self,
         verdict: &mut Verdict,
@@ -63,7 +64,7 @@ impl Rise {
             }
             for alarm in watch.alarms_since(mark) {
                 let criterion = alarm.criterion();
-                // What else goes on here contends, too.
+                // Other load here contends, too.
                 if alarm.share_of(COMMAND) < MOSTLY {
                     println!("    of others: {criterion} {}", alarm.json["shares"]);
                     continue;

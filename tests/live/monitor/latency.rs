@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long after a threshold is crossed the line about it can be read on the monitor's standard output. The load
-//! knows when it crossed, so the monitor's own account is not what is measured; it is checked by the same clock.
+//! The time from crossing a threshold until the line about it can be read on the monitor's standard
+//! output. The load knows when it crossed, so the monitor's own account is not measured; it is
+//! checked with the same clock.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -39,9 +40,10 @@ impl Times {
         self.judged.len() + self.missed
     }
 
-    /// All trials but one count where time is that of a guest or the full run is asked for: of 100 that is the 99th
-    /// percentile. Of 20 the worst would not do: once in some 1,000 trials a guest's only CPU was the kernel's own for
-    /// 3 ms (M). Elsewhere the median: what a machine that others share does to a few is not the monitor's.
+    /// All trials except one count in a guest or in the full run: of 100 that is the 99th
+    /// percentile. Of 20 the worst would not do: once in some 1,000 trials a guest's only CPU was
+    /// the kernel's for 3 ms (M). Elsewhere the median: delays of a few by a shared machine are not
+    /// caused by the monitor.
     fn judge(&self, verdict: &mut Verdict, what: &str, bounds: &Bounds) {
         verdict.same(&format!("{what}: alarms that did not come"), 0, self.missed);
         if self.judged.is_empty() {
@@ -85,7 +87,7 @@ fn all_but_one(times: &[f64]) -> f64 {
     sorted[sorted.len().saturating_sub(2)]
 }
 
-/// What is asked of the times after a crossing.
+/// The requirement for the times after a crossing.
 struct Bounds {
     least_ms: Option<f64>,
     judged_ms: Option<f64>,
@@ -93,20 +95,20 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// What happens at an event of the load, which looked at the clock before.
+    /// An event of the load, which read the clock before.
     const EVENT: Self = Self {
         least_ms: Some(0.0),
         judged_ms: None,
         readable_ms: Some(2.0),
     };
 
-    /// A CPU is busy a little before its load can look at the clock.
+    /// A CPU is busy shortly before its load can read the clock.
     fn cpu(watch: &Watch) -> Self {
         let tick_ms = watch.tick_ns() as f64 / 1e6;
         Self {
             least_ms: None,
             judged_ms: Some(tick_ms + 1.0),
-            // With the only CPU taken nobody can read.
+            // While the only CPU is busy, the line cannot be read.
             readable_ms: (clock::cpus() > 1).then_some(tick_ms + 2.0),
         }
     }
@@ -147,7 +149,7 @@ pub fn cpu() {
             let mut load = Load::start("cpu", &[("cpu", &cpu), ("policy", policy)]);
             let each = trials(30) as usize / 2 / thetas.len();
             let enough = times.count() + each;
-            // A CPU that others have kept busy for theta before makes a trial void.
+            // A CPU that others have kept busy for theta before invalidates a trial.
             for _ in 0..2 * each {
                 if times.count() == enough {
                     break;
@@ -162,7 +164,7 @@ pub fn cpu() {
                     continue;
                 }
                 not_early(&mut verdict, alarm.as_ref());
-                // What had to wait for the only CPU may keep it busy for a while yet.
+                // Tasks that waited for the only CPU may keep it busy for a while.
                 if let Some(alarm) = &alarm {
                     watch.clear(alarm, PATIENCE);
                 }
@@ -177,7 +179,7 @@ pub fn cpu() {
     verdict.end();
 }
 
-/// A task that never yields: no switch tells of it.
+/// A task that never yields: it makes no switch.
 pub fn cpu_never_yields() {
     let mut verdict = Verdict::default();
     let cpu = clock::spare_cpu();
@@ -194,7 +196,7 @@ pub fn cpu_never_yields() {
             let busy = |line: &Line| line.is_busy_cpu(&cpu);
             watch.next(mark, Duration::from_millis(theta + 200), busy);
             drop(load);
-            // Who had to wait for the only CPU can read now what was judged then.
+            // The reader, which waited for the only CPU, can now read the earlier judgement.
             let alarm = watch.next(mark, PATIENCE, busy);
             not_early(&mut verdict, alarm.as_ref());
             times.add(at + theta * MS, alarm);
@@ -271,14 +273,14 @@ pub fn memory() {
         let each = trials(30) as usize / thresholds.len();
         for (command, times) in [("out", &mut outs), ("in", &mut ins)] {
             let enough = times.count() + each;
-            // A machine may page of its own accord; what it did meanwhile makes a trial void.
+            // A machine may page by itself; its paging meanwhile invalidates a trial.
             for _ in 0..5 * each {
                 if times.count() == enough {
                     break;
                 }
                 sleep(Duration::from_millis(30));
                 let mark = watch.mark();
-                // What is not in is not sent out, and the other way round.
+                // A page that is not in memory is not written, and vice versa.
                 let before = if command == "in" { "out" } else { "in" };
                 load.ask(&format!("{before} {threshold}"));
                 let paged = load.ask(&format!("{command} {threshold}"));
@@ -351,10 +353,14 @@ pub fn disk_stuck() {
         let alarm = watch.alarm(0, "disk", PATIENCE);
         times.add(asked + theta * MS, alarm);
         let ended = watch.end();
-        verdict.same("no end of the episode was told", 0, ended.of("clear").len());
+        verdict.same(
+            "no end of the episode was reported",
+            0,
+            ended.of("clear").len(),
+        );
         load.hear();
     }
-    // From before the command on: the load's own way to its read is in it.
+    // From before the command on: this includes the time until the read.
     times.judge(&mut verdict, "disk, stuck", &Bounds::EVENT);
     verdict.end();
 }
@@ -393,7 +399,7 @@ pub fn disk_of_bios() {
         times.add(begun.unwrap_or(wrote[0]) + theta * MS, alarm);
     }
     watch.end();
-    // While it writes, the kernel lets nobody else run on that CPU, who might have to tell.
+    // While it writes, the kernel runs no other task on that CPU, which may include the monitor.
     let bounds = Bounds {
         judged_ms: Some(2.0),
         readable_ms: None,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud monitor` on a real machine, judged from outside by its log, with loads that know when they
-//! took what.
+//! `emud monitor` on a real machine, judged from outside by its log, with loads that record their
+//! own times.
 
 mod alarms;
 mod criteria;
@@ -66,17 +66,18 @@ pub fn tests() -> Vec<Trial> {
     .into()
 }
 
-/// The cases to try: in a guest, where a start of the monitor takes seconds, the first, unless all is asked for.
+/// The cases to try: in a guest, where a start of the monitor takes seconds, only the first, except
+/// in the full run.
 fn cases<T>(all: &[T]) -> &[T] {
     if guest() && !full() { &all[..1] } else { all }
 }
 
-/// How many trials a criterion; 100 in the full run.
+/// Number of trials per criterion; 100 in the full run.
 fn trials(usual: u32) -> u32 {
     number_from("EMUD_MONITOR_TRIALS").map_or(if full() { 100 } else { usual }, |n| n as u32)
 }
 
-/// A network rate, bit/s, as this machine can bear it.
+/// A network rate, bit/s, that this machine can sustain.
 fn bandwidth(bit_s: u64) -> u64 {
     (bit_s as f64 * number_from("EMUD_MONITOR_RATE").unwrap_or(1.0)) as u64
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No alarm where there is no contention: nothing to do, and loads at 80 % of a threshold.
+//! No alarm without contention: no load, and loads at 80 % of a threshold.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use support::{clock, full, guest};
 
 const MS: u64 = 1_000_000;
 
-/// How long a load at 80 % is kept up.
+/// Duration of a load at 80 %.
 fn dwell() -> Duration {
     Duration::from_secs(if full() { 60 } else { 5 })
 }
@@ -33,10 +33,10 @@ fn clean(verdict: &mut Verdict, what: &str, resource: &str, ended: &Ended) {
     );
 }
 
-/// A machine that does more than the load (pages of its own accord when it has swap, has other tasks for the CPU) is
-/// rightly told of; an alarm in which nobody but the load has a part is a false one.
+/// A machine with more than the load (paging when it has swap, other tasks for the CPU) is rightly
+/// reported; an alarm in which only the load has a share is false.
 ///
-/// `overran`: how often the load by its own account took more than it was to.
+/// `overran`: how often the load by its own account exceeded its limit.
 fn no_fault_of_ours(
     verdict: &mut Verdict,
     what: &str,
@@ -69,7 +69,7 @@ pub fn idle() {
     };
     let options = ["--duration", duration, "--group-by", "command"];
     let watch = Watch::start(&[&options[..], &["--limit", "1000"]].concat());
-    // In a guest, where nothing else runs, nothing is borne out.
+    // In a guest, where nothing else runs, the counters confirm no alarm.
     let witness = (!guest()).then(Witness::start);
     let ended = watch.wait(Duration::from_secs(700));
     let right = |alarm: &&Line| {
@@ -113,7 +113,7 @@ pub fn cpu() {
         let mut overran = 0;
         while clock::now() < until {
             let spun = load.ask(&format!("spin {}", theta_ms * MS * 8 / 10));
-            // A machine of which others take a part may not let it stop in time.
+            // A machine of which others take a part may not stop it in time.
             overran += u64::from(spun[1] - spun[0] > theta_ms * MS * 9 / 10);
             sleep(Duration::from_millis(theta_ms / 5));
         }
@@ -140,7 +140,7 @@ pub fn network() {
     ]);
     for (wires, threshold) in [(far, external), (near, internal)] {
         let cpu = clock::spare_cpu();
-        // Never faster than asked for, whatever happens to the load; in a guest time is exact.
+        // Never faster than requested, whatever happens to the load; in a guest time is exact.
         let paced = [("pace", "spin"), ("cpu", cpu.as_str())];
         let options = if clock::cpus() > 1 { &paced[..] } else { &[] };
         let mut load = wires.load(options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must not happen: anything left attached, alarms lost in silence, leaks.
+//! What must not happen: remaining attachments, alarms lost silently, leaks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use support::{bpf, full};
 const PATIENCE: Duration = Duration::from_secs(20);
 const MS: u64 = 1_000_000;
 
-/// kill -9, idle and in the middle of alarms, leaves nothing in the kernel.
+/// kill -9, idle and in the middle of alarms, leaves no objects in the kernel.
 pub fn killed() {
     let mut verdict = Verdict::default();
     let wires = Wires::external("mphys");
@@ -51,7 +51,7 @@ pub fn killed() {
             bpf::all().is_disjoint(&during)
         });
         println!("    {case}: {} gone after {took:?}", during.len());
-        // Another may follow on the same socket, whatever the dead one left there.
+        // A new one may use the same socket, whatever the dead one left there.
         let again = Watch::spawn_at(
             std::process::Command::new(support::lab::emud_path()),
             socket,
@@ -116,7 +116,7 @@ print(s.recv(1000).decode())
         assert!(said.out.contains(answer), "{options:?} {sudo:?}: {said:?}");
         let root = run(Command::new(emud_path()).args(["alarm", "y", "--socket", &socket]));
         assert_eq!(root.code, 0, "{root:?}");
-        // What happens to links of other tests is told to every monitor.
+        // Changes of links in other tests are reported to every monitor.
         let names: Vec<String> = (watch.end().of("alarm").iter())
             .map(|line| line.text("/scope/name").to_owned())
             .filter(|name| ["x", "y"].contains(&name.as_str()))
@@ -154,7 +154,7 @@ fn resident(pid: u32) -> u64 {
     pages * 4096
 }
 
-/// Of so many cgroups that pass by, one has a process, which sends.
+/// One of this many cgroups has a process, which sends.
 const SENDS_EVERY: usize = 100;
 
 /// Makes and removes a cgroup in every hierarchy; one in [`SENDS_EVERY`] has a process for a while.
@@ -181,8 +181,8 @@ fn come_and_go(number: usize, sender: &mut Load) {
     }
 }
 
-/// Ten thousand cgroups pass by; no alarm is lost, none of them stays, and two new ones still get
-/// their shares.
+/// Ten thousand cgroups are created and removed; no alarm is lost, none of them stays, and two new
+/// ones still get their shares.
 pub fn cgroups_come_and_go() {
     const COUNT: usize = 10_000;
     const BURSTS: usize = 50;
@@ -233,7 +233,7 @@ pub fn cgroups_come_and_go() {
     println!("    {alarms} alarms of {BURSTS} bursts, {drawn_out} of them drawn out");
     verdict.same("alarms", true, (sure..=BURSTS).contains(&alarms));
     verdict.at_least("bursts at once", BURSTS as f64 / 2.0, sure as f64);
-    // A name alone would be more than this for each of them.
+    // A name alone would need more than this for each of them.
     let grown = resident(watch.pid()).saturating_sub(early);
     verdict.at_most(
         "resident memory more after 9,000 cgroups, bytes a cgroup",
@@ -274,7 +274,7 @@ pub fn cgroups_come_and_go() {
     verdict.end();
 }
 
-/// A monitor that cannot read for a while: what found no room is counted.
+/// A monitor that cannot read for a while: records without room are counted.
 pub fn ring_full() {
     const DEVICES: u64 = 8;
     const BURSTS: u64 = 400;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose fault it was: two groups take 70 and 30 hundredths of a resource, and the alarm says so to 5.
+//! Attribution: two groups use 70 and 30 hundredths of a resource, and the alarm reports this with
+//! an error up to 5.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -77,7 +78,8 @@ pub fn cpu() {
         }
         let alarm = watch.next(0, PATIENCE, |line| line.is_busy_cpu(&cpu));
         let used: Vec<f64> = loads.iter().map(|l| numbers(&l.hear())[2] as f64).collect();
-        // What the scheduler gave is the truth; that it is what was asked for makes the case.
+        // The scheduler's accounting is the reference; the case is valid if it gave the configured
+        // shares.
         let truth = used[0] / (used[0] + used[1]);
         verdict.near(
             &format!("cpu, {by}: what the first got"),
@@ -91,7 +93,7 @@ pub fn cpu() {
         } else {
             ["mon-seventy", "mon-thirty"]
         };
-        // What others ran there is theirs.
+        // Load of others there belongs to them.
         let ours = alarm.as_ref().map(|a| names.map(|name| a.share_of(name)));
         let ours: f64 = ours.into_iter().flatten().sum();
         verdict.at_least(&format!("cpu, {by}: both"), 0.5, ours);
@@ -213,7 +215,7 @@ pub fn disk() {
     let mut verdict = Verdict::default();
     for &by in cases(&["cgroup", "command"]) {
         let groups = [Group::new("seventy"), Group::new("thirty")];
-        // The loop device serves each cgroup by a worker of its own, one read at a time; null_blk
+        // The loop device serves each cgroup with a separate worker, one read at a time; null_blk
         // serves all reads side by side.
         let null = SlowDisk::is_null();
         let disk = if null {

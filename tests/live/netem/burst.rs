@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates with overheads: what a burst of packets takes from the first to the last.
+//! Rates with overheads: the time that a burst of packets takes from the first to the last.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What correlation does to a distribution and to a probability: netem's against emud's.
+//! The effect of correlation on a distribution and on a probability: netem's against emud's.
 
 use super::examples::{self, Example, NONE, measure};
 use super::measure::What;
@@ -13,8 +13,8 @@ const MEAN_MS: f64 = 3000.0;
 const JITTER_MS: f64 = 2147.0;
 const CORRELATION: f64 = 0.5;
 
-/// The widest jitter that netem has (2^31 ns): there its numbers are not taken modulo anything,
-/// and what its filter makes of them is to be seen.
+/// The widest jitter of netem (2^31 ns): there its numbers are not taken modulo anything, which
+/// shows the effect of its filter.
 const DELAY: Example = Example {
     command: "netem limit 65536 delay 3s 2147ms 50%",
     link: Link {
@@ -27,10 +27,10 @@ const DELAY: Example = Example {
     reason: "netem's filter, (1 - r) new + r old, narrows the distribution by sqrt((1 - r) / (1 + r))",
 };
 
-/// Apart enough for most packets to be followed for as long as a delay may be.
+/// Far enough apart to follow most packets for as long as a delay may be.
 const INTERVAL_NS: u64 = 5_185_000;
 
-/// Both correlate by as much; emud keeps the distribution, netem does not.
+/// Both have the same correlation; emud keeps the distribution, netem does not.
 pub fn delay(pairs: &Pairs, count: u32) {
     let arrivals = measure(&DELAY, pairs, count, INTERVAL_NS);
     let machine = pairs.machine();
@@ -42,11 +42,11 @@ pub fn delay(pairs: &Pairs, count: u32) {
     let netem = delays(&arrivals[0], machine.added_ms[0]);
     let emud = delays(&arrivals[1], machine.added_ms[1]);
     let recurrence = simulate(&DELAY.link, Who::Netem, 1 << 16, 1.0).delays_ms();
-    // So many independent values are these worth.
+    // The number of equivalent independent values.
     let n = f64::from(count) * (1.0 - CORRELATION) / (1.0 + CORRELATION);
     let mut verdict = Verdict::default();
     verdict.at_most(
-        "KS distance, emud from what is asked for",
+        "KS distance, emud from the configured one",
         ks_bound(n),
         ks_distance(&emud, &asked),
     );
@@ -55,9 +55,9 @@ pub fn delay(pairs: &Pairs, count: u32) {
         ks_bound(n),
         ks_between(&netem, &recurrence),
     );
-    // Not what is asked for, whatever chance may do.
+    // Not the configured one, beyond any chance.
     verdict.at_least(
-        "KS distance, netem from what is asked for",
+        "KS distance, netem from the configured one",
         ks_bound(n),
         ks_distance(&netem, &asked),
     );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every example of tc-netem(8), through stock netem and through what emud imports of it.
+//! Every example of tc-netem(8), through stock netem and through emud's import of it.
 
 use super::judge::Judge;
 use super::measure::{Sample, What};
@@ -13,7 +13,7 @@ pub const INTERVAL_NS: u64 = 1_037_000;
 pub struct Example {
     pub command: &'static str,
     pub link: Link,
-    /// What netem does otherwise, and why.
+    /// How netem differs, and why.
     pub differs: &'static [What],
     pub reason: &'static str,
 }
@@ -58,7 +58,7 @@ pub const EXAMPLES: &[Example] = &[
     Example { command: "tc qdisc change dev eth0 root netem delay 10ms reorder 25% 50% gap 5",
         link: Link { delay_ms: 10.0, reorder: 0.25, reorder_correlation: 0.5, gap: 5, ..NONE },
         differs: &[What::DelayMean, What::DelaySd, What::Overtaken], reason: SQUEEZED },
-    // What `gap 5 delay 10ms` of the page is for; tc refuses that.
+    // The intention of `gap 5 delay 10ms` on the page, which tc rejects.
     Example { command: "tc qdisc add dev eth0 root netem delay 10ms reorder 100% gap 5",
         link: Link { delay_ms: 10.0, reorder: 1.0, gap: 5, ..NONE }, differs: &[], reason: "" },
     Example { command: "tc qdisc change dev eth0 root netem delay 100ms 75ms",
@@ -72,7 +72,7 @@ pub const EXAMPLES: &[Example] = &[
     Example { command: "netem corrupt 20%",
         link: Link { corrupt: 0.2, ..NONE },
         differs: &[What::Lost], reason: "netem may hit the source's hardware address, which nobody checks" },
-    // Marks what can be marked, which the probes cannot.
+    // Marks packets where possible, which the probes do not permit.
     Example { command: "netem loss 1% ecn",
         link: Link { loss: Loss::Random { p: 0.01, correlation: 0.0 }, ..NONE }, differs: &[], reason: "" },
     Example { command: "netem slot 5ms",
@@ -80,7 +80,7 @@ pub const EXAMPLES: &[Example] = &[
         differs: &[What::DelayMean, What::DelaySd], reason: "netem's slot begins when a packet waits for it, emud's when the last one ends" },
 ];
 
-/// What the page says beside, which no sample can be compared of.
+/// Statements of the page that cannot be compared with a sample.
 pub const PARSED: &[&str] = &[
     "tc qdisc add dev eth0 root netem rate 5kbit 20 100 5",
     "netem limit 1000",
@@ -90,7 +90,7 @@ pub const PARSED: &[&str] = &[
     "netem slot 800us",
 ];
 
-/// Packets for the theory, many more than measured.
+/// Packets for the theory, far more than measured.
 const SIMULATED: u32 = 1 << 16;
 
 /// Netem's arrivals and emud's, when they have been judged.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table, and what it means.
+//! The table, and its evaluation.
 
 use super::measure::{Figure, What};
 
@@ -8,7 +8,7 @@ const WITHIN: f64 = 3.0;
 
 /// What is the same for netem and for emud, the first of two being netem's.
 pub struct Judge {
-    /// Times may be off by what the machine adds to some packets and not to others.
+    /// Times may be off by the time that the machine adds to some packets and not to others.
     pub spread_ms: [f64; 2],
     /// Packets sent, and simulated.
     pub measured: f64,
@@ -17,7 +17,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// `differs`: netem does something else, which its recurrence has to show as well.
+    /// `differs`: netem differs, which its recurrence must show, too.
     pub fn figure(&mut self, what: What, got: [Figure; 2], theory: [Figure; 2], differs: bool) {
         let machine = self.spread_ms.map(|ms| match what {
             _ if what.is_time() => ms,
@@ -58,7 +58,7 @@ impl Judge {
             [error[1], theory[1].error],
             machine[1],
         ) {
-            faults.push("emud is not as asked");
+            faults.push("emud is not as configured");
         }
         let verdict = match (faults.is_empty(), differs) {
             (true, true) => format!("netem is off, by theory at {:.4}", theory[0].value),
@@ -66,7 +66,7 @@ impl Judge {
             (false, _) => format!("WRONG: {}", faults.join(", ")),
         };
         let line = format!(
-            "    {:<18} netem {:>9.4} +-{:<7.4} emud {:>9.4} +-{:<7.4} asked {:>9.4}  {verdict}",
+            "    {:<18} netem {:>9.4} +-{:<7.4} emud {:>9.4} +-{:<7.4} configured {:>9.4}  {verdict}",
             what.name(),
             got[0].value,
             error[own],

@@ -4,8 +4,8 @@
 use support::probe::Arrivals;
 use support::stats::quantile;
 
-/// So many means of consecutive packets say how well the mean of all is known, whatever the
-/// packets' correlation (batch means).
+/// This many means of consecutive packets show the error of the mean of all, whatever the packets'
+/// correlation (batch means).
 const BATCHES: usize = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,7 +76,7 @@ impl What {
     }
 }
 
-/// Packets and what came of them.
+/// Packets and their fates.
 pub struct Sample {
     /// Delays of each packet, in the order of sending.
     each_ms: Vec<Vec<f64>>,

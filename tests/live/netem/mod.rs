@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! emud beside stock netem: the same packets through both, and figures that must agree, or differ
-//! by what netem's own recurrences say. Where there is no netem, commands are only imported.
+//! as netem's own recurrences predict. Without netem, commands are only imported.
 
 mod burst;
 mod correlation;
@@ -30,7 +30,7 @@ impl Bench {
         })
     }
 
-    /// The namespaces go.
+    /// The namespaces are deleted.
     pub fn end(self) {
         drop(
             (self.0.lock())
@@ -40,7 +40,7 @@ impl Bench {
     }
 }
 
-/// And what is to end after them.
+/// And further resources to end after them.
 pub fn tests() -> (Vec<Trial>, Bench) {
     let mut trials = vec![
         trial::test(When::Here, "netem::imports", imports),
@@ -73,7 +73,7 @@ fn count() -> u32 {
     if full() { 10 * usual } else { usual }
 }
 
-/// Everything that the manual page shows is taken, and makes a profile that is taken.
+/// Everything that the manual page shows is accepted, and results in a valid profile.
 fn imports() {
     let examples = examples::EXAMPLES.iter().map(|example| example.command);
     for command in examples.chain(examples::PARSED.iter().copied()) {

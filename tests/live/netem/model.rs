@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What theory says of a link: the packets' fates, drawn by the published recurrences.
+//! The theory of a link: the packets' fates, drawn by the published recurrences.
 //!
-//! Two ways to draw, of one link: as netem does (net/sched/sch_netem.c, Linux 6.18), and as it is
-//! asked for, which is what emud does (docs/profile.md). Where they give other figures, netem and
+//! Two methods for one link: that of netem (net/sched/sch_netem.c, Linux 6.18), and that of the
+//! configuration, which emud implements (docs/profile.md). Where they give other figures, netem and
 //! emud differ; where they do not, they must not.
 
 use std::f64::consts::PI;
@@ -61,7 +61,7 @@ pub enum Who {
 }
 
 /// The share of single wrong bits that a receiver notices: netem may hit the source's hardware
-/// address, which nobody checks, as one of Ethernet header, IP packet and nothing else.
+/// address, which is not checked, as one of Ethernet header, IP packet and nothing else.
 const NOTICED: f64 = 1.0 - 6.0 / 106.0;
 
 /// netem's generator: 32 bits, the last number mixed in.
@@ -235,7 +235,7 @@ fn share_of(drawn: u32) -> f64 {
     (f64::from(drawn) + 0.5) / (1u64 << 32) as f64
 }
 
-/// What comes of `count` packets, one each `interval_ms`.
+/// The fates of `count` packets, one each `interval_ms`.
 pub fn simulate(link: &Link, who: Who, count: u32, interval_ms: f64) -> Arrivals {
     let mut fate = Fate {
         link,

@@ -22,7 +22,7 @@ pub struct Pairs {
     machine: OnceLock<Machine>,
 }
 
-/// What the machine adds to a packet's delay, ms.
+/// Time that the machine adds to a packet's delay, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
     /// On average, to one that waits: with netem, with emud.
@@ -47,7 +47,7 @@ impl Pairs {
         pairs
     }
 
-    /// The same packets through both, with this command on one and what emud imports of it on the
+    /// The same packets through both, with this command on one and emud's import of it on the
     /// other.
     pub fn run(&self, command: &str, probe: impl Fn(&Lab) -> Probe) -> [Arrivals; 2] {
         let profile = import(command);
@@ -95,8 +95,8 @@ impl Pairs {
     }
 }
 
-/// Nothing but probes goes through, so that each packet is the n-th whenever it is sent; and
-/// checksums are real, so that damage is noticed.
+/// Only probes pass, so that each packet is the n-th whenever it is sent; and checksums are real,
+/// so that damage is detected.
 fn settle(lab: &Lab) {
     for (space, device, other, address) in [
         (&lab.a, "va", (&lab.b, "vb"), Lab::B4),
@@ -111,7 +111,7 @@ fn settle(lab: &Lab) {
     }
 }
 
-/// The part of a command behind `netem`.
+/// Returns the part of a command after `netem`.
 fn options(command: &str) -> &str {
     let (_, options) = command.split_once("netem").expect("a netem command");
     options

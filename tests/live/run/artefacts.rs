@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the programs of a run leave behind: of which node, of which run.
+//! Files that the programs of a run leave: from which node, from which run.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -42,8 +42,8 @@ pub fn of_each_node_are_its_own() {
     let scenario = chain(&folder, 8, keys);
     let mark = folder.file("mark", "#!/bin/sh\necho marked in $PWD\n");
     fs::set_permissions(mark, Permissions::from_mode(0o755)).unwrap();
-    // A path in a shell's text is relative to the node's folder, where there is no such program;
-    // that of a program is relative to where emud was started.
+    // A path in a shell's text is relative to the node's folder, which has no such program; that of
+    // a program is relative to the folder where emud was started.
     folder
         .run(&format!("--scenario {scenario}"), &[])
         .expect(127);
@@ -83,10 +83,10 @@ pub fn of_an_earlier_run_do_not_stay() {
     let before = folder.0.join("run.log.artefacts.1/n1/b.txt");
     assert_eq!(fs::read_to_string(before).unwrap(), "old\n");
     assert!(ran.err.contains("of an earlier run"), "{}", ran.err);
-    // A run that leaves nothing leaves no folder.
+    // A run without files leaves no folder.
     run("", "true").expect(0);
     assert!(!folder.0.join("run.log.artefacts").exists());
-    // A folder of the user's is neither mixed with anything nor moved.
+    // A user's folder is neither mixed nor moved.
     let words = format!("--artefacts {}", folder.path("kept"));
     run(&format!("{words} --repeat 2"), "echo $EMUD_REPEAT > a.txt").expect(0);
     for n in ["1", "2"] {
@@ -136,7 +136,8 @@ pub fn with_holes_take_no_room() {
     assert_eq!(stored(&ran, "n1")[0]["bytes"], LENGTH);
 }
 
-/// Where nothing is kept nodes still do not write over each other's files, nor into the caller's.
+/// If nothing is kept, nodes still do not overwrite each other's files or those in the caller's
+/// folder.
 pub fn without_a_folder_are_scratch() {
     let folder = Folder::new();
     let keys = "command = \"echo $EMUD_NODE > own; sleep 0.3; cat own; cd $EMUD_ARTEFACTS && ls\"";

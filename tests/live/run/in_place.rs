@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On an interface that exists.
+//! Runs on an existing interface.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -11,8 +11,7 @@ use support::host::{ip, soon};
 use support::runs::{Folder, rtt_ms};
 use support::{emud_path, full};
 
-/// A wire of this host to itself, of which one end is in a namespace of its own; it ends with
-/// the value.
+/// A wire of this host to itself, with one end in a separate namespace; it ends with the value.
 struct Far(std::process::Child);
 
 impl Far {
@@ -82,7 +81,7 @@ pub fn link_comes_and_goes() {
         .expect(66);
 }
 
-/// A link that could not be taken away is a failure, and the guard sees to it.
+/// A link that could not be removed is a failure, and the guard removes it.
 pub fn link_that_stays_is_said() {
     let _far = Far::new();
     let folder = Folder::new();
@@ -128,7 +127,7 @@ pub fn guard() {
     soon("their group goes", || !is_there(group(&said.join("\n"))));
 }
 
-/// How many processes sleep for so long.
+/// Returns the number of processes that sleep for this time.
 fn sleeping(seconds: &str) -> usize {
     let words = format!("sleep\0{seconds}\0").into_bytes();
     let is = |pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|read| read == words);
@@ -141,7 +140,7 @@ fn group(cgroup: &str) -> Option<&str> {
     cgroup[at..].split(['/', '\n']).next()
 }
 
-/// A run has no group where there is no hierarchy of version 2.
+/// Without a hierarchy of version 2 a run has no group.
 fn is_there(group: Option<&str>) -> bool {
     let Some(group) = group else { return false };
     let mounted = std::fs::read_to_string("/proc/self/mounts").unwrap();
@@ -157,7 +156,7 @@ fn is_there(group: Option<&str>) -> bool {
     !all.stdout.is_empty()
 }
 
-/// Sessions of their own, a parent that has gone, another user: nothing goes on behind an
+/// Separate sessions, a parent that has ended, another user: no process continues behind an
 /// interface without its link.
 pub fn no_program_outlives_it() {
     let _far = Far::new();
@@ -184,7 +183,8 @@ fn attach_near(folder: &Folder) {
     assert!(attached_to("near"));
 }
 
-/// The link is taken from the interface it was attached to, not from one that has its name now.
+/// The link is removed from the interface to which it was attached, not from one that has its name
+/// now.
 pub fn a_renamed_interface_is_still_its_own() {
     let _far = Far::new();
     let folder = Folder::new();
@@ -201,7 +201,7 @@ pub fn a_renamed_interface_is_still_its_own() {
     ip("link add near type veth peer name near2");
     attach_near(&folder);
     folder.file("go", "");
-    // A link that is not there under its name is not what was measured.
+    // A link that is missing under its name was not measured.
     folder.ran(&emud.wait_with_output().unwrap()).expect(4);
     assert!(attached_to("near") && !attached_to("moved"));
     detach_near();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One log, in order, of which every line is as docs/log.schema.json says.
+//! One log, in order, of which every line matches docs/log.schema.json.
 
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ pub fn samples_add_up() {
     assert_eq!(sum(&ran, "up", "passed_packets"), 180);
     assert_eq!(sum(&ran, "up", "passed_bytes"), 180 * each);
     assert_eq!(sum(&ran, "down", "passed_packets"), 180);
-    // What came includes ARP, which passes as it is.
+    // Received packets include ARP, which passes without emulation.
     let [packets, bytes] = ["packets", "bytes"].map(|key| sum(&ran, "up", key));
     assert!((200..=204).contains(&packets), "{packets}");
     assert!(
@@ -99,7 +99,7 @@ pub fn samples_add_up() {
     );
 }
 
-/// Somebody changes the link while the run goes on.
+/// Another process changes the link during the run.
 pub fn follows_changes() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud run` on a real kernel. Each test has a network namespace of its own for a host, so that
-//! the machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
+//! `emud run` on a real kernel. Each test has a separate network namespace for a host, so that the
+//! machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
 
 mod artefacts;
 mod in_place;

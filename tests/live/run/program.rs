@@ -77,7 +77,7 @@ pub fn output_is_whole() {
         (&out[300_000]["text"], &out[300_000]["partial"]),
         (&"no end".into(), &true.into())
     );
-    // Who has read enough ends the program, as without emud.
+    // A reader that closes the pipe ends the program, as without emud.
     let mut head = folder
         .command("--profile ./p.toml", &["yes"])
         .stdout(Stdio::piped())
@@ -120,12 +120,12 @@ pub fn progress_at_a_terminal() {
         [link.w]\nbetween = [\"a\", \"b\"]\nprofile.link.delay = \"1ms\"\n";
     let scenario = folder.file("s.toml", text);
     let ran = folder.at_a_terminal(&format!("--scenario {scenario}"), "");
-    // It goes on; which seconds are shown is the scheduler's choice.
+    // It continues; the scheduler determines which seconds are shown.
     let shown = ran.out.split("measurement: ").skip(1);
     let seconds: BTreeSet<&str> = shown.filter_map(|rest| rest.split(' ').next()).collect();
     assert!(seconds.len() > 1, "{}", ran.out);
     assert!(ran.out.contains("packets, 0 alarms"), "{}", ran.out);
-    // In a pipe there is none of it.
+    // In a pipe there is no progress line.
     let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
     assert!(!ran.err.contains("packets, "), "{}", ran.err);
 }
@@ -140,6 +140,6 @@ pub fn finds_names_and_its_host() {
     assert!(ran.out.contains("client 5 1"), "{}", ran.out);
     assert!(ran.out.contains("1 received"), "{}", ran.out);
     assert!(ran.out.contains("link0"), "{}", ran.out);
-    // This host has no way out.
+    // This host has no default route.
     assert!(ran.err.contains("no default route"), "{}", ran.err);
 }

@@ -55,7 +55,7 @@ pub fn same_seed_same_losses() {
     assert!(LOST.contains(&other.len()) && first != other, "{other:?}");
 }
 
-/// Behind a single link, too: its addresses are always the same.
+/// Also for a single link: its addresses are always the same.
 pub fn same_seed_same_losses_of_a_program() {
     let folder = Folder::new();
     folder.file("p.toml", "[up]\nloss = \"10%\"\n");
@@ -94,20 +94,20 @@ pub fn summary() {
         ran.err
     );
     assert!(ran.err.contains("delay"), "{}", ran.err);
-    assert!(ran.log.is_empty(), "run.1.log to run.3.log in its place");
+    assert!(ran.log.is_empty(), "run.1.log to run.3.log instead");
     let seeds = [1, 2, 3].map(|n| log(&folder.path(&format!("run.{n}.log")))[0]["pid"].clone());
     assert_eq!(seeds[0], seeds[2], "one emud");
-    // A clean run is enough.
+    // A single clean run is enough.
     let words = "--profile ./p.toml --repeat 3 --require-clean";
     let ran = folder.watched(words, &["true"]).expect(0);
     assert_eq!(ran.err.matches("clean:").count(), 1, "{}", ran.err);
-    // One in which a program failed is not.
+    // A run with a failed program is not.
     let odd = ["sh", "-c", "exit $((EMUD_REPEAT % 2))"];
     let ran = folder.watched(words, &odd).expect(0);
     assert_eq!(ran.err.matches("clean:").count(), 2, "{}", ran.err);
 }
 
-/// A run whose program failed is marked, and in no mean.
+/// A run whose program failed is marked, and excluded from means.
 pub fn failed_programs_do_not_count() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");

@@ -11,7 +11,7 @@ fn timed() -> bool {
     full() && !guest()
 }
 
-/// From nothing to the measured phase, s. Asked for: 5.
+/// From the start to the measured phase, s. Required: 5.
 fn prepared(ran: &Ran) -> f64 {
     (ran.phase("measurement") - ran.phase("preparation")) as f64 / 1e9
 }
@@ -163,7 +163,7 @@ pub fn failures_are_told() {
     assert_eq!(ran.one("exit")["ended_by_emud"], true);
 }
 
-/// Neither a command that hangs nor one that ignores SIGTERM keeps the others from running.
+/// Neither a hanging command nor one that ignores SIGTERM prevents the others from running.
 pub fn a_clean_up_has_an_end() {
     let folder = Folder::new();
     let scenario = folder.file(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing is left, however it ends. What is left of interfaces and children is looked at after
+//! Everything is removed, however a run ends. Remaining interfaces and children are checked after
 //! every test; here also processes.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,8 @@ use support::emud_path;
 use support::host::{interfaces, pids, soon};
 use support::runs::{Folder, TAG};
 
-/// Processes of the emud under test, and what they run; not those that only wait to be reaped.
+/// Processes of the emud under test, and those it runs; without processes that only wait to be
+/// reaped.
 fn ours() -> BTreeSet<u32> {
     let emud = fs::canonicalize(emud_path()).unwrap();
     let sleeps = sleeping();
@@ -30,7 +31,7 @@ fn ours() -> BTreeSet<u32> {
     })
 }
 
-/// A command line that no other test has.
+/// A command line that no other test uses.
 fn sleeping() -> String {
     format!("sleep 1000.{}", std::process::id())
 }
@@ -73,7 +74,7 @@ pub fn by_signals() {
     }
 }
 
-/// What was to come after the program that a signal ended does not come.
+/// Later steps are skipped after a signal ended the program.
 pub fn nothing_starts_after_a_signal() {
     let folder = Folder::new();
     let text = "[node.a]\ncommand = \"echo started; exec sleep 99\"\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As whom programs run, and whose files they leave.
+//! The user that programs run as, and the owner of their files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use rustix::thread::set_thread_groups;
 
 use support::runs::{Folder, Ran};
 
-/// Everywhere a user without rights, and with no file of its own.
+/// A user without rights on any system, who owns no file.
 const NOBODY: u32 = 65534;
 
 /// As sudo starts emud for that user.
@@ -26,7 +26,7 @@ fn by_sudo(folder: &Folder, words: &str, command: &[&str]) -> Ran {
     folder.ran(&emud.output().unwrap())
 }
 
-/// Without any right of root's, and without a way to get one.
+/// Without any of root's rights, and without a method to gain one.
 pub fn who_called_sudo() {
     let folder = Folder::new();
     let secret = folder.file("secret", "of root");
@@ -88,7 +88,7 @@ pub fn who_called_sudo() {
         let file = fs::metadata(&path).unwrap();
         assert_eq!((file.uid(), file.gid()), (NOBODY, NOBODY), "{path}");
     }
-    // emud copies no file for a user that it may not read.
+    // emud copies no file that the user may not read.
     let refused = ran.of("artefact").filter(|line| line["stored"].is_null());
     assert_eq!(refused.count(), 2, "{ran:?}");
 }
@@ -109,7 +109,7 @@ pub fn as_asked() {
         .run(&format!("{profile} --user nobody"), &id)
         .expect(0);
     assert_eq!(ran.out, "65534\n65534\n");
-    // A log that its program could write would be worth little.
+    // A log that its program could write would not be trustworthy.
     assert_eq!(fs::metadata(folder.path("run.log")).unwrap().uid(), 0);
     let words = format!("{profile} --user nobody -- sh -c 'tty; id -u >/dev/stderr'");
     let ran = folder.at_a_terminal(&words, "").expect(0);
@@ -124,7 +124,7 @@ pub fn as_asked() {
     assert!(ran.err.contains("no such user"), "{}", ran.err);
 }
 
-/// What a node needs of root can be had without programs that are root's.
+/// A node works without programs that run as root.
 pub fn who_prepares() {
     let folder = Folder::new();
     let scenario = folder.file(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Can it be believed? These need a machine that has nothing else to do.
+//! Is the verdict reliable? These tests need an otherwise idle machine.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -11,17 +11,17 @@ use support::load::numbers;
 use support::runs::{Folder, Ran};
 use support::{clock, emud_path, full, load};
 
-/// How often each is tried; the issue asks for 20 of 20.
+/// Number of trials for each; the issue requires 20 of 20.
 fn trials() -> u32 {
     if full() { 20 } else { 3 }
 }
 
-/// Runs in which something else of this machine had a part say nothing about emud. This many may
-/// be thrown away for one that counts.
+/// Runs in which other load of this machine had a share show nothing about emud. This many may be
+/// discarded per run that counts.
 const DISTURBED: u32 = 10;
-/// What alarms of a test's own load are called by.
+/// Names in alarms of a test's own load.
 const HOG: &str = "emud-test-hog";
-/// The interval is to be right to this.
+/// Required precision of the interval.
 const WITHIN_NS: u64 = 50_000_000;
 
 /// A busy loop for a second, a second after the beginning, bound to the CPU on which it is; it
@@ -55,7 +55,8 @@ fn run(folder: &Folder, script: &str) -> Ran {
     folder.ran(&emud.output().unwrap())
 }
 
-/// Whether anybody but this test had the CPU: another program's, or the host's of this machine.
+/// Returns whether only this test had the CPU, and no other program or the hypervisor of this
+/// machine.
 fn disturbed(ran: &Ran) -> bool {
     let began = ran.phase("measurement");
     let mut alarms = ran
@@ -68,7 +69,7 @@ fn disturbed(ran: &Ran) -> bool {
     })
 }
 
-/// The first run of `script` that nobody disturbed.
+/// The first undisturbed run of `script`.
 fn undisturbed(script: &str) -> (Folder, Ran) {
     for _ in 0..DISTURBED {
         let folder = Folder::new();
@@ -142,7 +143,7 @@ pub fn without_it_the_run_is_clean() {
     }
 }
 
-/// What the program reports is contention, whatever the machine does.
+/// Reports of the program are contention, whatever the machine's state.
 pub fn contention_by_report() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
@@ -156,7 +157,7 @@ pub fn contention_by_report() {
     assert_eq!(end["contention"][0]["what"], "frames dropped");
 }
 
-/// Contention does not hide that a program failed, nor the other way round.
+/// Contention does not hide that a program failed, or vice versa.
 pub fn a_failed_program_is_said() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
@@ -169,7 +170,7 @@ pub fn a_failed_program_is_said() {
         assert!(ran.err.contains("exit code 7: client"), "{}", ran.err);
         assert!(ran.err.contains("contended:"), "{}", ran.err);
     }
-    // That the time of the others was over makes it no success.
+    // Ending it because the others are done does not make it successful.
     let scenario = folder.file(
         "s.toml",
         "measure = \"500ms\"\n[node.a]\ncommand = \"sleep 99\"\n\
@@ -180,7 +181,7 @@ pub fn a_failed_program_is_said() {
     assert!(ran.err.contains("exit code 8: b"), "{}", ran.err);
 }
 
-/// A verdict says no more than what was watched.
+/// A verdict only covers what was watched.
 pub fn names_what_was_watched() {
     let folder = Folder::new();
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
@@ -237,13 +238,13 @@ pub fn a_busy_cpu_is_contention() {
     let began = numbers(spun.unwrap())[0];
     let spans = end["contention"].as_array().unwrap();
     let mut of_cpus = spans.iter().filter(|span| span["resource"] == "cpu");
-    // Where others left the CPU no rest before, the interval is theirs.
+    // If others left the CPU no idle time before, the interval is theirs.
     let since = |span: &Value| at(&span["since_mono_ns"]);
     let named = |span: &Value| span["by"][0]["group"] == HOG || since(span) + 10_000_000 < began;
     assert!(of_cpus.any(named), "{end}");
 }
 
-/// A holder that is stopped, and starved of its lease, lets packets pass as they are.
+/// A holder that is stopped, and loses its lease, makes packets pass without emulation.
 pub fn the_emulators_own_failure() {
     let folder = Folder::new();
     // Engine hold has a process, which is found by its name in the node.
@@ -267,9 +268,9 @@ pub fn the_emulators_own_failure() {
     rustix::process::kill_process(held.unwrap(), rustix::process::Signal::STOP).unwrap();
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(4);
     assert_eq!(ran.one("end")["verdict"], "invalid");
-    // Nobody lets it go on, but it does not outlive the run.
+    // Nothing continues it, but it does not outlive the run.
     assert!(rustix::process::test_kill_process(held.unwrap()).is_err());
-    assert!(ran.err.contains("passed without the link"), "{}", ran.err);
+    assert!(ran.err.contains("passed without emulation"), "{}", ran.err);
 }
 
 fn is_holder(pid: u32, of: u32) -> bool {
@@ -277,7 +278,8 @@ fn is_holder(pid: u32, of: u32) -> bool {
     name.is_ok_and(|name| name == "emud-hold\n") && support::host::parent(pid) == Some(of)
 }
 
-/// Contention of the preparation, over before the measured phase, neither ends the run nor counts.
+/// Contention of the preparation that ends before the measured phase neither ends the run nor
+/// counts.
 pub fn what_was_before_ends_nothing() {
     let folder = Folder::new();
     let report = format!("{} alarm early", emud_path().display());
@@ -314,11 +316,11 @@ pub fn ends_the_run() {
         .current_dir(&folder.0);
     let ran = folder.ran(&emud.stdin(Stdio::null()).output().unwrap());
     assert!([3, 4].contains(&ran.code), "{ran:?}");
-    // Of a host that is contended from the beginning the program is not even started.
+    // On a host that is contended from the beginning, the program is not started.
     let mut ends = ran.of("exit");
     assert!(ends.all(|end| end["ended_by_emud"] == true), "{ran:?}");
     let lasted = ran.phase("clean-up") - ran.phase("measurement");
-    // The loop has no end of its own.
+    // The loop does not end by itself.
     assert!(
         lasted < if full() { 2 } else { 20 } * 1_000_000_000,
         "{lasted}"

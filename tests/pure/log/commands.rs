@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that run because of an alarm.
+//! Commands that run at alarms.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ fn each_alarm_has_its_command_one_after_the_other() {
         "echo begin >> {path}; sleep 0.05; cat >> {path}; echo end >> {path}"
     ));
     (1..=5).for_each(|episode| running.feed(cpu(episode)));
-    // What still waits at the end is run.
+    // Waiting commands are run at the end.
     let ran = end(&mut running);
     let all = json!({"succeeded": 5, "failed": 0, "killed": 0, "overflowed": 0});
     assert_eq!(ran, all);
@@ -89,7 +89,7 @@ fn alarms_beyond_the_queue_run_nothing_and_are_counted() {
     while file.lines().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // One runs, 64 wait.
+    // One runs, 64 are waiting.
     (1..=70).for_each(|episode| running.feed(cpu(episode)));
     (1..=70).for_each(|_| drop(running.line()));
     std::fs::write(format!("{path}.go"), "").unwrap();
@@ -100,7 +100,7 @@ fn alarms_beyond_the_queue_run_nothing_and_are_counted() {
         (&json!(0), &json!(6)),
         "{ran}"
     );
-    // On a machine that has no time for 65 shells, the end kills the last ones.
+    // On a machine without time for 65 shells, the last ones are killed at the end.
     let count = |what: &str| ran[what].as_u64().unwrap();
     assert_eq!(count("succeeded") + count("killed"), 65, "{ran}");
     assert!(file.lines().len() as u64 >= count("succeeded"));
@@ -119,11 +119,11 @@ fn a_command_without_end_is_killed_with_what_it_started() {
     }
     let begin = Instant::now();
     let ran = end(&mut running);
-    // The one that runs, and the one that waits.
+    // The running one, and the waiting one.
     assert_eq!(ran["killed"], 2);
     assert!(begin.elapsed() >= Duration::from_secs(10));
     let pid = &file.lines()[0];
-    // A killed process takes a moment to go; one that lives on does so for 1000 s.
+    // A killed process takes a moment to end; a surviving one runs for 1000 s.
     while runs(pid) {
         assert!(
             begin.elapsed() < Duration::from_secs(60),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines that only an experiment's log has, against the schema.
+//! Lines of an experiment's log only, against the schema.
 
 use emud_monitor::log::{
     ArtefactLine, AskedFor, Clock, Counted, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
@@ -107,7 +107,7 @@ fn artefact(error: Option<&str>) -> ArtefactLine {
     }
 }
 
-/// One line of every type, with and without what can be null.
+/// One line of every type, with and without optional values.
 pub fn kinds() -> Vec<Value> {
     let phases = [
         PhaseName::Preparation,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines, against the schema and against what was noticed.
+//! Lines, against the schema and against the events.
 
 use std::time::{Duration, Instant};
 
@@ -138,7 +138,7 @@ fn a_short_run_is_as_described() {
     let end = lines.last().unwrap();
     assert_eq!(end["reason"], "error");
     assert_eq!(end["error"], "the monitor's object has no event");
-    // It was blind for a time that nobody knows.
+    // The time without detection is unknown.
     assert_eq!(end["resources"]["cpu"], "unknown");
     assert!(matches!(running.finish().stop, Stop::Monitor(_)));
 }
@@ -177,7 +177,7 @@ fn episodes_are_numbered_through() {
         .map(|l| l["episode"].as_u64().unwrap())
         .collect();
     assert_eq!(episodes, [1, 2, 2, 1]);
-    // Since 10 ms before the alarm until 4 ms behind it.
+    // From 10 ms before the alarm until 4 ms after it.
     assert_eq!(lines[3]["duration_ns"], 14_000_000);
     running.stop();
     running.finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An observation without a kernel: the test says what is noticed.
+//! An observation without a kernel: the test generates its events.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ use emud_monitor::{Config, Emulated, MonitorError};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a test knows and says of the kernel.
+/// The state that the simulated kernel reports.
 #[derive(Debug, Default)]
 pub struct Kernel {
     pub dropped: Mutex<Dropped>,
@@ -87,7 +87,7 @@ impl Source for Fed {
         40.0
     }
 
-    /// The first device brings a hook.
+    /// The first device attaches a hook.
     fn set_emulated(&mut self, devices: &[Emulated]) -> Result<(), MonitorError> {
         if !devices.is_empty() {
             self.hooks.push(hook("emulator", "tp_btf/late", None, None));
@@ -96,7 +96,7 @@ impl Source for Fed {
     }
 }
 
-/// What a test wants of an observation.
+/// The settings of an observation.
 #[derive(Default)]
 pub struct Wanted {
     pub config: Config,
@@ -104,11 +104,11 @@ pub struct Wanted {
     pub until: Until,
     pub beside: Option<PathBuf>,
     pub text: bool,
-    /// A link is emulated, as the other thread finds out after the start.
+    /// A link is emulated, as the other thread detects after the start.
     pub emulated: bool,
 }
 
-/// An observation that runs.
+/// A running observation.
 pub struct Running {
     pub events: Option<mpsc::UnboundedSender<Event>>,
     pub kernel: Arc<Kernel>,
@@ -175,7 +175,7 @@ fn observation(
             socket,
             requests,
             commands,
-            notes: vec!["locking memory was refused".into()],
+            notes: vec!["cannot enable locking memory".into()],
             witness: None,
             patience: Duration::from_secs(2),
         };
@@ -197,7 +197,7 @@ impl Running {
         self.events.as_ref().unwrap().send(event).unwrap();
     }
 
-    /// The next line as it is.
+    /// Returns the next line unchanged.
     pub fn text(&mut self) -> String {
         let mut line = String::new();
         self.out.as_mut().unwrap().read_line(&mut line).unwrap();
@@ -209,7 +209,7 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
-    /// All lines that are still to come.
+    /// Returns all remaining lines.
     pub fn rest(&mut self) -> Vec<Value> {
         let lines = self.out.as_mut().unwrap().lines();
         lines

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::run::{Running, Wanted, cpu, run};
 use support::validator::assert_valid_log as assert_valid;
 
-/// An observation with a socket of its own.
+/// An observation with a separate socket.
 struct Served {
     running: Running,
     path: PathBuf,
@@ -147,7 +147,7 @@ fn what_is_malformed_is_answered_and_does_no_harm() {
     client.send(b"\n \n");
     assert_eq!(client.ask(r#"{"name":"good"}"#), json!({"ok": true}));
     assert_eq!(served.running.line()["scope"]["name"], "good");
-    // An unended last line counts, too.
+    // A last line without a line feed counts, too.
     client.send(br#"{"name":"last"}"#);
     client
         .0
@@ -168,7 +168,7 @@ fn many_and_slow_clients_keep_nobody_from_an_alarm() {
             client
         })
         .collect();
-    // Asks without end and never reads an answer.
+    // Sends requests continuously and never reads an answer.
     let mut deaf = UnixStream::connect(&served.path).unwrap();
     deaf.set_write_timeout(Some(Duration::from_millis(200)))
         .unwrap();
@@ -181,7 +181,8 @@ fn many_and_slow_clients_keep_nobody_from_an_alarm() {
     assert_eq!(served.running.line()["resource"], "cpu");
     assert_eq!(served.client().ask(r#"{"name":"x"}"#), json!({"ok": true}));
     assert_eq!(served.running.line()["resource"], "application");
-    // A connection that blocks others does so for its patience of 1 s, and 60 of them for a minute.
+    // A connection that blocks others does so for its time limit of 1 s, and 60 of them for a
+    // minute.
     assert!(
         begin.elapsed() < Duration::from_secs(10),
         "{:?}",
@@ -195,7 +196,7 @@ fn many_and_slow_clients_keep_nobody_from_an_alarm() {
 fn too_many_clients_are_told() {
     let served = Served::new();
     let mut some: Vec<Client> = (0..64).map(|_| served.client()).collect();
-    // All of them are really being served.
+    // All of them are served.
     some.iter_mut()
         .for_each(|client| assert!(client.ask("{}")["error"].is_string()));
     assert_eq!(served.client().answer()["error"], "too many connections");
@@ -210,7 +211,7 @@ fn who_says_nothing_is_not_listened_to_for_ever() {
     silent
         .set_read_timeout(Some(Duration::from_secs(30)))
         .unwrap();
-    // A call with a timeout ends with every signal that a test beside this one handles.
+    // A call with a timeout is interrupted by every signal that a parallel test handles.
     let read = loop {
         match (&silent).read(&mut [0]) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
@@ -218,7 +219,7 @@ fn who_says_nothing_is_not_listened_to_for_ever() {
         }
     };
     assert_eq!(read.unwrap(), 0, "closed");
-    // A client that has reported may be silent until it does so again.
+    // A client may be silent after its first report.
     assert_eq!(talker.ask(r#"{"name":"x"}"#), json!({"ok": true}));
 }
 
@@ -294,7 +295,7 @@ fn assert_openmetrics(body: &str) {
         assert!(!line.is_empty());
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             family = rest.split_once(' ').unwrap();
-            // The samples of a family are together.
+            // The samples of a family are adjacent.
             assert!(seen.insert(family.0.to_owned()), "{line}");
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the keys of `duplicate` and `corrupt` mean, and what is said of those that mean nothing.
+//! The meaning of the keys of `duplicate` and `corrupt`, and the messages for meaningless ones.
 
 use emud::profile::{ChecksumAfter, Corrupt, Duplicate, LinkState, MAX_CORRUPT_BITS, Profile};
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ fn mistakes_in_an_alteration() {
 
 /// Any alteration and state that a profile can describe.
 pub fn alterations() -> impl Strategy<Value = (Duplicate, Corrupt, LinkState)> {
-    // One without a probability is none at all.
+    // Without a probability it is not an alteration.
     let share = || prop_oneof![Just(1.0), Just(0.005), 1e-9..=1.0f64];
     let correlation = || prop_oneof![Just(0.0), 0.0..1.0f64];
     let checksum = prop::sample::select(vec![ChecksumAfter::Keep, ChecksumAfter::Mend]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Delays from files, shares of packets, reordering on purpose.
+//! Delays from files, shares of packets, and reordering.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +14,7 @@ use super::{parse, set};
 
 const MS: u64 = 1_000_000;
 
-/// A folder with a profile `p.toml` and other files, gone at the end.
+/// A folder with a profile `p.toml` and other files, deleted at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -74,7 +74,7 @@ fn table(shape: &Shape) -> &Table {
     }
 }
 
-/// It reads back from its own text, wherever that is read, and after a change.
+/// The profile is equal after reading its own text, in any folder, and after a change.
 fn round_trip(profile: &Profile) {
     let text = profile.to_toml();
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_netem_table_means_what_it_means_to_netem() {
     let offset = table(&jitter.distribution).mean() / table(&jitter.distribution).sd();
     assert!((50e6 + jitter.sd_ns * offset - mean).abs() < 1e-4 * sd);
     round_trip(&profile);
-    // With `sd` the deviation is the one asked for.
+    // With `sd` the deviation is the configured one.
     let profile = folder
         .load(&format!(
             "[link]\ndelay = {{ mean = \"50ms\", sd = \"10ms\", {file} }}"
@@ -155,14 +155,14 @@ fn samples_are_the_delay() {
     assert_eq!(delay.mean_ns, mean.round() as u64);
     assert!((delay.jitter.as_ref().unwrap().sd_ns / sd - 1.0).abs() < 1e-9);
     round_trip(&profile);
-    // The table follows the samples: so many of them are below each of its points.
+    // The table follows the samples: the right number of them is below each of its points.
     let compiled = delay_table(delay).unwrap();
     let mut sorted = values.clone();
     sorted.sort_by(f64::total_cmp);
     for (i, point) in compiled.iter().enumerate().step_by(16) {
         let p = normal_cdf(-8.0 + i as f64 / 256.0);
         let at = |ns: f64| sorted.partition_point(|v| *v <= *point as f64 + ns) as f64 / 500.0;
-        // Half a sample, and what restoring the deviation moves.
+        // Half a sample, and the shift by the corrected deviation.
         assert!(
             at(-20e3) - 0.002 <= p && p <= at(20e3) + 0.002,
             "{point} at {p}"
@@ -239,7 +239,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         "wrong",
         &[
             ("few", few),
-            ("word", &format!("{}oops\n8\n", "1\n2\n".repeat(10))),
+            ("text", &format!("{}oops\n8\n", "1\n2\n".repeat(10))),
             ("negative", &format!("{}-3\n", "1\n2\n".repeat(10))),
             ("nan", &format!("{}NaN\n", "1\n2\n".repeat(10))),
             ("wide", &format!("{}\n40000\n", "1 2 3 4 5 6 ".repeat(4))),
@@ -256,7 +256,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     #[rustfmt::skip]
     let cases = [
         (samples("few"), "\"few\"", "few has only 3 values", "10 at least"),
-        (samples("word"), "\"word\"", "word, line 21: `oops` is not a number", "mend or remove"),
+        (samples("text"), "\"text\"", "text, line 21: `oops` is not a number", "mend or remove"),
         (samples("negative"), "\"negative\"", "negative, line 21: -3 is not a delay", "`unit`"),
         (samples("nan"), "\"nan\"", "nan, line 21: `NaN` is not a number", "mend or remove"),
         (samples("bytes"), "\"bytes\"", "bytes, line 3: not UTF-8", "UTF-8"),
@@ -264,7 +264,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         (samples("."), "\".\"", "cannot read", "profile's folder"),
         (dist("wide"), "\"wide\"", "wide, line 2: 40000 is out of range", "8192"),
         (dist("flat"), "\"flat\"", "flat: all values are the same", "constant"),
-        (dist("word"), "\"word\"", "word, line 21: `oops` is not a number", "mend or remove"),
+        (dist("text"), "\"text\"", "text, line 21: `oops` is not a number", "mend or remove"),
         ("samples = { file = \"short\", column = 2, unit = \"ms\" }".into(), "\"short\"", "short, line 3: there is no column 2", "commas"),
         ("samples = { file = \"quoted\", column = 2, unit = \"ms\" }".into(), "\"quoted\"", "quoted, line 3: a separator between quotes", "take"),
         ("samples = { file = \"short\", column = \"c\", unit = \"ms\" }".into(), "\"short\"", "short, line 1: there is no column `c`", "commas"),
@@ -401,7 +401,7 @@ fn badnet_latency_is_the_sources() {
     assert_eq!(jitter.distribution, Distribution::Normal.into());
     assert_eq!(jitter.reorder, Reorder::Jitter);
     assert_eq!(profile.up, profile.down);
-    // What the comment in the file says.
+    // As the comment in the file states.
     assert_eq!(
         set(&profile, &["delay.share=20%"]).unwrap().up.delay.share,
         Some(0.2)

@@ -47,7 +47,7 @@ fn what_netem_can_do() {
             "netem rate 1000000bit loss random 1%"),
         ("state = \"down\"\ndelay = \"5ms\"", "netem delay 5ms limit 0"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", ecn = true }", "netem loss random 1% ecn"),
-        // tc refuses ecn without a loss.
+        // tc rejects ecn without a loss.
         ("loss = { model = \"bernoulli\", probability = \"0%\", ecn = true }", "netem"),
         ("loss = { model = \"gilbert-elliott\", p = \"1%\", r = \"10%\", ecn = true }",
             "netem loss gemodel 1% 10% 100% 0% ecn"),
@@ -61,7 +61,7 @@ fn what_netem_can_do() {
 #[rustfmt::skip]
 fn what_netem_cannot_do_is_listed() {
     for (link, said) in [
-        ("rate = \"1Mbit\"\nloss = \"1%\"", "loss behind a rate"),
+        ("rate = \"1Mbit\"\nloss = \"1%\"", "loss after a rate"),
         ("rate = \"1001bit\"", "whole bytes"),
         ("rate = { rate = \"1Mbit\", burst = \"32kB\" }", "`rate.burst`"),
         ("rate = { rate = \"1Mbit\", mpu = 64 }", "`rate.mpu`"),
@@ -70,14 +70,14 @@ fn what_netem_cannot_do_is_listed() {
         ("rate = \"1Mbit\"\nqueue = { limit = \"100p\", aqm = \"codel\" }", "`queue.aqm`"),
         ("rate = \"1Mbit\"\nqueue = { time = \"100ms\" }", "`queue.time`"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\" }", "keeps packets in order"),
-        ("rate = \"1Mbit\"\ndelay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\" }", "jitter behind a rate"),
+        ("rate = \"1Mbit\"\ndelay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\" }", "jitter after a rate"),
         ("delay = { mean = \"50ms\", sd = \"20ms\", reorder = \"jitter\" }", "end at zero"),
         ("delay = { mean = \"50ms\", sd = \"20ms\", distribution = \"lognormal\", reorder = \"jitter\" }", "lognormal"),
         ("delay = { mean = \"50ms\", jitter = \"5ms\", reorder = \"jitter\", correlation = \"25%\" }", "`delay.correlation`"),
         ("delay = { mean = \"50ms\", share = \"5%\" }", "`delay.share`"),
         ("delay = { samples = { values = \"1 2 3 4 5 6 7 8 9 10\", unit = \"ms\" }, reorder = \"jitter\" }", "from a file"),
         ("rate = \"1Tbit\"\ndelay = \"1s\"\nqueue = \"1p\"\nshared = \"x\"", "`shared`"),
-        ("rate = \"1Tbit\"\ndelay = \"60min\"", "netem's limit ends at 4294967295"),
+        ("rate = \"1Tbit\"\ndelay = \"60min\"", "netem's maximum limit is 4294967295"),
         ("delay = { mean = \"9s\", jitter = \"3s\", reorder = \"jitter\" }", "2.147483647 s"),
         ("loss = { model = \"bernoulli\", probability = \"1%\", correlation = \"25%\" }", "`loss.correlation`"),
         ("loss = { model = \"bit-error\", ber = 1e-6 }", "bit-error"),
@@ -96,7 +96,7 @@ fn what_netem_cannot_do_is_listed() {
         assert_eq!(error.exit_code(), 65);
         assert!(error.to_string().contains(said), "{link}: {said}\n{error}");
     }
-    // All of them, not only the first.
+    // All of them are reported, not only the first.
     let Err(ExportError::Cannot(all)) = netem(&shipped::find("hsdpa").unwrap(), Direction::Up, None) else {
         panic!()
     };
@@ -113,7 +113,7 @@ fn directions_and_devices() {
         "tc qdisc add dev ifb0 root netem loss random 2%"
     );
     assert!(
-        down.notes.iter().any(|note| note.contains("`down` alone")),
+        down.notes.iter().any(|note| note.contains("only `down`")),
         "{down:?}"
     );
     let both = netem(&parse("[link]\nloss = \"1%\""), Direction::Up, None).unwrap();
@@ -125,7 +125,7 @@ fn directions_and_devices() {
 
 #[test]
 fn what_is_beside_the_link_is_refused() {
-    // A matrix and phases do not go together.
+    // A matrix and phases exclude each other.
     for (beside, part) in [
         ("[matrix]\ncapacity = 4\n", "`[matrix]`"),
         ("[[phase]]\ndelay = \"1ms\"\n", "`[[phase]]`"),
@@ -172,13 +172,13 @@ fn copies_at_a_rate_differ() {
         let exported = nearest_netem(&parse(&text), Direction::Up, None);
         exported.notes.iter().any(|note| note.contains(said))
     };
-    assert!(note("rate = \"1Mbit\"", "takes its turn at the rate"));
-    assert!(!note("", "takes its turn at the rate"));
-    assert!(note("loss = \"1%\"", "loses copies too"));
+    assert!(note("rate = \"1Mbit\"", "takes time of the rate"));
+    assert!(!note("", "takes time of the rate"));
+    assert!(note("loss = \"1%\"", "loses copies, too"));
 }
 
-/// The way out and back: import, export, import again gives the same keys, for all that netem
-/// does as it says.
+/// Import, export and another import give the same keys, for every property that netem implements
+/// as documented.
 #[test]
 fn import_and_export_are_inverse() {
     let keys = |text: &str| -> Vec<String> {
@@ -196,7 +196,7 @@ fn import_and_export_are_inverse() {
                 assert_eq!(keys(&again), keys(&imported), "{}", exported.command);
                 same += 1;
             }
-            // netem's correlations, its jitter in front of a rate.
+            // netem's correlations, and its jitter before a rate.
             Err(ExportError::Cannot(reasons)) => assert!(
                 ["25%", "50%", "10%", "20%", "rate 1mbit delay"]
                     .iter()
@@ -208,7 +208,8 @@ fn import_and_export_are_inverse() {
     assert!(same >= 35, "{same}");
 }
 
-/// netem's limit counts packets on their way, emud's queue does not: they grew at each turn.
+/// netem's limit includes packets in flight, emud's queue does not: the limits grew with every
+/// conversion.
 #[test]
 fn a_limit_stays_what_it_is() {
     let mut profile = shipped::find("geo").unwrap();
@@ -222,7 +223,8 @@ fn a_limit_stays_what_it_is() {
     }
 }
 
-/// Every shipped profile has a nearest netem, which tc's reader takes, and what differs is listed.
+/// Every shipped profile has a nearest netem, which the tc reader accepts, and the differences are
+/// listed.
 #[test]
 fn nearest() {
     let mut exact = 0;
@@ -282,7 +284,7 @@ fn nearest_to_what_netem_cannot_do() {
     }
 }
 
-/// Queues without effect do not become losses.
+/// A queue without effect does not cause losses.
 #[test]
 fn a_queue_without_a_rate_is_noted() {
     let profile: Profile = parse("[up]\ndelay = \"200ms\"\nqueue = \"100p\"");

@@ -7,7 +7,7 @@ use emud::profile::quantile::{delay_table, density};
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{MAX_BYTES, Profile};
 
-/// The figures of the literature, worked out here once more.
+/// The figures of the literature, computed independently.
 fn share(link: &emud::profile::Link) -> f64 {
     link.loss.share().expect("independent of the length")
 }
@@ -54,7 +54,7 @@ fn shipped_profiles_say_what_their_sources_say() {
         assert!(!profile.source.is_empty() && !profile.description.is_empty());
         assert_eq!((profile.up.rate, profile.down.rate), (up, down), "{name}");
         assert_eq!(profile.up.delay, profile.down.delay);
-        // The files round to four digits and more.
+        // The files have at least four digits.
         let near = |got: f64, want: f64| {
             assert!((got - want).abs() <= 1e-4 * want, "{name}: {got} {want}")
         };

@@ -22,7 +22,7 @@ pub fn import(command: &str) -> Imported {
     netem(command, Header::Up, &table).unwrap_or_else(|error| panic!("{command}\n{error}"))
 }
 
-/// The keys under [up] without comments and what every import has.
+/// The keys under [up] without comments and without those of every import.
 fn keys(imported: &Imported) -> Vec<&str> {
     let (_, link) = imported.toml.split_once("\n[up]\n").unwrap();
     link.lines()
@@ -40,8 +40,8 @@ fn comments(imported: &Imported) -> String {
     text.join(" ")
 }
 
-/// Commands and their keys. The first are all examples of tc-netem(8) that have a netem in them,
-/// of the page of 2011 and of the one since iproute2 6.9; the rest is every other option.
+/// Commands and their keys. The first ones are all examples of tc-netem(8) with a netem, from the
+/// page of 2011 and from the one since iproute2 6.9; the rest covers every other option.
 #[rustfmt::skip]
 pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("tc qdisc add dev eth0 root netem delay 100ms", &["delay = \"100ms\""]),
@@ -63,11 +63,11 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         &["rate = { rate = \"5kbit\", overhead = 20, cell = { size = 100, overhead = 5 } }"]),
     ("# tc qdisc add dev eth0 parent 30:1 handle 31: \\\n   netem delay 200ms 10ms distribution normal",
         &["delay = { mean = \"200ms\", jitter = \"10ms\", distribution = \"normal\", reorder = \"jitter\" }"]),
-    // What the page says instead of `gap 5 delay 10ms`, which tc refuses.
+    // The text of the page instead of `gap 5 delay 10ms`, which tc rejects.
     ("netem delay 10ms reorder 100% gap 5",
         &["delay = \"10ms\"", "reorder = { probability = \"100%\", gap = 5 }"]),
 
-    // Beginnings of words and words for the same; the part from netem on, the options alone.
+    // Abbreviations and synonyms; the part from netem on, and only the options.
     ("sudo /sbin/tc -n red qd rep dev eth0 root netem lat 5ms", &["delay = \"5ms\""]),
     ("netem del 1s dr 2 du 1% c 1%", &["delay = \"1s\"", "loss = \"2%\"", "duplicate = \"1%\"", "corrupt = \"1%\""]),
     ("delay 5ms", &["delay = \"5ms\""]),
@@ -84,7 +84,7 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
     ("netem rate 125kbps", &["rate = \"1Mbit\""]),
     ("netem rate 1KiBps", &["rate = \"8.192kbit\""]),
     ("netem rate 1.5gbit", &["rate = \"1.5Gbit\""]),
-    // Whole bytes a second: 12 bit/s are 1, 7 are none.
+    // Whole bytes per second: 12 bit/s are 1, 7 are 0.
     ("netem rate 12bit", &["rate = \"8bit\""]),
     ("netem rate 7bit", &[]),
     ("netem rate 1mbit -14", &["rate = \"1Mbit\"", "overhead = -14"]),
@@ -107,11 +107,11 @@ pub const EXAMPLES: &[(&str, &[&str])] = &[
         &["loss = { model = \"four-state\", p13 = \"2%\", p31 = \"98%\", p32 = \"0%\", p23 = \"100%\", p14 = \"0%\" }"]),
     ("netem loss state 2% 20% 10% 30% 0.5%",
         &["loss = { model = \"four-state\", p13 = \"2%\", p31 = \"20%\", p32 = \"10%\", p23 = \"30%\", p14 = \"0.5%\" }"]),
-    // In front of the rate.
+    // Before the rate.
     ("netem loss 1% rate 1mbit",
         &["rate = \"1Mbit\"", "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }"]),
     ("netem rate 1mbit delay 20ms 5ms",
-        // 20,000 bits on their way are 2 packets of netem's 1000.
+        // 20,000 bits in flight are 2 packets of netem's 1000.
         &["rate = \"1Mbit\"", "queue = \"998p\"", "delay = { mean = \"20ms\", jitter = \"5ms\", distribution = \"uniform\", reorder = \"never\" }"]),
     // 8 Mbit/s are 10^6 bytes/s: 100,000 bytes in 100 ms, 67 frames.
     ("netem rate 8mbit delay 100ms", &["rate = \"8Mbit\"", "queue = \"933p\"", "delay = \"100ms\""]),
@@ -141,12 +141,12 @@ fn every_option_is_imported() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A distribution of one's own, which is not there.
+/// A custom distribution without a file.
 pub fn names_a_file(keys: &[&str]) -> bool {
     keys.iter().any(|line| line.contains("{ file ="))
 }
 
-/// What is printed is a profile with those figures.
+/// The printed text is a profile with those figures.
 #[test]
 fn what_is_imported_reads_back() {
     let mut read = 0;
@@ -171,7 +171,7 @@ fn what_is_imported_reads_back() {
     );
 }
 
-/// Figures at which netem's and a profile's limits lie next to each other: a profile, or a mistake.
+/// Values close to the limits of netem and of profiles: a profile, or a mistake.
 #[test]
 fn whatever_is_imported_is_a_profile() {
     for command in [
@@ -214,40 +214,40 @@ fn directions() {
     }
 }
 
-/// Where netem does something else than its manual or emud, a comment says so.
+/// A comment notes where netem differs from its manual or from emud.
 #[test]
 #[rustfmt::skip]
 fn differences_are_said() {
     for (command, said) in [
         ("netem delay 100ms 10ms", "uniform, not normal"),
         ("netem delay 100ms 10ms", "packets overtake"),
-        ("netem delay 100ms", "above about 10000 packets a second"),
-        ("netem delay 50ms limit 20", "above about 400 packets a second"),
-        ("netem delay 100ms 10ms 25%", "next to none of the correlation"),
+        ("netem delay 100ms", "above about 10000 packets per second"),
+        ("netem delay 50ms limit 20", "above about 400 packets per second"),
+        ("netem delay 100ms 10ms 25%", "nearly all of the correlation"),
         ("netem delay 100ms 20ms distribution pareto", "standard deviation is 0.82"),
         // 0.033 of 20 ms.
         ("netem delay 100ms 20ms distribution pareto", "its mean 660us lower"),
         ("netem delay 100ms 20ms distribution paretonormal", "standard deviation is 0.834"),
         ("netem delay 50ms 20ms distribution normal", "its mean is higher"),
-        ("netem delay 100ms 10ms distribution uniform", "brings no table `uniform`"),
+        ("netem delay 100ms 10ms distribution uniform", "has no table `uniform`"),
         ("netem delay 3s 2200ms", "2.147483647 s"),
         ("netem delay 50", "microseconds for earlier ones"),
         ("netem loss 1% 25%", "squeezes its random numbers"),
-        ("netem loss 1% rate 1mbit", "in front of its rate"),
+        ("netem loss 1% rate 1mbit", "before its rate"),
         ("netem loss 1% duplicate 1%", "one of two copies"),
-        ("netem loss 1% duplicate 1%", "copies meet the loss again"),
+        ("netem loss 1% duplicate 1%", "copies pass the loss again"),
         ("netem rate 1mbit duplicate 1%", "emud's takes no bandwidth"),
         ("netem duplicate 1% 25%", "tc forgets to send"),
-        ("netem corrupt 1%", "one bit of what lies in the packet's first buffer"),
-        ("netem rate 1mbit delay 10ms 1ms", "its jitter comes in front of the rate"),
-        ("netem rate 1mbit delay 10ms", "counts packets on their way too, at this rate and delay 1 of"),
+        ("netem corrupt 1%", "one bit of the packet's first buffer"),
+        ("netem rate 1mbit delay 10ms 1ms", "its jitter is before the rate"),
+        ("netem rate 1mbit delay 10ms", "includes packets in flight, at this rate and delay 1 of"),
         ("netem rate 12bit", "whole bytes"),
         ("netem rate 7bit", "no limit"),
         ("netem rate 1mbit limit 70000", "70000 packets"),
         ("netem rate 1mbit 8 0 5", "ignores the cell overhead"),
         // 4 delayed, then 1 / 0.25 tries.
         ("netem delay 10ms reorder 25% gap 5", "one packet in 8 overtakes"),
-        ("netem rate 1mbit delay 10ms reorder 25%", "goes past its rate"),
+        ("netem rate 1mbit delay 10ms reorder 25%", "bypass its rate"),
         ("netem seed 5", "not those of netem"),
         ("netem limit 0", "loses every packet"),
         ("tc qdisc add dev ifb0 root netem delay 1ms", "--direction down"),
@@ -301,7 +301,7 @@ fn slots() {
     }
 }
 
-/// What stands around tc, and behind it.
+/// Text before and after tc.
 #[test]
 fn whatever_the_shell_sees_is_around_it() {
     for text in [
@@ -326,10 +326,10 @@ fn whatever_the_shell_sees_is_around_it() {
         "tc qdisc add dev eth0 root netem delay 9ms\ntc qdisc change dev eth0 root netem delay 5ms",
         "qdisc add dev eth0 root netem delay 5ms",
         "netem delay 5ms; reboot",
-        // What tc prints.
+        // The output of tc.
         "qdisc netem 8001: root refcnt 2 limit 1000 delay 5ms",
         "qdisc noqueue 0: dev lo root refcnt 2\nqdisc netem 8001: dev eth0 root refcnt 9 limit 1000 delay 5.0ms seed 17381\n Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n",
-        // A class that every packet goes through.
+        // A class that every packet passes.
         "tc qdisc add dev eth0 root handle 1: netem delay 9ms; tc qdisc replace dev eth0 root handle 1: netem delay 5ms",
         "tc qdisc add dev eth0 parent 1:1 handle 10: netem delay 5ms",
     ] {
@@ -346,7 +346,7 @@ fn whatever_the_shell_sees_is_around_it() {
     }
 }
 
-/// The names with which tc prints values, one line for each option.
+/// The names with which tc prints values, one line per option.
 #[test]
 fn what_tc_prints_means_what_was_given() {
     for (printed, given) in [
@@ -384,7 +384,7 @@ fn what_tc_prints_means_what_was_given() {
     }
 }
 
-/// A tbf or an htb beside netem is the link's rate.
+/// A tbf or an htb beside netem determines the link's rate.
 #[test]
 #[rustfmt::skip]
 fn shapers_beside_netem() {
@@ -402,7 +402,7 @@ fn shapers_beside_netem() {
                  qdisc netem 10: dev eth0 parent 1:1 limit 1000 delay 100ms";
     let delay = "delay = \"100ms\"";
     let burst = "rate = { rate = \"8Mbit\", burst = \"4096B\" }";
-    // 67 of the 1000 packets of netem's limit are on their way.
+    // 67 of the 1000 packets of netem's limit are in flight.
     let queue = "queue = \"933p\"";
     let loss = "loss = { model = \"bernoulli\", probability = \"1%\", stage = \"before-queue\" }";
     for (text, want) in [
@@ -418,7 +418,7 @@ fn shapers_beside_netem() {
     }
 }
 
-/// Classes that filters choose are named links, the filters rules.
+/// Classes with filters become named links, the filters become rules.
 #[test]
 fn a_script_with_classes_and_filters() {
     let prio = "tc qdisc add dev eth0 root handle 1: prio\n\
@@ -466,7 +466,7 @@ fn a_script_with_classes_and_filters() {
     assert_eq!(profile.rules.len(), 3);
 }
 
-/// Of a device and an ifb, what comes in is the ifb's.
+/// With a device and an ifb, the ifb is ingress.
 #[test]
 fn a_device_and_its_ifb() {
     let text = "modprobe ifb numifbs=1\nip link set dev ifb0 up\n\
@@ -480,7 +480,7 @@ fn a_device_and_its_ifb() {
     assert_eq!(profile.seed, Some(3));
 }
 
-/// What a profile cannot say is in a comment and a warning, never left out.
+/// A property that a profile does not support is in a comment and a warning, never dropped.
 #[test]
 #[rustfmt::skip]
 fn what_is_not_imported_is_said() {
@@ -491,13 +491,13 @@ fn what_is_not_imported_is_said() {
         ("qdisc netem 8001: dev eth0 root limit 1000 delay 100ms  10ms", "does not print it"),
         ("tc qdisc add dev eth0 root handle 1: tbf rate 1mbit burst 32k latency 400ms peakrate 2mbit; tc qdisc add dev eth0 parent 1:1 netem loss 1%", "peakrate 2mbit"),
         ("netem delay 50", "without a unit"),
-        ("netem delay 50ms limit 20", "above about 400 packets a second"),
+        ("netem delay 50ms limit 20", "above about 400 packets per second"),
         // 826 frames of 1514 bytes are 10 Mbit; 100 a 100 ms are 1000/s.
-        ("netem rate 100mbit delay 100ms limit 100", "carries about 1000 packets a second"),
-        ("netem rate 100mbit delay 200ms", "carries about 5000 packets a second"),
+        ("netem rate 100mbit delay 100ms limit 100", "carries about 1000 packets per second"),
+        ("netem rate 100mbit delay 200ms", "carries about 5000 packets per second"),
         ("netem slot 800", "a slot's time without a unit is nanoseconds"),
         ("netem slot 1ms 2000000", "a slot's time without a unit is nanoseconds"),
-        ("netem slot 10ms packets 2147483647", "at most 2147483647 packets a slot"),
+        ("netem slot 10ms packets 2147483647", "up to 2147483647 packets per slot"),
     ] {
         let imported = import(command);
         assert_eq!(imported.warnings.len(), 1, "{command}");
@@ -560,11 +560,11 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem rate 10%", "10%", "share of the device's speed", "100mbit"),
     ("netem rate 5tbit", "5tbit", "too fast", "1tbit"),
     ("netem rate 1mbit 5000", "5000", "out of range", "-64 to 4096"),
-    ("netem rate 1mbit 0 10 -10", "1mbit", "no time at all", "cell size"),
+    ("netem rate 1mbit 0 10 -10", "1mbit", "takes no time", "cell size"),
     ("netem limit ten", "ten", "not a size", "1000"),
     ("netem seed x", "x", "not a seed", "seed 42"),
-    // tc's words: Illegal "slot max_delay", Illegal "slot packets".
-    ("netem slot 10ms 5ms", "5ms", "is the shorter one", "first"),
+    // tc's messages: Illegal "slot max_delay", Illegal "slot packets".
+    ("netem slot 10ms 5ms", "5ms", "is below the minimum", "first"),
     ("netem slot 10ms packets 4294967295", "4294967295", "out of range", "2147483647"),
     ("netem slot 10ms packets 2k", "2k", "not a whole number", "2147483647"),
     ("netem delay 100ms 10ms 100%", "100%", "draws once", "less than 100%"),
@@ -577,13 +577,13 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("netem slot fast", "fast", "not a slot", "slot 5ms 10ms"),
     ("netem gap 08 delay 1ms reorder 1%", "08", "not a whole number", "0 to"),
     ("tc class add dev eth0", "", "no `netem`", "netem ..."),
-    ("tc qdisc show dev eth0", "qdisc", "makes no netem", "what tc qdisc show prints"),
-    ("tc filter add dev eth0 parent 1: matchall flowid 1:3", "filter", "makes no netem", "netem"),
+    ("tc qdisc show dev eth0", "qdisc", "does not create a netem", "what tc qdisc show prints"),
+    ("tc filter add dev eth0 parent 1: matchall flowid 1:3", "filter", "does not create a netem", "netem"),
     ("", "", "there is no command", "only netem"),
     (" # nothing", "", "there is no command", "only netem"),
     ("tc qdisc add dev eth0 root netem delay ${DELAY}ms", "${DELAY}ms", "variable of the shell", "write its value"),
     ("tc qdisc add dev eth0 root netem delay 5ms; tc qdisc add dev eth1 root netem loss 1%", "loss 1%", "netems on eth0, eth1", "one device"),
-    ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each alone"),
+    ("tc qdisc add dev eth0 parent 1:1 netem delay 5ms; tc qdisc add dev eth0 parent 1:2 netem loss 1%", "netem", "second netem", "import each separately"),
     ("tc qdisc add dev eth0 root tbf rate 1mbit", "tbf", "is not netem", "only netem"),
     ("tc qdisc add dev eth0 root", "", "no `netem`", "netem ..."),
     ("tc", "", "needs a value", "qdisc"),
@@ -604,7 +604,7 @@ fn mistakes_are_shown_where_they_are() {
         let column = command.rfind(underlined).unwrap() + 1;
         let shown = found.to_string();
         let place = format!("command:1:{column}");
-        // What is wrong with the whole line is shown at its start.
+        // A mistake of the whole line is shown at its start.
         let placed = underlined.is_empty() || shown.contains(&place);
         let same = found.underlined(one) == *underlined
             && one.title.contains(title)
@@ -624,7 +624,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 proptest! {
-    /// Whatever is typed: a profile or a mistake, never a panic, and TOML if it is one.
+    /// Any input is a profile or a mistake, never a panic, and valid TOML in the first case.
     #[test]
     fn any_command(words in proptest::collection::vec(
         prop_oneof![
@@ -643,7 +643,7 @@ proptest! {
             Ok(imported) => {
                 let read: Result<toml::Table, _> = imported.toml.parse();
                 prop_assert!(read.is_ok(), "{command}\n{}\n{read:?}", imported.toml);
-                // The user's table is not there.
+                // The user's table does not exist.
                 let read = Profile::parse(&imported.toml, "x.toml");
                 prop_assert!(
                     read.is_ok() || imported.toml.contains("mine.dist"),

@@ -18,7 +18,7 @@ fn line<'a>(toml: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|line| line.strip_prefix(&format!("{key} = ")))
 }
 
-/// Twelve replies of 20 echoes: 10 and 20 ms by turns, mean 15 ms, sd 5 ms.
+/// Twelve replies of 20 echoes: alternately 10 and 20 ms, mean 15 ms, sd 5 ms.
 fn replies(make: impl Fn(u32, &str) -> String) -> String {
     (1..=20)
         .filter(|n| n % 5 != 0 && n % 5 != 3)
@@ -91,18 +91,19 @@ fn the_round_trip_is_halved() {
     }
 }
 
-/// Without the summary the gaps say it: 8 of 20, but the last echo's loss is not seen: 7 of 19.
+/// Without the summary the losses follow from gaps: 8 of 20, but the loss of the last echo is
+/// unknown: 7 of 19.
 #[test]
 fn losses_without_a_summary() {
     let toml = import(&format!("{V4_HEAD}{}", replies(v4)));
     assert!(toml.contains("7 of 19 echoes were lost"), "{toml}");
-    // The middle of a log: what was before its first line is not lost.
+    // The middle of a log: echoes before its first line are not lost.
     let tail: String = (101..=112).map(|n| v4(n, "10.0")).collect();
     assert_eq!(line(&import(&tail), "loss"), None);
-    // ... but after the head it is: echoes 1 to 100 of 112.
+    // ... but after the first line they are: echoes 1 to 100 of 112.
     let toml = import(&format!("{V4_HEAD}{tail}"));
     assert!(toml.contains("100 of 112 echoes were lost"), "{toml}");
-    // Refusals and "no answer yet" (-O) are echoes sent.
+    // Errors and "no answer yet" (-O) are sent echoes.
     let more = "no answer yet for icmp_seq=20\n\
         From 192.0.2.254 icmp_seq=21 Destination Host Unreachable\n";
     let toml = import(&format!("{V4_HEAD}{}{more}", replies(v4)));
@@ -127,7 +128,7 @@ fn duplicates_and_late_replies() {
     log += &v4(20, "10.0");
     log += &v4(17, "20.0");
     let toml = import(&log);
-    // 17 was there already: a duplicate too, without the mark. sqrt(1 + 2/13) - 1.
+    // 17 has already arrived: also a duplicate, without the mark. sqrt(1 + 2/13) - 1.
     assert_eq!(line(&toml, "duplicate"), Some("\"7.41723%\""), "{toml}");
     assert!(!line(&toml, "delay").unwrap().contains("99"), "{toml}");
     let log: String = [1, 2, 4, 3, 5, 6, 7, 8, 9, 10]
@@ -135,7 +136,10 @@ fn duplicates_and_late_replies() {
         .map(|n| v4(*n, "10.0"))
         .collect();
     let toml = import(&log);
-    assert!(toml.contains("1 replies came behind a later one"), "{toml}");
+    assert!(
+        toml.contains("1 replies arrived after a later one"),
+        "{toml}"
+    );
     assert_eq!(line(&toml, "loss"), None);
 }
 
@@ -158,7 +162,8 @@ fn many_replies_become_quantiles() {
     }
 }
 
-/// A tail so long that sd / sqrt(2) would need delays below zero: as much as fits, and it is said.
+/// A long tail for which sd / sqrt(2) would need delays below zero: the largest possible value,
+/// with a note.
 #[test]
 fn a_long_tail_is_still_a_profile() {
     for n in [20, 200, 2000] {
@@ -171,21 +176,21 @@ fn a_long_tail_is_still_a_profile() {
         let mean = mean / f64::from(n);
         let sd = (squares / f64::from(n) - mean * mean).sqrt();
         let delay = parse(&toml).up.delay;
-        // Three digits behind the point were logged.
+        // The log has three digits after the point.
         assert!((delay.mean_ns as f64 / 1e6 - mean / 2.0).abs() < 1e-3);
         let (got, want) = (delay.jitter.unwrap().sd_ns / 1e6, sd / 2f64.sqrt());
         let is_cut = toml.contains("were not independent");
-        // Of 20 the spread fits, of more it does not.
+        // Of 20 replies the spread fits, of more it does not.
         assert_eq!(is_cut, n > 20, "{toml}");
         match is_cut {
             false => assert!((got - want).abs() < 1e-3, "{got} {want}"),
-            // Between that of halves that go together and of independent ones.
+            // Between the values for dependent and for independent halves.
             true => assert!(got < want && got > sd / 2.0, "{n}: {got} {want}"),
         }
     }
 }
 
-/// Always the same time, or too few of them: no distribution.
+/// A constant time, or too few values: no distribution.
 #[test]
 fn no_distribution_without_samples() {
     let same: String = (1..=20).map(|n| v4(n, "10.0")).collect();
@@ -249,7 +254,7 @@ fn busybox_and_bells() {
     assert_eq!(rung, import(&format!("{V4_HEAD}{}{SUMMARY}", replies(v4))));
 }
 
-/// What profiles cannot say is a mistake of the log.
+/// Values that a profile does not support are mistakes of the log.
 #[test]
 fn logs_at_the_bounds() {
     for (times, said) in [
@@ -286,7 +291,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// What is printed is a profile that `emud profile check` takes.
+    /// The printed text is a profile that `emud profile check` accepts.
     #[test]
     fn whatever_is_imported_is_a_profile(
         times in prop::collection::vec(prop_oneof![

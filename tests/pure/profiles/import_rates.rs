@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::parse;
 
-/// `time[:unit]`, `time:unit:for` where it is durations, `every:MS`.
+/// `time[:unit]`, `time:unit:for` for durations, `every:MS`.
 fn layout(time: &str, rate: &str, unit: &str) -> Layout {
     let mut words = time.split(':');
     let column = words.next().unwrap().to_owned();
@@ -35,7 +35,7 @@ fn import(log: &str, layout: &Layout) -> Imported {
     rate_log(log, "log", layout, Header::Down, None).unwrap_or_else(|e| panic!("{log}\n{e}"))
 }
 
-/// Times in ms and rates in kbit/s; how long all last, ms.
+/// Times in ms and rates in kbit/s; the total duration in ms.
 fn read(imported: &Imported) -> (Vec<(f64, f64)>, f64) {
     let profile = parse(&imported.toml);
     let Some(TraceSource::Rows { rows, period_ns }) = profile.down.trace.map(|t| t.source) else {
@@ -226,13 +226,13 @@ fn what_was_skipped_is_a_warning() {
     assert_eq!(
         warnings,
         [
-            "1 rows without a figure: the row before each goes on",
-            "1 rows with the time of the next one"
+            "1 rows without a figure: the previous row continues",
+            "1 rows have the time of the next one"
         ]
     );
 }
 
-/// A profile has a limit; more rows go into a file beside it, which reads back.
+/// A profile has a limit; more rows go into a separate file, and the profile reads back.
 #[test]
 fn a_long_log_has_a_file_beside_the_profile() {
     let log: String = (0..60_000)
@@ -267,9 +267,9 @@ fn mistakes_name_the_row() {
         ("time,rat\n1,2\n", "time", "rate", "Mbit", "did you mean `rat`? the first line has time, rat;"),
         ("[{\"t\":0,\"r\":1},{\"t\":1,\"r\":\"x\"}]", "t", "r", "Mbit", "row 2: `x` is not a rate"),
         ("[{\"t\":0,", "t", "r", "Mbit", "not valid JSON"),
-        ("0 1\n", "1", "2", "Mbit", "one row, and how long it lasts"),
+        ("0 1\n", "1", "2", "Mbit", "a single row of unknown duration"),
         ("0 0\n1 0\n", "1", "2", "Mbit", "every rate is 0"),
-        ("0 2000000\n1 1\n", "1", "2", "Mbit", "is --unit right?"),
+        ("0 2000000\n1 1\n", "1", "2", "Mbit", "check --unit"),
         ("", "1", "2", "Mbit", "there is no column 1"),
         ("# nothing\n", "1", "2", "Mbit", "there is no column 1"),
     ] {
@@ -281,7 +281,7 @@ fn mistakes_name_the_row() {
 }
 
 proptest! {
-    /// Whatever the log: a profile that reads back, or a mistake.
+    /// Any log is a profile that reads back, or a mistake.
     #[test]
     fn any_log(
         lines in prop::collection::vec("[-0-9.,;:\\t \"{}\\[\\]a-z]{0,20}", 0..8),
@@ -299,7 +299,7 @@ proptest! {
         }
     }
 
-    /// Numbers, so that more of them are profiles.
+    /// Numbers, so that more of the logs are profiles.
     #[test]
     fn any_rows(
         rows in prop::collection::vec((-1e3..1e12f64, 0.0..1e7f64), 1..20),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shipped links that users look for.
+//! The shipped links that users expect.
 
 use emud::profile::Percent;
 use emud::profile::quantile::{delay_table, density};
 use emud::profile::shipped::{self, SHIPPED};
 
-/// Of either direction, as it is written.
+/// A value of either direction, as written.
 fn loss_of(name: &str) -> f64 {
     let shipped = SHIPPED.iter().find(|shipped| shipped.name == name);
     let profile: toml::Table = shipped.unwrap().text.parse().unwrap();
@@ -16,8 +16,8 @@ fn loss_of(name: &str) -> f64 {
     loss
 }
 
-/// The links that users look for: rates in kbit/s up and down, round trip in ms, its sd, loss in
-/// percent, as their sources give them.
+/// The links that users expect: rates in kbit/s up and down, round trip in ms, its sd, loss in
+/// percent, as in their sources.
 #[test]
 #[rustfmt::skip]
 fn common_links_say_what_their_sources_say() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the keys of a loss mean, and what is said of those that mean nothing.
+//! The meaning of the keys of a loss, and the messages for meaningless ones.
 
 use emud::profile::{LinkState, Loss, LossModel, MAX_PATTERN, Pattern, Profile, Stage};
 use proptest::prelude::*;
@@ -138,7 +138,7 @@ fn set_changes_a_key_a_model_or_all() {
     assert_eq!(recorded, want);
 }
 
-/// The content is in the canonical text: the file may be gone when a link is changed.
+/// The content is in the canonical text: the file may be deleted when a link is changed.
 #[test]
 fn a_pattern_from_a_file() {
     let folder = std::env::temp_dir().join(format!("emud-pattern-{}", std::process::id()));
@@ -287,7 +287,7 @@ fn state() {
     );
 }
 
-/// Any loss that a profile can describe.
+/// Any loss that a profile supports.
 pub fn losses() -> impl Strategy<Value = Loss> {
     let p = || prop_oneof![Just(0.0), Just(1.0), Just(0.005), 0.0..=1.0f64];
     let models = prop_oneof![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the keys mean.
+//! The meaning of the keys.
 
 use emud::profile::{
     Delay, Distribution, Jitter, Limit, Link, Neighbours, Offload, Profile, Queue, Reorder, Wire,
@@ -257,7 +257,8 @@ fn changes() {
         ],
     )
     .unwrap();
-    // A plain delay takes the jitter away, so the next one is uniform; down keeps its normal.
+    // A plain delay removes the jitter, so the next one is uniform; down keeps its normal
+    // distribution.
     let up = jitter(5e6 / 3f64.sqrt(), Distribution::Uniform);
     assert_eq!(
         changed.up.delay,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole messages, as they are on a terminal. Whoever changes one reads it here once more.
+//! Complete messages, as shown on a terminal. Read them here again after a change.
 
 use emud::convert::import;
 use emud::convert::import::Header;
@@ -80,21 +80,21 @@ r#"error: there is no key `burst` of a loss
   |
   = help: loss in bursts is a model: loss = { model = "burst", probability = "0.1%", length = 3 }"#),
     ("link:\n  rate: 5Mbit\n  delay: 20ms\n",
-r#"error: this looks like YAML
+r#"error: this is YAML
  --> x.toml:1:1
   |
 1 | link:
   | ^^^^^
   |
-  = help: write TOML: a [header] on a line of its own, below it lines such as delay = "50ms""#),
+  = help: write TOML: a [header] on a separate line, below it lines such as delay = "50ms""#),
     ("{\"link\": {\"rate\": \"5Mbit\"}}\n",
-r#"error: this looks like JSON
+r#"error: this is JSON
  --> x.toml:1:1
   |
 1 | {"link": {"rate": "5Mbit"}}
   | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
   |
-  = help: write TOML: a [header] on a line of its own, below it lines such as delay = "50ms""#),
+  = help: write TOML: a [header] on a separate line, below it lines such as delay = "50ms""#),
     ("[links.lte]\nrate = \"5Mbit\"\n",
 r#"error: the profile uses none of its links
  --> x.toml:1:2
@@ -122,7 +122,7 @@ r#"error: there is no command
 1 |
   | ^
   |
-  = help: only netem is imported, alone or with the tbf or htb beside it: write dev eth0 root netem ..., or the part from netem on"#),
+  = help: only netem is imported, with or without a tbf or htb: write dev eth0 root netem ..., or the part from netem on"#),
     ("netem loss .1%",
 r#"error: tc does not read `.1%` as a number
  --> command:1:12
@@ -130,9 +130,9 @@ r#"error: tc does not read `.1%` as a number
 1 | netem loss .1%
   |            ^^^
   |
-  = help: write 0.1%: tc's numbers begin with a digit"#),
+  = help: write 0.1%: a number of tc begins with a digit"#),
     ("tc qdisc show dev eth0",
-r#"error: this command makes no netem
+r#"error: this command does not create a netem
  --> command:1:4
   |
 1 | tc qdisc show dev eth0
@@ -146,7 +146,7 @@ r#"error: `tbf` is not netem
 1 | tc qdisc add dev eth0 root tbf rate 1mbit burst 32k latency 400ms
   |                            ^^^
   |
-  = help: only netem is imported, alone or with the tbf or htb beside it: write dev eth0 root netem ..., or the part from netem on"#),
+  = help: only netem is imported, with or without a tbf or htb: write dev eth0 root netem ..., or the part from netem on"#),
     ("tc qdisc add dev eth0 root netem delay ${DELAY}ms",
 r#"error: `${DELAY}ms` has a variable of the shell
  --> command:1:40

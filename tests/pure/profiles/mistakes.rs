@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said about each kind of mistake, and where.
+//! The message for each kind of mistake, and its position.
 
 use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError, TextError, shipped};
 
@@ -27,7 +27,7 @@ struct Case(
     &'static str,
 );
 
-/// What differs from `case`, if anything does.
+/// Returns the difference to `case`, if any.
 fn differs(case: &Case, found: &Mistakes) -> Option<String> {
     let Case(text, line, underlined, title, help) = *case;
     let shown = found.to_string();
@@ -132,7 +132,7 @@ const MISTAKES: &[Case] = &[
     Case("[link.delay]\nmean = \"10ms\"\nsd = \"6ms\"\ndistribution = \"uniform\"", 3, "\"6ms\"", "below zero", "at most \"5.773502ms\""),
     Case("[link.delay]\nmean = \"9ms\"\nsd = \"2ms\"\ndistribution = \"gaussian\"", 4, "\"gaussian\"", "cannot be `gaussian`", "\"uniform\", \"normal\""),
     Case("[link.delay]\nmean = \"9ms\"\nsd = \"2ms\"\ndistribution = \"paretonorml\"", 4, "\"paretonorml\"", "cannot be", "did you mean \"paretonormal\"?"),
-    // Words
+    // Names
     Case("offload = \"off\"", 1, "\"off\"", "cannot be `off`", "\"auto\", \"keep\""),
     Case("offload = \"auto\"\n[link]\noffload = \"keep\"", 3, "offload", "given twice", "at the top"),
     Case("neighbours = true", 1, "true", "cannot be true or false", "\"pass\", \"emulate\""),
@@ -151,7 +151,7 @@ fn all_mistakes_are_reported_in_the_order_of_the_text() {
     let found = mistakes(Profile::parse(text, "x.toml"));
     let lines: Vec<_> = found.iter().map(|m| found.line(m)).collect();
     assert_eq!(lines, [2, 4, 5]);
-    // One that both directions inherit is still one.
+    // A mistake that both directions inherit is reported once.
     let found = mistakes(Profile::parse(
         "[link]\ndelay = { jitter = \"5ms\" }",
         "x.toml",
@@ -174,7 +174,7 @@ fn the_message_as_a_whole() {
     );
 }
 
-/// The assignment that is wrong is the one told about, also where it only is with what is in force.
+/// The message is about the wrong assignment, even if it only conflicts with the active profile.
 #[test]
 fn wrong_changes() {
     let hsdpa = shipped::find("hsdpa").unwrap();
@@ -197,13 +197,13 @@ fn wrong_changes() {
         Case("delay={mean=}", 1, "", "not valid TOML", ""),
         Case("delay={mean=\"5\"}", 1, "\"5\"", "no unit", "5ms"),
         Case("queue=100B", 1, "100B", "smaller than one packet", "1514B"),
-        // Against the sd of 69.296 ms that is in force.
+        // Against the active sd of 69.296 ms.
         Case("up.delay.mean=20ms", 1, "20ms", "below zero", "at most"),
         Case("delay.sd=900ms", 1, "900ms", "below zero", "at most"),
     ];
     let mut wrong = Vec::new();
     for case in &cases {
-        // In third place, after two that are right.
+        // In third position, after two that are right.
         let found = mistakes(set(&hsdpa, &["loss=1%", "up.loss=2%", case.0]));
         assert!(found.to_string().contains("--> argument 3:1:"), "{found}");
         wrong.extend(differs(case, &found));
@@ -214,7 +214,7 @@ fn wrong_changes() {
     assert_eq!(mistakes(set(&hsdpa, &["x=1", "y=2"])).iter().count(), 2);
 }
 
-/// A file from elsewhere must not reach the terminal's controls through a message.
+/// A file must not reach the terminal's controls through a message.
 #[test]
 fn no_control_characters_in_messages() {
     for text in [
@@ -230,7 +230,7 @@ fn no_control_characters_in_messages() {
     }
 }
 
-/// Neither depth nor number of mistakes may take the stack or the evening.
+/// Neither the depth nor the number of mistakes may exhaust the stack or take long.
 #[test]
 fn monsters() {
     let deep = format!("a = {}", "[".repeat(MAX_BYTES - 10));

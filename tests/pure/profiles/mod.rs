@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile reader: what profiles mean, and what is said about those that mean nothing.
+//! The profile reader: the meaning of profiles, and the messages for meaningless ones.
 
 mod alter;
 mod delays;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Out to netem and back: the same link.
+//! Export to netem and import again: the same link.
 
 use emud::convert::export::{Direction, netem};
 use emud::profile::{
@@ -14,7 +14,7 @@ use super::parse;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// Delays that netem has: jitter packet by packet, none of it below zero.
+/// Delays that netem supports: jitter per packet, none of it below zero.
 fn delays() -> impl Strategy<Value = Delay> {
     let mean = prop_oneof![0..=HOUR_NS, (0..=300u64).prop_map(|ms| ms * 1_000_000)];
     let shapes = prop::sample::select(vec![
@@ -83,7 +83,7 @@ fn losses() -> impl Strategy<Value = Loss> {
     })
 }
 
-/// A rate in whole bytes a second, and what netem's limit can hold at it.
+/// A rate in whole bytes per second, and a queue within netem's limit at that rate.
 fn rates() -> impl Strategy<Value = (u64, i32, Wire, Queue)> {
     let cells = prop_oneof![
         Just(None),
@@ -100,7 +100,7 @@ fn rates() -> impl Strategy<Value = (u64, i32, Wire, Queue)> {
                 ..Wire::default()
             };
             let queue = Queue {
-                // What is meant where nothing is written.
+                // The defaults.
                 packets: packets.filter(|n| *n != 1000),
                 ..Queue::default()
             };
@@ -139,12 +139,12 @@ fn exportable() -> impl Strategy<Value = Link> {
                     },
                 ),
                 delay: Delay {
-                    // Behind a rate it is another thing.
+                    // After a rate the meaning differs.
                     jitter: delay.jitter.filter(|_| !timed),
                     ..delay
                 },
                 loss: Loss {
-                    // They are the same without a rate.
+                    // Without a rate they are equal.
                     stage: match timed && !loss.is_none() {
                         true => Stage::BeforeQueue,
                         false => Stage::default(),
@@ -178,10 +178,10 @@ proptest! {
         (profile.up, profile.seed) = (link, seed);
         let exported = match netem(&profile, Direction::Up, Some("eth0")) {
             Ok(exported) => exported,
-            // Only where more packets are on their way than netem's limit counts.
+            // Only if more packets are in flight than netem's limit permits.
             Err(error) => {
                 let many = profile.up.rate.unwrap_or(0) as f64 * profile.up.delay.mean_ns as f64;
-                prop_assert!(error.to_string().contains("limit ends at"), "{error}");
+                prop_assert!(error.to_string().contains("maximum limit is"), "{error}");
                 prop_assert!(many / 8e9 / 1514.0 > 4e9, "{error}");
                 return Ok(());
             }

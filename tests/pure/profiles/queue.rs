@@ -181,7 +181,7 @@ fn tables_merge_key_by_key() {
             ..Queue::default()
         }
     );
-    // Another manager: neither the first one's target nor its ecn.
+    // A different manager has neither the first one's target nor its ecn.
     let Some(Aqm::Pie(pie)) = profile.down.queue.aqm else {
         panic!("{:?}", profile.down.queue);
     };
@@ -211,7 +211,7 @@ fn tables_merge_key_by_key() {
     );
 }
 
-/// A line of [up], what is underlined in it, and parts of title and help.
+/// A line of [up], the text underlined in it, and parts of title and help.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("rate = { rat = \"5Mbit\" }", "rat", "no key `rat` of a rate", "did you mean `rate`?"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile reader against whatever chance may write.
+//! The profile reader with random input.
 
 use emud::abi;
 use emud::datapath::stage::compile::{Beside, Compiled, Place, compile, decode};
@@ -47,7 +47,7 @@ fn a_thousand_malformed_profiles_are_refused() {
     }
 }
 
-/// Changes that may or may not leave a profile right.
+/// Changes after which a profile may or may not be valid.
 fn mutated(text: &str, edits: &[(usize, u8, u8)]) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for &(at, what, byte) in edits {
@@ -63,7 +63,7 @@ fn mutated(text: &str, edits: &[(usize, u8, u8)]) -> Vec<u8> {
     bytes
 }
 
-/// Either a profile that is its own text's, or a message that names a line.
+/// Either the profile is equal after reading its text, or a message names a line.
 fn accepted_or_explained(bytes: &[u8]) {
     match Profile::from_bytes(bytes, "x.toml") {
         Ok(profile) => assert_eq!(Profile::parse(&profile.to_toml(), "x").unwrap(), profile),
@@ -121,7 +121,7 @@ proptest! {
         let text = profile.to_toml();
         let back = Profile::parse(&text, "canonical");
         prop_assert!(matches!(&back, Ok(back) if *back == profile), "{text}\n{profile:?}\n{back:?}");
-        // What attach keeps in the kernel, beside what it must restore.
+        // The part that attach stores in the kernel, besides the state to restore.
         prop_assert!(text.len() < 32768);
         prop_assert_eq!(profile.with_changes(&[]).unwrap(), profile);
     }
@@ -143,7 +143,7 @@ proptest! {
             }
             false => profile.phases = phases,
         }
-        // Pairs have their figures at all times.
+        // Pairs always have their figures.
         if profile.is_timed() {
             profile.matrix = None;
         }
@@ -159,10 +159,10 @@ proptest! {
         slot in prop::option::of(super::trace::slots()),
     ) {
         link.slot = slot;
-        // Mean and deviation in force are those behind the cut, and of whole ns.
+        // The active mean and deviation are those after the cut, in whole ns.
         link.delay.max_ns = None;
         link.delay.mean_ns += 1_000;
-        // A file's table may have a mean of its own, by which it moves that of the delay.
+        // A file's table may have a mean, by which it moves that of the delay.
         if matches!(&link.delay.jitter, Some(j) if matches!(j.distribution, Shape::Table(_))) {
             link.delay.jitter = None;
         }
@@ -183,7 +183,7 @@ proptest! {
             let off = first.abs_diff(*second) as f64;
             prop_assert!(off <= 3.0 + 1e-5 * *first as f64, "{first} {second}");
         }
-        // Nothing is left to round.
+        // There are no more roundings.
         let again = read_back(&figures(&read), &read);
         prop_assert_eq!((&again.loss, &again.duplicate), (&read.loss, &read.duplicate));
         prop_assert_eq!((&again.queue, &again.wire), (&read.queue, &read.wire));
@@ -232,7 +232,7 @@ fn rounded(link: &abi::emud_link) -> Vec<u64> {
     let chances = [&link.loss, &link.duplicate, &link.corrupt].map(chance);
     let mut all = vec![link.share, link.reorder, link.reorder_repeat];
     all.extend(chances.into_iter().flatten());
-    // Of a bit-error rate six digits are left, which a test of its own judges.
+    // A bit-error rate keeps six digits, which a separate test judges.
     if link.loss_model != abi::EMUD_LOSS_BIT_ERROR {
         all.extend(link.loss_param);
     }
@@ -286,7 +286,7 @@ fn delays() -> impl Strategy<Value = Delay> {
     ]);
     let reorder = prop::sample::select(vec![Reorder::Never, Reorder::Jitter]);
     let coherence = prop::option::of(1..=HOUR_NS);
-    // Halves of whole ms, as people write them, and anything.
+    // Halves of whole ms, as in files, and random values.
     let share = prop_oneof![Just(0.5), Just(1.0), 1e-6..=1.0f64];
     let mean = prop_oneof![1..=HOUR_NS, (1..=200u64).prop_map(|ms| ms * 1_000_000)];
     let correlation = prop_oneof![Just(0.0), 0.0..0.999f64];
@@ -328,7 +328,7 @@ fn links() -> impl Strategy<Value = Link> {
     (-64..=4096i32, wires()).prop_flat_map(move |(overhead, wire)| {
         (
             prop::option::of(1..=1_000_000_000_000u64),
-            // The link may come out without its rate, and so without framing.
+            // The link may lose its rate, and its framing with it.
             queues(
                 wire.bytes(1514, overhead)
                     .max(Wire::default().bytes(1514, overhead)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules, shared queues and matrices as they are written.
+//! Rules, shared queues and matrices as written.
 
 use std::net::IpAddr;
 
@@ -164,7 +164,7 @@ fn what_is_wrong_with_a_rule_is_shown_where_it_is() {
         "2000 packets",
         "bytes or time",
     );
-    // Each range has other masks than the one before.
+    // Each range has masks that differ from the previous one's.
     let ranges = (0..4).map(|n| {
         format!(
             "[[rule]]\nmatch = {{ source-port = \"{}-65534\", vlan = {n} }}\nlink = \"link\"\n",
@@ -226,7 +226,7 @@ fn links_that_share_a_queue_take_what_one_of_them_gives() {
     assert!(both.contains("have another `rate`"), "{both}");
     assert!(
         both.contains("\"2Mbit\"") && both.contains("\"1Mbit\""),
-        "both places: {both}"
+        "both positions: {both}"
     );
 }
 

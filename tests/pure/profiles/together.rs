@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes with traces, phases and slots and what does not; what is said of it, once.
+//! Valid and invalid combinations with traces, phases and slots; each conflict has one message.
 
 use emud::datapath::stage::compile::{Place, compile};
 use emud::datapath::stage::timeline;
@@ -9,7 +9,7 @@ use super::{parse, set};
 
 const MS: u64 = 1_000_000;
 
-/// That this one mistake is found, here.
+/// Checks that exactly this mistake is found, here.
 fn only(found: Result<Profile, ProfileError>, place: &str, title: &str, help: &str) {
     let Err(ProfileError::Text(TextError::Mistakes(mistakes))) = found else {
         panic!("{title}: {found:?}");
@@ -68,7 +68,8 @@ fn a_shared_queue_has_one_rate_at_all_times() {
     let phases = parse("[link]\n[[phase]]\n");
     let own = "`shared` on the profile's own link";
     only(set(&phases, &["shared=u"]), "argument 1:1:", own, "phases");
-    // What changes no rate is the link's own, and a phase is not what its link shares.
+    // A key that does not change the rate applies to the link itself, and a phase differs from what
+    // its link shares.
     let delays = format!("[link]\nrate = \"1Mbit\"\nshared = \"u\"\n{DELAYS}\n");
     assert!(parse(&delays).up.trace.is_some());
     let alone =
@@ -151,7 +152,7 @@ fn a_queue_may_outlast_64_bits_of_ns() {
 fn a_long_ramp_has_no_more_than_10000_rows() {
     let ramp = |time: &str| {
         let text = format!("[link]\n[[phase]]\nfor = \"{time}\"\nramp = true\ndelay = \"9ms\"\n");
-        // The last row stays, and one is behind it; in two directions.
+        // The last row stays, with an end row after it; in two directions.
         timeline::rows_of(&parse(&text)) / 2 - 2
     };
     for (time, rows) in [
@@ -186,7 +187,7 @@ fn an_outage_is_the_link_of_the_phase_before() {
     assert_eq!(rates(&text("", "")), [None, five, five, five]);
     let round = "phases = { loop = true }\n";
     assert_eq!(rates(&text(round, "")), [five; 4]);
-    // One that says more is what it says.
+    // A message with more than one sentence.
     assert_eq!(
         rates(&text(round, "delay = \"3ms\"\n")),
         [None, five, five, five]
@@ -242,7 +243,7 @@ fn an_outage_in_a_trace_is_a_rate() {
     only(trace("0ms"), "line 2", "`0ms` is not a rate", "0Mbit");
 }
 
-/// A file that begins as some editors begin it.
+/// A file with a byte order mark, as some editors write it.
 fn marked(name: &str, text: &str) -> String {
     let path = std::env::temp_dir().join(format!("emud-bom-{}-{name}", std::process::id()));
     std::fs::write(&path, format!("\u{feff}{text}")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces, phases and slots: what they mean, and what is said of those that mean nothing.
+//! The meaning of traces, phases and slots, and the messages for meaningless ones.
 
 use emud::datapath::stage::timeline::kept;
 use emud::profile::{Link, Phase, Phases, Profile, Slot, Trace, TraceRow, TraceSource};
@@ -30,7 +30,7 @@ pub fn traces() -> impl Strategy<Value = Trace> {
         let mut at_ns = 0;
         let mut all = Vec::new();
         for (i, (step, rate, delay, jitter, loss)) in rows.into_iter().enumerate() {
-            // One column at least, and something that moves.
+            // At least one column, and a value that changes.
             all.push(TraceRow {
                 at_ns,
                 rate: columns[0].then_some(if i == 0 { rate.max(1) } else { rate }),
@@ -153,12 +153,12 @@ fn columns_in_any_order_with_units_in_cells_or_names() {
         ),
     ] {
         let profile = traced(name, text).unwrap_or_else(|e| panic!("{name}: {e}"));
-        // The last row is as long as the one before.
+        // The last row is as long as the previous one.
         assert_eq!(rows(&profile), (want.to_vec(), 4_000 * MS), "{name}");
     }
 }
 
-/// Whole numbers are read by a short path of their own.
+/// Whole numbers have a separate fast path.
 #[test]
 fn every_unit_of_a_column_is_that_unit_whole_or_with_a_point() {
     let times = [("ns", 1), ("us", 1_000), ("ms", MS), ("s", 1_000 * MS)];
@@ -350,12 +350,12 @@ fn a_long_trace_stays_in_the_kernel() {
         panic!("{text}")
     };
     assert_eq!((summary.rows, summary.max_rate), (100_000, 100_999_000));
-    // All but the rows can be changed.
+    // Everything except the rows can be changed.
     let changed = set(&back, &["up.delay=5ms", "up.trace.offset=7s"]).unwrap();
     let trace = changed.up.trace.unwrap();
     assert_eq!(trace.offset_ns, 7_000 * MS);
     assert_eq!(trace.source, TraceSource::InForce(summary));
-    // Short ones are kept as they are.
+    // Short ones are kept unchanged.
     let short = traced("short.csv", "time_s,rate_mbit\n0,1\n1,2\n").unwrap();
     assert_eq!(emud::datapath::stage::timeline::kept(&short), short);
 }
@@ -409,7 +409,7 @@ fn two_mahimahi_traces_become_a_profile_that_names_them() {
         error.contains(&format!("--> {}:2:1", down.display())),
         "{error}"
     );
-    // What emud itself writes for three of one time is no line of a file.
+    // emud writes three rows of one time in a form that a file cannot have.
     std::fs::write(down, "1\n2x3\n").unwrap();
     let error = emud::convert::import::mahimahi(up, down, None)
         .unwrap_err()
@@ -531,7 +531,7 @@ fn a_phase_is_its_link_and_its_own_keys_on_top() {
     assert_eq!(parse(&profile.to_toml()), profile);
 }
 
-/// 12 Mbit/s are an opportunity of 1500 bytes a millisecond.
+/// 12 Mbit/s are an opportunity of 1500 bytes per millisecond.
 #[test]
 fn the_rate_of_opportunities_is_right_to_the_end() {
     for (last, every) in [

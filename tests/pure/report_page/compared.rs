@@ -8,7 +8,7 @@ use super::made_up::{Log, about, clean, contended, judgement, unfinished};
 use super::page::emud;
 use support::validator::{assert_refused, json_mistakes, spoilt};
 
-/// Exit code, and the JSON, which is as described.
+/// Returns exit code and JSON; checks the JSON against its schema.
 fn compare(arguments: &[&str]) -> (i32, Value) {
     let out = emud(&[&["compare", "--json"], arguments].concat());
     let text = String::from_utf8(out.stdout).unwrap();
@@ -126,7 +126,7 @@ fn repeats_with_the_same_seeds_are_paired() {
         text.contains("p: paired t of runs with the same seed"),
         "{text}"
     );
-    // Of a seed that one side does not have nothing can be paired.
+    // A seed that one side lacks cannot be paired.
     let (some, _) = found(4);
     assert!(p(&some, "paired").unwrap() < 0.01);
     let note = "p is of the 4 pairs of runs with the same seed; runs without a partner: 1";

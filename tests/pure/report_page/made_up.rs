@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Logs as `emud run` writes them, from the types of its lines.
+//! Logs like those of `emud run`, generated from the types of its lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub const SECOND: u64 = 1_000_000_000;
 pub const START: u64 = 5_000 * SECOND;
 pub const MEASURED: u64 = START + 2 * SECOND;
 
-/// A file that goes away with the value.
+/// A file that is deleted with the value.
 pub struct LogFile(pub PathBuf);
 
 impl Drop for LogFile {
@@ -37,7 +37,7 @@ impl LogFile {
     }
 }
 
-/// Lines so far.
+/// The lines so far.
 #[derive(Clone)]
 pub struct Log {
     pub lines: Vec<String>,
@@ -98,7 +98,7 @@ pub fn about(seed: u64, links: &[&str]) -> Run {
 }
 
 impl Log {
-    /// Of links of these names, up to the measured phase.
+    /// Starts a log with links of these names, up to the measured phase.
     pub fn new(seed: u64, links: &[&str]) -> Self {
         Self::of(about(seed, links))
     }
@@ -177,7 +177,7 @@ impl Log {
         self.raw("output", mono_ns, &line);
     }
 
-    /// 0 to 1, the same for the same seed.
+    /// From 0 to 1, the same for the same seed.
     fn random(&mut self) -> f64 {
         self.random = self
             .random
@@ -186,7 +186,7 @@ impl Log {
         (self.random >> 33) as f64 / f64::from(1u32 << 31)
     }
 
-    /// A second of a link that is used to about `load` of 8 Mbit/s, and that queues above 1.
+    /// A second of a link whose load is about `load` of 8 Mbit/s, with a queue above 1.
     pub fn sample(&mut self, second: u64, link: &str, direction: &str, load: f64) {
         let packets = (660.0 * load * (0.9 + 0.2 * self.random())) as u64;
         let lost = (packets as f64 * 0.02 * self.random()) as u64;
@@ -224,7 +224,7 @@ impl Log {
         self.raw("sample", sample.mono_ns, sample);
     }
 
-    /// Seconds of both directions of the links.
+    /// Adds seconds of both directions of the links.
     pub fn seconds(&mut self, links: &[&str], seconds: u64) {
         for second in 0..seconds {
             for link in links {
@@ -235,7 +235,8 @@ impl Log {
         }
     }
 
-    /// An alarm of CPU 1, from and until ns after the measured phase began, mostly by this group.
+    /// Adds an alarm of CPU 1, from and until ns after the measured phase began, mostly caused by
+    /// this group.
     pub fn contention(&mut self, by: &str, from: u64, until: u64) -> Span {
         let episode = self.lines.len();
         let (since, until) = (MEASURED + from, MEASURED + until);
@@ -269,7 +270,7 @@ impl Log {
         }
     }
 
-    /// The program of a node ends; without `code` by SIGTERM.
+    /// Ends the program of a node; without `code` by SIGTERM.
     pub fn exit(&mut self, at: u64, node: &str, code: Option<i32>, ended_by_emud: bool) {
         let line = ExitLine {
             mono_ns: at,
@@ -284,7 +285,7 @@ impl Log {
         self.raw("exit", at, &line);
     }
 
-    /// The program ends, and so does the run; without `judgement` emud was killed before that.
+    /// Ends the program and the run; without `judgement` emud was killed before that.
     pub fn end(&mut self, seconds: u64, judgement: Option<&Judgement>) {
         let until = MEASURED + seconds * SECOND;
         self.exit(until, "client", Some(0), false);
@@ -312,7 +313,7 @@ impl Log {
     }
 }
 
-/// Of so many measured seconds.
+/// Returns a log with this number of measured seconds.
 pub fn judgement(verdict: RunVerdict, seconds: u64) -> Judgement {
     Judgement {
         verdict,
@@ -368,7 +369,7 @@ pub fn invalid(seed: u64) -> Log {
     log
 }
 
-/// emud was killed.
+/// Returns the log of a killed emud.
 pub fn unfinished(seed: u64) -> Log {
     let mut log = Log::new(seed, &["access"]);
     log.seconds(&["access"], 10);

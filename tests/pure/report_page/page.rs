@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page: what it says, that it is well-formed, and that a log cannot put markup into it.
+//! The page: its content, that it is well-formed, and that a log cannot inject markup.
 
 use std::process::{Command, Output};
 
@@ -74,7 +74,8 @@ fn what_else_happened_to_packets_is_said() {
 #[test]
 fn contention_is_shaded_and_labelled_and_changes_are_marked() {
     let page = page(&contended(1));
-    // Two spans in each panel: throughput, delay and loss of one direction, the queue too of the other.
+    // Two spans in each panel: throughput, delay and loss of one direction, and for the other one
+    // also the queue.
     let red = page.matches("opacity=\"0.22\" fill=\"#C8281E\"").count();
     assert_eq!(red, 2 * (3 + 4), "shaded spans");
     assert!(page.contains("cpu 1\n</text>"), "a label");
@@ -92,7 +93,7 @@ fn a_failed_program_is_at_the_top() {
     let page = page(&log);
     let said = "the program of server failed with exit code 7: the run counts in no mean";
     assert!(page.contains(said), "{page}");
-    // What was not watched is not called clean.
+    // Unwatched resources are not called clean.
     assert!(page.contains("Watched: cpu, network. Not watched: disk."));
     assert!(!page.contains("kept its times"));
 }
@@ -150,7 +151,7 @@ fn a_star_of_32_stays_usable() {
     assert_eq!(page.matches("<figure>").count(), 64);
     assert!(
         !page.contains("<details open>"),
-        "plots are shown when asked for"
+        "plots are shown on request"
     );
     assert!(page.len() < 4_000_000, "{}", page.len());
     assert!(self::page(&star(2)).contains("<details open>"));
@@ -206,7 +207,7 @@ fn the_verb_says_what_it_cannot_do() {
     );
 }
 
-/// The limit is of processor time: it holds on a busy machine too.
+/// The limit is in processor time: it is valid on a busy machine, too.
 #[test]
 fn a_page_of_ten_to_the_nine_packets_takes_less_than_two_seconds() {
     for lost in [0, 1, 3, 500_000_000] {

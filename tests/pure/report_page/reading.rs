@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of a log, and what is said of logs that cannot be read.
+//! Figures of a log, and the messages for unreadable logs.
 
 use emud::experiment::results::{Quantity, ResultsError, Run, Same, figures, losses, summarise};
 use emud::histogram::number;
@@ -41,7 +41,7 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
 #[test]
 fn figures_are_those_of_the_measured_phase() {
     let mut log = Log::new(7, &["access"]);
-    // The interval before it belongs to the preparation, and the one after it to the clean-up.
+    // The interval before it belongs to the preparation, the one after it to the clean-up.
     log.raw_sample(&sample(0, 500, 500));
     log.raw_sample(&sample(1, 1_000, 0));
     log.raw_sample(&sample(2, 300, 100));
@@ -139,7 +139,7 @@ fn a_killed_run_is_readable_and_says_so() {
     assert_eq!(whole.measured(), Some((MEASURED, MEASURED + 10 * SECOND)));
     assert_eq!(whole.tracks[0].samples, 10);
 
-    // The last line was being written.
+    // The last line is incomplete.
     let last = log.lines.last_mut().unwrap();
     last.truncate(last.len() / 2);
     let file = log.write();
@@ -276,7 +276,7 @@ fn repeats_are_summarised_over_the_clean_ones() {
     assert!(text.contains(" ± "), "{text}");
 }
 
-/// A program that failed at once makes a mean of nothing look like a figure.
+/// A program that failed at once makes the mean of no data resemble a figure.
 #[test]
 fn a_run_with_a_failed_program_is_in_no_mean() {
     let mut failed = clean(2);
@@ -295,7 +295,7 @@ fn a_run_with_a_failed_program_is_in_no_mean() {
     assert!(runs[1].is_clean() && !runs[1].counts());
 }
 
-/// Whoever switched everything off wants figures all the same.
+/// A user who switched off every criterion still needs figures.
 #[test]
 fn unwatched_runs_count_and_are_marked() {
     let of = |verdict| {
@@ -316,7 +316,7 @@ fn the_same_losses_are_found_and_others_named() {
     assert_eq!(losses(&[&a, &b]).same, Same::BySample);
     assert_eq!(losses(&[&a, &c]).same, Same::NotComparable);
     let mut other = clean(1);
-    // Two samples change their places: the totals stay.
+    // Two samples are swapped: the totals stay.
     let at = other
         .lines
         .iter()
@@ -340,7 +340,7 @@ fn the_same_losses_are_found_and_others_named() {
     );
 }
 
-/// 3,600 samples of two directions and a line of output every 100 ms.
+/// 3,600 samples of two directions, and a line of output every 100 ms.
 #[test]
 fn an_hour_is_small_and_quickly_read() {
     let mut log = Log::new(1, &["access"]);
@@ -356,7 +356,7 @@ fn an_hour_is_small_and_quickly_read() {
     log.end(3_600, Some(&judgement(RunVerdict::Clean, 3_600)));
     let file = log.write();
     assert!(file.path().metadata().unwrap().len() < 50_000_000);
-    // Of the thread's own time: what else the machine does takes none of that.
+    // In the thread's CPU time, which other load does not change.
     let cpu_s = || clock_gettime(ClockId::ThreadCPUTime).tv_sec;
     let before = cpu_s();
     let run = Run::read(file.path()).unwrap();

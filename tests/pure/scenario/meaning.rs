@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the keys mean.
+//! The meaning of the keys.
 
 use std::time::Duration;
 

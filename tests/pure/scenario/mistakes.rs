@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said about each kind of mistake, and where.
+//! The message for each kind of mistake, and its position.
 
 use emud::experiment::scenario::{Overrides, ScenarioError};
 use emud::text::{Mistakes, TextError};
@@ -49,13 +49,7 @@ const MISTAKES: &[Case] = &[
         "no key `nodes` at the top",
         "belongs under [topology]",
     ),
-    (
-        "measure = \"0s\"\n[node.a]\n",
-        1,
-        "\"0s\"",
-        "no time",
-        "30s",
-    ),
+    ("measure = \"0s\"\n[node.a]\n", 1, "\"0s\"", "is 0", "30s"),
     (
         "network = \"10.0.0.1/8\"\n",
         1,
@@ -88,7 +82,7 @@ const MISTAKES: &[Case] = &[
         "[node.a]\ncommand = []\n",
         2,
         "[]",
-        "an empty command",
+        "the command is empty",
         "leave it out",
     ),
     (
@@ -110,7 +104,7 @@ const MISTAKES: &[Case] = &[
         "[node.a_b]\n",
         1,
         "a_b",
-        "cannot be a node's name",
+        "is not a valid name of a node",
         "host name",
     ),
     (
@@ -118,7 +112,7 @@ const MISTAKES: &[Case] = &[
         1,
         "localhost",
         "cannot be called",
-        "another name",
+        "a different name",
     ),
     (
         "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n",
@@ -153,7 +147,7 @@ const MISTAKES: &[Case] = &[
         "[node.a]\n[node.b]\n[link.a-much-too-long-name]\nbetween = [\"a\", \"b\"]\n",
         3,
         "a-much-too-long-name",
-        "cannot be a link's name",
+        "is not a valid name of a link",
         "15",
     ),
     (
@@ -182,14 +176,14 @@ const MISTAKES: &[Case] = &[
         1,
         "a",
         "a service without a command",
-        "say what runs",
+        "set its command",
     ),
     (
         "[node.a]\nstart = \"1s\"\n",
         1,
         "a",
         "`start` and no command",
-        "say what starts",
+        "set its command",
     ),
     (
         "[node.a]\ncommand = \"x\"\nready = \"y\"\n",
@@ -226,15 +220,21 @@ const MISTAKES: &[Case] = &[
         "[node.a]\ncommand = \"x\"\n[node.b]\n",
         3,
         "b",
-        "no link leads from node `a`",
+        "is not reachable from node `a`",
         "[link.NAME]",
     ),
-    ("[node.a]\n", 1, "a", "no node has a command", "no service"),
+    (
+        "[node.a]\n",
+        1,
+        "a",
+        "no node has a command",
+        "not a service",
+    ),
     (
         "[topology]\nrouters = 3\n",
         1,
         "topology",
-        "of no kind",
+        "has no kind",
         "\"star\"",
     ),
     (
@@ -255,14 +255,14 @@ const MISTAKES: &[Case] = &[
         "[topology]\nkind = \"chain\"\nrouters = 0\n",
         3,
         "0",
-        "no number of routers",
+        "invalid number of routers",
         "1 to 254",
     ),
     (
         "[topology]\nkind = \"mesh\"\nnodes = 33\n",
         3,
         "33",
-        "no number of nodes",
+        "invalid number of nodes",
         "2 to 32",
     ),
     (
@@ -276,7 +276,7 @@ const MISTAKES: &[Case] = &[
         "[topology]\nkind = \"star\"\n",
         1,
         "topology",
-        "a star without peers",
+        "the star has no peers",
         "peers = 4",
     ),
     (
@@ -299,7 +299,7 @@ const MISTAKES: &[Case] = &[
         5,
         "{ link = {}, rule = [{ link = \"none\" }] }",
         "has rules",
-        "one link alone",
+        "only have one link",
     ),
     (
         "[topology]\nkind = \"chain\"\nrouters = 3\n[node.\"s*\"]\ncommand = \"x\"\n[node.\"q*\"]\n",
@@ -314,7 +314,7 @@ const MISTAKES: &[Case] = &[
         6,
         "hop2",
         "a link `hop2` in the topology",
-        "another name",
+        "a different name",
     ),
     (
         "network = \"10.0.0.0/28\"\n[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\n\
@@ -322,7 +322,7 @@ const MISTAKES: &[Case] = &[
         1,
         "\"10.0.0.0/28\"",
         "too small for more than 4 links",
-        "a wider one",
+        "a larger one",
     ),
     (
         "network = \"10.0.0.0/24\"\n[topology]\nkind = \"star\"\nclass.a.peers = 3\n[node.a1]\n\
@@ -330,7 +330,7 @@ const MISTAKES: &[Case] = &[
         1,
         "\"10.0.0.0/24\"",
         "too small for 1 classes",
-        "a wider one",
+        "a larger one",
     ),
 ];
 

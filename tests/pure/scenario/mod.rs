@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios: what files mean, worked out to the last route, and what is said about those that mean
-//! nothing.
+//! Scenarios: their meaning up to the last route, and the messages for meaningless ones.
 
 mod meaning;
 mod mistakes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios against whatever chance may write.
+//! Scenarios with random input.
 
 use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 use emud::text::TextError;
@@ -10,7 +10,7 @@ use super::read;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lines gone, doubled or cut short: a plan, or mistakes with their places.
+    /// Lines removed, doubled or truncated: a plan, or mistakes with their positions.
     #[test]
     fn a_damaged_scenario_is_read_or_refused(
         which in 0..shipped::SHIPPED.len(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes with emud.
+//! The shipped scenarios.
 
 use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 

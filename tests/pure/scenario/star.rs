@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hub's rules give every peer the link of its class.
+//! The hub's rules assign the link of its class to every peer.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ fn address(plan: &Plan, node: &str) -> IpAddr {
     plan.addresses(node)[0].addr().into()
 }
 
-/// The class whose link a packet meets; none: it passes untouched.
+/// Returns the class of the link that a packet takes; `None`: it passes without emulation.
 fn class(profile: &Profile, direction: u32, source: IpAddr, destination: IpAddr) -> Option<String> {
     let first = profile.rules.iter().find(|rule| {
         let of = |net: Option<ipnet::IpNet>, address| net.is_none_or(|net| net.contains(&address));

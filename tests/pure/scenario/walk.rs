@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a packet through a plan, as the kernel would send it.
+//! The path of a packet through a plan, as the kernel would send it.
 
 use std::net::Ipv4Addr;
 
 use emud::experiment::scenario::{End, Plan};
 use ipnet::Ipv4Net;
 
-/// The nodes that a packet from `from` to `to` comes through; or why it does not arrive.
+/// Returns the nodes that a packet from `from` to `to` passes, or the reason why it does not
+/// arrive.
 pub fn walk(plan: &Plan, from: &str, to: Ipv4Addr) -> Result<Vec<String>, String> {
     let mut at = from.to_owned();
     let mut way = vec![at.clone()];
@@ -44,7 +45,7 @@ fn look_up(plan: &Plan, node: &str, to: Ipv4Addr) -> Option<(Ipv4Addr, String)> 
     Some((longest.1.unwrap_or(to), longest.2))
 }
 
-/// Who is on the same link layer as a node's interface.
+/// Returns the interfaces on the same link layer as a node's interface.
 fn neighbours(plan: &Plan, node: &str, interface: &str) -> Vec<String> {
     let bridge = plan
         .nodes

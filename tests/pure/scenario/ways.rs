@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everybody finds a way to everybody, and with few routes.
+//! Every node reaches every other one, with few routes.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::walk::walk;
 use super::{plan, with};
 
-/// All addresses and interfaces are there once, and all nodes reach all addresses of all others.
+/// All addresses and interfaces exist once, and all nodes reach all addresses of all others.
 fn everybody_meets(plan: &Plan) {
     apart(plan);
     for from in &plan.nodes {
@@ -111,7 +111,8 @@ fn of_ways_alike_the_one_over_the_link_written_first_is_taken() {
     }
 }
 
-/// A graph: for each node but the first one before it, more links, and who does not forward.
+/// A graph: for each node except the first, an earlier node, more links, and the nodes that do not
+/// forward.
 #[derive(Debug, Clone)]
 struct Random {
     before: Vec<usize>,
@@ -143,7 +144,7 @@ impl Random {
         text
     }
 
-    /// Whether nodes that forward lead from one to the other.
+    /// Returns whether nodes that forward connect the two.
     fn joined(&self, from: usize, to: usize) -> bool {
         let mut seen = HashSet::from([from]);
         let mut next = vec![from];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What files and arguments mean.
+//! The meaning of files and arguments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn map<T: Clone>(of: &[(&str, T)]) -> BTreeMap<String, T> {
     of.iter().map(owned).collect()
 }
 
-/// The example of docs/monitor.md has every key there is.
+/// The example of docs/monitor.md contains every key.
 #[test]
 fn the_example_in_the_documentation() {
     let doc = include_str!("../../../docs/monitor.md");
@@ -64,7 +64,7 @@ fn the_example_in_the_documentation() {
         ..Config::default()
     };
     assert_eq!(parse(example), expected);
-    // All of it is in the example, so none of it is missing in the documentation.
+    // All of them are in the example, so none is missing in the documentation.
     let printed = watch::to_toml(&expected);
     for line in printed.lines().filter(|line| !line.is_empty()) {
         let said = |own: &str| own.split('#').next().unwrap_or_default().trim() == line;
@@ -155,7 +155,7 @@ fn off() {
                   memory = { page-ins = \"off\", page-outs = \"off\" }\ndisk.theta = \"off\"\n\
                   emulator.late = \"off\"\npsi.stall = \"off\"";
     assert_eq!(parse(by_key), nothing);
-    // One of two thresholds leaves the other; so does a device alone.
+    // One of two thresholds keeps the other; so does a single device.
     let one = parse("memory.page-ins = \"off\"").memory.unwrap();
     assert_eq!((one.page_ins, one.page_outs), (None, Some(1)));
     let device = "network = { external = \"off\", internal = \"off\", device.x = \"1Mbit\" }";
@@ -181,7 +181,7 @@ fn the_command_line_wins() {
         Argument::set("network.device.eth1=off"),
         Argument::psi("150ms/1s"),
         Argument::set("disk=off"),
-        // Twice the same is no contradiction.
+        // A repeated value is no contradiction.
         Argument::set("alarms.limit=5"),
         Argument::key("--limit", ("alarms", "limit"), "5"),
     ];

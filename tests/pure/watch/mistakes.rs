@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said about each kind of mistake, and where.
+//! The message for each kind of mistake, and its position.
 
 use emud::monitor::settings as watch;
 use emud::monitor::settings::Argument;
@@ -15,7 +15,7 @@ fn mistakes(result: Result<Config, TextError>) -> Mistakes {
     }
 }
 
-/// A wrong text: line, the text underlined, part of what is said, part of the help.
+/// A wrong text: line, the text underlined, part of the title, part of the help.
 struct Case(
     &'static str,
     usize,
@@ -76,32 +76,32 @@ const FILES: &[Case] = &[
     Case("[network.class]\nsixteen-letters- = \"ignored\"", 2, "sixteen-letters-", "name of an interface", "1 to 15 bytes"),
     Case("[network.class]\n\"a b\" = \"ignored\"", 2, "\"a b\"", "name of an interface", "without blanks"),
     Case("[network]\ndevice = \"eth0\"", 2, "\"eth0\"", "`device` cannot be text", "device.NAME"),
-    Case("[network]\nclass.eth0 = \"ignored\"\ndevice.eth0 = \"5Mbit\"", 3, "\"5Mbit\"", "ignored and has a threshold", "keep one"),
+    Case("[network]\nclass.eth0 = \"ignored\"\ndevice.eth0 = \"5Mbit\"", 3, "\"5Mbit\"", "ignored and has a separate threshold", "remove one"),
     Case("[disk.device]\n\"/dev/sda\" = \"5ms\"", 2, "\"/dev/sda\"", "is a path", "`sda`"),
     Case("[disk.device]\nsda = \"off\"", 2, "\"off\"", "cannot be `off`", "\"ignored\""),
     Case("[disk.device]\nsda = \"0ms\"", 2, "\"0ms\"", "cannot be 0ms", "1ms to 3600s"),
     Case("[disk]\ntheta = \"off\"\ndevice.sda = \"5ms\"", 3, "\"5ms\"", "but disks are off", "give [disk] a theta"),
-    // Words and numbers
+    // Names and numbers
     Case("[cpu]\nbasis = \"Task\"", 2, "\"Task\"", "cannot be `Task`", "did you mean \"task\"?"),
     Case("[alarms]\ngroup-by = \"process\"", 2, "\"process\"", "cannot be", "\"command\""),
-    Case("[alarms]\nlimit = 0", 2, "0", "cannot be 0", "the least is 1"),
+    Case("[alarms]\nlimit = 0", 2, "0", "cannot be 0", "the minimum is 1"),
     Case("[alarms]\nlimit = 4294967296", 2, "4294967296", "cannot be 4294967296", "whole number"),
-    Case("[memory]\npage-ins = 0", 2, "0", "cannot be 0", "the least is 1"),
+    Case("[memory]\npage-ins = 0", 2, "0", "cannot be 0", "the minimum is 1"),
     Case("[memory]\npage-outs = 1.5", 2, "1.5", "cannot be 1.5", "whole number of pages"),
     Case("[memory]\npage-outs = -1", 2, "-1", "cannot be -1", "whole number of pages"),
     Case("[memory]\npage-outs = \"none\"", 2, "\"none\"", "cannot be none", "whole number of pages"),
     Case("[memory]\npage-outs = []", 2, "[]", "cannot be an array", "number of pages"),
     // Shares
-    Case("[steal]", 1, "[steal]", "nothing is said", "share and window"),
+    Case("[steal]", 1, "[steal]", "has no keys", "share and window"),
     Case("[steal]\nshare = \"0%\"", 2, "\"0%\"", "`share` cannot be 0%", "from 0.01% to 100%"),
     Case("[steal]\nshare = \"101%\"", 2, "\"101%\"", "cannot be 101%", "from 0.01% to 100%"),
     Case("[steal]\nshare = 5", 2, "5", "`share` cannot be 5", "such as \"5%\""),
     // Pressure
-    Case("[psi]", 1, "[psi]", "nothing is said", "stall and window"),
-    Case("[psi]\nstall = \"5ms\"", 2, "\"5ms\"", "`stall` without `window`", "give both"),
-    Case("[psi]\nwindow = \"1s\"", 2, "\"1s\"", "`window` without `stall`", "give both"),
+    Case("[psi]", 1, "[psi]", "has no keys", "stall and window"),
+    Case("[psi]\nstall = \"5ms\"", 2, "\"5ms\"", "`stall` without `window`", "set both"),
+    Case("[psi]\nwindow = \"1s\"", 2, "\"1s\"", "`window` without `stall`", "set both"),
     Case("[psi]\nstall = \"5ms\"\nwindow = \"400ms\"", 3, "\"400ms\"", "cannot be 400ms", "500ms to 10s"),
-    Case("[psi]\nstall = \"2s\"\nwindow = \"1s\"", 3, "\"1s\"", "longer than its window", "stand still"),
+    Case("[psi]\nstall = \"2s\"\nwindow = \"1s\"", 3, "\"1s\"", "stall is longer than window", "tasks wait"),
 ];
 
 #[test]
@@ -125,7 +125,7 @@ fn device(assignment: &str) -> Argument {
     Argument::named("--device", ("network", "device"), assignment)
 }
 
-/// One wrong argument after one that is right, or two that contradict each other.
+/// One wrong argument after a valid one, or two contradictory ones.
 #[test]
 fn wrong_arguments() {
     #[rustfmt::skip]
@@ -147,25 +147,25 @@ fn wrong_arguments() {
         ("", &[Argument::psi("150ms")], Case("", 1, "150ms", "no `/`", "150ms/1s")),
         ("", &[Argument::psi("1s/150ms")], Case("", 1, "150ms", "`window` cannot be", "500ms to 10s")),
         ("", &[Argument::psi("0ms/1s")], Case("", 1, "0ms", "`stall` cannot be 0ms", "1us to 10s")),
-        ("", &[Argument::only("cpu,dsik")], Case("", 1, "dsik", "`dsik` is nothing", "did you mean `disk`?")),
-        ("", &[Argument::only("")], Case("", 1, "", "is nothing", "there are cpu")),
-        ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "by its flag")),
-        ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "by its flag")),
+        ("", &[Argument::only("cpu,dsik")], Case("", 1, "dsik", "`dsik` is not a resource", "did you mean `disk`?")),
+        ("", &[Argument::only("")], Case("", 1, "", "is not a resource", "there are cpu")),
+        ("", &[Argument::only("psi")], Case("", 1, "psi", "`psi` has no threshold", "with its flag")),
+        ("cpu = \"off\"", &[Argument::only("cpu")], Case("", 1, "cpu", "`cpu` has no threshold", "with its flag")),
         // Contradictions
-        ("", &[Argument::set("network.external=5Mbit"), external("6Mbit")], Case("", 1, "6Mbit", "contradicts `--set network.external=5Mbit`", "keep one")),
-        ("", &[Argument::set("network=off"), external("6Mbit")], Case("", 1, "off", "contradicts `--external 6Mbit`", "keep one")),
-        ("", &[external("6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--external 6Mbit`", "keep one")),
-        ("", &[device("eth0=6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--device eth0=6Mbit`", "keep one")),
-        ("", &[class("eth0=ignored"), class("eth0=external")], Case("", 1, "external", "contradicts `--class eth0=ignored`", "keep one")),
-        ("", &[class("eth0=ignored"), device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a threshold", "keep one")),
-        ("[network.class]\neth0 = \"ignored\"", &[device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a threshold", "keep one")),
+        ("", &[Argument::set("network.external=5Mbit"), external("6Mbit")], Case("", 1, "6Mbit", "contradicts `--set network.external=5Mbit`", "remove one")),
+        ("", &[Argument::set("network=off"), external("6Mbit")], Case("", 1, "off", "contradicts `--external 6Mbit`", "remove one")),
+        ("", &[external("6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--external 6Mbit`", "remove one")),
+        ("", &[device("eth0=6Mbit"), Argument::only("cpu")], Case("", 1, "cpu", "contradicts `--device eth0=6Mbit`", "remove one")),
+        ("", &[class("eth0=ignored"), class("eth0=external")], Case("", 1, "external", "contradicts `--class eth0=ignored`", "remove one")),
+        ("", &[class("eth0=ignored"), device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a separate threshold", "remove one")),
+        ("[network.class]\neth0 = \"ignored\"", &[device("eth0=6Mbit")], Case("", 1, "6Mbit", "ignored and has a separate threshold", "remove one")),
         ("disk = \"off\"", &[Argument::named("--disk", ("disk", "device"), "sda=5ms")], Case("", 1, "5ms", "but disks are off", "theta")),
-        ("[psi]\nstall = \"5s\"\nwindow = \"6s\"", &[Argument::set("psi.window=1s")], Case("", 1, "1s", "longer than its window", "stand still")),
+        ("[psi]\nstall = \"5s\"\nwindow = \"6s\"", &[Argument::set("psi.window=1s")], Case("", 1, "1s", "stall is longer than window", "tasks wait")),
     ];
     let mut wrong = Vec::new();
     for (file, arguments, case) in cases {
         let mut all = vec![Argument::set("memory.page-ins=5")];
-        // Its own contradiction with --only is not what is looked for.
+        // Its contradiction with --only is tested elsewhere.
         if arguments.iter().any(|a| format!("{a:?}").contains("Only")) {
             all.clear();
         }

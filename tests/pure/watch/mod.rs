@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the monitor is told to watch for: what files and flags mean, and what is
-//! said about those that mean nothing.
+//! The monitor's configuration: the meaning of files and flags, and the messages for meaningless
+//! ones.
 
 mod meaning;
 mod mistakes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and arguments as chance writes them.
+//! Random files and arguments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// Either a configuration that is its own text's, or a message that names the place.
+/// Either the configuration is equal after reading its text, or a message names the position.
 fn accepted_or_explained(result: Result<Config, emud::text::TextError>, place: &str) {
     match result {
         Ok(config) => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What BPF there is in the kernel.
+//! The BPF objects in the kernel.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Commands of bpf(2) (linux/bpf.h) that tell the next number of a kind.
+/// Commands of bpf(2) (linux/bpf.h) that return the next number of a kind.
 const KINDS: [(&str, libc::c_long); 3] = [("program", 11), ("map", 12), ("link", 31)];
 
 /// Programs, maps and links in the kernel, of all processes.
@@ -37,7 +37,7 @@ pub fn all() -> BTreeSet<(&'static str, u32)> {
 /// There is no such process.
 pub fn of(pid: u32) -> BTreeSet<(&'static str, u32)> {
     let folder = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("the process");
-    // A descriptor may be closed while it is looked at.
+    // A descriptor may be closed while it is read.
     let infos = folder.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
     let ids = |info: String| {
         let number = |key: &str| {
@@ -51,7 +51,7 @@ pub fn of(pid: u32) -> BTreeSet<(&'static str, u32)> {
         ]
         .map(|(kind, key)| (kind, number(key)))
         .into_iter()
-        // A link's descriptor names its program, too.
+        // A link's descriptor also lists its program.
         .find_map(|(kind, id)| Some((kind, id?)))
     };
     infos.filter_map(ids).collect()

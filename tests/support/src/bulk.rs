@@ -23,8 +23,8 @@ pub struct Bulk {
     /// Before the measurement begins, for the start of the flow.
     pub warm_up: Duration,
     pub duration: Duration,
-    /// The most that may be on its way, bytes, if not what the kernel finds best: below the
-    /// link's queue nothing is lost.
+    /// The maximum in flight, bytes, if not the kernel's own choice: below the link's queue nothing
+    /// is lost.
     pub window: Option<libc::c_int>,
 }
 
@@ -54,7 +54,7 @@ impl Bulk {
     }
 }
 
-/// Until the other side has gone.
+/// Waits until the other side has gone.
 fn send(mut stream: TcpStream) {
     let bytes = vec![0u8; 64 << 10];
     loop {
@@ -87,8 +87,8 @@ fn receive(mut stream: TcpStream, warm_up: Duration, duration: Duration) -> f64 
 }
 
 fn set_receive_buffer(listener: &TcpListener, window: libc::c_int) {
-    // The kernel doubles it, and offers half of it.
-    // SAFETY: the value is an int that lives until the call returns.
+    // The kernel doubles the size, and advertises half of it. SAFETY: the value is an int that
+    // lives until the call returns.
     let done = unsafe {
         libc::setsockopt(
             listener.as_raw_fd(),

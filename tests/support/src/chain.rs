@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a Markov chain of losses should give, with the standard errors of a sequence whose packets
-//! depend on one another.
+//! The theoretical results of a Markov chain of losses, with the standard errors of a sequence of
+//! dependent packets.
 
 /// A chain that loses a packet in state i with probability `loss[i]` and then moves by `moves[i]`.
 pub struct Chain {
@@ -141,7 +141,7 @@ impl Seen {
         self.at.iter().zip(f).map(|(p, f)| p * f).sum()
     }
 
-    /// Sum over all lags, both ways, of the covariance of f now and g later.
+    /// Sum over all lags, in both directions, of the covariance of f now and g later.
     fn long_run(&self, f: &[f64], g: &[f64]) -> f64 {
         let product = self.mean(f) * self.mean(g);
         let mut weighted: Vec<f64> = self.at.iter().zip(f).map(|(p, f)| p * f).collect();

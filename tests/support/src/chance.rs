@@ -4,8 +4,8 @@
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-/// Returns the settings of a property test with the same cases every time, so that a failure is a
-/// change's doing.
+/// Returns the settings of a property test with the same cases every time, so that only a change
+/// can cause a failure.
 pub fn same_cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

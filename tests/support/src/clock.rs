@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time and place of a thread.
+//! Time and CPU of a thread.
 
 /// CLOCK_MONOTONIC, ns.
 pub fn now() -> u64 {
     of(libc::CLOCK_MONOTONIC)
 }
 
-/// What the calling thread has used of a CPU, ns.
+/// CPU time of the calling thread, ns.
 pub fn used() -> u64 {
     of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -21,7 +21,7 @@ fn of(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until CLOCK_MONOTONIC says so.
+/// Sleeps until a time of CLOCK_MONOTONIC.
 pub fn sleep_until(due_ns: u64) {
     let due = libc::timespec {
         tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
@@ -71,7 +71,7 @@ pub fn cpus() -> usize {
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as usize }
 }
 
-/// The CPU for what must have one to itself: the last.
+/// The CPU for tasks that need one exclusively: the last.
 pub fn spare_cpu() -> String {
     (cpus() - 1).to_string()
 }

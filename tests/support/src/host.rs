@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network namespace that plays the host, and what is in it.
+//! A network namespace that acts as the host, and its content.
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
@@ -9,8 +9,8 @@ use std::{fs, thread};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Runs `test` in a thread with a network of its own, and sees that nothing of
-/// a lab is left: no interface, no child.
+/// Runs `test` in a thread with a separate network, and checks that no interface and no child of a
+/// lab remains.
 pub fn on_a_host(test: fn()) {
     let children = || pids(|pid| parent(pid) == Some(std::process::id()));
     let before = children();
@@ -24,7 +24,7 @@ pub fn on_a_host(test: fn()) {
     .join();
     let left: Vec<u32> = children().difference(&before).copied().collect();
     for pid in &left {
-        // A node that a failed test left.
+        // A node that remains from a failed test.
         let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
     }
     if let Err(panic) = ended {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The laboratory: two network namespaces joined by a veth, and what is run in them.
+//! The laboratory: two network namespaces joined by a veth, and the programs run in them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ impl Engine {
     }
 }
 
-/// What a program said.
+/// The output of a program.
 #[derive(Debug)]
 pub struct Said {
     pub code: i32,
@@ -97,13 +97,13 @@ pub fn packets_per_s(wanted: u32) -> u32 {
     number_from("EMUD_LIVE_PPS_MAX").map_or(wanted, |max| wanted.min(max as u32))
 }
 
-/// Whether an environment variable holds this word: what the caller knows to be there.
+/// Returns whether an environment variable contains this name: features that the caller expects.
 pub fn promised(variable: &str, word: &str) -> bool {
     std::env::var(variable).is_ok_and(|words| words.split_whitespace().any(|w| w == word))
 }
 
-/// Two network namespaces, `a` with the interface `va` and `b` with `vb`, joined
-/// by a veth. emud is attached to `va`. All of it goes when the value does.
+/// Two network namespaces, `a` with the interface `va` and `b` with `vb`, joined by a veth. emud is
+/// attached to `va`. Everything is deleted with the value.
 pub struct Lab {
     pub a: String,
     pub b: String,
@@ -126,7 +126,7 @@ impl Lab {
         Self::with_queues(1)
     }
 
-    /// A veth with so many transmit and receive queues on both sides.
+    /// A veth with this number of transmit and receive queues on both sides.
     pub fn with_queues(queues: u32) -> Self {
         let lab = Self::empty();
         let of = format!("numtxqueues {queues} numrxqueues {queues}");
@@ -136,7 +136,7 @@ impl Lab {
             b = lab.b
         ));
         for (space, device, address) in [(&lab.a, "va", Self::A4), (&lab.b, "vb", Self::B4)] {
-            // IPv6 sends of its own accord, which would be counted.
+            // IPv6 sends packets by itself, which would be counted.
             sh(&format!(
                 "ip netns exec {space} sh -c 'echo 1 >/proc/sys/net/ipv6/conf/{device}/disable_ipv6'
                  ip -n {space} addr add {address}/24 dev {device}
@@ -144,7 +144,7 @@ impl Lab {
                  ip -n {space} link set dev lo up"
             ));
         }
-        // The neighbours get to know each other, and the code gets warm.
+        // Resolves the neighbours, and warms up the code.
         lab.ping("-c 3 -i 0.01");
         lab
     }
@@ -239,8 +239,8 @@ impl Lab {
         self.emud(&args)
     }
 
-    /// Under engine hold, with a delay of 1 s upwards: a frame leaves late, because its holder is
-    /// stopped beyond the frame's time. Whatever else the machine does.
+    /// Under engine hold, with a delay of at least 1 s: a frame leaves late, because its holder is
+    /// stopped beyond the frame's time, whatever the load of the machine.
     pub fn hold_late(&self) {
         let holder = self.shown("/up/holder/pid");
         let before = self.shown("/up/counters/packets");
@@ -275,7 +275,7 @@ impl Lab {
             .unwrap_or_else(|| panic!("{pointer} in {shown}"))
     }
 
-    /// All that attach changes and detach must put back, as ip, tc and ethtool print it.
+    /// Everything that attach changes and detach must restore, as ip, tc and ethtool print it.
     pub fn snapshot(&self) -> String {
         self.in_a(
             "ip -d link show
@@ -295,14 +295,14 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for space in [&self.a, &self.b] {
-            // No panic here: it would hide what the test had to say.
+            // No panic here: it would hide the test's own message.
             let _ = Command::new("ip").args(["netns", "del", space]).status();
         }
         let _ = std::fs::remove_dir_all(self.folder());
     }
 }
 
-/// Runs `work` in a thread of its own, inside a network namespace.
+/// Runs `work` in a separate thread, inside a network namespace.
 pub fn inside<T: Send + 'static>(
     namespace: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -314,7 +314,7 @@ pub fn inside<T: Send + 'static>(
     })
 }
 
-/// Waits until something is so; the time that took.
+/// Waits until a condition is true; returns the time that took.
 pub fn wait_until(what: &str, longest: Duration, so: impl Fn() -> bool) -> Duration {
     let start = Instant::now();
     while !so() {
@@ -324,16 +324,16 @@ pub fn wait_until(what: &str, longest: Duration, so: impl Fn() -> bool) -> Durat
     start.elapsed()
 }
 
-/// Collects what is wrong, so that one figure does not hide the others.
+/// Collects failures, so that one figure does not hide the others.
 #[derive(Default)]
 pub struct Verdict {
     wrong: Vec<String>,
 }
 
 impl Verdict {
-    /// Prints a figure; remembers it if it is off by more than `at_most`.
+    /// Prints a figure; records it if it is off by more than `at_most`.
     pub fn near(&mut self, what: &str, asked: f64, got: f64, at_most: f64) {
-        let line = format!("{what}: asked {asked:.4}, got {got:.4}, allowed +-{at_most:.4}");
+        let line = format!("{what}: expected {asked:.4}, got {got:.4}, allowed +-{at_most:.4}");
         self.judge(&line, (got - asked).abs() <= at_most);
     }
 
@@ -353,7 +353,7 @@ impl Verdict {
 
     pub fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, asked: T, got: T) {
         self.judge(
-            &format!("{what}: asked {asked:?}, got {got:?}"),
+            &format!("{what}: expected {asked:?}, got {got:?}"),
             asked == got,
         );
     }

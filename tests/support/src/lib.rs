@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What emud's tests and benchmarks share. It does not link emud: it runs the command, as users do.
+//! Code that emud's tests and benchmarks share. It does not link emud: it runs the command, as
+//! users do.
 
 pub mod bpf;
 pub mod bulk;
@@ -39,7 +40,7 @@ pub fn root() -> &'static Path {
     &ROOT
 }
 
-/// The emud under test: `EMUD_BIN`, else the one that cargo built beside this program.
+/// The emud under test: `EMUD_BIN`, or the one that cargo built beside this program.
 pub fn emud_path() -> PathBuf {
     std::env::var_os("EMUD_BIN").map_or_else(beside, PathBuf::from)
 }
@@ -65,13 +66,13 @@ pub fn full() -> bool {
     std::env::var_os("EMUD_TEST_FULL").is_some()
 }
 
-/// Whether this is a guest kernel (`EMUD_GUEST`): all features are promised, an attach takes seconds,
-/// there is one CPU, and its clock counts instructions.
+/// Whether this is a guest kernel (`EMUD_GUEST`): all features are expected, an attach takes
+/// seconds, there is one CPU, and its clock counts instructions.
 pub fn guest() -> bool {
     std::env::var_os("EMUD_GUEST").is_some()
 }
 
-/// How many random cases to try of `all`, which the full run tries.
+/// How many random cases to run of `all`, which the full run uses.
 pub fn cases(all: u32) -> u32 {
     if full() { all } else { all / 8 }
 }

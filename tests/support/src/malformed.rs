@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Profiles with one mistake made in each.
+//! Profiles with one mistake in each.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -68,7 +68,7 @@ const KINDS: &[(&str, Breaks)] = &[
     }),
 ];
 
-/// Ways to break a value that is a quantity.
+/// Methods to break a value that is a quantity.
 const QUANTITIES: &[(&str, Breaks)] = &[
     ("unknown unit", |line, letter| {
         value(line, &format!("5{letter}q"))

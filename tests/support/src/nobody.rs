@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A local user without any rights who means harm.
+//! A malicious local user without any rights.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -24,8 +24,8 @@ pub fn command(program: &str) -> Command {
 }
 
 impl Nobody {
-    /// Runs Python and waits until the script has run to its end; then it stays, with all that
-    /// the script has opened.
+    /// Runs Python and waits until the script has run to its end; then the process stays, with
+    /// everything that the script has opened.
     pub fn does(script: &str) -> Self {
         let script = format!("{script}\nprint('done', flush=True)\nimport time\ntime.sleep(600)");
         let mut child = command("python3")

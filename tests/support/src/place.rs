@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where loads run: namespaces with wires, cgroups, swap, slow disks. All of it goes when the
-//! value does.
+//! Where loads run: namespaces with wires, cgroups, swap, slow disks. All of it is deleted with the
+//! value.
 
 use std::ffi::CString;
 use std::fs;
@@ -15,13 +15,13 @@ use crate::load::Load;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A name that is nobody else's.
+/// A unique name.
 pub fn unique(what: &str) -> String {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!("emudmon-{}-{number}-{what}", std::process::id())
 }
 
-/// A file or folder of this test, in a place that goes with it.
+/// A file or folder of this test, in a folder that is deleted with it.
 pub struct Scratch(pub PathBuf);
 
 impl Default for Scratch {
@@ -74,7 +74,7 @@ impl Wires {
         wires
     }
 
-    /// One device that stands for hardware: a dummy where the kernel has one, else a veth.
+    /// A device that stands for hardware: a dummy if the kernel has one, otherwise a veth.
     pub fn external(device: &str) -> Self {
         let mut wires = Self::empty();
         let dummy = format!("ip link add {device} netns {} type dummy", wires.netns);
@@ -123,7 +123,7 @@ impl Drop for Wires {
     }
 }
 
-/// Up, without a word of its own.
+/// Up, and silent by itself.
 fn quiet_up(netns: &str, device: &str) {
     sh(&format!(
         "ip netns exec {netns} sh -c 'echo 1 >/proc/sys/net/ipv6/conf/{device}/disable_ipv6'
@@ -160,7 +160,7 @@ fn names(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// Options for `emud monitor` that keep what others do here out of a measurement.
+/// Options for `emud monitor` that exclude other load here from a measurement.
 pub fn others_ignored() -> Vec<String> {
     let devices = real_devices();
     let disks = real_disks();
@@ -173,7 +173,7 @@ pub fn others_ignored() -> Vec<String> {
     classes.chain(disks).collect()
 }
 
-/// A cgroup in every hierarchy that takes processes freely.
+/// A cgroup in every hierarchy that accepts processes freely.
 pub struct Group {
     pub name: String,
     folders: Vec<PathBuf>,
@@ -203,7 +203,7 @@ impl Group {
         folders.join(",")
     }
 
-    /// Part of the CPU against other groups, in hundredths; cgroup v1 and v2.
+    /// CPU weight against other groups, in hundredths; cgroup v1 and v2.
     pub fn cpu_weight(&self, weight: u64) {
         let v1 = (weight * 1024 / 100).to_string();
         self.set(&[("cpu.shares", &v1), ("cpu.weight", &weight.to_string())]);
@@ -215,7 +215,7 @@ impl Group {
         self.set(&[("memory.limit_in_bytes", &bytes), ("memory.max", &bytes)]);
     }
 
-    /// Sets the one of these that there is.
+    /// Sets the one of these that exists.
     fn set(&self, settings: &[(&str, &str)]) {
         let mut done = 0;
         for folder in &self.folders {
@@ -234,7 +234,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for folder in &self.folders {
-            // The last process may be still on its way out.
+            // The last process may still be ending.
             for _ in 0..100 {
                 if fs::remove_dir(folder).is_ok() {
                     break;
@@ -245,7 +245,7 @@ impl Drop for Group {
     }
 }
 
-/// Where cgroups can be made. Version 1's cpuset wants to be set up before a process may enter.
+/// Where cgroups can be created. Version 1's cpuset requires a set-up before a process may enter.
 pub fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
     let roots: Vec<(PathBuf, bool)> = mounts
@@ -259,7 +259,7 @@ pub fn hierarchies() -> Vec<PathBuf> {
         .collect();
     for (root, _) in roots.iter().filter(|(_, v2)| *v2) {
         for controller in ["cpu", "memory", "io"] {
-            // Those that are version 1's on this machine are refused.
+            // Those that are version 1's on this machine are rejected.
             let _ = fs::write(
                 root.join("cgroup.subtree_control"),
                 format!("+{controller}"),
@@ -299,7 +299,7 @@ impl MemoryDisk {
 impl Drop for MemoryDisk {
     fn drop(&mut self) {
         let number = &self.number;
-        // Somebody may just be looking at it.
+        // Another process may have it open.
         for _ in 0..100 {
             if fs::write("/sys/class/zram-control/hot_remove", number).is_ok() {
                 break;
@@ -341,7 +341,7 @@ impl Drop for Swap {
     }
 }
 
-/// A block device that takes its time for a read, and may take for ever.
+/// A block device that is slow for a read, and may take forever.
 pub enum SlowDisk {
     /// A loop device over a file that the test serves.
     Loop {
@@ -359,7 +359,7 @@ impl SlowDisk {
         Self::with_two(delay, delay)
     }
 
-    /// Where it can, the second half of the disk takes another time.
+    /// If supported, the second half of the disk has a different speed.
     pub fn with_two(delay: Duration, second: Duration) -> Self {
         if Self::is_null() {
             Self::null(delay)

@@ -28,7 +28,7 @@ pub struct Probe {
     pub count: u32,
     /// How often each may come.
     pub copies: u32,
-    /// Between two packets; 0: all at once.
+    /// Distance of two packets; 0: all at once.
     pub interval_ns: u64,
     /// Each anywhere in its interval, instead of at its beginning.
     pub scattered: bool,
@@ -55,7 +55,7 @@ impl Probe {
     }
 }
 
-/// One that came.
+/// A packet that arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub number: u32,
@@ -70,7 +70,7 @@ impl Arrival {
     }
 }
 
-/// All that came, in the order of arrival.
+/// All packets that arrived, in the order of arrival.
 #[derive(Debug)]
 pub struct Arrivals(pub Vec<Arrival>);
 
@@ -79,7 +79,7 @@ impl Arrivals {
         self.0.iter().map(Arrival::delay_ms).collect()
     }
 
-    /// Packets that came after one that was sent later.
+    /// Packets that arrived after one that was sent later.
     pub fn reordered(&self) -> usize {
         let mut latest = 0;
         let late = self.0.iter().filter(|arrival| {
@@ -99,7 +99,7 @@ impl Arrivals {
         delays
     }
 
-    /// The numbers, below `count`, of those that did not come.
+    /// The numbers, below `count`, of those that did not arrive.
     pub fn lost(&self, count: u32) -> Vec<u32> {
         let mut came = vec![false; count as usize];
         for arrival in &self.0 {
@@ -111,12 +111,12 @@ impl Arrivals {
 }
 
 impl Probe {
-    /// Sends all, and gathers what comes.
+    /// Sends all, and collects those that arrive.
     pub fn run(&self) -> Arrivals {
         self.run_while(|_| {})
     }
 
-    /// The same, with something to do meanwhile, which can look up how many were sent.
+    /// The same, with an action meanwhile, which can read how many were sent.
     pub fn run_while(&self, meanwhile: impl FnOnce(&AtomicU64)) -> Arrivals {
         let (ready, is_ready) = mpsc::channel();
         let sent_all = Arc::new(AtomicU64::new(0));
@@ -211,7 +211,7 @@ fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
     assert_eq!(done, 0, "setsockopt: {}", io::Error::last_os_error());
 }
 
-/// Nothing may be lost in the prober itself.
+/// The prober itself must not lose a packet.
 pub fn set_buffer(socket: &UdpSocket, option: libc::c_int) {
     set_option(socket, option, 256 << 20);
 }
@@ -258,7 +258,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a valid place for the answer.
+    // SAFETY: a valid location for the answer.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     nanoseconds(&time)
 }
@@ -267,7 +267,7 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// The kernel may not put off this thread's timers.
+/// The kernel must not delay this thread's timers.
 pub fn precise_timers() {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
@@ -279,7 +279,7 @@ pub fn sleep_until(at_ns: u64) {
         tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: a valid time; the rest of it is not asked for.
+    // SAFETY: a valid time; the rest of it is not requested.
     while unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,

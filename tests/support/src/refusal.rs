@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel that supports less: the system calls that attach BPF programs of a child ask this test first
-//! (seccomp's user notification), which lets the first ones through and refuses the others.
+//! A kernel with less support: the system calls of a child that attach BPF programs go to this test
+//! first (seccomp's user notification), which permits the first ones and rejects the others.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -17,7 +17,7 @@ use crate::lab::emud_path;
 /// Commands of bpf(2) (linux/bpf.h).
 const RAW_TRACEPOINT_OPEN: u32 = 17;
 const LINK_CREATE: u32 = 28;
-/// Places in struct seccomp_data.
+/// Offsets in struct seccomp_data.
 const NUMBER: u32 = 0;
 const FIRST_ARGUMENT: u32 = 16;
 /// _IOWR('!', 0, struct seccomp_notif) and _IOWR('!', 1, struct seccomp_notif_resp).
@@ -31,12 +31,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses all but the first `allowed` attachments.
+    /// Rejects all but the first `allowed` attachments.
     pub fn new(allowed: u32) -> Self {
         Self { allowed }
     }
 
-    /// emud, which will ask.
+    /// emud, whose calls are checked.
     pub fn command(&self) -> Command {
         let mut command = Command::new(emud_path());
         // SAFETY: the function makes system calls only.
@@ -118,14 +118,14 @@ fn ask_first() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a call; none when nobody is left who could make one.
+/// Waits for a call; `None` if no process is left that could make one.
 fn asked(listener: &OwnedFd) -> Option<u64> {
     let mut poll = libc::pollfd {
         fd: listener.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: the structs outlive the calls; the kernel wants one of zeroes.
+    // SAFETY: the structs outlive the calls; the kernel requires one of zeroes.
     unsafe {
         if libc::poll(&raw mut poll, 1, -1) <= 0 || poll.revents & libc::POLLIN == 0 {
             return None;

@@ -14,7 +14,7 @@ use crate::emud_path;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Thresholds that no test's load reaches: of a machine of which nothing is to be said.
+/// Thresholds that no test's load reaches, for a machine that is not judged.
 const DEAF: &str = "\
 cpu = \"off\"
 network = \"off\"
@@ -32,10 +32,10 @@ disk.theta = \"60min\"
 emulator = \"off\"
 ";
 
-/// In the environment of every run: the process that tests.
+/// In the environment of every run: the process of the test.
 pub const TAG: &str = "EMUD_TEST";
 
-/// A folder for one test's files; it goes with the value.
+/// A folder for one test's files; deleted with the value.
 pub struct Folder(pub PathBuf);
 
 impl Default for Folder {
@@ -63,14 +63,14 @@ impl Folder {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// `emud run` with these words before what is run. Contention is not looked for: most tests
-    /// are about something else, and the machine may do other things meanwhile.
+    /// Runs `emud run` with these arguments before the command. Contention is not watched: most
+    /// tests are about something else, and the machine may have other load meanwhile.
     pub fn run(&self, words: &str, command: &[&str]) -> Ran {
         let output = self.command(words, command).output().unwrap();
         self.ran(&output)
     }
 
-    /// The same where something is watched.
+    /// The same with watched criteria.
     pub fn watched(&self, words: &str, command: &[&str]) -> Ran {
         let output = self.monitored(WATCHED, words, command).output().unwrap();
         self.ran(&output)
@@ -82,7 +82,7 @@ impl Folder {
 
     fn monitored(&self, monitor: &str, words: &str, command: &[&str]) -> Command {
         let mut emud = Command::new(emud_path());
-        // What it starts inherits it: so it is known from what other tests have started meanwhile.
+        // Its children inherit it: this distinguishes them from those of other tests.
         emud.env(TAG, std::process::id().to_string());
         emud.args(["run", "--log", &self.path("run.log")]);
         emud.args(["--monitor", &self.file("monitor.toml", monitor)]);
@@ -91,7 +91,8 @@ impl Folder {
             emud.arg("--").args(command);
         }
         emud.stdin(Stdio::null()).current_dir(&self.0);
-        // Under nohup, or in the background of a script, signals are ignored, and a program keeps that.
+        // Under nohup, or in the background of a script, signals are ignored, and a program keeps
+        // that.
         let by_default = || {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
                 // SAFETY: no handler is given.
@@ -104,7 +105,7 @@ impl Folder {
         emud
     }
 
-    /// The same at a terminal, which `script` makes; what is typed ends with `typed`.
+    /// The same at a terminal, which `script` creates; the input ends with `typed`.
     pub fn at_a_terminal(&self, words: &str, typed: &str) -> Ran {
         let deaf = self.file("deaf.toml", DEAF);
         let emud = emud_path();
@@ -116,7 +117,7 @@ impl Folder {
         script
             .args(["-qec", &line, "/dev/null"])
             .env("SHELL", "/bin/sh")
-            // Progress is for a terminal that can move its cursor.
+            // Progress requires a terminal that can move its cursor.
             .env("TERM", "xterm");
         script
             .current_dir(&self.0)
@@ -147,7 +148,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a run said and left.
+/// The output and files of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -157,8 +158,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Ends the test unless the run is clean; beside other jobs it may be invalid, too: a holder
-    /// that they keep from its CPU makes it so.
+    /// Ends the test unless the run is clean; beside other jobs it may be invalid, too, because
+    /// they keep a holder from its CPU.
     pub fn done(self) -> Self {
         let busy = self.code == 4 && !crate::full();
         assert!(
@@ -171,7 +172,7 @@ impl Ran {
         self
     }
 
-    /// Ends the test if the exit code is another.
+    /// Ends the test if the exit code differs.
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         self
@@ -195,7 +196,7 @@ impl Ran {
     }
 }
 
-/// All lines of a log; none: there is none.
+/// Returns all lines of a log; none if there is no log.
 pub fn log(path: &str) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));

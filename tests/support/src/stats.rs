@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What theory allows a sample to differ by.
+//! The theoretical error of a sample.
 
 /// The value below which this share of the values lies.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
@@ -24,17 +24,17 @@ pub fn sd_error(sd: f64, kurtosis: f64, n: f64) -> f64 {
     sd * ((kurtosis - 1.0) / (4.0 * n)).sqrt()
 }
 
-/// Standard error of a share of `n` packets that meet their fate independently.
+/// Standard error of a share of `n` packets with independent fates.
 pub fn share_error(p: f64, n: f64) -> f64 {
     (p * (1.0 - p) / n).sqrt()
 }
 
-/// How many independent values a mean over `duration` of the in-order jitter is worth.
+/// The number of independent values that are equivalent to a mean over `duration` of the in-order
+/// jitter.
 ///
-/// Each knot's value weighs on the two intervals around it by
-/// c = 2 T integral(w / sqrt(w^2 + (1-w)^2), w = 0..1) = sqrt(2) asinh(1) T, so the variance of
-/// the time average over D is D/T c^2 / D^2 = 2 asinh(1)^2 T/D. A table that is not linear
-/// only lowers the correlation.
+/// Each knot's value has a weight in the two intervals around it by c = 2 T integral(w / sqrt(w^2 +
+/// (1-w)^2), w = 0..1) = sqrt(2) asinh(1) T, so the variance of the time average over D is D/T c^2
+/// / D^2 = 2 asinh(1)^2 T/D. A table that is not linear only lowers the correlation.
 pub fn independent_values(duration: f64, coherence: f64) -> f64 {
     duration / (2.0 * 1f64.asinh().powi(2) * coherence)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of a program that is also its own helper: a load, a sender, a node of a network. They follow
-//! one another, because each needs the machine's clock, CPUs or paging for itself.
+//! Tests of a program that is also its own helper: a load, a sender, a node of a network. They run
+//! one after the other, because each needs the machine's clock, CPUs or paging exclusively.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::{full, guest, load, udp};
 
-/// What this program does instead of testing, if its arguments say so.
+/// What this program does instead of testing, if its arguments request it.
 pub fn role() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments
@@ -21,14 +21,14 @@ pub fn role() -> Option<ExitCode> {
     udp::role(&arguments)
 }
 
-/// Where a test belongs. The full run (`EMUD_TEST_FULL`) has them all, everywhere.
+/// Where a test runs. The full run (`EMUD_TEST_FULL`) has them all, everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// In every run, here and in guest kernels.
     Always,
     /// On this machine: it is the same on every kernel.
     Here,
-    /// Judges milliseconds or percentiles, which is sound where the clock counts instructions: in
+    /// Judges milliseconds or percentiles, which is sound if the clock counts instructions: in
     /// guest kernels.
     Guest,
     /// Takes long, or is proved exactly elsewhere.
@@ -51,7 +51,7 @@ pub fn test(when: When, name: impl Into<String>, test: impl FnOnce() + Send + 's
     trial.with_ignored_flag(!(wanted || full()))
 }
 
-/// Runs those that the command line asks for.
+/// Runs the tests that the command line selects.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A paced sender of numbered datagrams and who receives them: this program again, in a node.
+//! A paced sender of numbered datagrams, and its receiver: this program again, in a node.
 
 use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long after the last one a receiver gives up.
+/// How long after the last one a receiver ends.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// The command line of a sender of `count` datagrams, `every` apart.
@@ -27,7 +27,7 @@ fn own() -> String {
         .to_owned()
 }
 
-/// What this program is to do, if it is one of the two.
+/// The role of this program, if it is one of the two.
 pub fn role(arguments: &[String]) -> Option<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -42,13 +42,13 @@ pub fn role(arguments: &[String]) -> Option<ExitCode> {
 }
 
 fn send(to: &str, count: u32, every: Duration) {
-    // A port of its own: which flow it is must not depend on chance.
+    // A fixed port: the identity of the flow must not depend on chance.
     let socket = UdpSocket::bind(("0.0.0.0", 4242)).unwrap();
     socket.connect(to).unwrap();
     let start = Instant::now();
     for n in 0..count {
         sleep((start + every * n).saturating_duration_since(Instant::now()));
-        // Nobody may listen, which the host then says.
+        // The port may be closed, which the host then reports.
         let _ = socket.send(&n.to_be_bytes());
     }
 }

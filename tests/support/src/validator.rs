@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checkers that are not ours: JSON Schema and HTML by Python's own modules.
+//! External validators: JSON Schema and HTML by Python's modules.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// Prints a line for each thing that is wrong.
+/// Prints a line for each problem.
 const SCHEMA: &str = r#"
 import json, sys
 from jsonschema import Draft202012Validator
@@ -41,7 +41,7 @@ def wrong(line):
 print(json.dumps([wrong(line) for line in json.load(sys.stdin)]))
 "##;
 
-/// Every element is closed where it belongs; nothing is loaded or run.
+/// Checks that every element is closed in the right position; nothing is loaded or run.
 const HTML: &str = r#"
 import sys
 from html.parser import HTMLParser
@@ -71,7 +71,7 @@ if any(ord(c) < 32 and c not in "\n\t" for c in text):
     print("a control character")
 "#;
 
-/// What docs/VERB.schema.json finds wrong.
+/// Returns the problems according to docs/VERB.schema.json.
 pub fn json_mistakes(verb: &str, document: &str) -> String {
     python(&["-c", SCHEMA, &schema(verb)], document)
 }
@@ -131,7 +131,7 @@ fn places(value: &Value, at: String) -> Vec<String> {
     [vec![at], inner].concat()
 }
 
-/// docs/VERB.schema.json finds something wrong with each of the documents.
+/// Checks that docs/VERB.schema.json rejects each of the documents.
 pub fn assert_refused(verb: &str, wrong: Vec<(String, Value)>) {
     let (what, documents): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
     for (what, mistakes) in what.iter().zip(all_mistakes(verb, &documents)) {
@@ -139,20 +139,20 @@ pub fn assert_refused(verb: &str, wrong: Vec<(String, Value)>) {
     }
 }
 
-/// The document is as docs/VERB.schema.json says.
+/// Checks that the document matches docs/VERB.schema.json.
 pub fn assert_valid(verb: &str, document: &Value) {
     let mistakes = json_mistakes(verb, &document.to_string());
     assert_eq!(mistakes, "", "{document:#}");
 }
 
-/// What docs/log.schema.json finds wrong with each line of a log.
+/// Returns the problems of each line of a log according to docs/log.schema.json.
 pub fn log_mistakes(lines: &[Value]) -> Vec<String> {
     let text = serde_json::to_string(lines).unwrap();
     let said = python(&["-c", LINES, &schema("log")], &text);
     serde_json::from_str(&said).unwrap()
 }
 
-/// Every line is as docs/log.schema.json says.
+/// Checks that every line matches docs/log.schema.json.
 pub fn assert_valid_log(lines: &[Value]) {
     for (line, wrong) in lines.iter().zip(log_mistakes(lines)) {
         assert_eq!(wrong, "", "{line:#}");
@@ -177,7 +177,7 @@ pub fn svg_mistakes(svg: &str) -> String {
 }
 
 fn python(arguments: &[&str], input: &str) -> String {
-    // Debian's own Python: another one on PATH does not see Debian's packages.
+    // Debian's own Python: a different one on PATH does not see Debian's packages.
     let mut python = Command::new("/usr/bin/python3")
         .args(arguments)
         .stdin(Stdio::piped())

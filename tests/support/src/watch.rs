@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::lab::{emud_path, run};
 use crate::{clock, place};
 
-/// Nothing here takes longer.
+/// Time limit for everything here.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// The exit code of a run that saw contention.
@@ -58,7 +58,7 @@ impl Line {
         self.is("alarm") && self.json["scope"]["cpu"].as_u64() == cpu.parse().ok()
     }
 
-    /// "cpu", "network external", "page-in", ...: what the table calls it.
+    /// "cpu", "network external", "page-in", ...: the name in the table.
     pub fn criterion(&self) -> String {
         let resource = self.resource();
         let part = ["class", "direction"]
@@ -71,7 +71,7 @@ impl Line {
         }
     }
 
-    /// The part of the groups whose name contains this.
+    /// The share of the groups whose name contains this.
     pub fn share_of(&self, name: &str) -> f64 {
         let shares = self.json["shares"].as_array().expect("shares");
         shares
@@ -90,7 +90,7 @@ struct Said {
 
 type Lines = Arc<(Mutex<Said>, Condvar)>;
 
-/// A monitor that runs; killed when dropped.
+/// A running monitor; killed when dropped.
 pub struct Watch {
     child: Child,
     lines: Lines,
@@ -112,7 +112,7 @@ impl Watch {
         Self::start_as(Command::new(emud_path()), options)
     }
 
-    /// The same, without what others do on this machine.
+    /// The same, without other load of this machine.
     pub fn alone(options: &[&str]) -> Self {
         let ignored = place::others_ignored();
         let mut all: Vec<&str> = ignored.iter().map(String::as_str).collect();
@@ -167,7 +167,7 @@ impl Watch {
         self.child.id()
     }
 
-    /// How many lines there are; what comes later has this number or a higher one.
+    /// Returns the number of lines; later ones have this number or a higher one.
     pub fn mark(&self) -> usize {
         self.lines.0.lock().expect("the lines").lines.len()
     }
@@ -177,7 +177,7 @@ impl Watch {
         self.lines.0.lock().expect("the lines").lines[mark..].to_vec()
     }
 
-    /// The first line from a mark on that is wanted; none if it did not come in time.
+    /// Returns the first matching line from a mark on; `None` if it was not printed in time.
     pub fn next(
         &self,
         mark: usize,
@@ -227,7 +227,8 @@ impl Watch {
         })
     }
 
-    /// Whether an episode of the wanted alarms was going on at a time: what comes on top of it takes no other alarm.
+    /// Returns whether an episode of the wanted alarms was open at a time: further contention then
+    /// raises no alarm.
     pub fn going_on(&self, at_ns: u64, wanted: impl Fn(&Line) -> bool) -> bool {
         let over = |alarm: &Line| {
             let clear = self.clear(alarm, Duration::ZERO);
@@ -248,13 +249,13 @@ impl Watch {
         unsafe { libc::kill(self.pid() as libc::pid_t, signal) };
     }
 
-    /// Ctrl-C, and what it says then.
+    /// Ends it with Ctrl-C, and returns its last output.
     pub fn end(self) -> Ended {
         self.signal(libc::SIGINT);
         self.wait(LONGEST)
     }
 
-    /// kill -9, and what it had said.
+    /// Ends it with kill -9, and returns its output.
     pub fn kill(mut self) -> Ended {
         self.signal(libc::SIGKILL);
         let status = self.child.wait().expect("its end");
@@ -322,7 +323,7 @@ impl Ended {
     }
 }
 
-/// The instrument must not add to what it measures: it goes before all ordinary tasks.
+/// The instrument must not add to what it measures: it has priority over all ordinary tasks.
 fn read_lines(out: impl Read, lines: &Lines) {
     clock::real_time(10);
     let mut out = BufReader::new(out);
@@ -338,7 +339,7 @@ fn read_lines(out: impl Read, lines: &Lines) {
             more.notify_all();
             return;
         }
-        // What is no JSON is kept as text, which no test takes for a line.
+        // Output that is not JSON is kept as text, which no test accepts as a line.
         let json = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.as_str()));
         said.lines.push(Line { readable_ns, json });
         more.notify_all();

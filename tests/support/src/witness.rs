@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's own counters say of the time of an alarm. A machine that nobody uses has contention of its own now
-//! and then (a kernel thread, a package manager): an alarm about that is right, and only one that these counters
-//! contradict is a false one.
+//! The kernel's own counters at the time of an alarm. An unused machine has contention by itself
+//! now and then (a kernel thread, a package manager): an alarm about that is correct, and only one
+//! that these counters contradict is false.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +13,13 @@ use std::time::Duration;
 use crate::clock;
 use crate::watch::Line;
 
-/// Between two looks.
+/// Interval of samples.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// /proc/stat counts in these (USER_HZ), ns.
 const TICK_NS: u64 = 10_000_000;
 
-/// How much of a contended time may have been idle by counters as coarse as these.
+/// Permitted idle time in a contended interval, as counters as coarse as these show it.
 const IDLE: f64 = 0.2;
 
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Witness {
         let (over, seen) = (stop.clone(), looks.clone());
         let thread = std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                seen.lock().expect("the looks").push(look());
+                seen.lock().expect("the samples").push(look());
                 std::thread::sleep(PERIOD);
             }
         });
@@ -52,7 +52,7 @@ impl Witness {
         }
     }
 
-    /// Whether the counters bear an alarm out.
+    /// Returns whether the counters confirm an alarm.
     pub fn confirms(&self, alarm: &Line) -> bool {
         let span = (alarm.number("/since_mono_ns"), alarm.mono_ns());
         let span_ns = (span.1 - span.0) as f64;
@@ -68,25 +68,25 @@ impl Witness {
                 let busy = counters.map(|counter| self.grown_around(span, &counter));
                 busy[0].max(busy[1]) as f64 >= (1.0 - IDLE) * span_ns
             }
-            // Whatever was counted in the window was counted between the looks around it.
+            // Everything counted in the window was counted between the samples around it.
             "page-in" => self.grown_around(span, "pswpin") >= alarm.number("/value"),
             "page-out" => self.grown_around(span, "pswpout") >= alarm.number("/value"),
             _ => self.grown_around(span, "sent") >= alarm.number("/value"),
         }
     }
 
-    /// Between the first look of a time and its last.
+    /// Between the first sample of a time and its last.
     fn grown_within(&self, (since, until): (u64, u64), counter: &str) -> u64 {
-        let looks = self.looks.lock().expect("the looks");
+        let looks = self.looks.lock().expect("the samples");
         let within = looks
             .iter()
             .filter(|look| (since..=until).contains(&look.at_ns));
         grown(within, counter)
     }
 
-    /// Between the last look before a time and the first after it.
+    /// Between the last sample before a time and the first after it.
     fn grown_around(&self, (since, until): (u64, u64), counter: &str) -> u64 {
-        let looks = self.looks.lock().expect("the looks");
+        let looks = self.looks.lock().expect("the samples");
         let first = looks.iter().rposition(|look| look.at_ns <= since);
         let last = looks.iter().position(|look| look.at_ns >= until);
         let last = last.unwrap_or(looks.len() - 1);

@@ -39,7 +39,7 @@ fn values(text: impl BufRead) -> Vec<Value> {
         .collect()
 }
 
-/// A file that is gone with the test, and the log in it.
+/// A file that is deleted with the test, and the log in it.
 fn in_file() -> (File, SortedLog) {
     let name = format!("emud-sorted-{}-{}", std::process::id(), mono_ns());
     let path = std::env::temp_dir().join(name);
@@ -69,7 +69,7 @@ fn lines_are_sorted_and_those_of_the_same_time_stay_as_they_came() {
     for (after, text) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
         log.sender().line(output(now + after * MS, text));
     }
-    // Before the first line: it cannot have been in this run.
+    // Before the first line: not part of this run.
     log.sender().line(output(now - MS, "early"));
     end(&log);
     log.finish(PATIENCE).unwrap();
@@ -88,7 +88,7 @@ fn a_line_waits_for_earlier_ones_but_not_for_long() {
         thread::sleep(Duration::from_millis(5));
     }
     thread::sleep(Duration::from_millis(250));
-    // About what is in the file already: it goes out at once.
+    // It sorts before lines that are already in the file: it is written at once.
     log.sender().line(output(mono_ns() - 1000 * MS, "late"));
     end(&log);
     log.finish(PATIENCE).unwrap();

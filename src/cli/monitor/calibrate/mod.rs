@@ -20,38 +20,38 @@ use crate::cli::failure::EX_IOERR;
 use crate::cli::plot::save;
 use report::Report;
 
-/// Try thresholds on recordings, and say which ones they suggest
+/// Try thresholds on recordings, and suggest thresholds
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   emud monitor calibrate good.rec
-  emud monitor calibrate good.rec --cpu-theta 50ms     how many alarms that would have raised
+  emud monitor calibrate good.rec --cpu-theta 50ms     number of alarms with this threshold
   emud monitor calibrate good-*.rec --contended bad.rec --plot thresholds.svg
   emud monitor calibrate good.rec --toml > lab.toml; emud monitor --config lab.toml
 
-How a threshold is suggested. The recordings are taken under load that is known to be good, so
+How a threshold is suggested. The load of the recordings is known to be good, so
 the largest value in them is no contention: the threshold is that value and a margin, rounded up
 to two digits. With recordings that are known to be contended it is the geometric mean of the
 largest good value and of the largest value of that contended recording which stays lowest among
-those above all good ones. Contended recordings that do not go above overlap: this criterion
-alone does not find them, and calibrate says so.
+those above all good ones. Contended recordings without a larger value overlap: this criterion
+alone does not detect them, and calibrate reports it.
 
 Exit codes: 0 done, 64 usage, 65 a damaged recording or a mistake in --config, 66 no such file,
-73 the plot cannot be made, 74 a file cannot be read or written.")]
+73 the plot cannot be written, 74 a file cannot be read or written.")]
 pub struct Args {
     /// Recordings of load that is known to be good
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// A recording of load that is known to be too much; may be repeated
+    /// Recording of load that is known to be too high; may be repeated
     #[arg(long, value_name = "FILE")]
     contended: Vec<PathBuf>,
 
-    /// Above the largest good value, where no contended recording gives a better bound
+    /// Margin above the largest good value, if no contended recording gives a better bound
     #[arg(long, value_name = "PERCENT", default_value = "25%", value_parser = percent)]
     margin: f64,
 
-    /// Draw the distributions and thresholds to an SVG file
+    /// Plot the distributions and thresholds to an SVG file
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
 
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long)]
     toml: bool,
 
-    // Last: its heading is for all that follows.
+    // Last: its heading applies to all options after it.
     #[command(flatten)]
     thresholds: Thresholds,
 }

@@ -43,7 +43,7 @@ fn legend(area: &Area, report: &Report) -> Result<(), PlotError> {
         ("good recordings", BLUE, true),
         ("contended recordings", RED, contended),
         ("requested theta", GREY, true),
-        ("theta suggested", GREEN, true),
+        ("suggested theta", GREEN, true),
     ];
     let mut x = 16;
     for (name, colour, shown) in entries {
@@ -87,7 +87,7 @@ fn panel(area: &Area, row: &Row) -> Result<(), PlotError> {
         let x = theta as f64;
         let line = [(x, range.shares), (x, 1.0)];
         chart.draw_series(DashedLineSeries::new(line, 6, 4, colour.stroke_width(2)))?;
-        // Above and to the right of a falling curve there is room, except at the edge.
+        // There is room above and to the right of a falling curve, except at the edge.
         let (low, high) = (range.values.0.ln(), range.values.1.ln());
         let (side, shift) = if (x.ln() - low) / (high - low) < 0.85 {
             (HPos::Left, 5_i32)
@@ -96,7 +96,7 @@ fn panel(area: &Area, row: &Row) -> Result<(), PlotError> {
         };
         let style = letters(14, colour);
         let text = row.quantity(theta);
-        // A curve of the contended recordings may pass behind.
+        // A curve of the contended recordings may pass behind the text.
         let width = shift.signum() * (8 * text.len() as i32 + 2);
         let ground = [(shift, -9), (shift + width, 9)];
         let label = EmptyElement::at((x, range.shares.powf(1.0 - height)))
@@ -111,8 +111,8 @@ fn empty(area: &Area, row: &Row) -> Result<(), PlotError> {
     let (width, height) = area.dim_in_pixel();
     let centre = Pos::new(HPos::Center, VPos::Center);
     let what = match row.watched {
-        emud_monitor::event::Watched::Yes => "nothing of it was seen",
-        _ => "unknown: no hook showed it",
+        emud_monitor::event::Watched::Yes => "no value was recorded",
+        _ => "unknown: no hook recorded it",
     };
     let caption = letters(17, BLACK).pos(centre);
     area.draw(&Text::new(row.title(), (width as i32 / 2, 24), caption))?;
@@ -122,7 +122,7 @@ fn empty(area: &Area, row: &Row) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// What a panel shows.
+/// The range of a panel.
 struct Range {
     values: (f64, f64),
     /// The smallest share, below that of the largest value.
@@ -130,7 +130,7 @@ struct Range {
 }
 
 impl Range {
-    /// None: there is not one value.
+    /// Returns `None` if there is no value.
     fn of(row: &Row) -> Option<Self> {
         let measures: Vec<&Measure> = [Some(&row.good), row.contended.as_ref()]
             .into_iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all recordings say together, for every way of printing it.
+//! The combined results of all recordings, for every output format.
 
 use emud_monitor::Config;
 use emud_monitor::calibrate::{Findings, Measure, Outcome, Suggestion, in_threshold_unit, suggest};
@@ -14,7 +14,7 @@ pub struct Report {
     pub margin: f64,
     pub recordings: Vec<Recording>,
     pub rows: Vec<Row>,
-    /// Sentences on what weakens the figures.
+    /// Sentences about limits of the figures.
     pub warnings: Vec<String>,
 }
 
@@ -26,13 +26,13 @@ pub struct Recording {
 
 /// One criterion.
 pub struct Row {
-    /// Of which it is a threshold.
+    /// The criterion of the threshold.
     pub criterion: &'static Criterion,
     pub measured: &'static Measured,
     pub watched: Watched,
-    /// All good recordings together.
+    /// The combined good recordings.
     pub good: Measure,
-    /// All contended recordings together; none: there is none.
+    /// The combined contended recordings, if any.
     pub contended: Option<Measure>,
     pub suggestion: Suggestion,
 }
@@ -53,17 +53,17 @@ impl Report {
 }
 
 impl Row {
-    /// A value of this criterion in the unit of its threshold: ns, bit/s, pages.
+    /// Converts a value of this criterion to the unit of its threshold: ns, bit/s, pages.
     pub fn value(&self, value: u64) -> u64 {
         in_threshold_unit(self.measured, value, self.good.window_ns)
     }
 
-    /// The same for people.
+    /// Formats a value of this criterion.
     pub fn text(&self, value: u64) -> String {
         self.quantity(self.value(value))
     }
 
-    /// Of a value that is in the unit of the threshold.
+    /// Formats a value in the unit of the threshold.
     pub fn quantity(&self, value: u64) -> String {
         match self.measured.key.kind {
             Kind::Time(..) => quantity::duration(value),
@@ -124,7 +124,7 @@ fn together(measures: &[&Measure]) -> Option<Measure> {
     Some(all)
 }
 
-/// What makes a recording's figures less than the truth.
+/// Returns the reasons for which a recording's figures are too small.
 fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
     let Recording { file, findings, .. } = recording;
     let mut doubts = vec![];
@@ -142,7 +142,7 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
     {
         let lost = quantity::count(*lost);
         doubts.push(format!(
-            "{file}: {lost} records of kind {} are lost: what is shown of them is too little",
+            "{file}: {lost} records of kind {} are lost: their figures are too small",
             kind.name()
         ));
     }
@@ -153,19 +153,19 @@ fn doubts(recording: &Recording, config: &Config) -> Vec<String> {
     }
     if findings.late > 0 {
         let late = quantity::count(findings.late);
-        doubts.push(format!("{file}: {late} events came out of order"));
+        doubts.push(format!("{file}: {late} events were out of order"));
     }
     if let Some(cpu) = config.cpu
         && cpu.basis != findings.header.cpu_basis
     {
         doubts.push(format!(
-            "{file}: recorded with another --cpu-basis than the thresholds are for"
+            "{file}: recorded with a --cpu-basis that differs from that of the thresholds"
         ));
     }
     doubts
 }
 
-/// What is to be known of a suggestion.
+/// Returns notes about a suggestion.
 fn remarks(row: &Row) -> Vec<String> {
     let name = row.measured.name;
     let s = &row.suggestion;
@@ -176,11 +176,11 @@ fn remarks(row: &Row) -> Vec<String> {
             "{name}: unknown: not all recordings could watch it"
         )),
         Outcome::Overlap => remarks.push(format!(
-            "{name}: good and contended overlap: no contended recording goes above the good ones"
+            "{name}: good and contended overlap: no contended recording exceeds the good ones"
         )),
         Outcome::PartlyBetween => remarks.push(format!(
-            "{name}: good and contended overlap: {above} of {contended} contended recordings go \
-             above the good ones"
+            "{name}: good and contended overlap: {above} of {contended} contended recordings exceed \
+             the good ones"
         )),
         _ => {}
     }

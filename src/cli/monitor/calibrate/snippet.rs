@@ -23,14 +23,14 @@ pub fn of(report: &Report) -> String {
         let value = |theta| toml(key.kind, &Value::Number(theta));
         let _ = match row.suggestion.theta {
             Some(theta) => writeln!(out, "{} = {}", key.name, value(theta)),
-            // The default holds then.
-            None => writeln!(out, "# {}: the recordings say nothing of it", key.name),
+            // The default applies.
+            None => writeln!(out, "# {}: the recordings have no values", key.name),
         };
     }
     out
 }
 
-/// A threshold is of no meaning without its window.
+/// A threshold requires its window.
 fn window(out: &mut String, row: &Row) {
     if let Some(window_ns) = row.good.window_ns {
         let _ = writeln!(out, "window = \"{}\"", Time(window_ns));

@@ -10,7 +10,7 @@ use emud_monitor::record::End;
 use super::report::{Recording, Report, Row};
 use crate::cli::monitor::quantity::{count, duration};
 
-/// Members of a criterion that are shown: those with the largest values.
+/// Maximum number of members shown per criterion: those with the largest values.
 const MEMBERS: usize = 8;
 
 pub fn of(report: &Report) -> String {
@@ -26,7 +26,7 @@ pub fn of(report: &Report) -> String {
     suggestions(&mut out, report);
     let _ = writeln!(
         out,
-        "\nQuantiles are at most {} % too large; the largest values are exact. A value with `+` \
+        "\nQuantiles are up to {} % too large; the largest values are exact. A value with `+` \
          is cut by the\nbegin or end of its recording.",
         RELATIVE_ERROR * 100.0
     );
@@ -64,14 +64,17 @@ fn recordings(all: &[Recording]) -> String {
 fn criterion(out: &mut String, report: &Report, row: &Row) {
     let title = row.title();
     if row.watched != Watched::Yes {
-        let _ = writeln!(out, "{title:<30} unknown: no hook of that kernel showed it");
+        let _ = writeln!(
+            out,
+            "{title:<30} unknown: no hook of that kernel recorded it"
+        );
         return;
     }
     let first = first_alarm(report, row, false);
     line(out, row, &title, &row.good.total, &first);
     let mut members: Vec<_> = row.good.members.iter().collect();
     members.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.distribution.max()));
-    // One alone is the total.
+    // A single member equals the total.
     let shown = if members.len() > 1 { MEMBERS } else { 0 };
     for (name, tally) in members.iter().take(shown) {
         line(out, row, &format!("  {name}"), tally, "");
@@ -123,7 +126,7 @@ fn alarms(row: &Row, tally: &Tally) -> String {
     }
 }
 
-/// Of the first recording that has one.
+/// Time of the first alarm in the first recording with one.
 fn first_alarm(report: &Report, row: &Row, contended: bool) -> String {
     let with_alarm = |r: &Recording| {
         let measure = r.findings.measures.get(row.measured.name)?;
@@ -149,7 +152,7 @@ fn suggestions(out: &mut String, report: &Report) {
         let good = value(s.largest_good);
         let margin = report.margin * 100.0;
         let why = match s.outcome {
-            Outcome::Margin if s.largest_good.is_none() => "nothing of it under good load".into(),
+            Outcome::Margin if s.largest_good.is_none() => "no value under good load".into(),
             Outcome::Margin | Outcome::Overlap => {
                 format!("largest good value {good}, and {margin} %")
             }
@@ -157,7 +160,7 @@ fn suggestions(out: &mut String, report: &Report) {
                 "between the largest good value {good} and the smallest contended one {}",
                 value(s.smallest_bad)
             ),
-            Outcome::NothingSeen => "nothing of it in the good recordings".into(),
+            Outcome::NothingSeen => "no value in the good recordings".into(),
             Outcome::Unknown => "unknown".into(),
         };
         let _ = writeln!(out, "  {:<10} {theta:>9}   {why}", row.measured.name);
@@ -165,15 +168,15 @@ fn suggestions(out: &mut String, report: &Report) {
     for r in report.recordings.iter().filter(|r| r.contended) {
         let names = found_by(report, r);
         let names = if names.is_empty() {
-            "NOT found by any of them".into()
+            "NOT detected by any of them".into()
         } else {
-            format!("found by {}", names.join(", "))
+            format!("detected by {}", names.join(", "))
         };
         let _ = writeln!(out, "  {}: {names}", r.file);
     }
 }
 
-/// Criteria whose suggested threshold a recording reaches.
+/// Returns the criteria whose suggested threshold a recording reaches.
 pub fn found_by(report: &Report, recording: &Recording) -> Vec<&'static str> {
     let reaches = |row: &&Row| {
         let measure = recording.findings.measures.get(row.measured.name);

@@ -1,52 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that the holder released late or lost: which of them it tells of, and when.
+//! Frames that the holder released late or lost: counted, and reported from time to time.
 //!
-//! The thread of a direction counts them here and passes a [`Failure`] through a
-//! channel without ever waiting; who takes it out tells the monitors
-//! ([`crate::datapath::engine::hold::tell`]).
+//! The thread of a direction counts them here and passes a [`Failure`] through a channel without
+//! blocking; the receiver reports to the monitors ([`crate::datapath::engine::hold::tell`]).
 
 use std::sync::mpsc::SyncSender;
 
 use super::Direction;
 
-/// Time between two failures of a kind that are told, in ns: what comes in between
-/// is summed up.
+/// Minimum time between two reports of a kind, in ns: failures in between are summed up.
 pub const TELL_EVERY_NS: u64 = 10_000_000;
 
-/// What became of frames.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Released more than `EMUD_LATE_NS` after their time.
+    /// Released more than `EMUD_LATE_NS` too late.
     Late,
-    /// Not released at all: no room, malformed, or the kernel refused them.
+    /// Not released: no room, malformed, or rejected by the kernel.
     Dropped,
 }
 
-/// One or several frames that failed in the same way.
+/// One or several frames with the same failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     pub direction: Direction,
     pub kind: Kind,
-    /// Departure time of the first of them, CLOCK_MONOTONIC; of a frame without a
-    /// readable one, when it came.
+    /// Departure time of the first of them, CLOCK_MONOTONIC; for a frame without a readable one,
+    /// its arrival.
     pub since_ns: u64,
-    /// When the last of them was seen.
+    /// When the last of them was detected.
     pub seen_ns: u64,
-    /// How late the latest was; 0 for dropped frames.
+    /// Lateness of the latest frame; 0 for dropped frames.
     pub worst_late_ns: u64,
     pub frames: u64,
 }
 
-/// Those of one kind and direction.
+/// The failures of one kind and direction.
 #[derive(Debug)]
 struct Account {
-    /// Not told yet.
+    /// Not reported yet.
     pending: Option<Failure>,
-    /// Not before that.
+    /// Time of the next report.
     next_ns: u64,
 }
 
-/// Sums up the failures of a direction and tells of them, the first at once.
+/// Sums up the failures of a direction and reports them, the first one immediately.
 #[derive(Debug)]
 pub(crate) struct Failures {
     direction: Direction,
@@ -55,7 +53,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Without `to`, nobody is told.
+    /// Creates the accounts; without `to` nothing is reported.
     pub fn new(direction: Direction, to: Option<SyncSender<Failure>>) -> Self {
         let account = || Account {
             pending: None,
@@ -68,12 +66,12 @@ impl Failures {
         }
     }
 
-    /// A frame that was released too late.
+    /// Counts a frame that was released too late.
     pub fn late(&mut self, departure_ns: u64, now_ns: u64) {
         self.add(Kind::Late, departure_ns, now_ns, now_ns - departure_ns);
     }
 
-    /// A frame that is lost; `departure_ns` if it could be read.
+    /// Counts a lost frame; `departure_ns` if it could be read.
     pub fn dropped(&mut self, departure_ns: Option<u64>, now_ns: u64) {
         self.add(Kind::Dropped, departure_ns.unwrap_or(now_ns), now_ns, 0);
     }
@@ -101,13 +99,14 @@ impl Failures {
         }
     }
 
-    /// When there is something to tell; to be looked at before each wait.
+    /// Returns when the next report is due; to be checked before each wait.
     pub fn next_ns(&self) -> Option<u64> {
         let pending = self.accounts.iter().filter(|a| a.pending.is_some());
         pending.map(|account| account.next_ns).min()
     }
 
-    /// Tells what is due. Does not wait: what finds no room is told later.
+    /// Sends the reports that are due. Does not block: a report for which the channel has no room
+    /// is sent later.
     pub fn tell(&mut self, now_ns: u64) {
         let Some(to) = &self.to else { return };
         for account in &mut self.accounts {
@@ -147,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The first at once, then the sum of 10 ms, also when nothing more comes.
+    /// The first immediately, then the sum of 10 ms, even without a further failure.
     #[test]
     fn told_at_once_and_then_every_10_ms() {
         let (to, told) = sync_channel(8);
@@ -173,7 +172,7 @@ mod tests {
         assert!(told.try_recv().is_err());
     }
 
-    /// A late frame does not put off a lost one.
+    /// A late frame does not delay the report of a lost one.
     #[test]
     fn kinds_are_told_apart() {
         let (to, told) = sync_channel(8);
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// Nobody takes them out: none is lost, none waits.
+    /// Nothing takes them out: none is lost, and no call blocks.
     #[test]
     fn without_room_they_are_told_later() {
         let (to, told) = sync_channel(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a frame looks like on the TAP, on its way to the holder and back.
+//! The layout of a frame on the TAP, to the holder and back.
 //!
 //! ```text
 //! to the holder:   vnet_hdr(10) emud_hold_hdr(24) dst src      type ...
@@ -33,9 +33,9 @@ const VNET_F_NEEDS_CSUM: u8 = 1;
 pub enum Malformed {
     #[error("shorter than its headers")]
     Short,
-    #[error("no header of emud's in front")]
+    #[error("the frame has no emud header")]
     Magic,
-    #[error("a super-packet, which was not asked for")]
+    #[error("the frame is a super-packet, although segmentation offload is disabled")]
     SuperPacket,
     #[error("the checksum starts inside emud's header")]
     Checksum,
@@ -44,9 +44,9 @@ pub enum Malformed {
 /// A frame ready to be written back: `buffer[start..]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Time to write it, CLOCK_MONOTONIC.
+    /// When to write it, CLOCK_MONOTONIC.
     pub departure_ns: u64,
-    /// Where the vnet header now begins.
+    /// Offset of the vnet header.
     pub start: usize,
 }
 
@@ -54,8 +54,8 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Turns what was read from the TAP into what is written back, in place: emud's
-/// header goes, VLAN tags come back into the frame, the checksum moves along.
+/// Converts a frame read from the TAP in place to the frame that is written back: removes emud's
+/// header, inserts VLAN tags into the frame, and shifts the checksum's offset.
 pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     if read.len() < VNET_LEN + HOLD_LEN + ETHERNET_LEN {
         return Err(Malformed::Short);
@@ -87,7 +87,7 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
         vnet[VNET_CSUM_START..VNET_CSUM_START + 2].copy_from_slice(&start.to_ne_bytes());
     }
 
-    // Only the two headers and the addresses move, the rest stays where it is.
+    // Only the two headers and the addresses move, the rest stays.
     let addresses = VNET_LEN + HOLD_LEN;
     let start = HOLD_LEN - grown;
     read.copy_within(addresses..addresses + ADDRESSES_LEN, addresses - grown);
@@ -107,8 +107,8 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     })
 }
 
-/// Computes the checksum that was left to the device: a receiver on this host would
-/// take one that is still to be computed for right, whatever has become of the data.
+/// Computes the checksum that was left to the device: a receiver on this host would treat an
+/// uncomputed one as valid, whatever the data.
 fn complete_checksum(frame: &mut [u8]) -> Result<(), Malformed> {
     let field = |at: usize| {
         let bytes = array(frame, at).map(u16::from_ne_bytes);
@@ -126,7 +126,7 @@ fn complete_checksum(frame: &mut [u8]) -> Result<(), Malformed> {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    // 0 would say that there is none (UDP); the two are the same in one's complement.
+    // 0 would mean that there is no checksum (UDP); the two are equal in one's complement.
     let checksum = match !(sum as u16) {
         0 => 0xffff,
         checksum => checksum,
@@ -224,7 +224,7 @@ mod tests {
         );
     }
 
-    /// UDP over IPv4 from RFC 1071's arithmetic: the sum over all of it is then 0xffff.
+    /// UDP over IPv4 with RFC 1071's arithmetic: the sum over all of it is then 0xffff.
     #[test]
     fn computes_the_checksum_of_what_was_corrupted() {
         let mut bytes = wire(Some(24 + 14), 1, &[]);
@@ -238,7 +238,8 @@ mod tests {
             .chunks(2)
             .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))
             .sum();
-        // The field held 0xabcd, the pseudo-header's share: it is in the sum and then replaced.
+        // The field held 0xabcd, the share of the pseudo-header: it is part of the sum and then
+        // replaced.
         let without = 0x1234 + 0x5678 + 9 + 0xff00;
         let whole = without + 0xabcd;
         let folded = (whole & 0xffff) + (whole >> 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder: one thread a direction that reads frames, waits, writes them back.
+//! The holder: one thread per direction that reads frames, waits, and writes them back.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,30 +19,29 @@ use super::queue::TimerQueue;
 use super::tune::{Tuning, lock_memory, tune_thread};
 use super::{Direction, HoldError};
 
-/// How long the classifier may go on sending frames after a report, in ns.
+/// How long after a report the classifier may send frames, in ns.
 pub const LEASE_NS: u64 = 250_000_000;
-/// Time between two reports, in ns; a fifth of the lease, so that one late
-/// report does not end it.
+/// Time between two reports in ns: a fifth of the lease, so that one late report does not end it.
 pub const REPORT_NS: u64 = 50_000_000;
-/// Bytes held back per direction unless told otherwise.
+/// Default limit of buffered bytes per direction.
 pub const DEFAULT_LIMIT_BYTES: usize = 256 << 20;
 
-/// Frames read before writing gets its turn. Everything that is there, as a
-/// rule: after a late wake-up a frame yet unread may depart before one that is due.
+/// Frames read before the next write. Normally this is everything: after a late wake-up an unread
+/// frame may depart before one that is due.
 const READ_BURST: usize = 256;
-/// Frames written before reading gets its turn.
+/// Frames written before the next read.
 const WRITE_BURST: usize = 64;
-/// The longest thing a TAP hands over, with room for a tag.
+/// The longest frame from a TAP, with room for a tag.
 const SCRATCH_LEN: usize = 68 << 10;
-/// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
+/// For this time after a read the TAP is not polled, see [`Worker::wait`].
 const GATHER_NS: u64 = 50_000;
 
 /// Why a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The `stop` descriptor became readable, or a report said so.
+    /// The `stop` descriptor became readable, or a report requested the end.
     Stopped,
-    /// The TAP does not exist any more.
+    /// The TAP was deleted.
     TapGone,
 }
 
@@ -55,7 +54,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// The descriptors are [`crate::datapath::engine::hold::Tap::fd`].
+    /// Creates a holder; the descriptors are [`crate::datapath::engine::hold::Tap::fd`].
     pub fn new(taps: Vec<(OwnedFd, Direction)>) -> Self {
         Self {
             taps,
@@ -64,13 +63,14 @@ impl Holder {
         }
     }
 
-    /// Bytes of frames held back per direction; what comes on top is dropped and counted.
+    /// Sets the limit of buffered bytes per direction; frames beyond it are dropped and counted.
     pub fn limit_bytes(mut self, limit_bytes: usize) -> Self {
         self.limit_bytes = limit_bytes;
         self
     }
 
-    /// Who learns of late and dropped frames. Never waited for; room for a few is enough.
+    /// Sets the receiver of late and dropped frames. The holder never blocks on it; room for a few
+    /// is enough.
     pub fn failures(mut self, to: SyncSender<Failure>) -> Self {
         self.failures = Some(to);
         self
@@ -78,12 +78,11 @@ impl Holder {
 
     /// Works until `stop` becomes readable, `report` breaks, or the TAPs are gone.
     ///
-    /// `report` is called by the thread of the direction: once before the first
-    /// frame is read, then every 50 ms, idle or not, and a last time with
-    /// `lease_ns` 0. It must publish the figures: that is what renews the lease.
-    /// At the end the frames still waiting are written back at once.
+    /// `report` is called by the thread of the direction: once before the first frame is read, then
+    /// every 50 ms, idle or not, and a last time with `lease_ns` 0. It must publish the figures,
+    /// which renews the lease. At the end the waiting frames are written back immediately.
     ///
-    /// `tuned` learns what could be done for punctuality, before the first report.
+    /// `tuned` receives the results of the tuning for punctuality, before the first report.
     ///
     /// # Errors
     /// [`HoldError::System`] if a thread cannot be started or waiting fails.
@@ -98,9 +97,9 @@ impl Holder {
         T: Fn(Direction, &Tuning, &io::Result<()>) + Sync,
     {
         let locked = lock_memory();
-        // Two directions on two CPUs, and the links of a test bed spread over all.
+        // Two directions on two CPUs, and the links of a test bed spread over all CPUs.
         let first_cpu = std::process::id() as usize;
-        // Set when a thread is missing, for those already at work.
+        // Set when a thread is missing, for those already running.
         let incomplete = AtomicBool::new(false);
         let report = |direction, stats: &emud_holder| {
             let verdict = report(direction, stats);
@@ -164,11 +163,11 @@ struct Worker<'a> {
     stats: emud_holder,
     failures: Failures,
     next_report_ns: u64,
-    /// Until then arrivals can wait.
+    /// The TAP is not polled before this time.
     gather_until_ns: u64,
 }
 
-/// Whether a step left something to do at once.
+/// Whether a step left work to do.
 #[derive(PartialEq, Eq)]
 enum Left {
     Nothing,
@@ -203,7 +202,7 @@ impl<'a> Worker<'a> {
         mut report: impl FnMut(&emud_holder) -> ControlFlow<()>,
     ) -> Result<End, Errno> {
         let end = self.work(&mut report);
-        // The lease goes first: nothing new may come while the rest is written.
+        // The lease ends first: no new frame may arrive while the rest is written.
         self.publish(0, &mut report).is_break();
         if end == Ok(End::Stopped) {
             self.flush()?;
@@ -253,7 +252,7 @@ impl<'a> Worker<'a> {
         report(&self.stats)
     }
 
-    /// Reads what is there, one burst of it.
+    /// Reads one burst of frames.
     fn fill(&mut self) -> Result<Left, Errno> {
         let mut earliest_ns = u64::MAX;
         let mut left = Left::More;
@@ -270,7 +269,7 @@ impl<'a> Worker<'a> {
         }
         if earliest_ns != u64::MAX {
             let now = now_ns();
-            // Far from due: so will be what follows within the next moment.
+            // Far from due: the frames that follow within the next moment will be, too.
             let far = earliest_ns > now + 20 * GATHER_NS;
             self.gather_until_ns = if far { now + GATHER_NS } else { 0 };
         }
@@ -295,7 +294,7 @@ impl<'a> Worker<'a> {
         self.failures.dropped(departure_ns, now_ns());
     }
 
-    /// Writes what is due (or everything due at `until_ns`), one burst of it.
+    /// Writes one burst of the frames that are due (or due at `until_ns`).
     fn release(&mut self, until_ns: Option<u64>) -> Result<Left, Errno> {
         for _ in 0..WRITE_BURST {
             let now = now_ns();
@@ -314,7 +313,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Err(Errno::BADFD) => return Err(Errno::BADFD),
-                // This frame alone: out of memory, or its headers make no sense.
+                // Only this frame failed: out of memory, or its headers are invalid.
                 Err(_) => self.dropped(Some(frame.departure_ns)),
             }
             self.queue.recycle(frame);
@@ -322,7 +321,7 @@ impl<'a> Worker<'a> {
         Ok(Left::More)
     }
 
-    /// Reads all there is, then writes it without waiting for its time.
+    /// Reads all frames, then writes them without waiting for their time.
     fn flush(&mut self) -> Result<(), Errno> {
         let result = loop {
             match self.fill() {
@@ -342,12 +341,11 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Sleeps until there is something to do.
+    /// Sleeps until the next event.
     ///
-    /// While frames just read are far from due, the TAP is not polled for a
-    /// moment: one wake-up then serves many arrivals, and a sender saves the
-    /// wake-up of this thread. A frame that is due earlier than its
-    /// predecessors by all that may be late by that moment.
+    /// While frames just read are far from due, the TAP is not polled for a moment: one wake-up
+    /// then serves many arrivals, and a sender does not have to wake this thread. A frame that is
+    /// due long before its predecessors may be late by that time.
     fn wait(&mut self) -> Result<Option<End>, Errno> {
         let now = now_ns();
         let mut until = self

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Engine `hold`: frames wait in user space, behind a TAP of emud's own.
+//! Engine `hold`: frames wait in user space, behind a TAP that emud creates.
 //!
-//! The classifier puts a departure time in front of every frame and redirects
-//! it to the TAP ([`tap`]). The holder ([`holder`]) keeps it in a timer queue
-//! ([`queue`]) and writes it back to the same TAP in time; the classifier at the
-//! TAP's ingress sends it on to the device. The holder renews a lease while it
-//! works, so a dead one is harmless: without a lease nothing is sent to it.
+//! The classifier puts a departure time in front of every frame and redirects it to the TAP
+//! ([`tap`]). The holder ([`holder`]) keeps it in a timer queue ([`queue`]) and writes it back to
+//! the same TAP in time; the classifier at the TAP's ingress sends it on to the device. The holder
+//! renews a lease while it runs; without a lease the classifier sends it no frames, so a dead
+//! holder is harmless.
 
 pub mod failure;
 pub mod frame;
@@ -27,7 +27,7 @@ pub use holder::{End, Holder};
 pub use tap::Tap;
 pub use tune::{Schedule, Tuning, spare};
 
-/// A direction of the link, as the classifier counts them.
+/// A direction of the link, with the classifier's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Direction {
@@ -37,36 +37,36 @@ pub enum Direction {
     Down = EMUD_DOWN,
 }
 
-/// What can go wrong around the holder.
+/// Errors of the holder and its TAP.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
     /// A system call failed.
     #[error("{what}: {source}")]
     System { what: String, source: io::Error },
-    /// The kernel cannot do TAP devices.
-    #[error("no TAP devices here ({path}: {source}): {}", no_tun(.source))]
+    /// The kernel has no TAP devices.
+    #[error("cannot open {path}: {source}: {}", no_tun(.source))]
     NoTun {
         path: &'static str,
         source: io::Error,
     },
-    /// An interface name the kernel would not take.
-    #[error("\"{0}\" cannot be the name of an interface")]
+    /// An invalid name of an interface.
+    #[error("\"{0}\" is not a valid name of an interface")]
     BadName(String),
-    /// The holder in the background reported this instead of being ready.
-    #[error("the holder could not start: {message}")]
+    /// The holder in the background failed to start with this message.
+    #[error("cannot start the holder: {message}")]
     Refused { exit_code: u8, message: String },
-    /// The holder in the background ended without a word.
+    /// The holder in the background ended without a message.
     #[error("the holder ended before it was ready ({0})")]
     Died(std::process::ExitStatus),
-    /// The holder in the background did not get ready in time; it was ended.
+    /// The holder in the background did not start in time and was ended.
     #[error("the holder was not ready after {0} ms")]
     NotReady(u128),
 }
 
 fn no_tun(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "run as root; a container has to be given this device",
+        io::ErrorKind::PermissionDenied => "run as root; a container needs access to this device",
         _ => "load the module tun",
     }
 }
@@ -79,7 +79,7 @@ impl HoldError {
         }
     }
 
-    /// The exit code for it, after sysexits.h.
+    /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => 77,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether anybody but the holder can still see its network namespace.
+//! Detects whether only the holder keeps its network namespace alive.
 //!
-//! A process and an open TAP keep a namespace alive: after `ip netns del` the
-//! interfaces in it would live on, unseen, for as long as the holder does. A
-//! process that has a descriptor of the namespace (a container runtime), or of
-//! which a thread is in it (a test), can still use it.
+//! A process and an open TAP keep a namespace alive: after `ip netns del` its interfaces would
+//! continue to exist, unseen, as long as the holder runs. A process that has a descriptor of the
+//! namespace (a container runtime), or of which a thread is in it (a test), can still use it.
 
 use std::os::linux::fs::MetadataExt;
 use std::time::Duration;
@@ -14,15 +13,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 
-/// Names come and go unseen. That a process ends is seen at once.
+/// Changes of names cause no event. The end of a process does.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// After a process has ended, another may close the last descriptor a moment later.
+/// After a process has ended, another one may close the last descriptor a moment later.
 const LOOK_SOON: Duration = Duration::from_millis(20);
 
-/// Ends this process by SIGTERM once its network namespace has neither a name
-/// nor another process or thread, and no process a descriptor of it. Where it has
-/// neither from the start (somebody holds it in a way that cannot be seen from here) it
-/// is left alone.
+/// Ends this process by SIGTERM once its network namespace has neither a name nor another process
+/// or thread, and no process has a descriptor of it. If it has none of these at the start
+/// (something invisible from here keeps it), the process continues.
 pub fn watch() {
     let Some(home) = inode("/proc/self/ns/net") else {
         return;
@@ -47,7 +45,7 @@ pub fn watch() {
                 None => break,
             }
         }
-        // Nobody to tell if it fails.
+        // There is no way to report a failure.
         let _ = kill_process(getpid(), Signal::TERM);
     });
 }
@@ -56,12 +54,12 @@ fn inode(path: &str) -> Option<u64> {
     fs::metadata(path).ok().map(|meta| meta.st_ino())
 }
 
-/// Until it ends, or for some time.
+/// Waits until the process ends, or for a limited time.
 fn wait_for(process: Pid) {
     let time = Timespec::try_from(LOOK_EVERY).ok();
     let ended = pidfd_open(process, PidfdFlags::empty());
     match ended.map(|ended| poll(&mut [PollFd::new(&ended, PollFlags::IN)], time.as_ref())) {
-        // It has ended already.
+        // It has already ended.
         Err(Errno::SRCH) | Ok(Ok(_)) => {}
         Err(_) | Ok(Err(_)) => thread::sleep(LOOK_EVERY),
     }
@@ -73,13 +71,13 @@ fn named(home: u64) -> bool {
     fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.contains(&root))
 }
 
-/// A process that is in it beside this one.
+/// Returns another process in the namespace.
 fn inhabitant(home: u64) -> Option<Pid> {
     processes().find(|pid| inode(&format!("/proc/{pid}/ns/net")) == Some(home))
 }
 
-/// Another process has a descriptor of it. All descriptors of the host are looked at, which takes
-/// a while, so this comes last.
+/// Returns whether another process has a descriptor of it. This checks all descriptors of the host,
+/// which takes a while, so it is the last check.
 fn held_open(home: u64) -> bool {
     let Some(nsfs) = fs::metadata("/proc/self/ns/net").ok().map(|m| m.st_dev()) else {
         return true;
@@ -94,7 +92,7 @@ fn held_open(home: u64) -> bool {
         .any(|fds| fds.into_iter().any(is_home))
 }
 
-/// A thread of another process is in it, whose first one is not.
+/// Returns whether a thread of another process is in it while the main thread is not.
 fn of_a_thread(home: u64) -> bool {
     let is_home = |task: io::Result<fs::DirEntry>| {
         let task = task.ok()?.path().join("ns/net");
@@ -105,7 +103,7 @@ fn of_a_thread(home: u64) -> bool {
         .any(|mut tasks| tasks.any(|task| is_home(task) == Some(true)))
 }
 
-/// All but this one.
+/// Returns all processes except this one.
 fn processes() -> impl Iterator<Item = Pid> {
     let own = getpid();
     let all = fs::read_dir("/proc").into_iter().flatten();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames by departure time.
+//! Frames sorted by departure time.
 //!
-//! A link that keeps the order hands over frames with departures that never
-//! decrease: those go through a plain FIFO. Only a frame that departs before the
-//! last one of the FIFO (jitter per packet, a delay just shortened) goes to a heap.
+//! A link that keeps the order has departures that never decrease: those use a plain FIFO. Only a
+//! frame that departs before the last one of the FIFO (jitter per packet, a delay that was just
+//! reduced) uses a heap.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// The smallest buffer: 2^7 bytes.
 const SMALLEST_SHIFT: u32 = 7;
-/// Buffers of 2^7 .. 2^17 bytes; the last holds the longest frame there is.
+/// Number of buffer sizes, 2^7 .. 2^17 bytes; the last one holds the longest possible frame.
 const SIZES: usize = 11;
 
-/// Frames that fit without the queue itself growing: 1 Gbit/s of full frames for 200 ms.
+/// Frames that fit without reallocation of the queue: 1 Gbit/s of full frames for 200 ms.
 const EXPECTED: usize = 16384;
 
-/// A frame waiting; give it back with [`TimerQueue::recycle`].
+/// A waiting frame; return its buffer with [`TimerQueue::recycle`].
 #[derive(Debug)]
 pub struct Frame {
     /// CLOCK_MONOTONIC.
@@ -27,7 +27,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The frame itself.
+    /// Returns the bytes of the frame.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
@@ -57,12 +57,12 @@ impl Ord for Frame {
     }
 }
 
-/// The queue is full: its limit in bytes would be exceeded.
+/// The queue is full: the frame would exceed its limit in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the holder's queue is full")]
 pub struct Full;
 
-/// Frames in order of (departure, arrival), in buffers that are used again.
+/// Frames in order of (departure, arrival), in recycled buffers.
 #[derive(Debug)]
 pub struct TimerQueue {
     fifo: VecDeque<Frame>,
@@ -72,7 +72,7 @@ pub struct TimerQueue {
 }
 
 impl TimerQueue {
-    /// Holds buffers of `limit_bytes` at most, those not in use included.
+    /// Creates a queue whose buffers take up to `limit_bytes`, including unused ones.
     pub fn new(limit_bytes: usize) -> Self {
         Self {
             fifo: VecDeque::with_capacity(EXPECTED),
@@ -82,7 +82,7 @@ impl TimerQueue {
         }
     }
 
-    /// Frames waiting.
+    /// Returns the number of waiting frames.
     pub fn len(&self) -> usize {
         self.fifo.len() + self.heap.len()
     }
@@ -91,10 +91,10 @@ impl TimerQueue {
         self.len() == 0
     }
 
-    /// Copies a frame in.
+    /// Copies a frame into the queue.
     ///
     /// # Errors
-    /// [`Full`] if the limit does not allow it, or if it is longer than 128 KiB.
+    /// [`Full`] if the limit does not permit it, or if it is longer than 128 KiB.
     pub fn push(&mut self, departure_ns: u64, bytes: &[u8]) -> Result<(), Full> {
         let mut buffer = self.pool.take(bytes.len()).ok_or(Full)?;
         buffer[..bytes.len()].copy_from_slice(bytes);
@@ -120,7 +120,7 @@ impl TimerQueue {
         }
     }
 
-    /// When the next frame departs.
+    /// Returns when the next frame departs.
     pub fn next_ns(&self) -> Option<u64> {
         if self.heap_first() {
             self.heap.peek().map(|frame| frame.0.departure_ns)
@@ -129,7 +129,7 @@ impl TimerQueue {
         }
     }
 
-    /// The next frame, if it departs at `now_ns` or before.
+    /// Returns the next frame if it departs at `now_ns` or before.
     pub fn pop_due(&mut self, now_ns: u64) -> Option<Frame> {
         if self.next_ns()? > now_ns {
             return None;
@@ -141,7 +141,7 @@ impl TimerQueue {
         }
     }
 
-    /// Takes the buffer of a frame back.
+    /// Takes back the buffer of a frame.
     pub fn recycle(&mut self, frame: Frame) {
         self.pool.give(frame.buffer);
     }
@@ -176,7 +176,7 @@ impl Pool {
         }
         let size = 1usize << (class as u32 + SMALLEST_SHIFT);
         if self.allocated_bytes + size > self.limit_bytes {
-            // Buffers of a size that was needed earlier must not block this one.
+            // Unused buffers of a different size must not block this one.
             self.drop_free();
         }
         if self.allocated_bytes + size > self.limit_bytes {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a stable sort: the same frames, by (departure, arrival).
+        /// Compared with a stable sort: the same frames, by (departure, arrival).
         #[test]
         fn order_is_departure_then_arrival(
             frames in proptest::collection::vec((0u64..50, 0usize..300), 0..200),
@@ -285,7 +285,7 @@ mod tests {
             prop_assert_eq!(got, expected);
         }
 
-        /// Pushes and pops interleaved: what leaves is always the smallest there.
+        /// Pushes and pops interleaved: each pop returns the smallest frame.
         #[test]
         fn interleaved(ops in proptest::collection::vec((0u64..100, any::<bool>()), 0..300)) {
             let mut queue = TimerQueue::new(1 << 20);

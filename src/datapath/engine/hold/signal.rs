@@ -4,13 +4,13 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Blocks SIGTERM, SIGINT and SIGHUP and returns a descriptor that becomes
-/// readable when one of them comes, and stays so: every thread sees it.
+/// Blocks SIGTERM, SIGINT and SIGHUP and returns a descriptor that becomes and stays readable when
+/// one of them arrives: every thread sees it.
 ///
 /// Call it before any thread is started.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel returns an error.
 pub fn stop_signals() -> io::Result<OwnedFd> {
     // SAFETY: the set is initialised by sigemptyset before anything reads it.
     unsafe {

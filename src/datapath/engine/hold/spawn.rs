@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starts the holder in the background, and lets it say that it is ready.
+//! Starts the holder in the background and waits for its report.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,16 +14,15 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::HoldError;
 
-/// First byte through the pipe of a holder that is ready; an exit code otherwise.
+/// First byte through the pipe from a holder that is ready; otherwise an exit code.
 const READY: u8 = 0;
 
-/// The holder's end of the pipe. Dropping it unused tells the parent that the
-/// holder died.
+/// The holder's end of the pipe. Dropping it unused signals the parent that the holder died.
 #[derive(Debug)]
 pub struct ReadyPipe(File);
 
 impl ReadyPipe {
-    /// Takes over a descriptor whose number came on the command line.
+    /// Takes over a descriptor whose number is on the command line.
     ///
     /// # Errors
     /// [`HoldError::System`] if it is not open.
@@ -36,25 +35,26 @@ impl ReadyPipe {
         Ok(Self(fd.into()))
     }
 
-    /// The first lease is written.
+    /// Reports that the first lease is written.
     ///
     /// # Errors
-    /// The parent does not wait any more.
+    /// The parent no longer waits.
     pub fn ready(mut self) -> io::Result<()> {
         self.0.write_all(&[READY])
     }
 
-    /// The holder cannot start; `exit_code` (not 0) and `message` become those of the parent.
+    /// Reports that the holder cannot start; `exit_code` (not 0) and `message` become those of the
+    /// parent.
     ///
     /// # Errors
-    /// The parent does not wait any more.
+    /// The parent no longer waits.
     pub fn failed(mut self, exit_code: u8, message: &str) -> io::Result<()> {
         self.0
             .write_all(&[&[exit_code.max(1)], message.as_bytes()].concat())
     }
 }
 
-/// Takes over a descriptor whose number came on the command line.
+/// Takes over a descriptor whose number is on the command line.
 ///
 /// # Errors
 /// [`HoldError::System`] if it is not open.
@@ -71,30 +71,29 @@ pub unsafe fn inherited(fd: RawFd) -> Result<OwnedFd, HoldError> {
     match fcntl_setfd(&fd, FdFlags::CLOEXEC) {
         Ok(()) => Ok(fd),
         Err(error) => {
-            // Closing what is not open is what OwnedFd must never do.
+            // OwnedFd must never close a descriptor that is not open.
             std::mem::forget(fd);
             Err(failed(error))
         }
     }
 }
 
-/// This program once more.
+/// Returns a command that runs this program.
 pub fn this_program() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("emud");
     command
 }
 
-/// Starts `command` as a process of its own session without terminal, and
-/// waits until it says that it is ready through [`ReadyPipe`].
+/// Starts `command` as a process in a new session without a terminal, and waits for its report
+/// through [`ReadyPipe`].
 ///
-/// `command` gets the number of the pipe's descriptor to put it into the
-/// arguments. Besides that only `inherit` is open in the new process, under the
-/// same numbers.
+/// `command` gets the number of the pipe's descriptor for its arguments. Apart from that, only
+/// `inherit` is open in the new process, with the same numbers.
 ///
 /// # Errors
-/// [`HoldError::Refused`] with what it said, [`HoldError::Died`],
-/// [`HoldError::NotReady`] after `timeout`; in every case it has ended.
+/// [`HoldError::Refused`] with its message, [`HoldError::Died`], [`HoldError::NotReady`] after
+/// `timeout`; in every case the process has ended.
 pub fn spawn(
     command: impl FnOnce(RawFd) -> Command,
     inherit: &[BorrowedFd<'_>],
@@ -121,9 +120,8 @@ pub fn spawn(
 
 fn detach(keep: &[RawFd]) -> io::Result<()> {
     rustix::process::setsid()?;
-    // What the caller of emud left open (a lock, a pipe) must not stay open for
-    // as long as the link exists. Marked only: std's own pipe is needed until exec.
-    // SAFETY: marks descriptors, closes none.
+    // Descriptors of emud's caller (a lock, a pipe) must not stay open as long as the link exists.
+    // Only marked: std's own pipe is needed until exec. SAFETY: marks descriptors, closes none.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -147,7 +145,7 @@ fn wait_ready(mut child: Child, mut pipe: File, timeout: Duration) -> Result<Chi
         Ok(Some(answer)) => match answer.split_first() {
             Some((&READY, _)) => Ok(child),
             Some((&exit_code, message)) => {
-                // It has said its last word, but may take a moment to end.
+                // It has sent its report, but may take a moment to end.
                 end(&mut child)?;
                 let message = String::from_utf8_lossy(message).trim_end().to_owned();
                 Err(HoldError::Refused { exit_code, message })
@@ -177,7 +175,8 @@ fn end(child: &mut Child) -> Result<(), HoldError> {
     Ok(())
 }
 
-/// What came through the pipe until it was closed or said "ready"; `None` after the time-out.
+/// Returns the bytes from the pipe until it was closed or reported "ready"; `None` after the
+/// timeout.
 fn read_answer(pipe: &mut File, timeout: Duration) -> io::Result<Option<Vec<u8>>> {
     let deadline = Instant::now() + timeout;
     let mut answer = Vec::new();

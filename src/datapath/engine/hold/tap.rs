@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A TAP device of emud's own.
+//! Creates a TAP device.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -13,12 +13,12 @@ use super::HoldError;
 use super::frame::{HOLD_LEN, VNET_LEN};
 
 const TUN: &str = "/dev/net/tun";
-/// Frames that may wait for the holder to read them. Whatever does not fit is
-/// lost unseen, so this is far more than a late wake-up lets pile up.
+/// Frames that may wait for the holder. Further frames are lost without a count, so this is far
+/// more than accumulates during a late wake-up.
 const TX_QUEUE_LEN: i32 = 16384;
 /// The kernel's limit for a TAP: 65535 less the Ethernet header.
 const MAX_MTU: u32 = 65521;
-/// Room for emud's header and tags on top of the device's frames.
+/// Room for emud's header and tags in addition to the device's frames.
 const MTU_ROOM: u32 = 64;
 const _: () = assert!(MTU_ROOM as usize >= HOLD_LEN + 2 * 4);
 
@@ -32,13 +32,13 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Whether the device outlives its descriptor.
+    /// Sets whether the device outlives its descriptor.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel returns an error.
     pub fn persist(fd: BorrowedFd<'_>, persistent: bool) -> Result<(), HoldError> {
         let argument = usize::from(persistent);
-        // SAFETY: TUNSETPERSIST takes its flag as the argument itself.
+        // SAFETY: TUNSETPERSIST has its flag as the argument itself.
         unsafe {
             ioctl(
                 fd,
@@ -49,18 +49,18 @@ impl Tap {
     }
 }
 
-/// Makes a TAP in the network namespace of the calling thread and sets it up.
+/// Creates a TAP in the network namespace of the calling thread and sets it up.
 ///
 /// `name` may hold one `%d`, which the kernel replaces by a free number;
 /// `device_mtu` is that of the device whose frames it shall carry.
 ///
-/// Nothing but what the classifier redirects there ever uses it: no ARP, no
-/// IPv6, no address. Segmentation is not offered, so the kernel cuts
-/// super-packets into wire packets; checksums may stay partial on both ways.
+/// Only packets that the classifier redirects pass it: no ARP, no IPv6, no address. Without
+/// segmentation offload the kernel splits super-packets into wire packets; checksums may stay
+/// partial in both directions.
 ///
 /// # Errors
-/// [`HoldError::NoTun`] without `/dev/net/tun`, [`HoldError::BadName`],
-/// [`HoldError::System`] where the kernel refuses a step (the TAP is gone then).
+/// [`HoldError::NoTun`] without `/dev/net/tun`, [`HoldError::BadName`], [`HoldError::System`] if
+/// the kernel rejects a step (the TAP is deleted then).
 pub fn create(name: &str, device_mtu: u32) -> Result<Tap, HoldError> {
     let fd: OwnedFd = OpenOptions::new()
         .read(true)
@@ -100,7 +100,7 @@ fn set_up_descriptor(fd: BorrowedFd<'_>) -> io::Result<()> {
             fd,
             IntegerSetter::<{ libc::TUNSETOFFLOAD as Opcode }>::new_usize(csum),
         )?;
-        // A write must never fail because earlier frames are still on their way.
+        // A write must never fail because earlier frames have not been delivered yet.
         ioctl(
             fd,
             Setter::<{ libc::TUNSETSNDBUF as Opcode }, i32>::new(i32::MAX),
@@ -144,7 +144,7 @@ fn set<const OPCODE: Opcode>(fd: BorrowedFd<'_>, request: &mut libc::ifreq) -> i
     Ok(())
 }
 
-/// Else it would send router solicitations, which come out at the holder.
+/// With IPv6 it would send router solicitations, which arrive at the holder.
 fn disable_ipv6(name: &str) -> io::Result<()> {
     match fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1") {
         // A kernel without IPv6.
@@ -162,7 +162,7 @@ fn named(name: &str) -> Result<libc::ifreq, HoldError> {
     if bad {
         return Err(HoldError::BadName(name.to_owned()));
     }
-    // SAFETY: struct ifreq is integers and a pointer, for which zero is valid.
+    // SAFETY: struct ifreq is integers and a pointer, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the running monitors of the holder's failures.
+//! Reports the holder's failures to the running monitors.
 //!
-//! A monitor listens on a stream socket /run/emud/root/monitor*.sock, to which only
-//! root can connect; each failure is one line of JSON. Nobody is waited for: a monitor that does not take the line
-//! at once does not get it. Sockets are looked for only when there is something
-//! to tell, so a holder in time costs a monitor, and costs without one, nothing.
+//! A monitor listens on a stream socket /run/emud/root/monitor*.sock, to which only root can
+//! connect; each failure is one line of JSON. Sending never blocks: a monitor that does not accept
+//! the line immediately misses it. Sockets are searched only for a report, so a punctual holder has
+//! no cost, with or without a monitor.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use serde_json::json;
 use super::failure::{Failure, Kind};
 use crate::abi;
 
-/// Where monitors listen.
+/// Folder of the monitors' sockets.
 pub const MONITORS: &str = crate::host::runtime::ROOT_FOLDER;
 
-/// The link of the failing frames, as its user knows it.
+/// The link of the failed frames, as its user knows it.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Link {
     pub netns: u64,
 }
 
-/// One line: value and threshold are ns for late frames, packets for dropped ones.
+/// Formats one line: value and threshold are ns for late frames, packets for dropped ones.
 pub fn line(link: &Link, failure: &Failure) -> String {
     let (kind, value, threshold) = match failure.kind {
         Kind::Late => ("late", failure.worst_late_ns, u64::from(abi::EMUD_LATE_NS)),
@@ -51,7 +51,8 @@ pub fn line(link: &Link, failure: &Failure) -> String {
     format!("{line}\n")
 }
 
-/// The line for a link that somebody else has changed or taken apart; `what` has a sentence each.
+/// Formats the line for a link that another process changed or removed in part; `what` has one
+/// sentence per part.
 pub fn tampered_line(link: &Link, what: &[String], now_ns: u64) -> String {
     let line = json!({
         "type": "emulator",
@@ -71,16 +72,15 @@ pub fn tampered_line(link: &Link, what: &[String], now_ns: u64) -> String {
 /// Sends a line to the monitors whose sockets are in `folder`.
 pub fn send_all(folder: &Path, line: &str) {
     for monitor in monitors(folder) {
-        // One that has died leaves its socket behind, which refuses.
+        // A monitor that died leaves its socket behind, which rejects connections.
         let _ = send(&monitor, line);
     }
 }
 
-/// Passes failures on to the monitors whose sockets are in `folder`, until
-/// nobody can send any more.
+/// Passes failures on to the monitors whose sockets are in `folder`, until all senders are gone.
 pub fn pass_on(failures: &Receiver<Failure>, folder: &Path, link: impl Fn() -> Option<Link>) {
     while let Ok(first) = failures.recv() {
-        // A device that is gone has no name to tell.
+        // A deleted device has no name to report.
         let Some(link) = link() else { continue };
         let batch = std::iter::once(first).chain(failures.try_iter());
         let lines: String = batch.map(|failure| line(&link, &failure)).collect();
@@ -102,7 +102,7 @@ fn monitors(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// All of the lines, without waiting.
+/// Sends all of the lines without blocking.
 fn send(monitor: &Path, lines: &str) -> io::Result<()> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

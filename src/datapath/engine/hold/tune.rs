@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes the holder's wake-ups punctual. All of it is optional: a refusal
-//! makes frames later, not wrong, so it is reported instead of being an error.
+//! Tunes the holder for punctual wake-ups. Every step is optional: a rejected one makes frames
+//! later, not wrong, so it is reported and not an error.
 
 use std::num::NonZeroU64;
 use std::{fs, io};
@@ -11,27 +11,26 @@ use rustix::thread::{
     set_current_timer_slack,
 };
 
-/// Lowest real-time priority: above everything that is not real-time, below all
-/// that is. Two busy loops beside 10,000 packets/s made frames 2 to 3 ms late
-/// (99th percentile) at nice -20 with a short slice, 0.02 to 0.17 ms like this.
-/// A holder that cannot keep up leaves other tasks on its CPU what the kernel
-/// keeps from real-time ones, 5 % by default.
+/// Lowest real-time priority: above everything that is not real-time, below all that is. Two busy
+/// loops beside 10,000 packets/s made frames 2 to 3 ms late (99th percentile) at nice -20 with a
+/// short slice, 0.02 to 0.17 ms with this priority. A holder that cannot keep up leaves other tasks
+/// on its CPU the share that the kernel withholds from real-time tasks, 5 % by default.
 const PRIORITY: u32 = 1;
-/// Where real-time is refused: since 6.12 a task that wants a shorter slice than
-/// the running one preempts it when it wakes up; 100 us is the least allowed.
+/// The fallback if real-time is not permitted: since 6.12 a task that requests a shorter slice than
+/// the running one preempts it when it wakes up; 100 us is the minimum.
 const SLICE_NS: u64 = 100_000;
 const NICE: i32 = -20;
 
-/// How the thread competes for its CPU.
+/// The scheduling of the thread.
 #[derive(Debug)]
 pub enum Schedule {
     /// SCHED_RR at the lowest priority.
     RoundRobin,
-    /// Nice -20 and a short time slice, because real-time was refused with `refused`.
+    /// Nice -20 and a short time slice, because the kernel rejected real-time with `refused`.
     Nice { refused: io::Error },
 }
 
-/// What was taken; an error says why not.
+/// The result of the tuning, with an error for each step that failed.
 #[derive(Debug)]
 pub struct Tuning {
     /// The CPU the thread is bound to: writes from two CPUs would overtake each other.
@@ -42,7 +41,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// As `enum emud_tuning`, and the CPU; `locked`: the process is locked in memory.
+    /// Returns the flags of `enum emud_tuning` and the CPU; `locked`: the process is locked in
+    /// memory.
     pub fn bits(&self, locked: bool) -> (u32, u32) {
         let realtime = matches!(self.schedule, Ok(Schedule::RoundRobin));
         let got = [
@@ -109,8 +109,8 @@ pub(crate) fn set_short_slice(flags: i32) -> io::Result<()> {
     })
 }
 
-/// SCHED_DEADLINE for this thread: ahead of all others, but no more than `runtime_ns` in a
-/// `period_ns`; `flags`: SCHED_FLAG_*.
+/// SCHED_DEADLINE for this thread: ahead of all others, up to `runtime_ns` in a `period_ns`;
+/// `flags`: SCHED_FLAG_*.
 pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64, flags: i32) -> io::Result<()> {
     set_schedule(&libc::sched_attr {
         sched_policy: libc::SCHED_DEADLINE as u32,
@@ -144,24 +144,24 @@ fn set_schedule(attributes: &libc::sched_attr) -> io::Result<()> {
     }
 }
 
-/// Where memory runs out, the kernel ends other processes than this one: a dead holder is a link that
-/// is gone. Lowering a score takes CAP_SYS_RESOURCE.
+/// Protects a process from the kernel's out-of-memory killer: without the holder there is no link.
+/// Lowering the score requires CAP_SYS_RESOURCE.
 pub fn spare(pid: u32) -> io::Result<()> {
     fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000")
 }
 
-/// Keeps the process in memory: a page fault would be a late frame.
+/// Locks the process in memory: a page fault would delay a frame.
 pub fn lock_memory() -> io::Result<()> {
     lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE)
 }
 
-/// The same for what the process really uses: nothing is made resident ahead.
+/// The same for the memory that the process uses: nothing is made resident in advance.
 pub(crate) fn lock_used_memory() -> io::Result<()> {
     lock_all(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT)
 }
 
 fn lock_all(flags: i32) -> io::Result<()> {
-    // Without the capability a limit applies, and the first allocation beyond it would fail.
+    // Without the capability a limit applies, and the first allocation beyond the limit would fail.
     if !capabilities(None)?
         .effective
         .contains(CapabilitySet::IPC_LOCK)

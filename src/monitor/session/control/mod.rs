@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control socket: programs report their own contention, root resets the limits. Holders of
-//! emulated links have one to which only root can connect, so that nobody else can fill it.
+//! The control socket: programs report their contention, root resets the limits. Holders of
+//! emulated links have a separate socket to which only root can connect, so that no other user can
+//! use up its connections.
 
 mod place;
 mod protocol;

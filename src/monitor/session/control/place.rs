@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the socket is. A socket of a killed monitor stays in the folder: one that nobody
-//! listens to is removed.
+//! The location of the socket. The socket of a killed monitor stays in the folder: a socket without
+//! a listener is removed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -21,19 +21,19 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use crate::host::runtime;
 use crate::monitor::session::ObserveError;
 
-/// Who may report is decided for each connection.
+/// Each connection is checked for permission to report.
 const MODE: u32 = 0o666;
 const ROOT_MODE: u32 = 0o600;
 
-/// A socket that is listened to; removed when dropped.
+/// A socket with a listener; removed when dropped.
 #[derive(Debug)]
 pub struct Place {
     pub path: PathBuf,
     folder: OwnedFd,
     name: OsString,
     inode: u64,
-    /// As long as the name is there somebody listens: another monitor would take its place, perhaps
-    /// with the inode number of this one.
+    /// The listener exists as long as the name: otherwise another monitor would replace the socket,
+    /// possibly with the same inode number.
     _listens: UnixListener,
 }
 
@@ -41,14 +41,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         let ours = stat(&self.folder, &self.name).is_ok_and(|stat| stat.st_ino == self.inode);
         if ours {
-            // Else the next monitor removes it.
+            // On failure the next monitor removes it.
             let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }
 }
 
-/// Listens at `asked`, or in `folder` at monitor.sock, or, if that belongs to a monitor that
-/// runs, at monitor-PID.sock.
+/// Listens at `asked`, or in `folder` at monitor.sock, or at monitor-PID.sock if a running monitor
+/// uses that.
 ///
 /// # Errors
 /// [`ObserveError::Taken`] only for `asked`; [`ObserveError::Listen`].
@@ -64,11 +64,11 @@ pub fn place(asked: Option<&Path>, folder: &Path) -> Result<(Place, UnixListener
     listen(&path, MODE)?.ok_or(ObserveError::Taken(path))
 }
 
-/// How the names of root's sockets end where `--socket` sets a monitor apart from others: holders
+/// Ending of the names of root's sockets if `--socket` separates a monitor from others: holders
 /// report to it, `emud alarm` without `--socket` does not.
 const APART: &str = ".apart.sock";
 
-/// Listens in a folder that only root can enter; `apart`: the monitor has a socket of its own.
+/// Listens in a folder that only root can enter; `apart`: the monitor was started with `--socket`.
 ///
 /// # Errors
 /// [`ObserveError::Listen`].
@@ -81,8 +81,8 @@ pub fn root_place(folder: &Path, apart: bool) -> Result<(Place, UnixListener), O
     listen(&path, ROOT_MODE)?.ok_or(ObserveError::Taken(path))
 }
 
-/// Makes the folder, removes what killed monitors left in it, and keeps other monitors from looking
-/// at sockets that are bound but not listened to yet.
+/// Creates the folder, removes what killed monitors left in it, and locks it while sockets are
+/// bound but have no listener yet.
 fn own(folder: &Path, mode: u32) -> Result<File, ObserveError> {
     let locked = || {
         runtime::folder(folder, mode)?;
@@ -105,7 +105,7 @@ fn failed(at: &Path, error: io::Error) -> ObserveError {
     }
 }
 
-/// `None`: somebody listens there already.
+/// Returns `None` if another process listens there.
 fn listen(path: &Path, mode: u32) -> Result<Option<(Place, UnixListener)>, ObserveError> {
     let try_it = || -> io::Result<Option<(Place, UnixListener)>> {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
@@ -133,22 +133,22 @@ fn listen(path: &Path, mode: u32) -> Result<Option<(Place, UnixListener)>, Obser
     try_it().map_err(|error| failed(path, error))
 }
 
-/// The folder of a path, whatever becomes of the path. One in which others can replace files of
-/// this user is refused.
+/// Opens the folder of a path, independent of later changes of the path. A folder in which other
+/// users can replace files is rejected.
 fn parent(path: &Path) -> io::Result<OwnedFd> {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
     let mode = fstat(&folder)?.st_mode;
     if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-        let what = "others can replace files in this folder (chmod go-w it, or choose another)";
+        let what = "other users can replace files in this folder (run chmod go-w, or use a different folder)";
         return Err(io::Error::new(ErrorKind::PermissionDenied, what));
     }
     Ok(folder)
 }
 
-/// The socket has this mode from its first moment on: a change by path afterwards could meet a
-/// file that the owner of the folder has put there. The umask is one of a thread of its own.
+/// Creates the socket with this mode: a later change by path could affect a file that the owner of
+/// the folder has put there. The umask is that of a separate thread.
 fn bind(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<UnixListener> {
     let path = within(folder, name);
     let bind = move || {
@@ -163,7 +163,7 @@ fn bind(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<UnixListener> {
     }
 }
 
-/// A path that names the file in this very folder.
+/// Returns a path to the file in this folder.
 fn within(folder: &OwnedFd, name: &OsStr) -> PathBuf {
     Path::new("/proc/self/fd")
         .join(folder.as_raw_fd().to_string())
@@ -174,10 +174,10 @@ fn stat(folder: &OwnedFd, name: &OsStr) -> io::Result<Stat> {
     Ok(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Nobody listens to this socket.
+/// Returns whether the socket has no listener.
 ///
 /// # Errors
-/// It is something else.
+/// It is not a socket.
 fn is_stale(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     let mode = stat(folder, name)?.st_mode;
     if FileType::from_raw_mode(mode) != FileType::Socket {
@@ -200,15 +200,15 @@ fn remove_stale(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the monitor at this socket is only told what is meant for it.
+/// Returns whether the monitor at this socket only gets messages that name its socket.
 pub fn is_apart(path: &Path) -> bool {
     path.to_string_lossy().ends_with(APART)
 }
 
-/// The sockets of monitors in a folder, in the order of their names; none without a folder.
+/// Returns the sockets of monitors in a folder, sorted by name; none if there is no folder.
 ///
 /// # Errors
-/// It cannot be read.
+/// The folder cannot be read.
 pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(vec![]),
@@ -237,7 +237,7 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let name = format!("emud-place-{}-{name}", process::id());
+            let name = format!("emud-socket-{}-{name}", process::id());
             Self(std::env::temp_dir().join(name))
         }
     }
@@ -282,8 +282,8 @@ mod tests {
         assert!(names(&folder).is_empty());
     }
 
-    /// Whoever owns the folder can exchange the socket, but never get the mode of another file
-    /// changed.
+    /// The owner of a folder can replace the socket, but cannot change the mode of another file
+    /// with it.
     #[test]
     fn a_folder_of_others_is_refused_and_no_path_is_followed() {
         let folder = Folder::new("others");
@@ -301,7 +301,7 @@ mod tests {
             let code = placed.err().map(|e| e.exit_code());
             assert_eq!(code, (!good).then_some(77), "{mode:o}");
         }
-        // Exchanged meanwhile: what is there now is not ours to remove, and stays as it is.
+        // Replaced in between: the new file does not belong to emud and stays.
         let (ours, _listener) = place(Some(&path), &folder.0).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "a file of somebody").unwrap();
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_path_that_is_asked_for_is_never_exchanged() {
-        let folder = Folder::new("asked");
+        let folder = Folder::new("requested");
         fs::create_dir(&folder.0).unwrap();
         let path = folder.0.join("own.sock");
         drop(UnixListener::bind(&path).unwrap());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One line of JSON each way (docs/log-format.md).
+//! The protocol: one line of JSON in each direction (docs/log-format.md).
 
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED, Unit};
 use serde::Deserialize;
@@ -7,30 +7,30 @@ use serde_json::{Number, Value, json};
 
 use crate::text::Time;
 
-/// What a name may have; it is in every line.
+/// Maximum length of a name, which is part of every line.
 const MAX_NAME: usize = 256;
-/// Beyond it a reader of JSON may round.
+/// Readers of JSON may round larger numbers.
 const MAX_NUMBER: u64 = 1 << 53;
 
-/// What a line asks for.
+/// The request in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     Alarm(Box<Alarm>),
     Reset,
 }
 
-/// Why a line is not done.
+/// Why a request is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     Malformed(String),
-    /// Only root may.
+    /// Only root is permitted to do it.
     NotAllowed(&'static str),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Application {
-    #[expect(dead_code, reason = "it was looked at before")]
+    #[expect(dead_code, reason = "already checked")]
     r#type: Option<String>,
     name: String,
     value: Option<Quantity>,
@@ -41,10 +41,10 @@ struct Application {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Emulator {
-    #[expect(dead_code, reason = "it was looked at before")]
+    #[expect(dead_code, reason = "already checked")]
     r#type: String,
     failure: Failure,
-    /// Of a link that was tampered with: what is missing or changed.
+    /// The missing or changed parts of a link that was tampered with.
     what: Option<String>,
     name: String,
     ifindex: u32,
@@ -53,14 +53,14 @@ struct Emulator {
     threshold: u64,
     since_mono_ns: u64,
     mono_ns: Option<u64>,
-    #[expect(dead_code, reason = "of a batch the worst is told")]
+    #[expect(dead_code, reason = "a batch reports the worst packet")]
     count: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reset {
-    #[expect(dead_code, reason = "it was looked at before")]
+    #[expect(dead_code, reason = "already checked")]
     r#type: String,
 }
 
@@ -79,10 +79,10 @@ enum Quantity {
     Text(String),
 }
 
-/// Reads a line that came at `now_mono_ns`; `trusted`: from root or the monitor's own user.
+/// Parses a line that arrived at `now_mono_ns`; `trusted`: from root or the monitor's user.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem of the line.
 pub fn parse(line: &[u8], now_mono_ns: u64, trusted: bool) -> Result<Message, Refusal> {
     let malformed = |e: serde_json::Error| Refusal::Malformed(e.to_string());
     let value: Value = serde_json::from_slice(line).map_err(malformed)?;
@@ -107,9 +107,9 @@ pub fn parse(line: &[u8], now_mono_ns: u64, trusted: bool) -> Result<Message, Re
             let report = serde_json::from_value(value).map_err(malformed)?;
             emulator(report, now_mono_ns)
         }
-        "emulator" => Err(Refusal::NotAllowed("only root speaks for the emulator")),
+        "emulator" => Err(Refusal::NotAllowed("only root may report for the emulator")),
         _ => Err(Refusal::Malformed(
-            "`type` is none of \"alarm\", \"reset\", \"emulator\"".into(),
+            "`type` must be \"alarm\", \"reset\" or \"emulator\"".into(),
         )),
     }
 }
@@ -121,7 +121,7 @@ fn application(report: Application, now_mono_ns: u64) -> Result<Message, Refusal
         (None, None) => (0, 0, Unit::None),
         (Some((value, unit)), None) => (value, 0, unit),
         (Some((value, unit)), Some((threshold, same))) if unit == same => (value, threshold, unit),
-        (Some(_), Some(_)) => return Err(bad("`value` and `threshold` differ in their unit")),
+        (Some(_), Some(_)) => return Err(bad("`value` and `threshold` have different units")),
         (None, Some(_)) => return Err(bad("`threshold` without `value`")),
     };
     let mono_ns = past(report.mono_ns, now_mono_ns)?;
@@ -183,22 +183,24 @@ fn bad(what: &str) -> Refusal {
 
 fn name(name: String) -> Result<String, Refusal> {
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        let what = format!("`name` is not 1 to {MAX_NAME} bytes of text");
+        let what = format!("`name` must be text of 1 to {MAX_NAME} bytes");
         return Err(Refusal::Malformed(what));
     }
     Ok(name)
 }
 
-/// A time that was given, or now.
+/// Returns the given time, or now.
 fn past(given: Option<u64>, now_mono_ns: u64) -> Result<u64, Refusal> {
     match given {
-        Some(given) if given > now_mono_ns => Err(bad("a time in the future of CLOCK_MONOTONIC")),
+        Some(given) if given > now_mono_ns => {
+            Err(bad("the time is in the future of CLOCK_MONOTONIC"))
+        }
         given => Ok(given.unwrap_or(now_mono_ns)),
     }
 }
 
 impl Quantity {
-    /// `12`, `"12"`, `"12ms"`, `"1500B"`, `"3packets"`, `"7pages"`.
+    /// Reads `12`, `"12"`, `"12ms"`, `"1500B"`, `"3packets"`, `"7pages"`.
     fn read(&self) -> Result<(u64, Unit), Refusal> {
         let text = match self {
             Self::Number(number) => &number.to_string(),
@@ -231,7 +233,7 @@ fn not_a_quantity(text: &str) -> Refusal {
     ))
 }
 
-/// The line that answers.
+/// Returns the line of the answer.
 pub fn answer(result: &Result<(), Refusal>) -> String {
     let json = match result {
         Ok(()) => json!({"ok": true}),

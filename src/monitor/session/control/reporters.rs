@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose connections the control socket takes.
+//! The users whose connections the control socket accepts.
 
 use emud_monitor::config::Reporters;
 use rustix::process::geteuid;
@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 #[derive(Debug, Clone)]
 pub struct Allowed {
     everyone: bool,
-    /// Beside root and the user of this process.
+    /// A user in addition to root and the user of this process.
     user: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl Allowed {
     }
 }
 
-/// May reset the limits and speak for the emulator.
+/// Returns whether a user may reset the limits and report for the emulator.
 pub fn trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Serves the socket, one task a connection. A client that sends too much or never reads only
-//! waits for itself, and no user can take another one's connections.
+//! Serves the socket, one task per connection. A client that sends too much or never reads only
+//! delays itself, and no user can use up the connections of another one.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,21 +17,21 @@ use super::protocol::{Message, Refusal, answer, parse};
 use super::reporters::{Allowed, trusted};
 use crate::monitor::session::Request;
 
-/// Longest line; a report has some hundred bytes.
+/// Maximum length of a line; a report has some hundred bytes.
 const MAX_LINE: usize = 4096;
-/// Connections of a user at a time.
+/// Maximum number of simultaneous connections of a user.
 const MAX_OF_USER: usize = 64;
-/// Those of all users but root and the monitor's own.
+/// The same for all users except root and the monitor's user.
 const MAX_OF_OTHERS: usize = 256;
-/// How long a connection may take for its first line. Later it may be idle: it counts for its
-/// user only.
+/// Time limit for the first line of a connection. Later the connection may be idle: it only counts
+/// for its user.
 const FIRST_LINE: Duration = Duration::from_secs(10);
-/// How long an answer may wait for its reader.
+/// Time limit for the client to read an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Before accept is tried again when it failed: out of descriptors.
+/// Pause before accept is tried again after a failure: no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the users that may report, until it is dropped.
+/// Serves the permitted users until it is dropped.
 pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sender<Request>) {
     let room = Room::default();
     loop {
@@ -39,7 +39,7 @@ pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sen
             sleep(PAUSE).await;
             continue;
         };
-        // Without credentials it is nobody's.
+        // A connection without credentials is dropped.
         let Ok(uid) = stream.peer_cred().map(|peer| peer.uid()) else {
             continue;
         };
@@ -53,24 +53,25 @@ pub async fn serve(listener: UnixListener, allowed: Allowed, requests: mpsc::Sen
             Ok(seat) => {
                 let requests = requests.clone();
                 tokio::spawn(async move {
-                    // A connection that breaks is its own affair.
+                    // A broken connection only affects its client.
                     let _ = converse(stream, trusted(uid), &requests).await;
                     drop(seat);
                 });
             }
             Err(refusal) => {
-                // A fresh socket takes a line at once, or the client does not get it.
+                // A new socket accepts a line without blocking; otherwise the client does not get
+                // it.
                 let _ = stream.try_write(answer(&Err(refusal)).as_bytes());
             }
         }
     }
 }
 
-/// Connections by user.
+/// Number of connections by user.
 #[derive(Debug, Clone, Default)]
 struct Room(Arc<Mutex<HashMap<u32, usize>>>);
 
-/// Room for a connection.
+/// A slot for a connection.
 #[derive(Debug)]
 struct Seat {
     room: Room,
@@ -130,7 +131,7 @@ async fn converse(
         {
             let answer = answer(&result);
             let sent = timeout(PATIENCE, writer.write_all(answer.as_bytes())).await?;
-            // Who sends and goes has still said something.
+            // A request counts even if its client closes the connection.
             hears = sent.is_ok();
         }
         next = next_line(&mut reader).await?;
@@ -138,7 +139,7 @@ async fn converse(
     Ok(())
 }
 
-/// The next line, also an unended last one; `None` at the end.
+/// Returns the next line, even if the last one has no line feed; `None` at the end.
 async fn next_line(
     reader: &mut (impl AsyncBufRead + Unpin),
 ) -> io::Result<Option<Result<Vec<u8>, Refusal>>> {

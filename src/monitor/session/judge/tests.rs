@@ -92,7 +92,7 @@ fn what_nobody_watched_is_not_clean() {
         ..Case::default()
     };
     assert_eq!(case.verdict(), RunVerdict::Unwatched);
-    // A program may report something, and a link may go away, all the same.
+    // A program may still report contention, and a link may be removed.
     let case = Case {
         episodes: vec![cpu(12 * S, 13 * S)],
         ..case
@@ -142,7 +142,7 @@ fn an_episode_that_goes_on_lasts_until_the_end() {
     let open = episode(Resource::Disk, Scope::Psi { of: "io" }, 18 * S, None);
     let judgement = Case::of([open]).judge();
     assert_eq!(judgement.contention[0].until_mono_ns, 21 * S);
-    // The measured phase ends as its second 10 begins.
+    // The measured phase ends at the beginning of its second 10.
     assert_eq!(judgement.contended_seconds, [8, 9, 10]);
 }
 
@@ -202,7 +202,7 @@ fn contention_explains_a_late_emulator() {
     );
 }
 
-/// Else a run whose emulator was late would be clean.
+/// Otherwise a run with a late emulator would be clean.
 #[test]
 fn contention_before_the_measured_phase_counts_if_the_emulator_was_late_in_it() {
     let judgement = Case::of([cpu(9 * S, 10 * S - MS), late(7, 10 * S + 2 * MS)]).judge();
@@ -216,7 +216,7 @@ fn counters_of_the_emulator_are_explained_as_alarms_are() {
     let failure = Failure {
         since_mono_ns: 11 * S,
         until_mono_ns: 12 * S,
-        sentence: "link up: 3 packets dropped by what holds them".into(),
+        sentence: "link up: 3 packets dropped by the engine".into(),
     };
     let mut case = Case::default();
     case.facts.failures.push(failure.clone());

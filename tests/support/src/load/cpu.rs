@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keeps its CPU busy.
 //!
-//! `spin NS`: for that long; says when it began and ended, and what it got of the CPU.
-//! `quarter`: a quarter of the CPU for ever, sleeping at least 10 ms between bursts (M).
-//! `shell`: becomes `while :; do :; done`; says when.
+//! `spin NS`: for that long; prints when it began and ended, and its CPU time. `quarter`: a quarter
+//! of the CPU forever, sleeping at least 10 ms between bursts (M). `shell`: becomes `while :; do :;
+//! done`; prints when.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -15,7 +15,8 @@ use crate::clock::{now, sleep_until, spin_until, used};
 /// Between the bursts of a quarter, ns.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// No quarter is owed more than this, ns: three that a busy machine kept from the CPU fill it for 180 ms then.
+/// Maximum debt of a quarter, ns: three quarters that a busy machine delayed then fill the CPU for
+/// 180 ms.
 const DEBT_NS: u64 = 15_000_000;
 
 pub fn run(commands: &Receiver<String>) {
@@ -36,7 +37,7 @@ fn spin(for_ns: u64) {
     tell(&format!("spun {begin} {} {}", now(), used() - used_before));
 }
 
-/// A debt is paid: who was kept from the CPU spins longer, so that four of them fill it.
+/// A debt is paid: a delayed load spins longer, so that four of them fill the CPU.
 fn quarter() {
     let (mut begin, used_before) = (now(), used());
     let owed = |begin: u64| (now() - begin).saturating_sub(4 * (used() - used_before));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct reads from a block device.
 //!
-//! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts), `grid` and `phase` (ns).
-//! `one`: a single read; says when it was asked for and when it was there.
-//! `run`: all threads read on and on, 1 us between two reads (M), or each read at the next point of the grid.
-//! `duty COUNT PAUSE_NS THETA_NS`: so many single reads with pauses; says how many took theta or longer.
-//! `write BYTES`: one direct write of that size; says when.
+//! Options: `file`, `len` (bytes of a read), `threads`, `stagger` (ns between their starts), `grid`
+//! and `phase` (ns). `one`: a single read; prints when it was requested and when it completed.
+//! `run`: all threads read continuously, 1 us between two reads (M), or each read at the next point
+//! of the grid. `duty COUNT PAUSE_NS THETA_NS`: this many single reads with pauses; prints how many
+//! took theta or longer. `write BYTES`: one direct write of that size; prints when.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -21,7 +21,7 @@ const PAUSE_NS: u64 = 1_000;
 /// Where the regions of two threads begin apart, bytes.
 const REGION: u64 = 1 << 20;
 
-/// Memory of its own, aligned for direct input and output, in huge pages where they exist.
+/// Separate memory, aligned for direct input and output, in huge pages if they exist.
 struct Buffer {
     at: *mut libc::c_void,
     len: usize,
@@ -46,7 +46,7 @@ impl Buffer {
         Self { at, len }
     }
 
-    /// Fills it with what does not compress.
+    /// Fills it with data that does not compress.
     fn fill(&mut self) {
         let mut state = now() | 1;
         for at in (0..self.len).step_by(8) {
@@ -62,7 +62,7 @@ impl Buffer {
     fn read(&mut self, file: &File, offset: u64) {
         // SAFETY: the mapping outlives the call.
         let got = unsafe { libc::pread(file.as_raw_fd(), self.at, self.len, offset as i64) };
-        // An error is what a device gives that the test has taken away: then the load is over.
+        // An error is expected from a device that the test has removed: then the load is over.
         if got != self.len as isize {
             eprintln!("read: {got}, {}", std::io::Error::last_os_error());
             std::process::exit(1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file whose reads take as long as asked for: under a loop device a disk of a known slowness, which
+//! A file whose reads take a configured time: under a loop device, a disk of a known speed, which
 //! can also stop answering. Speaks the kernel's FUSE protocol (linux/fuse.h) as far as one file of
 //! zeroes needs it; it is mounted over an empty file.
 //!
-//! Options: `file`, `size` (bytes), `delay` (ns), `beyond` and `delay-beyond` (reads from that offset on take
-//! another time). Reads below and beyond are each served one at a time.
-//! `delay NS`; `stuck`: no answer from now on; `resume`: what is overdue is answered; says when.
+//! Options: `file`, `size` (bytes), `delay` (ns), `beyond` and `delay-beyond` (reads from that
+//! offset on take a different time). Reads below and beyond are each served one at a time. `delay
+//! NS`; `stuck`: no answer from now on; `resume`: answers overdue requests; prints when.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,12 +35,12 @@ const OPEN_DIRECT_IO: u32 = 1;
 const INIT_MAX_PAGES: u32 = 1 << 22;
 /// Of one read; M's are 256 KiB.
 const MAX_PAGES: u16 = 256;
-/// Of one write, of which there are none: a request must fit into what is read.
+/// Length of a write, of which there are none: a request must fit into the buffer.
 const MOST_WRITTEN: u32 = 4096;
-/// How often to look for commands, ns.
+/// How often to check for commands, ns.
 const GLANCE_NS: u64 = 1_000_000;
 
-/// A read to be answered: when, which, how many bytes.
+/// A pending read: when, which, how many bytes.
 type Due = Reverse<(u64, u64, usize)>;
 
 struct Server {
@@ -146,7 +146,7 @@ impl Server {
         message.extend((-error).to_ne_bytes());
         message.extend(unique.to_ne_bytes());
         message.extend(body);
-        // Who asked may be gone.
+        // The requester may be gone.
         let _ = self.device.write(&message);
     }
 
@@ -154,7 +154,7 @@ impl Server {
         let mut request = [0u8; MOST_WRITTEN as usize + 8192];
         let len = match self.device.read(&mut request) {
             Ok(len) => len,
-            // Who asked is gone.
+            // The requester is gone.
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EAGAIN)) => return,
             // Unmounted.
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => std::process::exit(0),

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uses memory.
 //!
-//! `write MIB`: writes a region of that size over and over (M); says when it has begun.
-//! `map PAGES`: takes that many pages, none of them alike.
-//! On one CPU only (option `cpu`): a page that another CPU has just put into use is left out by the kernel.
-//! `out PAGES`: has the kernel write the first so many of them to swap; says when that was asked for, when the last
-//! one was, when it was done, and how many pages the kernel counted (of the whole machine).
-//! `in PAGES`: reads them again; says the same. Both wait for a moment without paging of others.
-//! `map-file PATH`: maps a file that is not in memory and reads all its pages; says how many major faults
-//! that were.
+//! `write MIB`: writes a region of that size repeatedly (M); prints when it has begun. `map PAGES`:
+//! takes that many pages, none of them alike. On one CPU only (option `cpu`): the kernel skips a
+//! page that another CPU has just used. `out PAGES`: makes the kernel write this many of them to
+//! swap; prints when that was requested, when the last one was, when it was done, and how many
+//! pages the kernel counted (of the whole machine). `in PAGES`: reads them again; prints the same.
+//! Both wait for a moment without paging of others. `map-file PATH`: maps a file that is not in
+//! memory and reads all its pages; prints the number of major faults.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -19,7 +18,7 @@ use crate::clock::{now, sleep_until};
 
 const PAGE: usize = 4096;
 
-/// Between two passes over the region, so that a CPU is left to the others, ns.
+/// Pause between two passes over the region, so that others can use the CPU, ns.
 const PAUSE_NS: u64 = 1_000_000;
 
 #[derive(Default)]
@@ -51,7 +50,7 @@ impl Pages {
         pages
     }
 
-    /// No page is empty nor like another: the kernel stores no copy of those.
+    /// No page is empty nor like another: the kernel cannot merge them.
     fn write(&self, round: u64) {
         for offset in (0..self.len).step_by(PAGE) {
             let value = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (offset as u64 + 1);
@@ -76,7 +75,7 @@ impl Pages {
             return;
         }
         let at = (self.at + from * PAGE) as *mut libc::c_void;
-        // SAFETY: within the mapping; the pages keep what is in them.
+        // SAFETY: within the mapping; the content of the pages is kept.
         let done = unsafe { libc::madvise(at, count * PAGE, libc::MADV_PAGEOUT) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
@@ -130,7 +129,7 @@ fn timed(counter: &str, count: usize, work: impl Fn(usize, usize)) -> String {
     format!("paged {first} {last} {end} {}", vmstat(counter) - counted)
 }
 
-/// A machine may page of its own accord, in bursts. Waits until it has not done so for a while; the
+/// A machine may page by itself, in bursts. Waits until it has not done so for a while; returns the
 /// counter then.
 fn when_quiet(counter: &str) -> u64 {
     const QUIET_NS: u64 = 60_000_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Load generators. Each is a process of its own (this program again, with a hidden argument), so
-//! that it can sit in a cgroup, a namespace, on a CPU, and be killed. It obeys lines on its
-//! standard input and tells on its standard output what it did and when (CLOCK_MONOTONIC).
+//! Load generators. Each is a separate process (this program again, with a hidden argument), so
+//! that it can run in a cgroup, a namespace, on a CPU, and be killed. It executes lines from its
+//! standard input and prints to its standard output what it did and when (CLOCK_MONOTONIC).
 
 mod cpu;
 mod disk;
@@ -18,16 +18,16 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// Tells this program to be a load.
+/// Makes this program a load.
 pub const ARGUMENT: &str = "--load";
 
-/// The command of a load begins with this, unless it was given another name.
+/// The command of a load begins with this, unless it has a different name.
 pub const COMMAND: &str = "mon-";
 
-/// No load takes longer over a single command than this.
+/// Time limit for a single command of a load.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// A load that runs; killed when dropped.
+/// A running load; killed when dropped.
 pub struct Load {
     child: Child,
     said: Receiver<String>,
@@ -68,17 +68,17 @@ impl Load {
 
     pub fn say(&mut self, command: &str) {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
-        writeln!(stdin, "{command}").expect("tell the load");
+        writeln!(stdin, "{command}").expect("write to the load");
     }
 
-    /// The next line it said.
+    /// Returns the next line of its output.
     pub fn hear(&self) -> String {
         self.said
             .recv_timeout(LONGEST)
             .expect("an answer of the load")
     }
 
-    /// Gives a command and waits for its answer, numbers after a word.
+    /// Sends a command and waits for its answer, numbers after a name.
     pub fn ask(&mut self, command: &str) -> Vec<u64> {
         self.say(command);
         numbers(&self.hear())
@@ -99,7 +99,7 @@ pub fn numbers(line: &str) -> Vec<u64> {
         .collect()
 }
 
-/// What a load was started with.
+/// The arguments of a load.
 struct Options(BTreeMap<String, String>);
 
 impl Options {
@@ -140,11 +140,11 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What holds for the whole process.
+/// Settings of the whole process.
 fn enter(kind: &str, options: &Options) {
     // SAFETY: plain system calls.
     unsafe {
-        // A test that dies takes its loads along.
+        // A test that dies ends its loads.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
     }
@@ -165,7 +165,7 @@ fn enter(kind: &str, options: &Options) {
     }
 }
 
-/// What holds for the working thread only: the one that reads commands stays out of its way.
+/// Settings of the working thread only: the one that reads commands must not disturb it.
 fn settle(options: &Options) {
     if let Some(cpu) = options.text("cpu") {
         clock::pin(cpu.parse().expect("a number of a CPU"));
@@ -191,10 +191,10 @@ fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
-        .expect("tell the test");
+        .expect("write to the test");
 }
 
-/// The first word of a command and the numbers after it.
+/// The name of a command and the numbers after it.
 fn parsed(command: &str) -> (&str, Vec<u64>) {
     let word = command.split(' ').next().unwrap_or(command);
     (word, numbers(command))

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames of a protocol that nobody speaks, on the devices of one network namespace.
+//! Frames of an unused protocol, on the devices of one network namespace.
 //!
-//! Options: `devices` (names with commas between; the frames go to each in turn), `len` (bytes of a frame with its
-//! Ethernet header, which is what the kernel counts), `window` (ns, of `most`), `pace`: `spin` never sends faster
-//! than asked for, not even after having been late, and needs a CPU; `sleep` makes up for having been late by one
-//! frame at most.
-//! `rate BIT_S`: from now on; 0 stops.
-//! `burst COUNT NTH`: at once; says when it began, when the NTH went out, and when it ended.
-//! `bursts TIMES COUNT PAUSE_NS`: bursts with pauses; says when they began and ended.
-//! `most`: the most bytes in any window since the last time this was asked for.
+//! Options: `devices` (names with commas between; the frames go to each in turn), `len` (bytes of a
+//! frame with its Ethernet header, which is what the kernel counts), `window` (ns, of `most`),
+//! `pace`: `spin` never sends faster than requested, not even after a delay, and needs a CPU;
+//! `sleep` catches up by one frame at most. `rate BIT_S`: from now on; 0 stops. `burst COUNT NTH`:
+//! at once; prints when it began, when the NTH was sent, and when it ended. `bursts TIMES COUNT
+//! PAUSE_NS`: bursts with pauses; prints when they began and ended. `most`: the maximum of bytes in
+//! any window since the last `most`.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -63,7 +62,7 @@ impl Sender {
         }
     }
 
-    /// Sends one; when that was.
+    /// Sends one frame; returns when.
     fn send(&mut self) -> u64 {
         let socket = &self.sockets[self.next];
         self.next = (self.next + 1) % self.sockets.len();
