@@ -21,8 +21,8 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["", "asked", ""], ["äöü", "1", "x"]].map(|row| row.map(str::to_owned));
-        assert_eq!(columns(rows), "     asked\näöü  1      x\n");
+        let rows = [["", "value", ""], ["äöü", "1", "x"]].map(|row| row.map(str::to_owned));
+        assert_eq!(columns(rows), "     value\näöü  1      x\n");
         assert_eq!(columns::<2>([]), "");
     }
 }

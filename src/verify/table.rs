@@ -74,7 +74,7 @@ fn row(c: &Check) -> [String; 6] {
         }
         Verdict::NotJudged => format!("not judged: {}", c.why.as_deref().unwrap_or("unknown")),
     };
-    // Three digits of what was measured, all of what was asked.
+    // Three digits of the measured value, all of the configured one.
     let asked = match c.unit {
         Unit::BitS => Rate(c.asked.round() as u64).to_string(),
         _ => value(c.unit, c.asked),

@@ -149,7 +149,7 @@ fn the_schema_refuses_what_is_not_described() {
     let mut wrong = vec![];
     for line in every_line().into_iter().chain(kinds()) {
         let spoilt = spoilt(&line, "", &["class", "device_bytes", "device_theta_ns"]).into_iter();
-        // Without its type nobody knows which definition to look at.
+        // Without its type the definition of a line is unknown.
         let known = spoilt.filter(|(what, _)| {
             !["/type of another type", " without type", " of another type"].contains(&&**what)
         });
