@@ -2,7 +2,6 @@
 //! Contention of the measured phase, and every alarm of the run: when, of what, by whom.
 
 use emud_monitor::log::{Span, SpanShare};
-use serde::Serialize;
 
 use super::{Table, at, left_out};
 use crate::experiment::results::{Alarm, Run, count, resource_name, share, time};
@@ -26,12 +25,11 @@ const ALARMS: &[[&str; 2]] = &[
     ["by", "text"],
 ];
 
-#[derive(Serialize)]
 pub struct Contention {
-    spans: Table,
-    title: String,
-    alarms: Table,
-    left_out: String,
+    pub spans: Table,
+    pub title: String,
+    pub alarms: Table,
+    pub left_out: String,
 }
 
 impl Contention {
@@ -60,18 +58,12 @@ impl Contention {
             ]
         };
         Some(Self {
-            spans: Table {
-                columns: SPANS,
-                rows: spans.iter().map(span).collect(),
-            },
+            spans: Table::new(SPANS, spans.iter().map(span)),
             title: match alarms.items.len() as u64 + alarms.left_out {
                 1 => "The alarm".to_owned(),
                 n => format!("All {} alarms", count(n)),
             },
-            alarms: Table {
-                columns: ALARMS,
-                rows: alarms.items.iter().map(alarm).collect(),
-            },
+            alarms: Table::new(ALARMS, alarms.items.iter().map(alarm)),
             left_out: left_out(alarms.left_out, "alarms"),
         })
     }

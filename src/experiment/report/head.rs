@@ -2,20 +2,18 @@
 //! Top of the page: the verdict in words, and what was run. And its end: profiles and scenario.
 
 use emud_monitor::log::RunVerdict;
-use serde::Serialize;
 
 use crate::experiment::results::{Ending, Run, time, verdict_word};
 
-#[derive(Serialize)]
 pub struct Head<'a> {
-    name: &'a str,
-    when: String,
-    verdict: &'static str,
-    reasons: Vec<String>,
-    facts: Vec<(&'static str, String)>,
-    notes: &'a [String],
+    pub name: &'a str,
+    pub when: String,
+    pub verdict: &'static str,
+    pub reasons: Vec<String>,
+    pub facts: Vec<(&'static str, String)>,
+    pub notes: &'a [String],
     /// Titles and texts.
-    texts: Vec<(String, &'a str)>,
+    pub texts: Vec<(String, &'a str)>,
 }
 
 impl<'a> Head<'a> {

@@ -2,7 +2,6 @@
 //! Links: asked against measured as a table, and over time as plots.
 
 use emud_monitor::log::{AskedFor, LinkEvent, RunLink};
-use serde::Serialize;
 
 use super::plot::Plots;
 use super::{PageError, Table, at, left_out};
@@ -30,14 +29,13 @@ const COLUMNS: &[[&str; 2]] = &[
     ["dropped", "n"],
 ];
 
-#[derive(Serialize)]
 pub struct Links {
     /// Which samples there are not; empty: all are there.
-    missing: &'static str,
+    pub missing: &'static str,
     /// Instead of a table.
-    profiles: Vec<String>,
-    table: Table,
-    also: Vec<String>,
+    pub profiles: Vec<String>,
+    pub table: Table,
+    pub also: Vec<String>,
 }
 
 impl Links {
@@ -56,8 +54,8 @@ impl Links {
             missing,
             profiles,
             table: Table {
-                columns: COLUMNS,
-                rows: run.tracks.iter().map(row).collect(),
+                grouped: true,
+                ..Table::new(COLUMNS, run.tracks.iter().map(row))
             },
             also: run.tracks.iter().filter_map(also).collect(),
         }
@@ -112,22 +110,20 @@ fn also(track: &Track) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name}: packets {}", parts.join(", ")))
 }
 
-#[derive(Serialize)]
 pub struct OverTime<'a> {
     /// The plots are shown without being asked for.
-    open: bool,
-    plots: Vec<OfLink<'a>>,
-    changes: Vec<String>,
-    changes_left_out: String,
+    pub open: bool,
+    pub plots: Vec<OfLink<'a>>,
+    pub changes: Vec<String>,
+    pub left_out: String,
 }
 
-#[derive(Serialize)]
-struct OfLink<'a> {
-    title: String,
-    joined: String,
+pub struct OfLink<'a> {
+    pub title: String,
+    pub joined: String,
     /// Names and images.
-    figures: Vec<(String, String)>,
-    notes: &'a [String],
+    pub figures: Vec<(String, String)>,
+    pub notes: &'a [String],
 }
 
 impl<'a> OverTime<'a> {
@@ -153,7 +149,7 @@ impl<'a> OverTime<'a> {
             open: links.clone().count() <= OPEN,
             plots: links.map(link).collect::<Result<_, _>>()?,
             changes: change.collect(),
-            changes_left_out: left_out(changes.left_out, "events of links"),
+            left_out: left_out(changes.left_out, "events of links"),
         })
     }
 }

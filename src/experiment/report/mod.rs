@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An experiment as a page that a browser shows by itself: no script, nothing from a network,
-//! light and dark, also on paper (docs/report.md). page.html is its template.
+//! light and dark, also on paper (docs/report.md). templates/ has its template.
 
 mod alarms;
 mod chart;
@@ -9,10 +9,7 @@ mod links;
 mod plot;
 mod programs;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{Environment, Error, UndefinedBehavior, escape_formatter};
-use serde::Serialize;
+use askama::Template;
 
 use super::results::{Run, count};
 use crate::plot::PlotError;
@@ -32,9 +29,9 @@ pub enum PageError {
         /// Why not.
         source: PlotError,
     },
-    /// The template does not fit its data.
+    /// The template cannot be filled in.
     #[error("cannot make the page: {0}")]
-    Template(#[from] Error),
+    Template(#[from] askama::Error),
 }
 
 impl PageError {
@@ -53,26 +50,36 @@ pub struct Plot {
     pub svg: String,
 }
 
-/// What the template shows.
-#[derive(Serialize)]
+#[derive(Template)]
+#[template(path = "report.html", whitespace = "minimize")]
 struct Page<'a> {
     emud: &'static str,
     style: &'static str,
-    #[serde(flatten)]
     head: head::Head<'a>,
     links: links::Links,
     contention: Option<alarms::Contention>,
-    #[serde(flatten)]
     over_time: links::OverTime<'a>,
-    #[serde(flatten)]
     programs: programs::Programs<'a>,
 }
 
 /// A table: the title and the class of each column, and the text of each cell.
-#[derive(Serialize)]
+#[derive(Template)]
+#[template(path = "table.html", whitespace = "minimize")]
 struct Table {
     columns: &'static [[&'static str; 2]],
     rows: Vec<Vec<String>>,
+    /// Columns have groups: those of a link.
+    grouped: bool,
+}
+
+impl Table {
+    fn new(columns: &'static [[&'static str; 2]], rows: impl Iterator<Item = Vec<String>>) -> Self {
+        Self {
+            columns,
+            rows: rows.collect(),
+            grouped: false,
+        }
+    }
 }
 
 /// Returns the page.
@@ -80,15 +87,7 @@ struct Table {
 /// # Errors
 /// A plot cannot be drawn.
 pub fn html(run: &Run) -> Result<String, PageError> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let mut syntax = SyntaxConfig::builder();
-    environment.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_formatter(|out, state, value| match value.as_str() {
-        Some(text) if !value.is_safe() => escape_formatter(out, state, &plain(text).into()),
-        _ => escape_formatter(out, state, value),
-    });
-    let page = Serde(Page {
+    let page = Page {
         emud: env!("CARGO_PKG_VERSION"),
         style: STYLE,
         head: head::Head::of(run),
@@ -96,8 +95,8 @@ pub fn html(run: &Run) -> Result<String, PageError> {
         contention: alarms::Contention::of(run),
         over_time: links::OverTime::of(run)?,
         programs: programs::Programs::of(run),
-    });
-    Ok(environment.render_named_str("page.html", include_str!("page.html"), page)?)
+    };
+    Ok(plain(&page.render()?))
 }
 
 /// Returns the plots, a file for each direction and class of a link that has samples.

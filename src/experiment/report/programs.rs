@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use emud_monitor::log::{ArtefactLine, ExitLine, OutputLine, OutputStream, PhaseName};
-use serde::Serialize;
 
 use super::{Table, at, left_out};
 use crate::experiment::results::{Run, Tail, count, time};
@@ -25,48 +24,39 @@ const FILES: &[[&str; 2]] = &[
     ["bytes", "n"],
 ];
 
-#[derive(Serialize)]
 pub struct Programs<'a> {
-    programs: Table,
-    programs_left_out: String,
-    outputs: Vec<Output<'a>>,
-    files: Table,
-    files_left_out: String,
+    pub programs: Table,
+    pub programs_left_out: String,
+    pub outputs: Vec<Output<'a>>,
+    pub files: Table,
+    pub files_left_out: String,
 }
 
 /// What a node's programs said.
-#[derive(Serialize)]
-struct Output<'a> {
-    node: &'a str,
-    count: String,
-    lines: Vec<Said<'a>>,
+pub struct Output<'a> {
+    pub node: &'a str,
+    pub count: String,
+    pub lines: Vec<Said<'a>>,
 }
 
-#[derive(Serialize)]
-struct Said<'a> {
-    at: String,
-    is_error: bool,
-    text: Cow<'a, str>,
+pub struct Said<'a> {
+    pub at: String,
+    pub is_error: bool,
+    pub text: Cow<'a, str>,
 }
 
 impl<'a> Programs<'a> {
     pub fn of(run: &'a Run) -> Self {
         let (exits, files) = (&run.exits, &run.artefacts);
         Self {
-            programs: Table {
-                columns: PROGRAMS,
-                rows: exits.items.iter().map(|exit| program(run, exit)).collect(),
-            },
+            programs: Table::new(PROGRAMS, exits.items.iter().map(|exit| program(run, exit))),
             programs_left_out: left_out(exits.left_out, "commands"),
             outputs: run
                 .outputs
                 .iter()
                 .map(|(node, tail)| output(run, node, tail))
                 .collect(),
-            files: Table {
-                columns: FILES,
-                rows: files.items.iter().map(file).collect(),
-            },
+            files: Table::new(FILES, files.items.iter().map(file)),
             files_left_out: left_out(files.left_out, "files"),
         }
     }

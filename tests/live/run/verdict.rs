@@ -207,7 +207,7 @@ pub fn names_what_was_watched() {
     let said = report(&folder.path("run.log"));
     assert!(said.contains("Watched: cpu, disk."), "{said}");
     assert!(
-        said.contains("Not watched: emulator, memory, network."),
+        said.contains("Not watched: emulator, memory, network, steal."),
         "{said}"
     );
     assert!(!said.contains("kept its times"), "{said}");

@@ -135,7 +135,7 @@ fn hostile_text_stays_text() {
     let page = page(&log);
     assert!(!page.contains("<script"));
     assert!(!page.contains("<img"));
-    assert!(page.contains("&lt;script&gt;"));
+    assert!(page.contains("&#60;script&#62;"));
 
     let run = Run::read(log.write().path()).unwrap();
     for plot in plots(&run).unwrap() {
