@@ -2,6 +2,7 @@
 //! What needs no privilege and no interface: files, arguments, logs, pages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bottleneck;
 mod house;
 mod log;
 mod profiles;
