@@ -10,7 +10,7 @@
 
 /* Bumped whenever a struct below changes: show, set and detach of one emud
  * refuse a classifier that another emud loaded, instead of misreading it. */
-#define EMUD_ABI 5
+#define EMUD_ABI 6
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -335,11 +335,13 @@ struct emud_link {
 	__u32 pair_packets; /* limits of a pair's queue, in place of the link's */
 	__u32 pair_bytes;
 	__u32 fq_shift; /* packets of one delay, to 2^this ns, are a flow to fq */
+	__u32 service; /* number of the class where packets wait; 0: none */
+	__u32 reserved; /* 0 */
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 520, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {
@@ -420,7 +422,7 @@ struct emud_rule {
 	__u32 place; /* among the rules: the lowest wins */
 	__u32 link; /* number, or EMUD_LINK_NONE */
 	__u32 per; /* enum emud_per */
-	__u32 reserved; /* 0 */
+	__u32 service; /* number of the class where it waits; 0: the link's */
 };
 
 /* Pairs of addresses with figures of their own. IPv4 as ::ffff:a.b.c.d. */
@@ -527,9 +529,11 @@ _Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
 /* Which generation is in force, for both directions at once: bits of one word. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
+/* One more of these with each change of links: two changes back are another word. */
+#define EMUD_CHANGE 256
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* of links and rules, EMUD_LINKS_GENERATION; of pairs, the other */
+	__u32 generation; /* of links and rules, of pairs, and how many changes */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
 	__u32 segmenter[EMUD_DIRECTIONS]; /* where super-packets go first; 0: nowhere */
@@ -570,6 +574,19 @@ struct emud_holder {
 	__u64 waiting; /* frames held right now */
 	__u32 tuning; /* enum emud_tuning */
 	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
+	__u64 disordered; /* read when a bottleneck had decided on later ones */
+};
+
+/* A class of a bottleneck: written by the holder alone. */
+struct emud_class {
+	__u64 sent_packets;
+	__u64 sent_bytes; /* on the wire */
+	__u64 full; /* dropped for want of room in packets or bytes */
+	__u64 expired; /* dropped because they would have waited for too long */
+	__u64 wait_ns; /* from arrival to transmission: the sum, */
+	__u64 longest_wait_ns;
+	__u64 backlog_packets; /* waiting right now */
+	__u64 backlog_bytes;
 };
 
 /* What the holder got of what makes it punctual. */
@@ -593,7 +610,22 @@ struct emud_hold_hdr {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
 	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM */
 	struct emud_hold_tag tag[EMUD_HOLD_TAGS]; /* outer, inner */
+	__u32 service; /* number of the class where it waits; 0: none */
+};
+
+/* Behind that, of a packet that waits in a class: departure_ns is as if it did not. */
+struct emud_hold_service {
+	__u64 arrival_ns; /* at the bottleneck */
+	__u64 copy_ns; /* when a copy departs, as departure_ns; 0: there is none */
+	__u32 path; /* packets of one path keep their order */
+	__u32 bytes; /* on the wire */
+	__u32 flags; /* enum emud_service_flags */
 	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_hold_service) == 32, "on the wire to the holder");
+enum emud_service_flags {
+	EMUD_SERVICE_LOST = 1 << 0, /* behind the bottleneck, whose time it takes */
+	EMUD_SERVICE_OVERTAKES = 1 << 1, /* it may */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum that is left to the device must be computed, or a

@@ -7,6 +7,7 @@
 mod alter;
 mod aqm;
 mod base;
+mod bottleneck;
 mod change;
 mod check;
 mod delay;
@@ -49,6 +50,7 @@ pub use crate::text::{
 };
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
 pub use aqm::{Aqm, CoDel, Length, Pie, Red};
+pub use bottleneck::{Bottleneck, ServiceClass};
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;
 pub use links::{MAX_LINKS, NamedLink};

@@ -86,6 +86,8 @@ impl Options {
             // Of a phase beside a trace there is none.
             trace: _,
             slot,
+            // Of a bottleneck, which is said once for all links.
+            class: _,
         } = link;
         if shared.is_some() {
             self.differ("`shared`: a netem has a queue of its own");

@@ -43,11 +43,12 @@ pub struct Chosen {
     pub to_ifb: fq::ToIfb,
 }
 
-/// Takes fq where it can be had, else hold, unless the user says which.
+/// Takes fq where it can be had, else hold, unless the user says which. `serves`: packets wait in
+/// the classes of a bottleneck, which fq cannot do.
 ///
 /// # Errors
-/// The user wants fq and this kernel has none: why.
-pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
+/// The user wants fq and it cannot be had: why.
+pub fn choose(wanted: EngineChoice, serves: bool) -> Result<Chosen, String> {
     let hold = |reason| Chosen {
         engine: Engine::Hold,
         reason,
@@ -55,6 +56,14 @@ pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
     };
     if wanted == EngineChoice::Hold {
         return Ok(hold("as asked".to_owned()));
+    }
+    if serves {
+        let why = "fq sends a packet at a time that is fixed when it arrives, and a [bottleneck] \
+                   decides later";
+        return match wanted {
+            EngineChoice::Fq => Err(why.to_owned()),
+            _ => Ok(hold(why.to_owned())),
+        };
     }
     match fq::probe() {
         Ok(to_ifb) => {

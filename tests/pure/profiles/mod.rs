@@ -2,6 +2,7 @@
 //! The profile reader: what profiles mean, and what is said about those that mean nothing.
 
 mod alter;
+mod bottleneck;
 mod delays;
 mod export_netem;
 mod files;
