@@ -82,6 +82,9 @@ fn text(r: &Report) -> String {
         }
     }
     write_matching(&mut out, &r.matching);
+    for bottleneck in &r.bottlenecks {
+        out.push_str(&bottleneck.text());
+    }
     out
 }
 
@@ -157,6 +160,7 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
 
 fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     let mut parts = bottleneck(l);
+    parts.extend(l.class.as_ref().map(|class| format!("class {class}")));
     parts.push(delay(&l.delay));
     parts.extend(l.reorder.as_ref().map(reorder));
     parts.extend(report_loss::text(

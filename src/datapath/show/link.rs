@@ -22,6 +22,8 @@ pub struct LinkReport {
     pub queue: Queue,
     /// The name by which other links have this queue, too; absent: it is this link's alone.
     pub shared: Option<String>,
+    /// The class of a bottleneck where its packets wait that no rule puts into another.
+    pub class: Option<String>,
     /// Packets that wait for longer are marked; absent: none for that.
     pub ecn_above_ns: Option<u64>,
     pub aqm: Option<Manager>,
@@ -107,6 +109,7 @@ impl Reader<'_> {
             wire: queueing::wire(link, of_link),
             queue: queueing::queue(link, of_link),
             shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
+            class: (self.wanted(number, direction)).and_then(|l| l.class.clone()),
             ecn_above_ns: queueing::ecn_above_ns(link),
             aqm: queueing::manager(link),
             backlog_ns: match rate {

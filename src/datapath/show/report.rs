@@ -5,6 +5,7 @@
 use super::link::{LinkReport, Reader};
 use super::matching as report_match;
 use super::matching::Matching;
+use super::service::{self, BottleneckReport};
 use crate::abi;
 use crate::abi::direction_name;
 use crate::datapath::engine::Engine;
@@ -41,6 +42,7 @@ pub struct Report {
     /// Which link a packet takes.
     #[serde(flatten)]
     pub matching: Matching,
+    pub bottlenecks: Vec<BottleneckReport>,
 }
 
 /// One direction of it.
@@ -116,6 +118,8 @@ pub struct Holder {
     pub late: u64,
     pub worst_late_ns: u64,
     pub waiting: u64,
+    /// Read when a bottleneck had decided on later ones already.
+    pub disordered: u64,
     /// The CPU it is bound to; without one, frames may overtake each other.
     pub cpu: Option<u32>,
     /// SCHED_RR; without it, busy tasks make frames late.
@@ -169,6 +173,7 @@ pub fn report(
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
+        bottlenecks: service::bottlenecks(maps, profile.as_ref())?,
     })
 }
 
@@ -277,6 +282,7 @@ fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
         late: h.late,
         worst_late_ns: h.worst_late_ns,
         waiting: h.waiting,
+        disordered: h.disordered,
         cpu: tuned(abi::EMUD_TUNED_CPU).then_some(h.cpu),
         realtime: tuned(abi::EMUD_TUNED_REALTIME),
         locked: tuned(abi::EMUD_TUNED_MEMORY),

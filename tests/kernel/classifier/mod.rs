@@ -17,6 +17,7 @@ mod queue;
 mod report;
 mod rules;
 mod rules_random;
+mod service;
 mod slot;
 mod stamp;
 mod theory;
@@ -50,6 +51,8 @@ struct Bench {
     maps: Maps,
     /// ns since boot.
     start: u64,
+    /// Where profiles are compiled for.
+    place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +94,7 @@ impl Bench {
             loaded,
             maps,
             start: START,
+            place: stamp_place(),
         };
         bench.maps.init(1, 0).unwrap();
         bench
