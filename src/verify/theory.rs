@@ -146,6 +146,11 @@ impl Asked {
                 delay_and_order,
                 flag(abi::EMUD_F_CORRELATED),
             ),
+            (
+                "a class of a bottleneck",
+                &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
+                link.service != 0,
+            ),
             ("a burst", delay_and_rate, queueing.burst_ns != 0),
             (
                 "framing (`mpu`, `cell`)",
