@@ -2,7 +2,7 @@
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::read::Draft;
-use super::{Profile, ProfileError, bottleneck, draft, keys, links, rules_read};
+use super::{Profile, ProfileError, bottleneck_read, draft, keys, links, rules_read};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
 /// Which directions an assignment is for.
@@ -118,7 +118,7 @@ impl Assignment {
             Target::Link { name, directions } => (name, directions),
             Target::Bottleneck { name, class } => {
                 let place = (name, class.as_ref());
-                return bottleneck::set(reader, &mut draft.bottlenecks, place, &self.entry);
+                return bottleneck_read::set(reader, &mut draft.bottlenecks, place, &self.entry);
             }
         };
         let both = directions.up && directions.down;

@@ -8,6 +8,7 @@ mod alter;
 mod aqm;
 mod base;
 mod bottleneck;
+mod bottleneck_read;
 mod change;
 mod check;
 mod delay;

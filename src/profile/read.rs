@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::bottleneck::{self, BottleneckDraft};
+use super::bottleneck::BottleneckDraft;
 use super::check::value;
 use super::draft::LinkDraft;
 use super::links::{self, NamedDraft};
@@ -12,7 +12,8 @@ use super::model::DEFAULT_INSTANCES;
 use super::phase::PhasesDraft;
 use super::rules_read::{self, RuleDraft};
 use super::{
-    Bottleneck, Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule, keys,
+    Bottleneck, Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule,
+    bottleneck_read, keys,
 };
 use crate::text::{
     At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document, read_file,
@@ -167,7 +168,7 @@ impl Draft {
             self.links = links::read(reader, entry);
         }
         if let Some(entry) = find("bottleneck") {
-            self.bottlenecks = bottleneck::read(reader, entry);
+            self.bottlenecks = bottleneck_read::read(reader, entry);
         }
         if let Some(entry) = find("rule") {
             self.rules = rules_read::read(reader, &entry.value);

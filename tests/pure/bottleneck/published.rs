@@ -70,6 +70,42 @@ fn t_all_greedy_get_what_is_guaranteed() {
     }
 }
 
+/// The shipped profiles are those of the experiments.
+#[test]
+fn shipped_profiles_have_these_servers() {
+    let plan = |name: &str| {
+        let all = emud::profile::shipped::SHIPPED;
+        let shipped = all.iter().find(|shipped| shipped.name == name).unwrap();
+        let profile = shipped.parse().unwrap();
+        assert_eq!(profile.bottlenecks.len(), 1, "{name}");
+        profile.bottlenecks[0].plan()
+    };
+    // By name: far, near, rest.
+    let class = |rate| Class {
+        rate: Some(rate * MBIT),
+        ceil: Some(100 * MBIT),
+        limits: packets_limit(1000),
+        ..Class::default()
+    };
+    assert_eq!(plan("tiainen-tree").classes, [10, 1, 89].map(class));
+    let class = |priority| Class {
+        priority,
+        ..Class::default()
+    };
+    let wanted = two(Schedule::Priority, [1, 5].map(class));
+    assert_eq!(plan("diffserv-priority"), wanted);
+    let class = |weight| Class {
+        weight,
+        ..Class::default()
+    };
+    assert_eq!(
+        plan("diffserv-weights"),
+        two(Schedule::Drr, [800, 200].map(class))
+    );
+    assert_eq!(plan("diffserv-fair"), two(Schedule::Drr, [1, 1].map(class)));
+    assert_eq!(plan("diffserv-tbf"), two(Schedule::Htb, shaped_and_other()));
+}
+
 #[test]
 fn t_one_alone_borrows_all() {
     let packets = greedy(1, 4);
@@ -203,9 +239,7 @@ fn c_weights_of_800_and_200() {
     assert_near("second", rates[1], 2e6, 0.01);
 }
 
-/// A token bucket of 1.5 Mbit/s with one frame beside a FIFO.
-#[test]
-fn c_a_token_bucket_beside_a_fifo() {
+fn shaped_and_other() -> [Class; 2] {
     let shaped = Class {
         rate: Some(3 * MBIT / 2),
         ceil: Some(3 * MBIT / 2),
@@ -215,8 +249,14 @@ fn c_a_token_bucket_beside_a_fifo() {
         rate: Some(17 * MBIT / 2),
         ..Class::default()
     };
+    [shaped, other]
+}
+
+/// A token bucket of 1.5 Mbit/s with one frame beside a FIFO.
+#[test]
+fn c_a_token_bucket_beside_a_fifo() {
     let packets = pilot();
-    let outcome = serve(&two(Schedule::Htb, [shaped, other]), &packets);
+    let outcome = serve(&two(Schedule::Htb, shaped_and_other()), &packets);
     let rates = both(&outcome, &packets);
     assert_near("shaped", rates[0], 1.5e6, 0.01);
     assert_near("other", rates[1], OFFERED_WIRE, 0.01);
