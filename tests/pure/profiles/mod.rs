@@ -9,6 +9,7 @@ mod files;
 mod import_netem;
 mod import_ping;
 mod import_rates;
+mod import_tc;
 mod links;
 mod loss;
 mod meaning;
