@@ -155,6 +155,13 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
             h.late,
             ns(h.worst_late_ns as f64)
         );
+        if h.disordered > 0 {
+            let _ = writeln!(
+                out,
+                "    holder: {} packets were read after their bottleneck had decided on later ones",
+                h.disordered
+            );
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::abi::{DIRECTIONS, direction_name};
 use crate::bottleneck::Limits;
 use crate::profile::{Bottleneck, PACKET_BYTES, Profile};
 
-/// The holder keeps a frame, with up to 36 bytes in front, in a buffer of a power of two.
+/// The holder keeps a frame, with up to 18 bytes more, in a buffer of a power of two.
 const BUFFER_SHARE: f64 = 2.2;
 /// The least rate at which a link without one should not drop, bit/s.
 const RATE_WITHOUT: f64 = 1e9;
