@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The holder: a thread for each direction, or one for both, that does the work of [`super::worker`].
+//! The holder: a thread for each direction, or one for both, that does the work of `worker.rs`.
 
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
