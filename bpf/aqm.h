@@ -140,9 +140,9 @@ emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_sta
 		emud_aqm_restart(q, a, p->arrival);
 	emud_aqm_skip(q, a, s->busy_until, p->arrival);
 	if (q->aqm == EMUD_AQM_RED) {
-		signal = emud_red(p, &q->red, a, t->wait, offer->decay);
+		signal = emud_red(p, &q->red, a, t->wait, offer->fraction);
 	} else if (q->aqm == EMUD_AQM_ARED) {
-		signal = emud_ared(p, q, a, t->wait, offer->decay);
+		signal = emud_ared(p, q, a, t->wait, offer->fraction);
 	} else if (q->aqm == EMUD_AQM_RIO) {
 		signal = emud_rio(p, q, a, offer, t->wait);
 	} else if (q->aqm == EMUD_AQM_CODEL) {
@@ -155,7 +155,7 @@ emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_sta
 		signal = !t->full && emud_aqm_draw(p, a->pi_probability);
 	} else {
 		a->rem_arrived += t->sent - p->arrival - t->wait;
-		signal = !t->full && emud_aqm_draw(p, offer->probability);
+		signal = !t->full && emud_aqm_draw(p, offer->fraction);
 	}
 	if (!signal)
 		return EMUD_ADMIT;

@@ -155,6 +155,25 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
+/* What the manager has to make up for before it judges a packet. A function of its own,
+ * and not below emud_offer_of(): all functions of a chain together have 512 bytes of
+ * stack. Once a packet, since other CPUs' packets bring nothing that is due before. */
+__noinline int emud_manager_catch_up(struct emud_packet *p)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s)
+		return 0;
+	emud_aqm_catch_up(l, s, p->arrival);
+	emud_rio_catch_up(l, s, p);
+	return 1;
+}
+
 /* All that can be found out about a packet before the lock. A global function, so
  * that its ways do not lead through what follows. */
 __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
@@ -188,12 +207,11 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 				? offer->packets - offer->segments + 1
 				: 1;
 	offer->capable = emud_ecn_capable(skb, p, l);
-	offer->decay = emud_red_decay(l, s, p->arrival);
 	offer->assured = l->queueing.aqm == EMUD_AQM_RIO && offer->limited &&
 			 l->queueing.rio.codes >> emud_dscp(skb, p) & 1;
-	emud_aqm_catch_up(l, s, p->arrival);
-	emud_rio_catch_up(l, s, offer, p->arrival);
-	offer->probability = emud_rem_probability(l, s);
+	offer->fraction = emud_rem_probability(l, s);
+	if (l->queueing.aqm != EMUD_AQM_REM)
+		offer->fraction = emud_red_decay(l, s, p->arrival);
 	return 1;
 }
 
@@ -267,7 +285,11 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		offer.rings = emud_ring_of(p, &offer.ring);
 		verdict = emud_take_turn(p, l, s, &offer, 0);
 	}
-	return likely(verdict != EMUD_AGAIN) ? verdict : emud_queue_any(skb, p);
+	if (likely(verdict != EMUD_AGAIN))
+		return verdict;
+	if (l->queueing.aqm)
+		emud_manager_catch_up(p);
+	return emud_queue_any(skb, p);
 }
 
 /* The same, its turn worked out by a timeline. */
@@ -311,6 +333,8 @@ __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 	if (!l)
 		return EMUD_FULL;
 	len = emud_on_wire(p, l);
+	if (l->queueing.aqm)
+		emud_manager_catch_up(p);
 	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
 		if (!emud_timed_turn(p, len))
 			return EMUD_FULL;

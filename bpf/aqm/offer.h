@@ -23,18 +23,17 @@ enum emud_verdict {
  * be called. */
 struct emud_offer {
 	__u64 len; /* on the wire */
-	__u64 decay; /* emud_red_decay() */
-	__u64 probability; /* emud_rem_probability() */
+	__u64 fraction; /* emud_red_decay() or emud_rem_probability() */
 	__u64 busy_limit; /* ns */
 	__u32 segments; /* counted one by one */
 	__u32 packets; /* limit; 0: any */
 	__u32 behind; /* so many packets before the queue's end is one that must have left */
+	__u32 assured; /* by its DSCP, for RIO */
 	__u64 wait_limit; /* ns */
 	__u32 limited; /* there is a limit in packets */
 	__u32 ring; /* where the pieces of its ring begin */
 	__u32 rings; /* how many there are */
 	__u32 capable; /* of ECN */
-	__u32 assured; /* by its DSCP, for RIO */
 };
 
 /* A packet's turn on the wire. */

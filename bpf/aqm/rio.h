@@ -62,16 +62,17 @@ static long emud_rio_step(__u32 i, struct emud_rio_walk *w)
 /* Takes out of the assured backlog what has left by now. */
 static __always_inline void emud_rio_catch_up(const struct emud_link *l,
 					      struct emud_state *s,
-					      const struct emud_offer *offer, __u64 now)
+					      const struct emud_packet *p)
 {
 	struct emud_rio_walk walk = {
 		.state = s,
-		.now = now,
-		.ring = offer->ring,
-		.rings = offer->rings,
+		.now = p->arrival,
 	};
 
-	if (l->queueing.aqm == EMUD_AQM_RIO && s->aqm.aqm == EMUD_AQM_RIO)
+	if (l->queueing.aqm != EMUD_AQM_RIO || s->aqm.aqm != EMUD_AQM_RIO)
+		return;
+	walk.rings = emud_ring_of(p, &walk.ring);
+	if (walk.rings)
 		bpf_loop(EMUD_RING_LEN, emud_rio_step, &walk, 0);
 }
 
@@ -98,9 +99,9 @@ static __always_inline int emud_rio(const struct emud_packet *p,
 				    struct emud_aqm_state *a,
 				    const struct emud_offer *offer, __u64 wait)
 {
-	emud_red_count(&q->red, a, wait, offer->decay);
+	emud_red_count(&q->red, a, wait, offer->fraction);
 	if (!wait)
-		a->rio_average = emud_scale(a->rio_average, offer->decay);
+		a->rio_average = emud_scale(a->rio_average, offer->fraction);
 	else if (offer->assured)
 		a->rio_average =
 			emud_red_average(&q->red, a->rio_average, a->rio_backlog);
