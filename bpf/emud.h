@@ -74,6 +74,8 @@
 struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
+/* With RIO, beside the time: the packet is assured. */
+#define EMUD_RING_ASSURED (1ULL << 63)
 
 /* Flows that fq tells apart, a power of two: its orphan_mask is one less. The lower
  * half is lanes, the upper half the others. */
@@ -181,7 +183,11 @@ enum emud_aqm {
 	EMUD_AQM_RED,
 	EMUD_AQM_CODEL,
 	EMUD_AQM_PIE,
-	EMUD_AQMS,
+	EMUD_AQM_ARED,
+	EMUD_AQM_RIO,
+	EMUD_AQM_PI,
+	EMUD_AQM_REM,
+	EMUD_AQMS, /* a power of two */
 };
 
 /* Floyd, Jacobson: "Random early detection gateways for congestion avoidance",
@@ -192,6 +198,25 @@ struct emud_red {
 	__u64 packet_ns; /* the wire time of a small packet */
 	__u64 probability; /* at max_ns, times 2^32 */
 	__u64 weight; /* of the newest length in the average, times 2^32 */
+};
+
+/* Floyd, Gummadi, Shenker: "Adaptive RED: an algorithm for increasing the robustness
+ * of RED's active queue management", 2001, as ns-2 has it. With emud_queueing.red,
+ * whose probability is the first. */
+struct emud_ared {
+	__u64 interval_ns; /* between two moves of the probability */
+	__u64 alpha; /* added to it, times 2^32 */
+	__u64 beta; /* what is left of it, times 2^32 */
+};
+#define EMUD_ARED_BOTTOM (0x100000000ULL / 100) /* of the probability */
+#define EMUD_ARED_TOP (0x100000000ULL / 2)
+
+/* Clark, Fang: "Explicit allocation of best-effort packet delivery service",
+ * IEEE/ACM Transactions on Networking 6(4), 1998. With emud_queueing.red for all
+ * packets that are not assured. */
+struct emud_rio {
+	struct emud_red assured;
+	__u64 codes; /* packets of DSCP n are assured: bit n */
 };
 
 /* RFC 8289. */
@@ -217,6 +242,33 @@ struct emud_pie {
 	__u64 packets_ns; /* the wire time of two packets of mean size */
 };
 
+/* Two gains a ns of the wire: times 2^(32 + shift), below 2^29. */
+struct emud_gains {
+	__s64 mult[2];
+	__u32 shift;
+	__u32 reserved; /* 0 */
+};
+/* Lengths are below 2^EMUD_LENGTH_SHIFT ns, so sums of two products fit. */
+#define EMUD_LENGTH_SHIFT 33
+
+/* Hollot, Misra, Towsley, Gong: "On designing improved controllers for AQM routers
+ * supporting TCP flows", INFOCOM 2001. */
+struct emud_pi {
+	__u64 target_ns;
+	__u64 tupdate_ns;
+	__u64 packet_ns; /* the wire time of the packet that gains are of */
+	struct emud_gains gains; /* a - b and b */
+};
+
+/* Athuraliya, Low, Li, Yin: "REM: active queue management", IEEE Network 15(3), 2001.
+ * The price is times ln(phi). */
+struct emud_rem {
+	__u64 target_ns;
+	__u64 tupdate_ns;
+	__u64 packet_ns;
+	struct emud_gains gains; /* gamma alpha ln(phi) and gamma ln(phi) */
+};
+
 /* What a queue may have beside a rate and limits. */
 struct emud_queueing {
 	__u64 burst_ns; /* the wire's clock may lag behind by this */
@@ -230,8 +282,12 @@ struct emud_queueing {
 	struct emud_red red;
 	struct emud_codel codel;
 	struct emud_pie pie;
+	struct emud_ared ared;
+	struct emud_rio rio;
+	struct emud_pi pi;
+	struct emud_rem rem;
 };
-_Static_assert(sizeof(struct emud_queueing) == 144, "shared with Rust");
+_Static_assert(sizeof(struct emud_queueing) == 312, "shared with Rust");
 
 /* What stands in the rows of a timeline. */
 enum emud_timeline_kind {
@@ -341,7 +397,7 @@ struct emud_link {
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 696, "shared with Rust");
 
 /* What stands in place of a link's own figures. */
 enum emud_set {
@@ -482,13 +538,28 @@ struct emud_aqm_state {
 	__u32 codel_last_count;
 	__u32 codel_dropping;
 	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
-	__u64 pie_next; /* update of the probability */
+	__u64 next; /* PIE, PI and REM: update of the probability or the price */
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;
 	__u64 pie_burst; /* so long no drop */
+	__u64 ared_probability; /* at max_ns, times 2^32 */
+	__u64 ared_moved; /* when it did */
+	__u64 pi_probability; /* times 2^32 */
+	__u64 pi_before; /* length at the last sample */
+	__u64 rem_price; /* times ln(phi) and 2^32 */
+	__u64 rem_arrived; /* ns of the wire since the last change of the price */
+
+	/* RIO: the rest of the ring, from the first packet that has not left yet as far
+	 * as is known */
+	__u32 rio_queued; /* packets */
+	__s32 rio_count; /* red_count of assured packets */
+	__u64 rio_average; /* red_average of assured packets */
+	__u64 rio_backlog; /* of assured packets */
+	__u64 rio_left; /* when the one before the first left the wire */
+	__u64 rio_last; /* when the last one will */
 };
-_Static_assert(sizeof(struct emud_aqm_state) == 88, "shared with Rust");
+_Static_assert(sizeof(struct emud_aqm_state) == 176, "shared with Rust");
 
 /* The queue and the order of one direction: lives on through `emud set`. */
 struct emud_state {
@@ -524,7 +595,7 @@ struct emud_state {
 	__u32 tdma_packets; /* in it so far */
 	__u32 tdma_bytes;
 };
-_Static_assert(sizeof(struct emud_state) == 224, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 312, "shared with Rust");
 
 /* Which generation is in force, for both directions at once: bits of one word. */
 #define EMUD_LINKS_GENERATION 1

@@ -24,6 +24,7 @@
 #define EMUD_TIMELINE_H
 
 #include "maps.h"
+#include "aqm/offer.h"
 #include "wide.h"
 
 #define EMUD_SEEK_STEPS 32
@@ -35,15 +36,6 @@
 #define EMUD_TIMED_SHIFT 63
 /* Above all but 2^-12 of a ns. */
 #define EMUD_WHOLE_SHIFT 51
-
-/* A packet's turn on the wire. */
-struct emud_turn {
-	__u64 wait; /* the sojourn time: until its own bits begin */
-	__u64 busy_until;
-	__u64 busy_frac;
-	__u64 sent;
-	__u64 full; /* beyond a limit */
-};
 
 /* A moment among the rows. */
 struct emud_place {

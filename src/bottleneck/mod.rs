@@ -24,6 +24,7 @@
 //! The order of levels is that of HTB (Devera 2002); other than there, a guarantee and a ceil are
 //! exact clocks in place of buckets, and no class exceeds the ceil of one above it.
 
+pub mod aqm;
 mod clock;
 mod plan;
 mod server;

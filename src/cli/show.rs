@@ -7,7 +7,8 @@ use emud::datapath::show::matching::{HiddenBy, Matching};
 use emud::datapath::show::report::{Counters, Direction, Report};
 use emud::datapath::show::time::{SlotReport, TimelineReport};
 use emud::datapath::show::{loss as report_loss, overlap};
-use emud::datapath::stage::queueing::{Manager, Queue, Wire};
+use emud::datapath::stage::aqm::{Manager, Red};
+use emud::datapath::stage::queueing::{Queue, Wire};
 use emud::datapath::{attachment, matrix};
 use emud::profile::{Pair, Percent, Rate, Time};
 use serde_json::json;
@@ -289,30 +290,63 @@ fn wire(w: &Wire) -> Vec<String> {
     out
 }
 
+fn red(name: &str, red: &Red) -> String {
+    format!(
+        "{name} from {} to {}, {}, weight {}",
+        ns(red.min_ns as f64),
+        ns(red.max_ns as f64),
+        Percent((red.probability * 1e8).round() / 1e8),
+        (red.weight * 1e8).round() / 1e8
+    )
+}
+
 fn manager(m: &Manager) -> String {
-    let (text, ecn) = match *m {
-        Manager::Red {
-            min_ns,
-            max_ns,
-            probability,
-            weight,
+    let sampled = |name: &str, target_ns: u64, tupdate_ns: u64| {
+        format!("{name} {} every {}", Time(target_ns), Time(tupdate_ns))
+    };
+    let (text, ecn) = match m {
+        Manager::Red { red: figures, ecn } => (red("red", figures), ecn),
+        Manager::Ared {
+            red: figures,
+            interval_ns,
+            alpha,
+            beta,
             ecn,
-        } => (
-            format!(
-                "red from {} to {}, {}, weight {}",
-                ns(min_ns as f64),
-                ns(max_ns as f64),
-                Percent((probability * 1e8).round() / 1e8),
-                (weight * 1e8).round() / 1e8
-            ),
+        } => {
+            let every = Time(*interval_ns);
+            let text = red("ared", figures);
+            (
+                format!("{text}, every {every} +{alpha:.6} or *{beta:.6}"),
+                ecn,
+            )
+        }
+        Manager::Rio {
+            red: figures,
+            assured_min_ns,
+            assured_max_ns,
+            assured_probability,
+            assured,
             ecn,
-        ),
+        } => {
+            let text = red("rio", figures);
+            let codes: Vec<String> = assured.iter().map(u32::to_string).collect();
+            (
+                format!(
+                    "{text}; DSCP {} from {} to {}, {}",
+                    codes.join(" "),
+                    ns(*assured_min_ns as f64),
+                    ns(*assured_max_ns as f64),
+                    Percent((assured_probability * 1e8).round() / 1e8),
+                ),
+                ecn,
+            )
+        }
         Manager::Codel {
             target_ns,
             interval_ns,
             ecn,
         } => (
-            format!("codel {} in {}", Time(target_ns), Time(interval_ns)),
+            format!("codel {} in {}", Time(*target_ns), Time(*interval_ns)),
             ecn,
         ),
         Manager::Pie {
@@ -321,18 +355,33 @@ fn manager(m: &Manager) -> String {
             alpha,
             beta,
             ecn,
-        } => (
-            format!(
-                "pie {} every {}, alpha {:.6}, beta {:.6}",
-                Time(target_ns),
-                Time(tupdate_ns),
-                alpha,
-                beta
-            ),
+        } => {
+            let text = sampled("pie", *target_ns, *tupdate_ns);
+            (format!("{text}, alpha {alpha:.6}, beta {beta:.6}"), ecn)
+        }
+        Manager::Pi {
+            target_ns,
+            tupdate_ns,
+            a,
+            b,
             ecn,
-        ),
+        } => {
+            let text = sampled("pi", *target_ns, *tupdate_ns);
+            (format!("{text}, a {a:.9}, b {b:.9}"), ecn)
+        }
+        Manager::Rem {
+            target_ns,
+            tupdate_ns,
+            gamma,
+            alpha,
+            ecn,
+        } => {
+            let text = sampled("rem", *target_ns, *tupdate_ns);
+            let text = format!("{text}, gamma ln(phi) {gamma:.12}, alpha {alpha:.6}");
+            (text, ecn)
+        }
     };
-    if ecn { text + " ecn" } else { text }
+    if *ecn { text + " ecn" } else { text }
 }
 
 fn delay(d: &Delay) -> String {
@@ -405,12 +454,16 @@ fn write_counters(out: &mut String, c: &Counters) {
         );
     }
     if c.aqm_dropped.all() + c.marked > 0 {
-        let d = &c.aqm_dropped;
-        let _ = writeln!(
-            out,
-            "    marked CE {}, dropped early: red {}, codel {}, pie {}",
-            c.marked, d.red, d.codel, d.pie
-        );
+        let drops = c.aqm_dropped.by_name();
+        let drops: Vec<String> = (drops.into_iter())
+            .filter(|(_, drops)| *drops > 0)
+            .map(|(name, drops)| format!("{name} {drops}"))
+            .collect();
+        let drops = match drops.is_empty() {
+            true => "none".to_owned(),
+            false => drops.join(", "),
+        };
+        let _ = writeln!(out, "    marked CE {}, dropped early: {drops}", c.marked);
     }
     let p = &c.passed;
     let others = [

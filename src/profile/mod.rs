@@ -50,7 +50,7 @@ pub use crate::text::{
     MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time, UnitError, Word,
 };
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
-pub use aqm::{Aqm, CoDel, Length, Pie, Red};
+pub use aqm::{Aqm, Ared, CoDel, Length, Pi, Pie, Red, Rem, Rio};
 pub use bottleneck::{Bottleneck, ServiceClass};
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;

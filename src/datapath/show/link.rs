@@ -8,8 +8,9 @@ use super::time::rate_bit_s;
 use super::{loss as report_loss, time as report_time};
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
+use crate::datapath::stage::aqm::{self, Manager};
 use crate::datapath::stage::queueing;
-use crate::datapath::stage::queueing::{Manager, Queue, Wire};
+use crate::datapath::stage::queueing::{Queue, Wire};
 use crate::profile::{Link, Profile};
 
 /// One direction of a link.
@@ -111,7 +112,7 @@ impl Reader<'_> {
             shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
             class: (self.wanted(number, direction)).and_then(|l| l.class.clone()),
             ecn_above_ns: queueing::ecn_above_ns(link),
-            aqm: queueing::manager(link),
+            aqm: aqm::manager(link),
             backlog_ns: match rate {
                 Some(_) => queue.busy_until.saturating_sub(self.now_ns),
                 None => 0,

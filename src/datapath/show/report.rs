@@ -11,7 +11,7 @@ use crate::abi::direction_name;
 use crate::datapath::engine::Engine;
 use crate::datapath::maps::{DatapathError, Maps};
 use crate::datapath::saved::Saved;
-use crate::datapath::stage::queueing::AqmDropped;
+use crate::datapath::stage::aqm::AqmDropped;
 use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::profile::Profile;
 use crate::profile::quantile::{density, table_x};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A link of a profile to the figures that the classifier runs.
 
+pub mod aqm;
 pub mod compile;
 pub(crate) mod loss;
 pub mod queueing;

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Framing, limits, marking and management of the queue: from the profile to
+//! Framing, limits and marking of the queue: from the profile to
 //! what the classifier runs, and back for `emud show`.
 
+use super::aqm;
 use crate::abi;
-use crate::profile::{self, Aqm, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES};
+use crate::profile::{self, DEFAULT_QUEUE_PACKETS, PACKET_BYTES};
 use serde::Serialize;
-
-/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times.
-const RED_PACKET_BYTES: u32 = 1000;
-/// RFC 8033's MEAN_PKTSIZE.
-const PIE_PACKET_BYTES: u32 = 1024;
-
-const Q32: f64 = 4_294_967_296.0;
-/// The classifier shifts lengths of RED's queue by 20.
-const RED_LENGTH_MAX_NS: u64 = (1 << 42) - 1;
 
 /// Bytes in front of a pair's link where the profile does not say: as many full packets.
 const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
@@ -23,7 +15,7 @@ pub(crate) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
     let usual = if queue.is_limited() { 0 } else { PAIR_BYTES };
     // At most u32::MAX, where it is read.
     out.queue_bytes = queue.bytes.map_or(0, |bytes| bytes as u32);
-    out.pair_packets = queue.packets.unwrap_or(0);
+    out.pair_packets = queue.pair_limit_packets();
     out.pair_bytes = queue.bytes.map_or(usual, |bytes| bytes as u32);
     out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
@@ -66,30 +58,8 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
     }
     q.mark_ns = link.queue.ecn_above_ns.unwrap_or(u64::MAX);
     let mut ecn = link.queue.ecn_above_ns.is_some();
-    match &link.queue.aqm {
-        None => {}
-        Some(Aqm::Red(wanted)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_RED, wanted.ecn);
-            q.red = red(wanted, rate, wire_ns(RED_PACKET_BYTES));
-        }
-        Some(Aqm::CoDel(codel)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_CODEL, codel.ecn);
-            q.codel = abi::emud_codel {
-                target_ns: codel.target_ns,
-                interval_ns: codel.interval_ns,
-                packet_ns: wire_ns(PACKET_BYTES),
-            };
-        }
-        Some(Aqm::Pie(pie)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_PIE, pie.ecn);
-            q.pie = abi::emud_pie {
-                target_ns: pie.target_ns,
-                tupdate_ns: pie.tupdate_ns,
-                alpha: pie_gain(pie.alpha),
-                beta: pie_gain(pie.beta),
-                packets_ns: 2 * wire_ns(PIE_PACKET_BYTES),
-            };
-        }
+    if let Some(wanted) = &link.queue.aqm {
+        (q.aqm, ecn) = aqm::compile(q, wanted, rate, wire_ns);
     }
     q.ecn = ecn.into();
     if !ecn && q.aqm == abi::EMUD_AQM_NONE && q.mpu == 0 && q.cell_size == 0 {
@@ -103,28 +73,9 @@ fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
 }
 
 /// So many bytes' time on the wire.
-fn ns(bytes: u64, rate: u64) -> u64 {
+pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
-}
-
-fn red(red: &profile::Red, rate: u64, packet_ns: u64) -> abi::emud_red {
-    let length = |length| match length {
-        Length::Bytes(bytes) => ns(bytes, rate).min(RED_LENGTH_MAX_NS),
-        Length::Time(ns) => ns,
-    };
-    abi::emud_red {
-        min_ns: length(red.min),
-        max_ns: length(red.max),
-        packet_ns: packet_ns.max(1),
-        probability: (red.probability * Q32) as u64,
-        weight: ((red.weight * Q32).round() as u64).max(1),
-    }
-}
-
-fn pie_gain(per_s: f64) -> u64 {
-    let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-    (per_s / 1e9 * 2f64.powi(shift as i32)).round() as u64
 }
 
 /// What a frame of `len` bytes takes on a link's wire at most.
@@ -181,55 +132,6 @@ pub struct Cell {
     pub padded: bool,
 }
 
-/// Who acts before the queue is full; gains and probabilities as the classifier has them.
-#[derive(Debug, Serialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum Manager {
-    Red {
-        min_ns: u64,
-        max_ns: u64,
-        probability: f64,
-        weight: f64,
-        ecn: bool,
-    },
-    Codel {
-        target_ns: u64,
-        interval_ns: u64,
-        ecn: bool,
-    },
-    Pie {
-        target_ns: u64,
-        tupdate_ns: u64,
-        alpha: f64,
-        beta: f64,
-        ecn: bool,
-    },
-}
-
-/// Drops with room in the queue, by who decided them.
-#[derive(Debug, Serialize)]
-pub struct AqmDropped {
-    pub red: u64,
-    pub codel: u64,
-    pub pie: u64,
-}
-
-impl AqmDropped {
-    pub(crate) fn of(c: &abi::emud_counters) -> Self {
-        let by = |aqm: abi::emud_aqm| c.aqm_dropped[aqm as usize];
-        Self {
-            red: by(abi::EMUD_AQM_RED),
-            codel: by(abi::EMUD_AQM_CODEL),
-            pie: by(abi::EMUD_AQM_PIE),
-        }
-    }
-
-    /// By whomever.
-    pub fn all(&self) -> u64 {
-        self.red + self.codel + self.pie
-    }
-}
-
 /// What a link's queue runs; `rate` in bit/s.
 pub(crate) fn queue(link: &abi::emud_link, rate: Option<f64>) -> Queue {
     let Some(rate) = rate else { return Queue::None };
@@ -265,42 +167,10 @@ pub(crate) fn ecn_above_ns(link: &abi::emud_link) -> Option<u64> {
     (q.ecn != 0 && q.aqm == abi::EMUD_AQM_NONE).then_some(q.mark_ns)
 }
 
-/// The manager of a link's queue, if it has one.
-pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
-    let q = &link.queueing;
-    let ecn = q.ecn != 0;
-    let gain = |fixed: u64| {
-        let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-        fixed as f64 * 1e9 / 2f64.powi(shift as i32)
-    };
-    match q.aqm {
-        abi::EMUD_AQM_RED => Some(Manager::Red {
-            min_ns: q.red.min_ns,
-            max_ns: q.red.max_ns,
-            probability: q.red.probability as f64 / Q32,
-            weight: q.red.weight as f64 / Q32,
-            ecn,
-        }),
-        abi::EMUD_AQM_CODEL => Some(Manager::Codel {
-            target_ns: q.codel.target_ns,
-            interval_ns: q.codel.interval_ns,
-            ecn,
-        }),
-        abi::EMUD_AQM_PIE => Some(Manager::Pie {
-            target_ns: q.pie.target_ns,
-            tupdate_ns: q.pie.tupdate_ns,
-            alpha: gain(q.pie.alpha),
-            beta: gain(q.pie.beta),
-            ecn,
-        }),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Cells, Link, Queue as Asked, Red, Wire as AskedWire};
+    use crate::profile::{Aqm, Cells, Length, Link, Queue as Asked, Red, Wire as AskedWire};
 
     fn compiled(link: &Link) -> abi::emud_link {
         let mut out = abi::emud_link::default();
@@ -350,13 +220,5 @@ mod tests {
         assert_eq!((red.probability, red.weight), (1 << 32, 1 << 32));
         assert_eq!((out.queueing.ecn, out.queueing.mark_ns), (1, u64::MAX));
         assert_eq!(wire_bytes(&out, 1000.0), 21.0 * 53.0);
-    }
-
-    #[test]
-    fn pies_gains_come_back() {
-        for gain in [0.0, 0.125, 1.25, 10.0] {
-            let back = pie_gain(gain) as f64 * 1e9 / 2f64.powi(54);
-            assert!((back - gain).abs() <= 1e-6 * gain, "{back} for {gain}");
-        }
     }
 }

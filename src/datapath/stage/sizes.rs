@@ -161,6 +161,9 @@ fn pair_packets(profile: &Profile) -> u32 {
     let Some(matrix) = &profile.matrix else {
         return 0;
     };
-    let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
-    limits.into_iter().flatten().max().unwrap_or(0)
+    let limits = profile.matrix_links(matrix);
+    let limits = limits
+        .into_iter()
+        .map(|link| link.queue.pair_limit_packets());
+    limits.max().unwrap_or(0)
 }

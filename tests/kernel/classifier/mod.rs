@@ -6,6 +6,7 @@
 
 mod alter;
 mod aqm;
+mod aqm_room;
 mod delay;
 mod garbage;
 mod lanes;
