@@ -37,6 +37,18 @@ static __always_inline int emud_ecn_understands(struct __sk_buff *skb,
 	return (ds.byte[1] >> (emud_ds_of_ip4(&ds) ? 0 : 4)) & EMUD_ECN_CE;
 }
 
+/* 0 without an IP header. */
+static __always_inline __u32 emud_dscp(struct __sk_buff *skb, const struct emud_packet *p)
+{
+	struct emud_ds ds = {};
+
+	if (!p->is_ip || bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
+		return 0;
+	if (emud_ds_of_ip4(&ds))
+		return ds.byte[1] >> 2;
+	return (ds.byte[0] & 0xf) << 2 | ds.byte[1] >> 6;
+}
+
 static __always_inline int emud_ecn_capable(struct __sk_buff *skb,
 					    const struct emud_packet *p,
 					    const struct emud_link *l)

@@ -81,6 +81,8 @@
 struct emud_ring {
 	__u64 sent[EMUD_RING_STEP]; /* when each packet has left the wire, ns */
 };
+/* With RIO, beside the time: the packet is assured. */
+#define EMUD_RING_ASSURED (1ULL << 63)
 
 /* Flows that fq distinguishes, a power of two: its orphan_mask is one less. The
  * lower half is for lanes, the upper half for the others. */
@@ -189,7 +191,11 @@ enum emud_aqm {
 	EMUD_AQM_RED,
 	EMUD_AQM_CODEL,
 	EMUD_AQM_PIE,
-	EMUD_AQMS,
+	EMUD_AQM_ARED,
+	EMUD_AQM_RIO,
+	EMUD_AQM_PI,
+	EMUD_AQM_REM,
+	EMUD_AQMS, /* a power of two */
 };
 
 /* Floyd, Jacobson: "Random early detection gateways for congestion avoidance",
@@ -200,6 +206,25 @@ struct emud_red {
 	__u64 packet_ns; /* the wire time of a small packet */
 	__u64 probability; /* at max_ns, times 2^32 */
 	__u64 weight; /* of the newest length in the average, times 2^32 */
+};
+
+/* Floyd, Gummadi, Shenker: "Adaptive RED: an algorithm for increasing the robustness
+ * of RED's active queue management", 2001, as ns-2 has it. With emud_queueing.red,
+ * whose probability is the first. */
+struct emud_ared {
+	__u64 interval_ns; /* between two moves of the probability */
+	__u64 alpha; /* added to it, times 2^32 */
+	__u64 beta; /* what is left of it, times 2^32 */
+};
+#define EMUD_ARED_BOTTOM (0x100000000ULL / 100) /* of the probability */
+#define EMUD_ARED_TOP (0x100000000ULL / 2)
+
+/* Clark, Fang: "Explicit allocation of best-effort packet delivery service",
+ * IEEE/ACM Transactions on Networking 6(4), 1998. With emud_queueing.red for all
+ * packets that are not assured. */
+struct emud_rio {
+	struct emud_red assured;
+	__u64 codes; /* packets of DSCP n are assured: bit n */
 };
 
 /* RFC 8289. */
@@ -225,7 +250,34 @@ struct emud_pie {
 	__u64 packets_ns; /* the wire time of two packets of mean size */
 };
 
-/* The properties of a queue besides rate and limits. */
+/* Two gains a ns of the wire: times 2^(32 + shift), below 2^29. */
+struct emud_gains {
+	__s64 mult[2];
+	__u32 shift;
+	__u32 reserved; /* 0 */
+};
+/* Lengths are below 2^EMUD_LENGTH_SHIFT ns, so sums of two products fit. */
+#define EMUD_LENGTH_SHIFT 33
+
+/* Hollot, Misra, Towsley, Gong: "On designing improved controllers for AQM routers
+ * supporting TCP flows", INFOCOM 2001. */
+struct emud_pi {
+	__u64 target_ns;
+	__u64 tupdate_ns;
+	__u64 packet_ns; /* the wire time of the packet that gains are of */
+	struct emud_gains gains; /* a - b and b */
+};
+
+/* Athuraliya, Low, Li, Yin: "REM: active queue management", IEEE Network 15(3), 2001.
+ * The price is times ln(phi). */
+struct emud_rem {
+	__u64 target_ns;
+	__u64 tupdate_ns;
+	__u64 packet_ns;
+	struct emud_gains gains; /* gamma alpha ln(phi) and gamma ln(phi) */
+};
+
+/* What a queue may have beside a rate and limits. */
 struct emud_queueing {
 	__u64 burst_ns; /* the wire's clock may lag behind by this */
 	__u64 mark_ns; /* CE above this sojourn time; ~0: none */
@@ -238,8 +290,12 @@ struct emud_queueing {
 	struct emud_red red;
 	struct emud_codel codel;
 	struct emud_pie pie;
+	struct emud_ared ared;
+	struct emud_rio rio;
+	struct emud_pi pi;
+	struct emud_rem rem;
 };
-_Static_assert(sizeof(struct emud_queueing) == 144, "shared with Rust");
+_Static_assert(sizeof(struct emud_queueing) == 312, "shared with Rust");
 
 /* What the rows of a timeline contain. */
 enum emud_timeline_kind {
@@ -334,8 +390,6 @@ struct emud_link {
 	__u32 corrupt_bits; /* 1..EMUD_CORRUPT_BITS */
 	__u32 corrupt_from; /* range of bytes from the start */
 	__u32 corrupt_to; /* of the IP header; excluded */
-	__u32 loss_run_max; /* maximum number of packets lost in a row; 0: any */
-	__u32 reserved; /* 0 */
 
 	struct emud_queueing queueing;
 
@@ -344,12 +398,14 @@ struct emud_link {
 	__u32 matrix_link; /* of link number 0: the base link of pairs */
 	__u32 pair_packets; /* limits of a pair's queue, instead of the link's */
 	__u32 pair_bytes;
-	__u32 fq_shift; /* packets with the same delay / 2^this form a flow of fq */
+	__u32 fq_shift; /* packets of one delay, to 2^this ns, are a flow to fq */
+	__u32 service; /* number of the class where packets wait; 0: none */
+	__u32 loss_run_max; /* maximum number of packets lost in a row; 0: any */
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 528, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 696, "shared with Rust");
 
 /* Which figures replace those of the link. */
 enum emud_set {
@@ -431,7 +487,7 @@ struct emud_rule {
 	__u32 place; /* position among the rules: the lowest wins */
 	__u32 link; /* number, or EMUD_LINK_NONE */
 	__u32 per; /* enum emud_per */
-	__u32 reserved; /* 0 */
+	__u32 service; /* number of the class where it waits; 0: the link's */
 };
 
 /* Pairs of addresses with separate figures. IPv4 is stored as ::ffff:a.b.c.d. */
@@ -490,14 +546,29 @@ struct emud_aqm_state {
 	__u32 codel_count;
 	__u32 codel_last_count;
 	__u32 codel_dropping;
-	__u32 codel_owes; /* drop_next advances with the next packet above the target */
-	__u64 pie_next; /* update of the probability */
+	__u32 codel_owes; /* drop_next moves on with the next packet above the target */
+	__u64 next; /* PIE, PI and REM: update of the probability or the price */
 	__u64 pie_probability; /* times 2^EMUD_PIE_SHIFT, as the next */
 	__u64 pie_accumulated;
 	__u64 pie_delay_old;
-	__u64 pie_burst; /* no drop for this long */
+	__u64 pie_burst; /* so long no drop */
+	__u64 ared_probability; /* at max_ns, times 2^32 */
+	__u64 ared_moved; /* when it did */
+	__u64 pi_probability; /* times 2^32 */
+	__u64 pi_before; /* length at the last sample */
+	__u64 rem_price; /* times ln(phi) and 2^32 */
+	__u64 rem_arrived; /* ns of the wire since the last change of the price */
+
+	/* RIO: the rest of the ring, from the first packet that has not left yet as far
+	 * as is known */
+	__u32 rio_queued; /* packets */
+	__s32 rio_count; /* red_count of assured packets */
+	__u64 rio_average; /* red_average of assured packets */
+	__u64 rio_backlog; /* of assured packets */
+	__u64 rio_left; /* when the one before the first left the wire */
+	__u64 rio_last; /* when the last one will */
 };
-_Static_assert(sizeof(struct emud_aqm_state) == 88, "shared with Rust");
+_Static_assert(sizeof(struct emud_aqm_state) == 176, "shared with Rust");
 
 /* The queue and the order of one direction; `emud set` keeps it. */
 struct emud_state {
@@ -534,14 +605,16 @@ struct emud_state {
 	__u32 tdma_packets; /* in the slot so far */
 	__u32 tdma_bytes;
 };
-_Static_assert(sizeof(struct emud_state) == 232, "shared with Rust");
+_Static_assert(sizeof(struct emud_state) == 320, "shared with Rust");
 
 /* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
+/* One more of these with each change of links: two changes back are another word. */
+#define EMUD_CHANGE 256
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* EMUD_LINKS_GENERATION: links and rules; the other bit: pairs */
+	__u32 generation; /* of links and rules, of pairs, and how many changes */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
 	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
@@ -582,6 +655,19 @@ struct emud_holder {
 	__u64 waiting; /* frames held right now */
 	__u32 tuning; /* enum emud_tuning */
 	__u32 cpu; /* bound to, if EMUD_TUNED_CPU */
+	__u64 disordered; /* read when a bottleneck had decided on later ones */
+};
+
+/* A class of a bottleneck: written by the holder alone. */
+struct emud_class {
+	__u64 sent_packets;
+	__u64 sent_bytes; /* on the wire */
+	__u64 full; /* dropped for want of room in packets or bytes */
+	__u64 expired; /* dropped because they would have waited for too long */
+	__u64 wait_ns; /* from arrival to transmission: the sum, */
+	__u64 longest_wait_ns;
+	__u64 backlog_packets; /* waiting right now */
+	__u64 backlog_bytes;
 };
 
 /* What makes the holder punctual, as far as the kernel granted it. */
@@ -606,7 +692,22 @@ struct emud_hold_hdr {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
 	__u32 magic; /* EMUD_HOLD_MAGIC or EMUD_HOLD_MAGIC_SUM */
 	struct emud_hold_tag tag[EMUD_HOLD_TAGS]; /* outer, inner */
+	__u32 service; /* number of the class where it waits; 0: none */
+};
+
+/* Behind that, of a packet that waits in a class: departure_ns is as if it did not. */
+struct emud_hold_service {
+	__u64 arrival_ns; /* at the bottleneck */
+	__u64 copy_ns; /* when a copy departs, as departure_ns; 0: there is none */
+	__u32 path; /* packets of one path keep their order */
+	__u32 bytes; /* on the wire */
+	__u32 flags; /* enum emud_service_flags */
 	__u32 reserved; /* 0 */
+};
+_Static_assert(sizeof(struct emud_hold_service) == 32, "on the wire to the holder");
+enum emud_service_flags {
+	EMUD_SERVICE_LOST = 1 << 0, /* behind the bottleneck, whose time it takes */
+	EMUD_SERVICE_OVERTAKES = 1 << 1, /* it may */
 };
 #define EMUD_HOLD_MAGIC 0x656d7564
 /* Corrupted: a checksum left to the device must be computed, or a receiver on

@@ -185,9 +185,16 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		if (!l)
 			return TC_ACT_UNSPEC;
 	}
-	if (likely(!before) && emud_wire_loses(skb, p, l, count))
-		return emud_gone(p, &count->lost);
-	if (emud_alters(l))
+	if (!p->service)
+		p->service = l->service;
+	if (likely(!before) && emud_wire_loses(skb, p, l, count)) {
+		if (likely(!p->service))
+			return emud_gone(p, &count->lost);
+		/* The wire of the bottleneck is in front of what loses it. */
+		count->lost += p->segments;
+		p->lost = 1;
+	}
+	if (emud_alters(l) && !p->lost)
 		emud_alter(skb, p);
 	emud_delay(p, l, count);
 	if (unlikely(p->copied))
@@ -196,7 +203,7 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 		return emud_gone(p, &count->queue_dropped);
 	emud_hold_back(p);
 	verdict = emud_release(skb, p, l, count);
-	if (!p->passed)
+	if (!p->passed && !p->lost)
 		emud_count_delay(p, count);
 	return verdict;
 }
@@ -283,6 +290,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 		 * program: a map that the program does not reference would be
 		 * freed with the loader. */
 		asm volatile("" : : "r"(&emud_saved));
+		/* Nor would the holder find its account. */
+		asm volatile("" : : "r"(&emud_classes));
 		skb->tc_index = 0;
 		if (direction == EMUD_DOWN && emud_encrypted(skb))
 			skb->tc_index = emud_encrypted_mark(skb);

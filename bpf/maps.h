@@ -51,6 +51,7 @@ EMUD_MAP(emud_links, ARRAY, EMUD_SLOTS, struct emud_link);
 EMUD_MAP(emud_tables, ARRAY, EMUD_SLOTS, struct emud_table);
 EMUD_MAP(emud_states, ARRAY, EMUD_DIRECTIONS, struct emud_state);
 EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
+EMUD_MAP(emud_classes, ARRAY, 1, struct emud_class);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
 EMUD_MAP(emud_saved, ARRAY, 1, struct emud_restore);
 EMUD_MAP(emud_lanes, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_lanes);
@@ -88,8 +89,10 @@ struct emud_packet {
 	__u8 copied; /* the packet gets a copy */
 	__u8 sum_due; /* corrupted, and the device would repair the checksum */
 	__u8 numbered;
-	__u8 tags; /* VLAN tags in the data, up to the parser's limit */
-	__u8 reserved[7];
+	__u8 tags; /* VLAN tags in the data, as far as the parser looks */
+	__u8 lost; /* behind the bottleneck in whose class it waits */
+	__u8 reserved[2];
+	__u32 service; /* number of that class; 0: of none, or not yet known */
 
 	__u32 direction; /* the first one that is not reset */
 	__u32 base; /* slot of link number 0: direction and generation */

@@ -54,7 +54,7 @@ struct emud_search {
 	__u32 base; /* generation and direction of the masks */
 	__u32 link;
 	__u32 per;
-	__u32 reserved;
+	__u32 service;
 };
 
 static __always_inline void emud_key_l2(struct __sk_buff *skb,
@@ -187,6 +187,7 @@ __noinline int emud_search_mask(struct emud_search *s, __u32 i)
 		s->place = rule->place;
 		s->link = rule->link;
 		s->per = rule->per;
+		s->service = rule->service;
 	}
 	return 1;
 }
@@ -316,6 +317,7 @@ static __always_inline int emud_match_rules(struct __sk_buff *skb, struct emud_p
 		return 1;
 	}
 	emud_to_link(p, s.link);
+	p->service = s.service;
 	if (s.per && emud_layout.instances)
 		emud_to_instance(p, &s);
 	return 1;

@@ -17,9 +17,9 @@
 #include "maps.h"
 #include "aqm.h"
 #include "ecn.h"
+#include "ring.h"
 #include "timeline.h"
 
-#define EMUD_TRAIN_MAX 64 /* wire packets of a super-packet that are counted one by one */
 #define EMUD_WIRE_MAX ((1 << 21) - 1) /* bytes; times rate_mult, still in 64 bits */
 
 /* Of 64 CPUs that compete for one queue, all but one lose each race: with 8
@@ -28,88 +28,11 @@
  * bpf_loop() needs one frame more than the verifier allows. */
 #define EMUD_QUEUE_TRIES 1024
 
-/* The pieces of a ring that a packet needs. They are looked up before the lock,
- * under which no function call is allowed, so the queue may have moved to other
- * pieces by then. */
-struct emud_ring_view {
-	__u32 pos; /* tail of the queue */
-	__u32 oldest_pos; /* the packet that must have left */
-	struct emud_ring *now;
-	struct emud_ring *next;
-	struct emud_ring *oldest;
-};
-
-/* Returns the number of pieces in the ring of a state and sets the first one. */
-static __always_inline __u32 emud_ring_of(const struct emud_packet *p, __u32 *first)
-{
-	const __u32 plain_rings = EMUD_RING_LEN / EMUD_RING_STEP;
-	__u32 plain = emud_layout.plain, instances = emud_layout.instances;
-	__u32 queue = p->queue;
-
-	if (likely(queue < plain)) {
-		*first = queue * plain_rings;
-		return plain_rings;
-	}
-	queue -= plain;
-	*first = plain * plain_rings;
-	if (queue < instances) {
-		*first += queue * emud_layout.instance_rings;
-		return emud_layout.instance_rings;
-	}
-	*first += instances * emud_layout.instance_rings +
-		  (queue - instances) * emud_layout.pair_rings;
-	return emud_layout.pair_rings;
-}
-
-/* 1 if x is above limit, both below 2^63. Without a branch: the verifier would
- * follow it through all code after it. */
+/* 1 if x is above limit, both below 2^63: no branch, which the verifier would
+ * follow through all that comes after it. */
 static __always_inline __u64 emud_above(__u64 x, __u64 limit)
 {
 	return (limit - x) >> 63;
-}
-
-static __always_inline int emud_ring_look(const struct emud_state *s,
-					  const struct emud_offer *offer,
-					  struct emud_ring_view *v)
-{
-	__u32 first = offer->ring, rings = offer->rings, step;
-
-	v->pos = *(volatile __u32 *)&s->ring_pos;
-	v->oldest_pos = v->pos - offer->behind;
-	step = v->pos / EMUD_RING_STEP;
-	v->now = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
-	v->next = v->now;
-	if (offer->segments > 1)
-		v->next = EMUD_LOOKUP(emud_rings, first + ((step + 1) & (rings - 1)));
-	step = v->oldest_pos / EMUD_RING_STEP;
-	v->oldest = EMUD_LOOKUP(emud_rings, first + (step & (rings - 1)));
-	return v->now && v->next && v->oldest;
-}
-
-static __always_inline __u64 *emud_ring_at(struct emud_ring *ring, __u32 pos)
-{
-	return &ring->sent[emud_bound(pos & (EMUD_RING_STEP - 1), EMUD_RING_STEP)];
-}
-
-/* A position is below EMUD_RING_LEN only as long as the ring is not full. */
-static __always_inline void
-emud_ring_push(struct emud_state *s, const struct emud_ring_view *v, __u32 n, __u64 sent)
-{
-	__u32 i;
-
-	for (i = 0; i < EMUD_TRAIN_MAX; i++) {
-		__u32 pos = s->ring_pos + i;
-
-		if (i >= n)
-			break;
-		if ((pos ^ v->pos) < EMUD_RING_STEP)
-			*emud_ring_at(v->now, pos) = sent;
-		else
-			*emud_ring_at(v->next, pos) = sent;
-	}
-	s->ring_pos += n;
-	if (s->ring_pos < n)
-		s->ring_pos += EMUD_RING_LEN;
 }
 
 static __always_inline int emud_is_pair(const struct emud_packet *p)
@@ -209,28 +132,52 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 {
 	enum emud_verdict verdict = EMUD_ADMIT;
 	__u32 n = offer->segments, oldest = s->ring_pos - offer->behind;
+	__u64 beside = 0, first;
 
 	if (((s->ring_pos ^ v->pos) | (oldest ^ v->oldest_pos)) >= EMUD_RING_STEP)
 		return EMUD_AGAIN;
-	/* The first of the last N packets has not left. */
+	/* Of the last so many packets the first has not left. */
+	first = *emud_ring_at(v->oldest, oldest);
+	if (managed)
+		first &= ~EMUD_RING_ASSURED;
 	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
-		   emud_above(*emud_ring_at(v->oldest, oldest), p->arrival);
+		   emud_above(first, p->arrival);
 	if (managed && l->queueing.aqm)
-		verdict = emud_aqm(p, l, s, offer, t->wait, t->full);
+		verdict = emud_aqm(p, l, s, offer, t);
 	if (verdict == EMUD_DROP)
 		return verdict;
 	if (t->full)
 		return EMUD_FULL;
 	s->busy_until = t->busy_until;
 	s->busy_frac = t->busy_frac;
-	emud_ring_push(s, v, n, t->sent);
+	if (managed && l->queueing.aqm == EMUD_AQM_RIO)
+		beside = emud_rio_admit(p, &s->aqm, offer, t);
+	emud_ring_push(s, v, n, t->sent | beside);
 	p->sent = t->sent;
 	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* Computes everything that can be known about a packet before the lock. A
- * global function, so that the verifier does not follow its paths through the
- * code after the call. */
+/* What the manager has to make up for before it judges a packet. A function of its own,
+ * and not below emud_offer_of(): all functions of a chain together have 512 bytes of
+ * stack. Once a packet, since other CPUs' packets bring nothing that is due before. */
+__noinline int emud_manager_catch_up(struct emud_packet *p)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s)
+		return 0;
+	emud_aqm_catch_up(l, s, p->arrival);
+	emud_rio_catch_up(l, s, p);
+	return 1;
+}
+
+/* All that can be found out about a packet before the lock. A global function, so
+ * that its ways do not lead through what follows. */
 __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 			     struct emud_offer *offer)
 {
@@ -262,8 +209,11 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 				? offer->packets - offer->segments + 1
 				: 1;
 	offer->capable = emud_ecn_capable(skb, p, l);
-	offer->decay = emud_red_decay(l, s, p->arrival);
-	emud_pie_catch_up(l, s, p->arrival);
+	offer->assured = l->queueing.aqm == EMUD_AQM_RIO && offer->limited &&
+			 l->queueing.rio.codes >> emud_dscp(skb, p) & 1;
+	offer->fraction = emud_rem_probability(l, s);
+	if (l->queueing.aqm != EMUD_AQM_REM)
+		offer->fraction = emud_red_decay(l, s, p->arrival);
 	return 1;
 }
 
@@ -338,7 +288,11 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		offer.rings = emud_ring_of(p, &offer.ring);
 		verdict = emud_take_turn(p, l, s, &offer, 0);
 	}
-	return likely(verdict != EMUD_AGAIN) ? verdict : emud_queue_any(skb, p);
+	if (likely(verdict != EMUD_AGAIN))
+		return verdict;
+	if (l->queueing.aqm)
+		emud_manager_catch_up(p);
+	return emud_queue_any(skb, p);
 }
 
 /* The same with a transmission time that a timeline computes. */
@@ -382,6 +336,8 @@ __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 	if (!l)
 		return EMUD_FULL;
 	len = emud_on_wire(p, l);
+	if (l->queueing.aqm)
+		emud_manager_catch_up(p);
 	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
 		if (!emud_timed_turn(p, len))
 			return EMUD_FULL;

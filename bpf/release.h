@@ -15,8 +15,8 @@
  *
  * ifb: the same for ingress, with fq on an ifb that puts the packet back.
  *
- * hold: a header of 16 bytes in front of the frame holds the departure time,
- * and a TAP passes the frame to the holder.
+ * hold: 24 bytes in front of the frame say when, and a TAP takes it to the
+ * holder; 32 more say how it waits for a bottleneck before.
  *
  * A copy (duplicate) leaves first, by bpf_clone_redirect() of the packet with
  * the copy's departure time; then the packet gets its own.
@@ -319,12 +319,31 @@ static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
 }
 
+/* Behind the header: what a bottleneck has to know. It makes the copy itself. */
+static __always_inline long emud_push_service(const struct emud_exit *e)
+{
+	const struct emud_packet *p = e->p;
+	const int overtakes = e->link->flags & EMUD_F_DRAWN || p->held;
+	const struct emud_hold_service service = {
+		.arrival_ns = p->sent,
+		.copy_ns = p->copied ? p->copy_departure : 0,
+		.path = p->path,
+		.bytes = emud_on_wire(p, e->link),
+		.flags = (p->lost ? EMUD_SERVICE_LOST : 0) |
+			 (overtakes ? EMUD_SERVICE_OVERTAKES : 0),
+	};
+
+	return bpf_skb_change_head(e->skb, sizeof(service), 0) ||
+	       bpf_skb_store_bytes(e->skb, 0, &service, sizeof(service), 0);
+}
+
 static __always_inline int emud_release_hold(const struct emud_exit *e)
 {
 	struct __sk_buff *skb = e->skb;
 	struct emud_hold_hdr hdr = {
 		.departure_ns = e->p->departure,
 		.magic = e->p->sum_due ? EMUD_HOLD_MAGIC_SUM : EMUD_HOLD_MAGIC,
+		.service = e->p->service,
 	};
 	int i;
 
@@ -341,10 +360,15 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 	}
 	if ((e->link->flags & EMUD_F_L3) && emud_push_mac(skb))
 		return emud_pass_by(e, EMUD_PASS_FAILED);
+	if (unlikely(hdr.service) && emud_push_service(e))
+		return emud_pass_by(e, EMUD_PASS_FAILED);
 	if (bpf_skb_change_head(skb, sizeof(hdr), 0) ||
 	    bpf_skb_store_bytes(skb, 0, &hdr, sizeof(hdr), 0))
 		return emud_pass_by(e, EMUD_PASS_FAILED);
-	emud_copy_by_header(e);
+	if (likely(!hdr.service))
+		emud_copy_by_header(e);
+	else if (e->p->copied)
+		e->count->duplicated += e->p->segments;
 	return bpf_redirect(e->link->ifindex, 0);
 }
 

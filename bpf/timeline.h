@@ -24,6 +24,7 @@
 #define EMUD_TIMELINE_H
 
 #include "maps.h"
+#include "aqm/offer.h"
 #include "wide.h"
 
 #define EMUD_SEEK_STEPS 32
@@ -36,16 +37,7 @@
 /* Rounds up all but 2^-12 of a ns. */
 #define EMUD_WHOLE_SHIFT 51
 
-/* When a packet is transmitted. */
-struct emud_turn {
-	__u64 wait; /* sojourn time: until the packet's first bit */
-	__u64 busy_until;
-	__u64 busy_frac;
-	__u64 sent;
-	__u64 full; /* beyond a limit */
-};
-
-/* A moment and its position in the rows. */
+/* A moment among the rows. */
 struct emud_place {
 	__u64 time;
 	__u64 base; /* when the current period began */

@@ -42,6 +42,7 @@ macro_rules! pod {
 }
 
 pod!(
+    emud_class,
     emud_control,
     emud_counters,
     emud_holder,

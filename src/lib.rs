@@ -2,6 +2,7 @@
 //! Makes a real network interface behave like a described link.
 
 pub mod abi;
+pub mod bottleneck;
 pub mod convert;
 pub mod datapath;
 pub mod experiment;

@@ -116,6 +116,7 @@ fn with_rules(count: u32, masks: u8) -> Profile {
         // Prefixes of all lengths in turn; none contains another's host.
         let net = ipnet::Ipv4Net::new(host(n << 8), 32 - (n % u32::from(masks)) as u8).unwrap();
         Rule {
+            class: None,
             matches: Match {
                 source: Some(net.into()),
                 protocol: Some(UDP),

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use emud::convert::import;
 use emud::convert::import::{Header, Imported, Layout, Moment};
-use emud::profile::{ProfileError, Time};
+use emud::profile::{ProfileError, Rate, Time};
 use emud::text::read_text;
 
 use super::Failure;
 use super::failure::EX_IOERR;
 
-/// Create a profile from a netem command, a ping log, Mahimahi traces or a log of rates
+/// Create a profile from a netem command, a tree of qdiscs, a ping log, Mahimahi traces or a log of rates
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -39,6 +39,25 @@ skipped. A tbf or htb beside the netem becomes the link's rate. Warnings list pr
         /// argument, as several (after `--`), or - for standard input
         #[arg(value_name = "COMMAND", required = true)]
         command: Vec<String>,
+    },
+    /// Write a profile with the classes of a script with tc commands (htb, prio, tbf)
+    #[command(after_long_help = "\
+Examples:
+  emud import tc router.sh > router.toml
+  emud import tc --rate 10Mbit diffserv.sh
+
+The tree becomes a bottleneck, each class a link with its netem, each filter a rule (docs/queues.md).")]
+    Tc {
+        /// The header to write: tc shapes what leaves a device, which is `up`
+        #[arg(long, value_enum, default_value_t = Side::Up)]
+        direction: Side,
+
+        /// The rate of the device, where the tree has none: prio, or htb without a class above all
+        #[arg(long, value_name = "RATE")]
+        rate: Option<Rate>,
+
+        /// A script with commands of tc; - for standard input
+        file: String,
     },
     /// Write a profile with two Mahimahi traces as up and down
     #[command(after_long_help = "\
@@ -176,6 +195,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
             };
             import::netem(&command, direction.into(), &import::tc_table)
         }
+        Verb::Tc {
+            direction,
+            rate,
+            file,
+        } => read_text(Path::new(&file)).and_then(|script| {
+            let rate = rate.map(|Rate(bits)| bits);
+            import::tc(&script, &file, direction.into(), rate, &import::tc_table)
+        }),
         Verb::Ping { file } => {
             read_text(Path::new(&file)).and_then(|log| import::ping(&log, &file))
         }

@@ -7,9 +7,10 @@ use emud::datapath::show::matching::{HiddenBy, Matching};
 use emud::datapath::show::overlap;
 use emud::datapath::show::report::{Counters, Direction, Report, Show};
 use emud::datapath::show::time::TimelineReport;
+use emud::datapath::stage::aqm::{Manager, Red};
 use emud::datapath::{attachment, matrix};
 use emud::profile::{
-    Aqm, Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Rate, Reordering, Slot,
+    Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Percent, Rate, Reordering, Slot,
     Time, Word,
 };
 
@@ -82,6 +83,9 @@ fn text(r: &Report) -> String {
         }
     }
     write_matching(&mut out, &r.matching);
+    for bottleneck in &r.bottlenecks {
+        out.push_str(&bottleneck.text());
+    }
     out
 }
 
@@ -152,11 +156,19 @@ fn write_direction(out: &mut String, name: &str, d: &Direction) {
             h.late,
             ns(h.worst_late_ns as f64)
         );
+        if h.disordered > 0 {
+            let _ = writeln!(
+                out,
+                "    holder: {} packets were read after their bottleneck had decided on later ones",
+                h.disordered
+            );
+        }
     }
 }
 
 fn write_link(out: &mut String, name: &str, l: &LinkReport) {
     let mut parts = bottleneck(l);
+    parts.extend(l.class.as_ref().map(|class| format!("class {class}")));
     parts.push(delay(&l.delay));
     let mut part = |name: &str, summary: Option<String>| {
         parts.extend(summary.map(|summary| format!("{name} {summary}")));
@@ -204,7 +216,7 @@ fn bottleneck(l: &LinkReport) -> Vec<String> {
     parts.extend(l.shared.as_ref().map(|name| format!("shared {name}")));
     if l.rate_bit_s.is_some() {
         parts.extend(l.ecn_above_ns.map(|t| format!("ecn above {}", Time(t))));
-        parts.extend(l.aqm.as_ref().map(Aqm::summary));
+        parts.extend(l.aqm.as_ref().map(manager));
     }
     parts
 }
@@ -248,6 +260,100 @@ fn queue(queue: &QueueInForce) -> String {
     limits.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
+fn red(name: &str, red: &Red) -> String {
+    format!(
+        "{name} from {} to {}, {}, weight {}",
+        ns(red.min_ns as f64),
+        ns(red.max_ns as f64),
+        Percent((red.probability * 1e8).round() / 1e8),
+        (red.weight * 1e8).round() / 1e8
+    )
+}
+
+fn manager(m: &Manager) -> String {
+    let sampled = |name: &str, target_ns: u64, tupdate_ns: u64| {
+        format!("{name} {} every {}", Time(target_ns), Time(tupdate_ns))
+    };
+    let (text, ecn) = match m {
+        Manager::Red { red: figures, ecn } => (red("red", figures), ecn),
+        Manager::Ared {
+            red: figures,
+            interval_ns,
+            alpha,
+            beta,
+            ecn,
+        } => {
+            let every = Time(*interval_ns);
+            let text = red("ared", figures);
+            (
+                format!("{text}, every {every} +{alpha:.6} or *{beta:.6}"),
+                ecn,
+            )
+        }
+        Manager::Rio {
+            red: figures,
+            assured_min_ns,
+            assured_max_ns,
+            assured_probability,
+            assured,
+            ecn,
+        } => {
+            let text = red("rio", figures);
+            let codes: Vec<String> = assured.iter().map(u32::to_string).collect();
+            (
+                format!(
+                    "{text}; DSCP {} from {} to {}, {}",
+                    codes.join(" "),
+                    ns(*assured_min_ns as f64),
+                    ns(*assured_max_ns as f64),
+                    Percent((assured_probability * 1e8).round() / 1e8),
+                ),
+                ecn,
+            )
+        }
+        Manager::Codel {
+            target_ns,
+            interval_ns,
+            ecn,
+        } => (
+            format!("codel {} in {}", Time(*target_ns), Time(*interval_ns)),
+            ecn,
+        ),
+        Manager::Pie {
+            target_ns,
+            tupdate_ns,
+            alpha,
+            beta,
+            ecn,
+        } => {
+            let text = sampled("pie", *target_ns, *tupdate_ns);
+            (format!("{text}, alpha {alpha:.6}, beta {beta:.6}"), ecn)
+        }
+        Manager::Pi {
+            target_ns,
+            tupdate_ns,
+            a,
+            b,
+            ecn,
+        } => {
+            let text = sampled("pi", *target_ns, *tupdate_ns);
+            (format!("{text}, a {a:.9}, b {b:.9}"), ecn)
+        }
+        Manager::Rem {
+            target_ns,
+            tupdate_ns,
+            gamma,
+            alpha,
+            ecn,
+        } => {
+            let text = sampled("rem", *target_ns, *tupdate_ns);
+            let text = format!("{text}, gamma ln(phi) {gamma:.12}, alpha {alpha:.6}");
+            (text, ecn)
+        }
+    };
+    if *ecn { text + " ecn" } else { text }
+}
+
 fn delay(delay: &Delay) -> String {
     let sd = delay.jitter.as_ref().map(|jitter| ns(jitter.sd_ns));
     let sd = sd.map_or(String::new(), |sd| format!(" sd {sd}"));
@@ -282,12 +388,16 @@ fn write_counters(out: &mut String, c: &Counters) {
         );
     }
     if c.aqm_dropped.all() + c.marked > 0 {
-        let d = &c.aqm_dropped;
-        let _ = writeln!(
-            out,
-            "    marked CE {}, dropped early: red {}, codel {}, pie {}",
-            c.marked, d.red, d.codel, d.pie
-        );
+        let drops = c.aqm_dropped.by_name();
+        let drops: Vec<String> = (drops.into_iter())
+            .filter(|(_, drops)| *drops > 0)
+            .map(|(name, drops)| format!("{name} {drops}"))
+            .collect();
+        let drops = match drops.is_empty() {
+            true => "none".to_owned(),
+            false => drops.join(", "),
+        };
+        let _ = writeln!(out, "    marked CE {}, dropped early: {drops}", c.marked);
     }
     let p = &c.passed;
     let others = [

@@ -184,7 +184,8 @@ impl Session {
         let both = session.compile_both()?;
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
-            let limit = held::limit(&session.link.name, &both, directions, notes)?;
+            let name = &session.link.name;
+            let limit = held::limit(name, &session.profile, &both, directions, notes)?;
             session.saved.hold_limit = limit;
         }
         Ok(session)
@@ -483,8 +484,10 @@ pub(crate) fn compile_direction(
 
 /// Sets what a link has to know about the other links and about the rules.
 pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
-    for (number, link) in (0..).zip(links.iter_mut()) {
+    for ((number, link), of) in (0..).zip(links.iter_mut()).zip(profile.links_of(direction)) {
         link.link.bottleneck = profile.bottleneck(direction, number);
+        let class = of.class.as_deref();
+        link.link.service = class.and_then(|c| profile.service(c)).unwrap_or(0);
     }
     let Some(own) = links.first_mut() else { return };
     if profile.rules.iter().any(|rule| rule.is_for(direction)) {
@@ -498,5 +501,6 @@ pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
 
 /// Compiles the rules of a profile.
 pub fn compile_rules(profile: &Profile) -> Result<rule_keys::Compiled, rule_keys::RulesError> {
-    rule_keys::compile(&profile.rules, |name| profile.number_of(name))
+    let number_of = |name: &str| profile.number_of(name);
+    rule_keys::compile(&profile.rules, number_of, |class| profile.service(class))
 }

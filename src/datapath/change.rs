@@ -47,6 +47,12 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
             what,
         });
     }
+    if after.joins_directions() && !before.joins_directions() {
+        return Err(LinkError::NoRoom {
+            interface: link.name,
+            what: "a bottleneck that both directions share",
+        });
+    }
     for direction in DIRECTIONS
         .into_iter()
         .filter(|d| !there.saved.directions[*d as usize])
@@ -67,12 +73,8 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     plan::can_change_packets(&link, &after)?;
     let both = compile_there(&there.maps, &after, &there.saved)?;
     if there.saved.engine == Engine::Hold {
-        held::fits(
-            &link.name,
-            &both,
-            there.saved.directions,
-            there.saved.hold_limit,
-        )?;
+        let needed = held::needs(&after, &both, there.saved.directions);
+        held::fits(&link.name, needed, there.saved.hold_limit)?;
     }
     let rules = compile_rules(&after)?;
     let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;

@@ -8,36 +8,58 @@ use super::engine::fq;
 use super::engine::hold::holder::DEFAULT_LIMIT_BYTES;
 use super::stage::compile::Compiled;
 use crate::abi::{DIRECTIONS, direction_name};
+use crate::bottleneck::Limits;
+use crate::profile::{Bottleneck, PACKET_BYTES, Profile};
 
-/// The holder stores a frame, with up to 36 bytes in front, in a buffer whose size is a power of
-/// two.
+/// The holder keeps a frame, with up to 18 bytes more, in a buffer of a power of two.
 const BUFFER_SHARE: f64 = 2.2;
 /// The rate up to which a link without a configured rate should not drop, bit/s.
 const RATE_WITHOUT: f64 = 1e9;
 /// The share of the free memory that a link may use.
 const SHARE_OF_MEMORY: f64 = 0.5;
 
-/// Indexed by direction; 0 for a direction that is not emulated.
-fn needs(both: &[Vec<Compiled>; 2], directions: [bool; 2]) -> [u64; 2] {
+/// By direction; 0 for one that is not emulated.
+pub(crate) fn needs(
+    profile: &Profile,
+    both: &[Vec<Compiled>; 2],
+    directions: [bool; 2],
+) -> [u64; 2] {
+    let queued: f64 = profile.bottlenecks.iter().map(queued).sum();
     let one = |direction: u32| match directions[direction as usize] {
-        true => (fq::promised(&both[direction as usize]).0 * BUFFER_SHARE) as u64,
+        true => ((fq::promised(&both[direction as usize]).0 + queued) * BUFFER_SHARE) as u64,
         false => 0,
     };
     DIRECTIONS.map(one)
 }
 
-/// Returns the bytes per direction that the rates and delays of these links need, at least the
-/// default.
+/// Bytes that wait in the classes of a bottleneck when all are full, of full packets.
+fn queued(bottleneck: &Bottleneck) -> f64 {
+    let plan = bottleneck.plan();
+    let most = |limits: &Limits| {
+        let packets = limits
+            .packets
+            .map(|n| f64::from(n) * f64::from(PACKET_BYTES));
+        let bytes = limits.bytes.map(|bytes| bytes as f64);
+        // A class may get the whole rate, and then another one.
+        let time = limits.time_ns.map(|ns| ns as f64 * plan.rate as f64 / 8e9);
+        let all = [packets, bytes, time].into_iter().flatten();
+        all.fold(f64::INFINITY, f64::min)
+    };
+    plan.classes.iter().map(|class| most(&class.limits)).sum()
+}
+
+/// Bytes for each direction: what the rates and delays of these links need, at least the default.
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
 pub(crate) fn limit(
     interface: &str,
+    profile: &Profile,
     both: &[Vec<Compiled>; 2],
     directions: [bool; 2],
     notes: &mut Vec<String>,
 ) -> Result<u64, LinkError> {
-    let needed = needs(both, directions);
+    let needed = needs(profile, both, directions);
     let room = (available()? as f64 * SHARE_OF_MEMORY) as u64;
     let beyond: u64 = needed
         .iter()
@@ -71,13 +93,7 @@ pub(crate) fn limit(
 ///
 /// # Errors
 /// [`LinkError::NoMemory`].
-pub(crate) fn fits(
-    interface: &str,
-    both: &[Vec<Compiled>; 2],
-    directions: [bool; 2],
-    limit: u64,
-) -> Result<(), LinkError> {
-    let [up, down] = needs(both, directions);
+pub(crate) fn fits(interface: &str, [up, down]: [u64; 2], limit: u64) -> Result<(), LinkError> {
     let needed = up.max(down);
     if needed <= limit {
         return Ok(());

@@ -36,7 +36,8 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         engine,
         reason,
         to_ifb,
-    } = engine::choose(request.engine).map_err(LinkError::NoFq)?;
+    } = engine::choose(request.engine, !request.profile.bottlenecks.is_empty())
+        .map_err(LinkError::NoFq)?;
     if engine == Engine::Hold && link.loopback {
         return Err(LinkError::HeldLoopback {
             interface: link.name.clone(),

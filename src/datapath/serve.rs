@@ -15,11 +15,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 
 use super::engine::hold::failure::Failure;
+use super::engine::hold::servers::Classes;
 use super::engine::hold::tell::{self, Link};
 use super::engine::hold::{Direction, HoldError, Holder, HolderStats, Tap, Tuning};
 use super::listen::Listener;
 use super::maps::Maps;
+use super::saved::Saved;
+use crate::abi;
+use crate::bottleneck::Plan;
 use crate::netlink::{self, Netlink, NetlinkError};
+use crate::profile::Profile;
 
 struct Account {
     maps: Maps,
@@ -83,7 +88,13 @@ pub fn serve(
     let own = (taps.iter().map(|(fd, _)| fd.try_clone()))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|e| HoldError::system("duplicating a descriptor", e))?;
-    let end = Holder::new(taps)
+    let in_force = lock(&account).profile()?;
+    let mut holder = Holder::new(taps);
+    let classes = InForce(&account);
+    if !in_force.bottlenecks.is_empty() {
+        holder = holder.classes(&classes, in_force.joins_directions());
+    }
+    let end = holder
         .limit_bytes(usize::try_from(limit_bytes).unwrap_or(usize::MAX))
         .failures(failures)
         .run(stop, tell_tuned, report);
@@ -100,7 +111,44 @@ pub fn serve(
     end.map(drop)
 }
 
-/// Number of failures that may wait for the reporting thread.
+impl Account {
+    /// The profile that is in the kernel.
+    fn profile(&self) -> Result<Profile, HoldError> {
+        let failed =
+            |e: String| HoldError::system("the profile in the kernel", io::Error::other(e));
+        let saved = self.maps.saved().map_err(|e| failed(e.to_string()))?;
+        let saved: Saved = serde_json::from_slice(&saved).map_err(|e| failed(e.to_string()))?;
+        Profile::parse(&saved.profile, "the profile in the kernel")
+            .map_err(|e| failed(e.to_string()))
+    }
+}
+
+/// The bottlenecks of the profile in force. `emud set` writes the profile before it turns the
+/// control word, so that another word means another profile.
+struct InForce<'a>(&'a Mutex<Account>);
+
+impl Classes for InForce<'_> {
+    fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
+        let account = lock(self.0);
+        let now = u64::from(account.maps.control().ok()?.generation) + 1;
+        if now == *version {
+            return None;
+        }
+        let profile = account.profile().ok()?;
+        *version = now;
+        Some(profile.bottlenecks.iter().map(|b| b.plan()).collect())
+    }
+
+    fn account(&self, classes: &[(u32, abi::emud_class)]) {
+        let mut account = lock(self.0);
+        for (number, class) in classes {
+            // A map that cannot be written ends the holder by its report.
+            let _ = account.maps.set_class(*number, class);
+        }
+    }
+}
+
+/// Failures that may wait for the thread that tells of them.
 const FAILURES: usize = 16;
 
 /// Starts the thread that reports to the monitors.

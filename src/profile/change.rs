@@ -2,7 +2,7 @@
 //! Changes to a profile in force: `emud set eth0 up.delay=80ms loss=1%`.
 
 use super::read::Draft;
-use super::{Profile, ProfileError, draft, keys, links, rules_read};
+use super::{Profile, ProfileError, bottleneck_read, draft, keys, links, rules_read};
 use crate::text::{At, Entry, Located, Mistake, Reader, Source, Value, document, toml_value};
 
 /// Which directions an assignment is for.
@@ -16,8 +16,8 @@ impl Profile {
     /// This profile with `assignments` applied in order, all or none.
     ///
     /// An assignment is `key=value`, for one direction with `up.` or `down.` in front, and before
-    /// that `links.NAME.` for a named link. Keys are
-    /// those of a link and `delay.mean`, `delay.jitter` and so on; values are as in a profile,
+    /// that `links.NAME.` for a named link; `bottleneck.NAME.` or `bottleneck.NAME.class.CLASS.`
+    /// for those. Keys are those of a link and `delay.mean`, `delay.jitter` and so on; values are as in a profile,
     /// bare (`80ms`) or TOML (`{mean="80ms"}`); `none` takes a key away. Messages call the
     /// assignments "argument 1", "argument 2".
     ///
@@ -52,10 +52,21 @@ impl Profile {
 }
 
 struct Assignment {
-    /// The named link; none: the profile's own.
-    link: Option<Located<String>>,
-    directions: Directions,
+    target: Target,
     entry: Entry,
+}
+
+/// What is changed.
+enum Target {
+    Link {
+        /// None: the profile's own.
+        name: Option<Located<String>>,
+        directions: Directions,
+    },
+    Bottleneck {
+        name: Located<String>,
+        class: Option<Located<String>>,
+    },
 }
 
 impl Assignment {
@@ -65,7 +76,16 @@ impl Assignment {
         };
         let value = bare_or_toml(source, text, path.len() + 1)?;
         let mut keys = split(source, path);
-        let link = named(&mut keys)?;
+        let whole = At {
+            source,
+            span: 0..path.len(),
+        };
+        if keys[0].value == "bottleneck" {
+            let target = of_bottleneck(&mut keys, &whole)?;
+            let entry = nest(keys, value, &whole)?;
+            return Ok(Self { target, entry });
+        }
+        let name = named(&mut keys)?;
         let directions = match keys.first() {
             Some(first) => first.value.as_str(),
             None => "",
@@ -87,34 +107,36 @@ impl Assignment {
         if directions.up != directions.down {
             keys.remove(0);
         }
-        let whole = At {
-            source,
-            span: 0..path.len(),
-        };
         Ok(Self {
-            link,
-            directions,
+            target: Target::Link { name, directions },
             entry: nest(keys, value, &whole)?,
         })
     }
 
     fn apply(&self, reader: &mut Reader, draft: &mut Draft) {
-        let both = self.directions.up && self.directions.down;
-        if self.entry.key.value == "rule" && self.link.is_none() && both {
+        let (name, directions) = match &self.target {
+            Target::Link { name, directions } => (name, directions),
+            Target::Bottleneck { name, class } => {
+                let place = (name, class.as_ref());
+                return bottleneck_read::set(reader, &mut draft.bottlenecks, place, &self.entry);
+            }
+        };
+        let both = directions.up && directions.down;
+        if self.entry.key.value == "rule" && name.is_none() && both {
             draft.rules = rules_read::read(reader, &self.entry.value);
             return;
         }
-        let (up, down) = match &self.link {
+        let (up, down) = match name {
             None => (&mut draft.up, &mut draft.down),
             Some(name) => match links::find(&mut draft.links, name) {
                 Ok(link) => (&mut link.up, &mut link.down),
                 Err(mistake) => return reader.mistakes.push(mistake),
             },
         };
-        if self.directions.up {
+        if directions.up {
             reader.link_key(up, &self.entry);
         }
-        if self.directions.down {
+        if directions.down {
             reader.link_key(down, &self.entry);
         }
     }
@@ -134,6 +156,25 @@ fn no_assignment(source: usize, text: &str) -> Mistake {
         ),
     };
     Mistake::new(&At { source, span }, title, help)
+}
+
+/// Takes `bottleneck.NAME` or `bottleneck.NAME.class.CLASS` from the front.
+fn of_bottleneck(keys: &mut Vec<Located<String>>, whole: &At) -> Result<Target, Mistake> {
+    let has_class = keys.get(2).is_some_and(|key| key.value == "class");
+    let names = if has_class { 4 } else { 2 };
+    if keys.len() <= names {
+        let help = "name the key, such as bottleneck.uplink.rate=10Mbit or \
+                    bottleneck.uplink.class.voice.ceil=1Mbit";
+        return Err(Mistake::new(whole, "there is no key to be set", help));
+    }
+    let mut names = keys.drain(..names);
+    let (Some(_), Some(name)) = (names.next(), names.next()) else {
+        return Err(Mistake::new(whole, "there is no key to be set", ""));
+    };
+    Ok(Target::Bottleneck {
+        name,
+        class: names.nth(1),
+    })
 }
 
 /// Takes `links.NAME` from the front.

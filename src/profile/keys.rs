@@ -2,6 +2,7 @@
 //! The keys of a profile.
 
 use super::alter::{CorruptDraft, DuplicateDraft};
+use super::bottleneck::{BottleneckDraft, ClassDraft};
 use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
 use super::draft::{LinkDraft, TABLES};
 use super::loss::{FiguresDraft, LossDraft};
@@ -24,6 +25,7 @@ pub(super) const TOP: Section = Section {
         "up",
         "down",
         "links",
+        "bottleneck",
         "rule",
         "instances",
         "matrix",
@@ -111,7 +113,7 @@ pub(super) const REORDER: Section = Section {
 };
 
 pub(super) const RULE: Section = Section {
-    keys: &["match", "link", "direction", "per"],
+    keys: &["match", "link", "direction", "per", "class"],
     place: "of a rule",
     belongs: "under [[rule]]",
 };
@@ -157,13 +159,44 @@ pub(super) const QUEUE: Section =
         belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
     };
 
+pub(super) const BOTTLENECK: Section = Section {
+    keys: &joined::<{ BottleneckDraft::KEYS.len() + 2 }>(&[
+        BottleneckDraft::KEYS,
+        &["queue", "class"],
+    ]),
+    place: "of a bottleneck",
+    belongs: "under [bottleneck.NAME]",
+};
+pub(super) const SERVICE_CLASS: Section = Section {
+    keys: &joined::<{ ClassDraft::KEYS.len() + 1 }>(&[ClassDraft::KEYS, &["queue"]]),
+    place: "of a class",
+    belongs: "under [bottleneck.NAME.class.CLASS]",
+};
+
 const PROFILE: &str = "a named link may begin with a profile: [links.x] with profile = \"lte\", to \
     which link = \"x\" of a [[rule]] or [[phase]] refers; to use a profile as it is: --profile lte";
 
 const VOCABULARY: Vocabulary = Vocabulary {
     sections: &[
-        TOP, LINK, DELAY, RATE, CELL, QUEUE, LOSS, DUPLICATE, CORRUPT, REORDER, RULE, MATCH,
-        MATRIX, TRACE, SLOT, PHASE, PHASES,
+        TOP,
+        LINK,
+        DELAY,
+        RATE,
+        CELL,
+        QUEUE,
+        LOSS,
+        DUPLICATE,
+        CORRUPT,
+        REORDER,
+        RULE,
+        MATCH,
+        MATRIX,
+        TRACE,
+        SLOT,
+        PHASE,
+        PHASES,
+        BOTTLENECK,
+        SERVICE_CLASS,
     ],
     aliases: &[
         ("bandwidth", "rate"),

@@ -7,6 +7,8 @@
 mod alter;
 mod aqm;
 mod base;
+mod bottleneck;
+mod bottleneck_read;
 mod change;
 mod check;
 mod delay;
@@ -50,7 +52,8 @@ pub use crate::text::{
     MAX_BYTES, Mistake, Mistakes, Nanoseconds, Percent, Rate, TextError, Time, UnitError, Word,
 };
 pub use alter::{ChecksumAfter, Corrupt, Duplicate, MAX_CORRUPT_BITS};
-pub use aqm::{Aqm, CoDel, Length, Pie, Red};
+pub use aqm::{Aqm, Ared, CoDel, Length, Pi, Pie, Red, Rem, Rio};
+pub use bottleneck::{Bottleneck, ServiceClass};
 pub use delay::{Delay, Jitter};
 pub use error::ProfileError;
 pub use links::{MAX_LINKS, NamedLink};

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::alter::{CorruptDraft, DuplicateDraft};
+use super::bottleneck::ClassName;
 use super::delay::DelayDraft;
 use super::kinds::{BitRate, OneOf, Overhead};
 use super::loss::LossDraft;
@@ -13,7 +14,7 @@ use super::shared::SharedName;
 use super::slot::SlotDraft;
 use super::trace_read::TraceDraft;
 use super::wire::WireDraft;
-use super::{Matrix, NamedLink, Queue, Rule, Target, Wire};
+use super::{Bottleneck, Matrix, NamedLink, Queue, Rule, Target, Wire};
 use crate::profile::quantile::Table;
 use crate::text::{Word, table, words};
 
@@ -33,6 +34,8 @@ pub struct Profile {
     pub down: Link,
     /// By name.
     pub links: Vec<NamedLink>,
+    /// Servers of packets that wait, by name.
+    pub bottlenecks: Vec<Bottleneck>,
     /// The first that matches wins.
     pub rules: Vec<Rule>,
     /// Of all links that rules give to each flow or the like, 1..=65536.
@@ -98,6 +101,8 @@ table! {
         neighbours: Neighbours = Neighbours::Pass, "neighbours" as OneOf<Neighbours>;
         /// Links of one name and direction share one queue.
         shared: Option<String> = None, "shared" as SharedName;
+        /// Where packets wait that no rule puts into another class.
+        class: Option<String> = None, "class" as ClassName;
         state: super::LinkState = super::LinkState::Up, "state" as OneOf<super::LinkState>;
     }
     beside {

@@ -56,6 +56,9 @@ impl Profile {
                 section(&mut out, &format!("{header}.down"), &down);
             }
         }
+        for bottleneck in &self.bottlenecks {
+            out.push_str(&bottleneck.to_toml());
+        }
         for rule in &self.rules {
             out.push_str(&rule.to_toml());
         }

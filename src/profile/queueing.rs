@@ -81,14 +81,23 @@ impl From<Limit> for Queue {
 }
 
 impl Queue {
-    /// The limit in packets in front of a link with a rate; 0: none.
+    /// The limit in packets in front of a link with a rate; 0: none. RIO has one always: the classifier
+    /// knows the assured ones of the packets that it remembers.
     pub fn limit_packets(&self) -> u32 {
-        let usual = if self.is_limited() {
-            0
-        } else {
-            DEFAULT_QUEUE_PACKETS
+        let usual = match (self.is_limited(), self.aqm) {
+            (false, _) | (true, Some(Aqm::Rio(_))) => DEFAULT_QUEUE_PACKETS,
+            (true, _) => 0,
         };
         self.packets.unwrap_or(usual).min(abi::EMUD_RING_LEN)
+    }
+
+    /// The same in front of a pair of addresses, whose limit is usually one in bytes.
+    pub fn pair_limit_packets(&self) -> u32 {
+        let usual = match self.aqm {
+            Some(Aqm::Rio(_)) => DEFAULT_QUEUE_PACKETS,
+            _ => 0,
+        };
+        self.packets.unwrap_or(usual)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::bottleneck::BottleneckDraft;
 use super::check::value;
 use super::draft::LinkDraft;
 use super::links::{self, NamedDraft};
@@ -10,7 +11,10 @@ use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
 use super::phase_read::PhasesDraft;
 use super::rules_read::{self, RuleDraft};
-use super::{Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule, keys};
+use super::{
+    Bottleneck, Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule,
+    bottleneck_read, keys,
+};
 use crate::text::{
     At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document, read_file,
     utf8, word,
@@ -101,6 +105,7 @@ pub(super) struct Draft {
     pub up: LinkDraft,
     pub down: LinkDraft,
     pub links: Vec<NamedDraft>,
+    pub bottlenecks: Vec<BottleneckDraft>,
     pub rules: Vec<RuleDraft>,
     instances: Option<Located<u32>>,
     matrix: Option<MatrixDraft>,
@@ -162,6 +167,9 @@ impl Draft {
         if let Some(entry) = find("links") {
             self.links = links::read(reader, entry);
         }
+        if let Some(entry) = find("bottleneck") {
+            self.bottlenecks = bottleneck_read::read(reader, entry);
+        }
         if let Some(entry) = find("rule") {
             self.rules = rules_read::read(reader, &entry.value);
         }
@@ -219,11 +227,14 @@ impl Draft {
         let links = self.links.iter().map(|link| link.finish(reader));
         let links: Vec<_> = links.collect();
         let phases = self.phases.finish(reader, [&up, &down]);
-        let rules = reader.finish_rules(&self.rules, &links);
+        let bottlenecks = reader.finish_bottlenecks(&self.bottlenecks);
+        self.classes(reader, &bottlenecks);
+        let rules = reader.finish_rules(&self.rules, &links, &bottlenecks);
         let matrix = self.matrix.as_ref();
         let matrix = matrix.map(|draft| reader.finish_matrix(draft, &links));
         let profile = Profile {
             phases,
+            bottlenecks,
             ..self.profile(up, down, links, rules, matrix)
         };
         self.share_at_all_times(reader, &profile);
@@ -234,6 +245,17 @@ impl Draft {
         }
         reader.instances_have_room(&self.rules, &profile);
         profile
+    }
+
+    /// Links wait in classes that exist.
+    fn classes(&self, reader: &mut Reader, bottlenecks: &[Bottleneck]) {
+        let named = self.links.iter().flat_map(|link| [&link.up, &link.down]);
+        for link in [&self.up, &self.down].into_iter().chain(named) {
+            if let Some(class) = &link.class {
+                reader.is_service(class, bottlenecks);
+            }
+            reader.no_slot_in_a_class(link.class.as_ref(), link.slot.at.as_ref());
+        }
     }
 
     fn profile(
@@ -257,6 +279,7 @@ impl Draft {
             up,
             down,
             links,
+            bottlenecks: Vec::new(),
             rules,
             instances: value(&self.instances).unwrap_or(DEFAULT_INSTANCES),
             matrix,

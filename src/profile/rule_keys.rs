@@ -48,20 +48,22 @@ pub fn none() -> Compiled {
     })
 }
 
-/// Compiles rules; `number_of` says the numbers of named links.
+/// Compiles rules; `number_of` says the numbers of named links, `service_of` those of classes.
 ///
 /// # Errors
 /// They look at too many different things.
 pub fn compile(
     rules: &[Rule],
     number_of: impl Fn(&str) -> Option<u32>,
+    service_of: impl Fn(&str) -> Option<u32>,
 ) -> Result<Compiled, RulesError> {
     let mut out = none();
     for (direction, table) in DIRECTIONS.into_iter().zip(&mut out) {
         let mut builder = Builder::default();
         for (place, rule) in rules.iter().enumerate() {
             if rule.is_for(direction) {
-                builder.add(table, place, rule, &number_of)?;
+                let value = value_of(place, rule, &number_of, &service_of);
+                builder.add(table, value, rule)?;
             }
         }
     }
@@ -83,31 +85,41 @@ struct Builder {
 /// A key, to compare it.
 type Words = [u64; 8];
 
+/// What a rule says of its packets.
+fn value_of(
+    place: usize,
+    rule: &Rule,
+    number_of: &impl Fn(&str) -> Option<u32>,
+    service_of: &impl Fn(&str) -> Option<u32>,
+) -> abi::emud_rule {
+    abi::emud_rule {
+        place: place as u32,
+        link: match &rule.target {
+            Target::Own => 0,
+            // The profile's reader has looked that there is such a link.
+            Target::Named(name) => number_of(name).unwrap_or(0),
+            Target::Untouched => abi::EMUD_LINK_NONE,
+        },
+        per: match rule.per {
+            None => abi::EMUD_PER_LINK,
+            Some(Per::Flow) => abi::EMUD_PER_FLOW,
+            Some(Per::Source) => abi::EMUD_PER_SOURCE,
+            Some(Per::Destination) => abi::EMUD_PER_DESTINATION,
+            Some(Per::Pair) => abi::EMUD_PER_PAIR,
+        },
+        // And such a class.
+        service: rule.class.as_deref().and_then(service_of).unwrap_or(0),
+    }
+}
+
 impl Builder {
     fn add(
         &mut self,
         table: &mut Table,
-        place: usize,
+        value: abi::emud_rule,
         rule: &Rule,
-        number_of: &impl Fn(&str) -> Option<u32>,
     ) -> Result<(), RulesError> {
-        let value = abi::emud_rule {
-            place: place as u32,
-            link: match &rule.target {
-                Target::Own => 0,
-                // The profile's reader has looked that there is such a link.
-                Target::Named(name) => number_of(name).unwrap_or(0),
-                Target::Untouched => abi::EMUD_LINK_NONE,
-            },
-            per: match rule.per {
-                None => abi::EMUD_PER_LINK,
-                Some(Per::Flow) => abi::EMUD_PER_FLOW,
-                Some(Per::Source) => abi::EMUD_PER_SOURCE,
-                Some(Per::Destination) => abi::EMUD_PER_DESTINATION,
-                Some(Per::Pair) => abi::EMUD_PER_PAIR,
-            },
-            reserved: 0,
-        };
+        let place = value.place as usize;
         for (bits, key) in expanded(&rule.matches) {
             let mask = self.mask(table, place, &bits)?;
             // The first rule wins, so a later one of the same key is never met.

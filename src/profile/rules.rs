@@ -21,6 +21,8 @@ pub struct Rule {
     pub direction: Option<u32>,
     /// Who has a queue, a loss chain and an order of his own.
     pub per: Option<Per>,
+    /// Where its packets wait, in place of the link's class.
+    pub class: Option<String>,
 }
 
 /// Where a rule's packets go.
@@ -129,6 +131,9 @@ impl Rule {
         }
         if let Some(per) = self.per {
             let _ = writeln!(out, "per = \"{}\"", per.word());
+        }
+        if let Some(class) = &self.class {
+            let _ = writeln!(out, "class = \"{class}\"");
         }
         out
     }

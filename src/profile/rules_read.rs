@@ -6,12 +6,13 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
+use super::bottleneck::ClassName;
 use super::rule_keys::{RulesError, compile};
 use super::rules::{DSCP, NONE, OWN, PROTOCOLS};
-use super::{Match, NamedLink, Per, Ports, Profile, Rule, Target, keys, links};
+use super::{Bottleneck, Match, NamedLink, Per, Ports, Profile, Rule, Target, keys, links};
 use crate::abi;
 use crate::text::is_none;
-use crate::text::{At, Entry, Located, Mistake, Reader, Value, closest, word};
+use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Value, closest, word};
 
 /// The longest queue of an instance in packets.
 const INSTANCE_PACKETS: u32 = 1024;
@@ -28,6 +29,7 @@ pub(super) struct RuleDraft {
     link: Option<Located<String>>,
     direction: Option<Located<u32>>,
     per: Option<Located<Per>>,
+    class: Option<Located<String>>,
 }
 
 /// Reads all rules: an array of tables; `none` takes them away.
@@ -61,6 +63,7 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
         link: None,
         direction: None,
         per: None,
+        class: None,
     };
     for entry in entries {
         let value = &entry.value;
@@ -76,15 +79,16 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
             "link" => reader.put(&mut draft.link, value, |v| text(v, "link", "\"lte\"")),
             "direction" => reader.put(&mut draft.direction, value, direction),
             "per" => reader.put(&mut draft.per, value, |v| word(v, "per")),
+            "class" => reader.put(&mut draft.class, value, |v| ClassName::read(v, "class")),
             _ => reader.mistakes.push(keys::unknown(&entry.key, &keys::RULE)),
         }
     }
-    if draft.link.is_none() {
+    if draft.link.is_none() && !entries.iter().any(|e| e.key.value == "class") {
         let help = "say where its packets go: link = \"NAME\" of a [links.NAME], \"link\" for the \
                     profile's own, \"none\" to let them pass untouched";
         reader
             .mistakes
-            .push(Mistake::new(at, "a rule without `link`", help));
+            .push(Mistake::new(at, "a rule without `link` or `class`", help));
     }
     draft
 }
@@ -327,13 +331,21 @@ fn direction(value: &Located<Value>) -> Result<u32, Mistake> {
 
 impl Reader {
     /// The finished rules; meaningless if that adds a mistake.
-    pub(super) fn finish_rules(&mut self, drafts: &[RuleDraft], named: &[NamedLink]) -> Vec<Rule> {
+    pub(super) fn finish_rules(
+        &mut self,
+        drafts: &[RuleDraft],
+        named: &[NamedLink],
+        bottlenecks: &[Bottleneck],
+    ) -> Vec<Rule> {
         let before = self.mistakes.len();
+        for class in drafts.iter().filter_map(|draft| draft.class.as_ref()) {
+            self.is_service(class, bottlenecks);
+        }
         let rules: Vec<Rule> = drafts.iter().map(|d| self.finish_rule(d, named)).collect();
         if self.mistakes.len() > before {
             return rules;
         }
-        if let Err(error) = compile(&rules, |_| Some(0)) {
+        if let Err(error) = compile(&rules, |_| Some(0), |_| Some(0)) {
             let at = drafts.get(error.place()).map(|draft| &draft.at);
             let help = match error {
                 RulesError::Masks { .. } => {
@@ -390,7 +402,13 @@ impl Reader {
             let title = "`per` where `link` is \"none\"";
             self.mistakes.push(Mistake::new(&per.at, title, help));
         }
+        if let (Some(class), Target::Untouched) = (&draft.class, &target) {
+            let help = "leave it out: packets that pass untouched wait nowhere";
+            let title = "`class` where `link` is \"none\"";
+            self.mistakes.push(Mistake::new(&class.at, title, help));
+        }
         Rule {
+            class: draft.class.as_ref().map(|class| class.value.clone()),
             matches: draft.matches.clone(),
             target,
             direction: draft.direction.as_ref().map(|d| d.value),

@@ -223,7 +223,7 @@ macro_rules! table {
             /// Formats ` key value` of each key that is not at its default and not among
             /// `without`, for a line that people read.
             pub(crate) fn plain_text(&self, without: &[&str]) -> String {
-                $crate::text::plain(&self.written(false), without)
+                $crate::text::plain(&self.written(), without)
             }
 
             /// Formats ` key value` of each key that has a value.
@@ -233,17 +233,17 @@ macro_rules! table {
 
             /// Returns the keys that are not at their defaults, as TOML.
             pub(crate) fn keys_text(&self) -> Vec<String> {
-                let written = self.written(false).into_iter();
+                let written = self.written().into_iter();
                 written.map(|(key, value)| format!("{key} = {value}")).collect()
             }
 
             /// Returns each key with its value as TOML, those at their defaults only with
             /// `defaults`.
-            fn written(&self, defaults: bool) -> Vec<(&'static str, String)> {
+            fn written(&self) -> Vec<(&'static str, String)> {
                 let mut keys = Vec::new();
                 $(
                     let default: $Type = $default;
-                    if (defaults || self.$field != default)
+                    if self.$field != default
                         && let Some(value) = $crate::text::Given::<
                             <$Kind as $crate::text::Kind>::Value
                         >::given(&self.$field)

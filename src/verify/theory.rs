@@ -135,7 +135,7 @@ impl Asked {
             shared: _,
             state,
             wire,
-            queue,
+            queue: _,
             delay,
             loss,
             reorder,
@@ -143,6 +143,7 @@ impl Asked {
             corrupt,
             trace: _,
             slot,
+            class: _,
         } = link;
         [
             (DEPENDENT_LOSS, &[Loss, Rate][..], !is_independent(loss)),
@@ -169,13 +170,22 @@ impl Asked {
                 delay_and_order,
                 !delay.beyond(&["mean", "share", "max"]).is_empty(),
             ),
+            (
+                "a class of a bottleneck",
+                &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
+                figures.service != 0,
+            ),
             ("a burst", delay_and_rate, wire.burst.is_some()),
             (
                 "framing (`mpu`, `cell`)",
                 delay_and_rate,
                 !wire.beyond(&["burst"]).is_empty(),
             ),
-            ("an AQM", &[Rate], queue.aqm.is_some()),
+            (
+                "an AQM",
+                &[Rate],
+                figures.queueing.aqm != abi::EMUD_AQM_NONE,
+            ),
             ("a trace or phases", by_time, figures.timeline.count != 0),
             ("`slot`", delay_and_rate, slot.is_some()),
             ("rules", &ALL, flag(abi::EMUD_F_RULES)),

@@ -404,3 +404,50 @@ fn the_schemas_refuse_what_is_not_described() {
         assert_refused(verb, spoilt(&document, place, &["parameters"]));
     }
 }
+
+/// A shipped tree, and a bottleneck without classes.
+#[test]
+fn bottlenecks_are_as_described() {
+    let space = Space::new();
+    space.emud("attach v0 --profile tiainen-tree");
+    let shown = space.json("show v0 --json");
+    assert_valid("show", &shown);
+    let shown = &shown["interfaces"][0];
+    assert_eq!(shown["engine"], "hold");
+    assert_eq!(shown["up"]["class"], "tree.rest");
+    assert_eq!(shown["down"]["class"], Value::Null);
+    let tree = &shown["bottlenecks"][0];
+    assert_eq!(
+        (&tree["schedule"], &tree["rate_bit_s"]),
+        (&json!("htb"), &json!(100_000_000))
+    );
+    let class = &tree["classes"][1];
+    assert_eq!(
+        (&class["name"], &class["rate_bit_s"]),
+        (&json!("near"), &json!(1_000_000))
+    );
+    assert_eq!(
+        (&class["sent_packets"], &class["mean_wait_ns"]),
+        (&json!(0), &Value::Null)
+    );
+    let text = space.emud("show v0");
+    for line in [
+        "up: class tree.rest, delay 0ms, loss 0%",
+        "rule 1: destination 10.0.1.0/24 -> near (up only) in tree.near: 0 packets",
+        "bottleneck tree: rate 100Mbit, htb",
+        "class near: priority 0, rate 1Mbit, ceil 100Mbit",
+        "dropped 0 (queue full), 0 (waited too long); backlog 0 packets (0 bytes)",
+    ] {
+        assert!(text.contains(line), "{line:?} in:\n{text}");
+    }
+    space.emud("detach v0");
+
+    attach(
+        &space,
+        "[link]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n",
+    );
+    let shown = space.json("show v0 --json");
+    assert_valid("show", &shown);
+    let alone = &shown["interfaces"][0]["bottlenecks"][0]["classes"][0];
+    assert_eq!(alone["name"], Value::Null);
+}

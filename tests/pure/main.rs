@@ -2,6 +2,7 @@
 //! Tests that need neither privileges nor an interface: files, arguments, logs, pages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bottleneck;
 mod house;
 mod log;
 mod profiles;

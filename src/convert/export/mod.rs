@@ -85,6 +85,7 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
         up,
         down,
         links,
+        bottlenecks,
         rules,
         instances: _,
         matrix,
@@ -96,6 +97,12 @@ pub fn nearest_netem(profile: &Profile, direction: Direction, device: Option<&st
             "`[links.{}]`: a netem is one link; give it a separate profile and a netem in a \
              separate class",
             link.name
+        ));
+    }
+    for bottleneck in bottlenecks {
+        options.differ(format!(
+            "`[bottleneck.{}]`: a netem has one queue; classes are those of prio or htb above it",
+            bottleneck.name
         ));
     }
     if !rules.is_empty() {

@@ -4,7 +4,7 @@
 use crate::convert::netem::{NO_LIMIT, USUAL_LIMIT, on_their_way};
 use crate::datapath::stage::timeline;
 use crate::profile::{
-    Cells, Delay, Link, LinkState, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
+    Aqm, Cells, Delay, Link, LinkState, Neighbours, PACKET_BYTES, Profile, Queue, Slot, Time,
     TraceSource, Wire, over_time,
 };
 
@@ -86,6 +86,8 @@ impl Options {
             // A phase has no trace.
             trace: _,
             slot,
+            // Of a bottleneck, which is said once for all links.
+            class: _,
         } = link;
         if shared.is_some() {
             self.differ("`shared`: every netem has a separate queue");
@@ -211,8 +213,8 @@ impl Options {
         if ecn_above_ns.is_some() {
             self.differ("`queue.ecn`: netem does not mark packets because of their wait");
         }
-        if aqm.is_some() {
-            self.differ("`queue.aqm`: netem has no AQM; add a qdisc with AQM below it");
+        if let Some(aqm) = aqm {
+            self.differ(format!("`queue.aqm`: netem has no AQM; {}", instead(aqm)));
         }
         let least = limits.into_iter().min();
         least.map_or(USUAL_LIMIT, |n| n.try_into().unwrap_or(u32::MAX))
@@ -253,5 +255,18 @@ fn mean(steps: &[(f64, f64)], end_s: f64) -> f64 {
     match time > 0.0 {
         true => area / time,
         false => steps.first().map_or(0.0, |(_, value)| *value),
+    }
+}
+
+/// What Linux has instead of a manager in the queue.
+fn instead(aqm: &Aqm) -> &'static str {
+    match aqm {
+        Aqm::Red(_) => "put a `red` qdisc below it",
+        Aqm::Ared(_) => "put a `red` qdisc with `adaptative` below it",
+        Aqm::Rio(_) => "a `gred` qdisc with `grio` below it is the most similar",
+        Aqm::CoDel(_) => "put a `codel` qdisc below it",
+        Aqm::Pie(_) => "put a `pie` qdisc below it",
+        Aqm::Pi(_) => "no qdisc is a PI controller of the length",
+        Aqm::Rem(_) => "no qdisc is REM",
     }
 }

@@ -18,6 +18,8 @@ mod tc_command;
 mod tc_filter;
 mod tc_script;
 mod tc_shaper;
+mod tc_tree;
+mod tc_tree_toml;
 mod tc_units;
 mod writer;
 
@@ -113,6 +115,28 @@ pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, 
     tc_script::read(&text)
         .and_then(|script| netem_toml::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
+}
+
+/// The profile of a tree of qdiscs in a script, or in what tc prints: a bottleneck with classes.
+/// `rate` (bit/s) is the device's, where the tree has none.
+///
+/// # Errors
+/// As [`netem()`], or a tree that is no bottleneck.
+pub fn tc(
+    script: &str,
+    origin: &str,
+    header: Header,
+    rate: Option<u64>,
+    tables: Tables,
+) -> Result<Imported, TextError> {
+    let text = tc_command::expanded(script);
+    let imported = tc_tree::Tree::read(&text)
+        .and_then(|tree| tc_tree_toml::profile(&tree, header, rate, tables))
+        .map_err(|mistake| mistakes(origin, &text, mistake))?;
+    match Profile::parse(&imported.toml, "the profile") {
+        Err(ProfileError::Text(error)) => Err(error),
+        _ => Ok(imported),
+    }
 }
 
 /// Returns the profile measured by ping; `origin` is the name of the log in messages.

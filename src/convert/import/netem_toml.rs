@@ -154,8 +154,13 @@ fn check(netem: &Netem, toml: &str, lines: usize) -> Result<(), Mistake> {
     ))
 }
 
-/// `both`: the other direction has another netem.
-fn link(out: &mut Writer, netem: &Netem, both: bool, tables: Tables) -> Result<(), Mistake> {
+/// `both`: the other direction is another netem.
+pub(super) fn link(
+    out: &mut Writer,
+    netem: &Netem,
+    both: bool,
+    tables: Tables,
+) -> Result<(), Mistake> {
     match &netem.under {
         Under::Nothing => {}
         Under::Default => out.note(

@@ -44,11 +44,12 @@ pub struct Chosen {
     pub to_ifb: fq::ToIfb,
 }
 
-/// Chooses fq if this kernel supports it, otherwise hold, unless the user requests one.
+/// Takes fq where it can be had, else hold, unless the user says which. `serves`: packets wait in
+/// the classes of a bottleneck, which fq cannot do.
 ///
 /// # Errors
-/// The user requests fq and this kernel does not support it, with the reason.
-pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
+/// The user wants fq and it cannot be had: why.
+pub fn choose(wanted: EngineChoice, serves: bool) -> Result<Chosen, String> {
     let hold = |reason| Chosen {
         engine: Engine::Hold,
         reason,
@@ -56,6 +57,14 @@ pub fn choose(wanted: EngineChoice) -> Result<Chosen, String> {
     };
     if wanted == EngineChoice::Hold {
         return Ok(hold("as requested".to_owned()));
+    }
+    if serves {
+        let why = "fq sends a packet at a time that is fixed when it arrives, and a [bottleneck] \
+                   decides later";
+        return match wanted {
+            EngineChoice::Fq => Err(why.to_owned()),
+            _ => Ok(hold(why.to_owned())),
+        };
     }
     match fq::probe() {
         Ok(to_ifb) => {

@@ -155,6 +155,7 @@ impl Loaded {
             .map_max_entries("emud_pairs", sizes.pairs.max(1))
             .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
             .map_max_entries("emud_rows", rows::len_for(sizes.rows))
+            .map_max_entries("emud_classes", sizes.classes.max(1))
             .load(abi::LINK_OBJECT)?;
         for program in programs {
             classifier(&mut bpf, program.name())?
@@ -231,6 +232,7 @@ pub struct Maps {
     tables: Array<MapData, abi::emud_table>,
     states: Array<MapData, abi::emud_state>,
     holders: Array<MapData, abi::emud_holder>,
+    classes: Array<MapData, abi::emud_class>,
     counts: PerCpuArray<MapData, abi::emud_counters>,
     saved: Record,
     patterns: Array<MapData, abi::emud_pattern>,
@@ -286,6 +288,7 @@ impl Maps {
             tables: map!("emud_tables"),
             states: map!("emud_states"),
             holders: map!("emud_holders"),
+            classes: map!("emud_classes"),
             counts: map!("emud_counts"),
             saved: Record::new(take("emud_saved")?)?,
             patterns: map!("emud_patterns"),
@@ -489,7 +492,7 @@ impl Maps {
     /// Activates a generation of links.
     fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
         let before = self.control()?.generation & !abi::EMUD_LINKS_GENERATION;
-        self.turn_to(before | generation)
+        self.turn_to(before.wrapping_add(abi::EMUD_CHANGE) | generation)
     }
 
     /// Activates both generations.
@@ -570,7 +573,25 @@ impl Maps {
             .map_err(at("emud_holders"))
     }
 
-    /// Returns the bytes that attach saved for detach.
+    /// The account of a class of a bottleneck, by its number from 1.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn class(&self, number: u32) -> Result<abi::emud_class, DatapathError> {
+        let class = self.classes.get(&(number - 1), 0);
+        class.map_err(at("emud_classes"))
+    }
+
+    /// Written by the holder.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn set_class(&mut self, number: u32, class: &abi::emud_class) -> Result<(), DatapathError> {
+        let done = self.classes.set(number - 1, class, 0);
+        done.map_err(at("emud_classes"))
+    }
+
+    /// The bytes that attach left for detach.
     ///
     /// # Errors
     /// The map cannot be read.

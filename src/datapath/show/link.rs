@@ -9,10 +9,11 @@ use super::time as report_time;
 use super::time::rate_bit_s;
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
+use crate::datapath::stage::aqm::{self, Manager};
 use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::{
-    Aqm, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering,
-    Slot, Wire,
+    Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering, Slot,
+    Wire,
 };
 
 /// One direction of a link.
@@ -32,10 +33,12 @@ pub struct LinkReport {
     /// Name of the queue that several links share; null: the queue of this link alone.
     #[schemars(length(min = 1))]
     pub shared: Option<String>,
+    /// Class of a bottleneck in which the packets wait that no rule puts into another; null: none.
+    pub class: Option<String>,
     /// Packets that wait longer are marked, in ns; null: none.
     pub ecn_above_ns: Option<u64>,
     /// Active queue management; null: none.
-    pub aqm: Option<Aqm>,
+    pub aqm: Option<Manager>,
     /// Time until the last packet of the queue has left the wire, in ns.
     pub backlog_ns: u64,
     /// Delay in force.
@@ -118,6 +121,7 @@ impl Reader<'_> {
             corrupt,
             trace: _,
             slot,
+            class: _,
         } = in_force.decode(self.maps, direction, wanted)?;
         Ok(LinkReport {
             rate_bit_s,
@@ -131,8 +135,9 @@ impl Reader<'_> {
                 }),
             },
             shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
+            class: (self.wanted(number, direction)).and_then(|l| l.class.clone()),
             ecn_above_ns: queue.ecn_above_ns,
-            aqm: queue.aqm,
+            aqm: aqm::manager(&in_force.link),
             backlog_ns: match rate_bit_s {
                 Some(_) => backlog.busy_until.saturating_sub(self.now_ns),
                 None => 0,

@@ -165,5 +165,8 @@ fn text(rule: &Rule) -> String {
     if let Some(per) = rule.per {
         out += &format!(" per {}", crate::text::Word::word(per));
     }
+    if let Some(class) = &rule.class {
+        out += &format!(" in {class}");
+    }
     out
 }

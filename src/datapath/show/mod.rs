@@ -6,4 +6,5 @@ pub mod list;
 pub mod matching;
 pub mod overlap;
 pub mod report;
+pub mod service;
 pub mod time;

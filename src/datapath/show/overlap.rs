@@ -256,6 +256,7 @@ mod tests {
             target: crate::profile::Target::Own,
             direction: None,
             per: None,
+            class: None,
         };
         let mut rules: Vec<_> = (1..=3000).map(rule).collect();
         rules.push(rule(0));

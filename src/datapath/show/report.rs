@@ -5,12 +5,13 @@
 use super::link::{LinkReport, Reader};
 use super::matching as report_match;
 use super::matching::Matching;
+use super::service::{self, BottleneckReport};
 use crate::abi;
 use crate::abi::direction_name;
 use crate::datapath::engine::Engine;
 use crate::datapath::maps::{DatapathError, Maps};
 use crate::datapath::saved::Saved;
-use crate::datapath::stage::queueing::AqmDropped;
+use crate::datapath::stage::aqm::AqmDropped;
 use crate::histogram::{self, Bucket, DelayGiven, Delays};
 use crate::profile::Profile;
 use schemars::JsonSchema;
@@ -74,6 +75,7 @@ pub struct Report {
     /// Which link a packet takes.
     #[serde(flatten)]
     pub matching: Matching,
+    pub bottlenecks: Vec<BottleneckReport>,
 }
 
 /// One direction of the profile's own link.
@@ -170,7 +172,9 @@ pub struct Holder {
     pub worst_late_ns: u64,
     /// Frames that it held at its last report (every 50 ms).
     pub waiting: u64,
-    /// CPU to which it is bound; null: none, frames may overtake each other.
+    /// Read when a bottleneck had decided on later ones already.
+    pub disordered: u64,
+    /// The CPU it is bound to; without one, frames may overtake each other.
     pub cpu: Option<u32>,
     /// It has SCHED_RR; without it, busy tasks make frames late.
     pub realtime: bool,
@@ -223,6 +227,7 @@ pub fn report(
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
+        bottlenecks: service::bottlenecks(maps, profile.as_ref())?,
     })
 }
 
@@ -312,6 +317,7 @@ fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
         late: h.late,
         worst_late_ns: h.worst_late_ns,
         waiting: h.waiting,
+        disordered: h.disordered,
         cpu: tuned(abi::EMUD_TUNED_CPU).then_some(h.cpu),
         realtime: tuned(abi::EMUD_TUNED_REALTIME),
         locked: tuned(abi::EMUD_TUNED_MEMORY),

@@ -126,7 +126,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
         wire: rate.map_or_else(profile::Wire::default, |rate| {
             queueing::decode_wire(link, rate)
         }),
-        queue: queueing::decode_queue(link),
+        queue: queueing::decode_queue(link, wanted.map(|wanted| &wanted.queue)),
         delay: delay::decode(link, beside.mean_ns, beside.delays, delay_wanted.as_ref()),
         loss: loss::decode(link, beside.pattern),
         reorder: delay::decode_reorder(link),
@@ -140,6 +140,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
         },
         trace: wanted.and_then(|wanted| wanted.trace.clone()),
         slot: slot::decode(&link.tdma),
+        class: wanted.and_then(|wanted| wanted.class.clone()),
     }
 }
 

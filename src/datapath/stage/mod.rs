@@ -2,6 +2,7 @@
 //! A link of a profile to the figures that the classifier runs.
 
 pub(crate) mod alter;
+pub mod aqm;
 pub mod compile;
 pub(crate) mod delay;
 pub(crate) mod fixed;

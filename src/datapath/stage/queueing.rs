@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Framing, limits, marking and management of the queue: from the profile to
+//! Framing, limits and marking of the queue: from the profile to
 //! what the classifier runs, and back for `emud show`.
 
-use super::fixed::decimal;
+use super::aqm;
 use crate::abi;
-use crate::profile::{self, Aqm, Cells, DEFAULT_QUEUE_PACKETS, Length, PACKET_BYTES, Queue, Wire};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times.
-const RED_PACKET_BYTES: u32 = 1000;
-/// RFC 8033's MEAN_PKTSIZE.
-const PIE_PACKET_BYTES: u32 = 1024;
-
-const Q32: f64 = 4_294_967_296.0;
-/// The classifier shifts lengths of RED's queue by 20.
-const RED_LENGTH_MAX_NS: u64 = (1 << 42) - 1;
+use crate::profile::{self, Cells, DEFAULT_QUEUE_PACKETS, PACKET_BYTES, Queue, Wire};
 
 /// Bytes in front of a pair's link where the profile does not say: as many full packets.
 const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
@@ -25,7 +14,7 @@ pub(crate) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
     let usual = if queue.is_limited() { 0 } else { PAIR_BYTES };
     // At most u32::MAX, where it is read.
     out.queue_bytes = queue.bytes.map_or(0, |bytes| bytes as u32);
-    out.pair_packets = queue.packets.unwrap_or(0);
+    out.pair_packets = queue.pair_limit_packets();
     out.pair_bytes = queue.bytes.map_or(usual, |bytes| bytes as u32);
     out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
@@ -68,30 +57,8 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
     }
     q.mark_ns = link.queue.ecn_above_ns.unwrap_or(u64::MAX);
     let mut ecn = link.queue.ecn_above_ns.is_some();
-    match &link.queue.aqm {
-        None => {}
-        Some(Aqm::Red(wanted)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_RED, wanted.ecn);
-            q.red = red(wanted, rate, wire_ns(RED_PACKET_BYTES));
-        }
-        Some(Aqm::CoDel(codel)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_CODEL, codel.ecn);
-            q.codel = abi::emud_codel {
-                target_ns: codel.target_ns,
-                interval_ns: codel.interval_ns,
-                packet_ns: wire_ns(PACKET_BYTES),
-            };
-        }
-        Some(Aqm::Pie(pie)) => {
-            (q.aqm, ecn) = (abi::EMUD_AQM_PIE, pie.ecn);
-            q.pie = abi::emud_pie {
-                target_ns: pie.target_ns,
-                tupdate_ns: pie.tupdate_ns,
-                alpha: pie_gain(pie.alpha),
-                beta: pie_gain(pie.beta),
-                packets_ns: 2 * wire_ns(PIE_PACKET_BYTES),
-            };
-        }
+    if let Some(wanted) = &link.queue.aqm {
+        (q.aqm, ecn) = aqm::compile(q, wanted, rate, wire_ns);
     }
     q.ecn = ecn.into();
     if !ecn && q.aqm == abi::EMUD_AQM_NONE && q.mpu == 0 && q.cell_size == 0 {
@@ -105,28 +72,9 @@ fn limits(out: &mut abi::emud_link, queue: &profile::Queue, rate: u64) {
 }
 
 /// So many bytes' time on the wire.
-fn ns(bytes: u64, rate: u64) -> u64 {
+pub(super) fn ns(bytes: u64, rate: u64) -> u64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
-}
-
-fn red(red: &profile::Red, rate: u64, packet_ns: u64) -> abi::emud_red {
-    let length = |length| match length {
-        Length::Bytes(bytes) => ns(bytes, rate).min(RED_LENGTH_MAX_NS),
-        Length::Time(ns) => ns,
-    };
-    abi::emud_red {
-        min_ns: length(red.min),
-        max_ns: length(red.max),
-        packet_ns: packet_ns.max(1),
-        probability: (red.probability * Q32).round() as u64,
-        weight: ((red.weight * Q32).round() as u64).max(1),
-    }
-}
-
-fn pie_gain(per_s: f64) -> u64 {
-    let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-    (per_s / 1e9 * 2f64.powi(shift as i32)).round() as u64
 }
 
 /// What a frame of `len` bytes takes on a link's wire at most.
@@ -143,44 +91,18 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     cells * (size + f64::from(q.cell_overhead))
 }
 
-/// Drops with room in the queue, by who decided them.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct AqmDropped {
-    /// By RED.
-    pub red: u64,
-    /// By CoDel.
-    pub codel: u64,
-    /// By PIE.
-    pub pie: u64,
-}
-
-impl AqmDropped {
-    pub(crate) fn of(c: &abi::emud_counters) -> Self {
-        let by = |aqm: abi::emud_aqm| c.aqm_dropped[aqm as usize];
-        Self {
-            red: by(abi::EMUD_AQM_RED),
-            codel: by(abi::EMUD_AQM_CODEL),
-            pie: by(abi::EMUD_AQM_PIE),
-        }
-    }
-
-    /// By whomever.
-    pub fn all(&self) -> u64 {
-        self.red + self.codel + self.pie
-    }
-}
-
-/// The limits, marking and management of a queue, as they were configured.
-pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
+/// The limits, marking and management of a queue, as they were configured. A manager is that of the
+/// `wanted` queue: some of its keys are in the figures only together.
+pub(crate) fn decode_queue(link: &abi::emud_link, wanted: Option<&Queue>) -> Queue {
     let q = &link.queueing;
     let set = |limit: u64| (limit != u64::MAX).then_some(limit);
-    let (aqm, marks) = (decode_aqm(q), q.ecn != 0);
+    let managed = q.aqm != abi::EMUD_AQM_NONE;
     Queue {
         packets: (link.pair_packets != 0).then_some(link.pair_packets),
         bytes: (link.queue_bytes != 0).then_some(link.queue_bytes.into()),
         time_ns: set(link.queue_wait_ns),
-        ecn_above_ns: (marks && aqm.is_none()).then_some(q.mark_ns),
-        aqm,
+        ecn_above_ns: (q.ecn != 0 && !managed).then_some(q.mark_ns),
+        aqm: wanted.and_then(|queue| queue.aqm).filter(|_| managed),
     }
 }
 
@@ -204,41 +126,10 @@ fn bytes(ns: u64, rate: u64) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-fn decode_aqm(q: &abi::emud_queueing) -> Option<Aqm> {
-    let ecn = q.ecn != 0;
-    let share = |fixed: u64| decimal(fixed as f64 / Q32, 10);
-    let gain = |fixed: u64| {
-        let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-        decimal(fixed as f64 * 1e9 / 2f64.powi(shift as i32), 6)
-    };
-    Some(match q.aqm {
-        abi::EMUD_AQM_RED => Aqm::Red(profile::Red {
-            min: Length::Time(q.red.min_ns),
-            max: Length::Time(q.red.max_ns),
-            probability: share(q.red.probability),
-            weight: share(q.red.weight),
-            ecn,
-        }),
-        abi::EMUD_AQM_CODEL => Aqm::CoDel(profile::CoDel {
-            target_ns: q.codel.target_ns,
-            interval_ns: q.codel.interval_ns,
-            ecn,
-        }),
-        abi::EMUD_AQM_PIE => Aqm::Pie(profile::Pie {
-            target_ns: q.pie.target_ns,
-            tupdate_ns: q.pie.tupdate_ns,
-            alpha: gain(q.pie.alpha),
-            beta: gain(q.pie.beta),
-            ecn,
-        }),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Link, Red};
+    use crate::profile::{Aqm, Length, Link, Red};
 
     fn compiled(link: &Link) -> abi::emud_link {
         let mut out = abi::emud_link::default();
@@ -288,13 +179,5 @@ mod tests {
         assert_eq!((red.probability, red.weight), (1 << 32, 1 << 32));
         assert_eq!((out.queueing.ecn, out.queueing.mark_ns), (1, u64::MAX));
         assert_eq!(wire_bytes(&out, 1000.0), 21.0 * 53.0);
-    }
-
-    #[test]
-    fn pies_gains_come_back() {
-        for gain in [0.0, 0.125, 1.25, 10.0] {
-            let back = pie_gain(gain) as f64 * 1e9 / 2f64.powi(54);
-            assert!((back - gain).abs() <= 1e-6 * gain, "{back} for {gain}");
-        }
     }
 }

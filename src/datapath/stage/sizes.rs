@@ -32,6 +32,8 @@ pub struct Sizes {
     pub instance_rings: u32,
     pub pairs: u32,
     pub pair_rings: u32,
+    /// Of bottlenecks.
+    pub classes: u32,
 }
 
 impl Default for Sizes {
@@ -46,6 +48,7 @@ impl Default for Sizes {
             instance_rings: 0,
             pairs: 0,
             pair_rings: 0,
+            classes: 0,
         }
     }
 }
@@ -53,7 +56,7 @@ impl Default for Sizes {
 impl Sizes {
     /// For a profile and what `emud set` may make of it.
     pub fn of(profile: &Profile) -> Self {
-        let keys = rule_keys::compile(&profile.rules, |name| profile.number_of(name));
+        let keys = rule_keys::compile(&profile.rules, |name| profile.number_of(name), |_| None);
         let keys = keys.map_or(0, |compiled| rule_keys::entries(&compiled)) as u32;
         let per = profile.rules.iter().any(|rule| rule.per.is_some());
         let matrix = profile.matrix.as_ref();
@@ -75,6 +78,7 @@ impl Sizes {
             instance_rings: pieces(instance_packets(profile)),
             pairs: matrix.map_or(0, |matrix| matrix.capacity),
             pair_rings: pieces(pair_packets(profile)),
+            classes: profile.services() as u32,
         }
     }
 
@@ -157,6 +161,9 @@ fn pair_packets(profile: &Profile) -> u32 {
     let Some(matrix) = &profile.matrix else {
         return 0;
     };
-    let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
-    limits.into_iter().flatten().max().unwrap_or(0)
+    let limits = profile.matrix_links(matrix);
+    let limits = limits
+        .into_iter()
+        .map(|link| link.queue.pair_limit_packets());
+    limits.max().unwrap_or(0)
 }

@@ -87,6 +87,7 @@ pub(crate) fn profile(
         target: Target::Untouched,
         direction: None,
         per: None,
+        class: None,
     });
     let profile = Profile {
         name: format!("{name}-star"),
@@ -97,6 +98,7 @@ pub(crate) fn profile(
         up: Link::default(),
         down: Link::default(),
         links,
+        bottlenecks: Vec::new(),
         rules,
         instances: DEFAULT_INSTANCES,
         matrix: None,
@@ -114,6 +116,7 @@ fn rules_of(class: &str, network: Ipv4Net) -> [Rule; 2] {
         target: Target::Named(class.to_owned()),
         direction: Some(direction),
         per: Some(per),
+        class: None,
     };
     let of_peer = Match {
         source: Some(IpNet::V4(network)),

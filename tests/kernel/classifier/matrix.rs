@@ -253,6 +253,7 @@ fn a_packet_meets_all_of_one_change() {
         loaded,
         maps,
         start,
+        ..
     } = b;
     let sender = || {
         let mut seen = [0u64; 2];

@@ -6,6 +6,7 @@
 
 mod alter;
 mod aqm;
+mod aqm_room;
 mod delay;
 mod garbage;
 mod lanes;
@@ -17,6 +18,7 @@ mod queue;
 mod report;
 mod rules;
 mod rules_random;
+mod service;
 mod slot;
 mod stamp;
 mod theory;
@@ -50,6 +52,8 @@ struct Bench {
     maps: Maps,
     /// ns since boot.
     start: u64,
+    /// Where profiles are compiled for.
+    place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +95,7 @@ impl Bench {
             loaded,
             maps,
             start: START,
+            place: stamp_place(),
         };
         bench.maps.init(1, 0).unwrap();
         bench

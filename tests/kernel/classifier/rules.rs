@@ -25,6 +25,7 @@ pub fn bench_of(profile: &Profile) -> Bench {
         loaded,
         maps,
         start: START,
+        place: stamp_place(),
     };
     bench.maps.init(1, 0).unwrap();
     set(&mut bench, profile);
@@ -43,7 +44,7 @@ pub fn set(bench: &mut Bench, profile: &Profile) {
     let direction = |direction: u32| {
         let links = (0..).zip(profile.links_of(direction));
         let mut links: Vec<Compiled> = links
-            .map(|(n, link)| bench.compile(link, of_number(42, n), direction, stamp_place()))
+            .map(|(n, link)| bench.compile(link, of_number(42, n), direction, bench.place))
             .collect();
         matching(profile, direction, &mut links);
         links

@@ -135,6 +135,7 @@ fn profile(found: Vec<Match>) -> Profile {
     }
     let mut profile = Profile::parse(&text, "x").unwrap();
     let rule = |(n, matches)| Rule {
+        class: None,
         matches,
         target: Target::Named(format!("l{n:02}")),
         direction: None,

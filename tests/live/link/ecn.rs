@@ -18,6 +18,23 @@ const QUEUES: &[(&str, &str)] = &[
         "pie",
         "aqm = \"pie\", target = \"5ms\", alpha = 1, beta = 1, ecn = true",
     ),
+    (
+        "ared",
+        "aqm = \"ared\", target = \"20ms\", weight = 0.1, ecn = true",
+    ),
+    (
+        "rio",
+        "aqm = \"rio\", min = \"5ms\", max = \"100ms\", probability = \"20%\", weight = 0.1, \
+         assured-min = \"10ms\", assured-max = \"200ms\", ecn = true",
+    ),
+    (
+        "pi",
+        "aqm = \"pi\", target = \"5ms\", a = 2e-3, b = 1.9e-3, ecn = true",
+    ),
+    (
+        "rem",
+        "aqm = \"rem\", target = \"5ms\", gamma = 0.05, phi = 1.01, ecn = true",
+    ),
 ];
 
 /// Every mark that emud counts arrives, and no queue overflows.

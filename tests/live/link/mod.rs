@@ -2,6 +2,7 @@
 //! Links on live interfaces, once for each engine that this kernel supports.
 
 mod alter;
+mod bottleneck;
 mod change;
 mod ecn;
 mod emulated;
@@ -123,10 +124,19 @@ pub fn tests() -> Vec<Trial> {
             trials.push(trial::test(when, name, move || test(engine)));
         }
     }
-    let mut add = |when, name, test: fn()| trials.push(trial::test(when, name, test));
+    let mut add = |when, name: &str, test: fn()| trials.push(trial::test(when, name, test));
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
+        let bottlenecks: [(&str, fn()); 4] = [
+            ("priority", bottleneck::priority),
+            ("weights", bottleneck::weights),
+            ("both_directions", bottleneck::both_directions),
+            ("engines", bottleneck::engines),
+        ];
+        for (name, test) in bottlenecks {
+            add(When::Here, &format!("link::hold::bottleneck::{name}"), test);
+        }
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);
         let name = "link::hold::odd::memory";

@@ -66,6 +66,7 @@ fn every_key_arrives_where_it_belongs() {
         up: link.clone(),
         down: link,
         links: vec![],
+        bottlenecks: vec![],
         rules: vec![],
         instances: 4096,
         matrix: None,

@@ -2,12 +2,14 @@
 //! The profile reader: the meaning of profiles, and the messages for meaningless ones.
 
 mod alter;
+mod bottleneck;
 mod delays;
 mod export_netem;
 mod files;
 mod import_netem;
 mod import_ping;
 mod import_rates;
+mod import_tc;
 mod links;
 mod loss;
 mod meaning;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `rate` and `queue` as tables.
 
-use emud::profile::{Aqm, Cells, CoDel, Length, Limit, Pie, Profile, Queue, Red, Wire};
+use emud::profile::{
+    Aqm, Ared, Cells, CoDel, Length, Limit, Pi, Pie, Profile, Queue, Red, Rem, Rio, Wire,
+};
 use proptest::prelude::*;
 
 use super::mistakes::mistakes;
@@ -156,6 +158,74 @@ fn a_queue_may_be_a_table() {
 }
 
 #[test]
+fn managers_of_ns_2_have_its_defaults() {
+    let aqm = |value: &str| queue(value).aqm.unwrap();
+    let ared = Ared {
+        target: Length::Time(5 * MS),
+        weight: None,
+        probability: 0.1,
+        interval_ns: 500 * MS,
+        alpha: 0.01,
+        beta: 0.9,
+        ecn: false,
+    };
+    assert_eq!(aqm(r#"{ aqm = "ared" }"#), Aqm::Ared(ared));
+    assert_eq!(
+        aqm(r#"{ aqm = "ared", target = "200kB", weight = 0.01, beta = 0.5, ecn = true }"#),
+        Aqm::Ared(Ared {
+            target: Length::Bytes(200_000),
+            weight: Some(0.01),
+            beta: 0.5,
+            ecn: true,
+            ..ared
+        })
+    );
+    let pi = Pi {
+        target: Length::Bytes(50_000),
+        tupdate_ns: 5_882_353,
+        a: 1.822e-5,
+        b: 1.816e-5,
+        ecn: false,
+    };
+    assert_eq!(aqm(r#"{ aqm = "pi" }"#), Aqm::Pi(pi));
+    let rem = Rem {
+        target: Length::Bytes(20_000),
+        tupdate_ns: 2 * MS,
+        gamma: 0.001,
+        alpha: 0.1,
+        phi: 1.001,
+        ecn: false,
+    };
+    assert_eq!(aqm(r#"{ aqm = "rem" }"#), Aqm::Rem(rem));
+    let rio = Rio {
+        min: Length::Bytes(50_000),
+        max: Length::Bytes(150_000),
+        probability: 0.1,
+        assured_min: Length::Time(50 * MS),
+        assured_max: Length::Time(150 * MS),
+        assured_probability: 0.02,
+        assured: 1 << 10 | 1 << 18 | 1 << 26 | 1 << 34,
+        weight: 0.002,
+        ecn: false,
+    };
+    let text =
+        r#"aqm = "rio", min = "50kB", max = "150kB", assured-min = "50ms", assured-max = "150ms""#;
+    let with = |more: &str| format!("{{ {text}, {more} }}");
+    assert_eq!(aqm(&with("weight = 0.002")), Aqm::Rio(rio));
+    let ef = Rio {
+        assured: 1 << 46 | 1,
+        ..rio
+    };
+    assert_eq!(aqm(&with("assured = [46, 0]")), Aqm::Rio(ef));
+    let profile = parse(&format!("[link]\nqueue = {}", with("ecn = true")));
+    let changed = set(&profile, &["up.queue.assured=0 46"]).unwrap();
+    assert_eq!(
+        changed.up.queue.aqm,
+        Some(Aqm::Rio(Rio { ecn: true, ..ef }))
+    );
+}
+
+#[test]
 fn tables_merge_key_by_key() {
     let profile = parse(
         r#"
@@ -243,6 +313,13 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("queue = { aqm = \"red\", min = \"5ms\", max = \"5ms\" }", "\"5ms\"", "not above `min`", "at least twice"),
     ("queue = { aqm = \"red\", min = \"5ms\", max = \"9ms\", weight = 0 }", "0", "out of range", "above 0"),
     ("queue = { aqm = \"red\", min = \"5ms\", max = \"9ms\", weight = nan }", "nan", "out of range", "above 0"),
+    ("queue = { aqm = \"rio\", min = \"5ms\", max = \"9ms\" }", "\"rio\"", "without `assured-min` and `assured-max`", "assured-min = \"30kB\""),
+    ("queue = { aqm = \"rio\", min = \"5ms\", max = \"9ms\", assured-min = \"5ms\", assured-max = \"5ms\" }", "\"5ms\"", "not above `assured-min`", "at least twice"),
+    ("queue = { aqm = \"rio\", min = \"5ms\", max = \"9ms\", assured-min = \"5ms\", assured-max = \"9ms\", assured = [64] }", "[64]", "0 to 63", "[10, 18]"),
+    ("queue = { aqm = \"pi\", a = 1e-5, b = 2e-5 }", "2e-5", "above `a`", "never fall"),
+    ("queue = { aqm = \"pi\", target = \"9s\" }", "\"9s\"", "too long for pi", "\"8s\""),
+    ("queue = { aqm = \"rem\", phi = 1 }", "1", "out of range", "phi = 1.001"),
+    ("queue = { aqm = \"ared\", min = \"5ms\" }", "\"5ms\"", "does not go with aqm = \"ared\"", "target, weight"),
     ("queue = { aqm = \"pie\", target = \"9s\" }", "\"9s\"", "too long for pie", "\"8s\""),
     ("queue = { aqm = \"pie\", alpha = 11 }", "11", "out of range", "0 to 10"),
     ("queue = { aqm = \"pie\", beta = true }", "true", "cannot be true or false", "0 to 10"),
@@ -330,7 +407,84 @@ fn managers() -> impl Strategy<Value = Aqm> {
                 ecn,
             })
         });
-    prop_oneof![red, codel, pie]
+    let length = || {
+        prop_oneof![
+            (1..=u64::from(u32::MAX)).prop_map(Length::Bytes),
+            (1..=8_000_000_000u64).prop_map(Length::Time),
+        ]
+    };
+    let weight = || 1e-9..=1.0f64;
+    let ared = (
+        length(),
+        prop::option::of(weight()),
+        0.0..=1.0f64,
+        (1..=HOUR_NS, weight(), weight()),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(target, weight, probability, (interval_ns, alpha, beta), ecn)| {
+                Aqm::Ared(Ared {
+                    target,
+                    weight,
+                    probability,
+                    interval_ns,
+                    alpha,
+                    beta,
+                    ecn,
+                })
+            },
+        );
+    let thresholds = || lengths(1, HOUR_NS).prop_map(|(a, b)| (Length::Time(a), Length::Time(b)));
+    let rio = (
+        thresholds(),
+        thresholds(),
+        (0.0..=1.0f64, 0.0..=1.0f64),
+        (any::<u64>(), weight()),
+        any::<bool>(),
+    )
+        .prop_map(
+            |((min, max), assured, probabilities, (codes, weight), ecn)| {
+                Aqm::Rio(Rio {
+                    min,
+                    max,
+                    probability: probabilities.0,
+                    assured_min: assured.0,
+                    assured_max: assured.1,
+                    assured_probability: probabilities.1,
+                    assured: codes,
+                    weight,
+                    ecn,
+                })
+            },
+        );
+    let pi = (length(), 1..=HOUR_NS, (weight(), weight()), any::<bool>()).prop_map(
+        |(target, tupdate_ns, (a, b), ecn)| {
+            Aqm::Pi(Pi {
+                target,
+                tupdate_ns,
+                a: a.max(b),
+                b: a.min(b),
+                ecn,
+            })
+        },
+    );
+    let rem = (
+        length(),
+        1..=HOUR_NS,
+        (weight(), weight(), 1.000_001..=2.0f64),
+        any::<bool>(),
+    )
+        .prop_map(|(target, tupdate_ns, (gamma, alpha, phi), ecn)| {
+            Aqm::Rem(Rem {
+                target,
+                tupdate_ns,
+                gamma,
+                alpha,
+                phi,
+                ecn,
+            })
+        });
+    prop_oneof![red, codel, pie, ared, rio, pi, rem]
 }
 
 /// Queues whose limit in bytes holds a packet of `packet` bytes.

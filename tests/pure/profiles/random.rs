@@ -354,6 +354,7 @@ fn links() -> impl Strategy<Value = Link> {
                     shared: None,
                     trace: None,
                     slot: None,
+                    class: None,
                 },
             )
     })
@@ -366,10 +367,12 @@ fn matched(profile: Profile, names: Vec<String>) -> BoxedStrategy<Profile> {
     ));
     let matrix = prop::option::of((base, 1..=65_536u32));
     let shared = prop::option::of(0..2usize);
-    (super::rules::rules(names), matrix, shared)
-        .prop_map(move |(rules, matrix, shared)| {
+    let bottleneck = super::bottleneck::bottlenecks();
+    (super::rules::rules(names), matrix, shared, bottleneck)
+        .prop_map(move |(rules, matrix, shared, bottleneck)| {
             let mut profile = profile.clone();
             profile.rules = rules;
+            profile.bottlenecks = bottleneck.into_iter().collect();
             profile.matrix = matrix.map(|(link, capacity)| Matrix {
                 link: link.filter(|name| name != "link"),
                 capacity,
@@ -453,6 +456,7 @@ fn profiles() -> impl Strategy<Value = Profile> {
                     up,
                     down,
                     links,
+                    bottlenecks: vec![],
                     rules: vec![],
                     instances,
                     matrix: None,

@@ -47,12 +47,14 @@ fn a_rule_means_what_it_says() {
         ..Match::default()
     };
     let rule = |matches, target| Rule {
+        class: None,
         matches,
         target,
         direction: None,
         per: None,
     };
     let first = Rule {
+        class: None,
         direction: Some(emud::abi::EMUD_DOWN),
         per: Some(Per::Pair),
         ..rule(all, Target::Named("lte".to_owned()))
@@ -346,6 +348,7 @@ pub fn rules(links: Vec<String>) -> impl Strategy<Value = Vec<Rule>> {
         prop::option::of(per),
     );
     let rule = rule.prop_map(|(matches, target, direction, per)| Rule {
+        class: None,
         matches,
         per: per.filter(|_| target != Target::Untouched),
         target,

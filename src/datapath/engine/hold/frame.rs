@@ -2,22 +2,31 @@
 //! The layout of a frame on the TAP, to the holder and back.
 //!
 //! ```text
-//! to the holder:   vnet_hdr(10) emud_hold_hdr(24) dst src      type ...
-//! back:            vnet_hdr(10)                   dst src [tags] type ...
+//! to the holder:   vnet_hdr(10) emud_hold_hdr(24) [emud_hold_service(32)] dst src type ...
+//! back:            vnet_hdr(10)                                          dst src [tags] type ...
 //! ```
 
 use std::mem::offset_of;
 
-use crate::abi::{EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, emud_hold_hdr};
+use crate::abi::{
+    EMUD_HOLD_MAGIC, EMUD_HOLD_MAGIC_SUM, EMUD_HOLD_TAGS, EMUD_SERVICE_LOST,
+    EMUD_SERVICE_OVERTAKES, emud_hold_hdr, emud_hold_service,
+};
 
 /// `struct virtio_net_hdr`, legacy layout, host byte order.
 pub const VNET_LEN: usize = 10;
 /// `struct emud_hold_hdr`.
-pub const HOLD_LEN: usize = size_of::<emud_hold_hdr>();
+const HOLD_LEN: usize = size_of::<emud_hold_hdr>();
+/// `struct emud_hold_service`.
+const SERVICE_LEN: usize = size_of::<emud_hold_service>();
+/// The most that is in front of a frame.
+pub const FRONT_LEN: usize = HOLD_LEN + SERVICE_LEN;
 
 const DEPARTURE: usize = VNET_LEN + offset_of!(emud_hold_hdr, departure_ns);
 const MAGIC: usize = VNET_LEN + offset_of!(emud_hold_hdr, magic);
 const TAGS: usize = VNET_LEN + offset_of!(emud_hold_hdr, tag);
+const NUMBER: usize = VNET_LEN + offset_of!(emud_hold_hdr, service);
+const SERVICE: usize = VNET_LEN + HOLD_LEN;
 
 const ADDRESSES_LEN: usize = 12;
 const ETHERNET_LEN: usize = 14;
@@ -48,6 +57,41 @@ pub struct Rewritten {
     pub departure_ns: u64,
     /// Offset of the vnet header.
     pub start: usize,
+    /// It waits in a class of a bottleneck first.
+    pub service: Option<Service>,
+}
+
+/// What a bottleneck knows of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// Of the class, from 1.
+    pub number: u32,
+    pub arrival_ns: u64,
+    /// If it did not wait, as [`Rewritten::departure_ns`].
+    pub departure_ns: u64,
+    /// The same of a copy; 0: there is none.
+    pub copy_ns: u64,
+    pub path: u32,
+    pub bytes: u32,
+    /// Behind the bottleneck.
+    pub lost: bool,
+    pub overtakes: bool,
+}
+
+fn service(read: &[u8], number: u32, departure_ns: u64) -> Option<Service> {
+    let long = |at: usize| array(read, SERVICE + at).map(u64::from_ne_bytes);
+    let word = |at: usize| array(read, SERVICE + at).map(u32::from_ne_bytes);
+    let flags = word(offset_of!(emud_hold_service, flags))?;
+    Some(Service {
+        number,
+        arrival_ns: long(offset_of!(emud_hold_service, arrival_ns))?,
+        departure_ns,
+        copy_ns: long(offset_of!(emud_hold_service, copy_ns))?,
+        path: word(offset_of!(emud_hold_service, path))?,
+        bytes: word(offset_of!(emud_hold_service, bytes))?,
+        lost: flags & EMUD_SERVICE_LOST != 0,
+        overtakes: flags & EMUD_SERVICE_OVERTAKES != 0,
+    })
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -71,6 +115,14 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     if magic != EMUD_HOLD_MAGIC && magic != EMUD_HOLD_MAGIC_SUM {
         return Err(Malformed::Magic);
     }
+    let number = array(read, NUMBER).map(u32::from_ne_bytes);
+    let (service, front) = match number.ok_or(Malformed::Short)? {
+        0 => (None, HOLD_LEN),
+        number => (service(read, number, departure_ns), FRONT_LEN),
+    };
+    if read.len() < VNET_LEN + front + ETHERNET_LEN {
+        return Err(Malformed::Short);
+    }
     let tags = tags.chunks_exact(TAG_LEN).filter(|tag| tag[2..] != [0, 0]);
     let grown = tags.clone().count() * TAG_LEN;
 
@@ -81,15 +133,15 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     if vnet[0] & VNET_F_NEEDS_CSUM != 0 {
         let start = u16::from_ne_bytes([vnet[VNET_CSUM_START], vnet[VNET_CSUM_START + 1]]);
         let start = (start as usize)
-            .checked_sub(HOLD_LEN)
+            .checked_sub(front)
             .and_then(|start| u16::try_from(start + grown).ok())
             .ok_or(Malformed::Checksum)?;
         vnet[VNET_CSUM_START..VNET_CSUM_START + 2].copy_from_slice(&start.to_ne_bytes());
     }
 
-    // Only the two headers and the addresses move, the rest stays.
-    let addresses = VNET_LEN + HOLD_LEN;
-    let start = HOLD_LEN - grown;
+    // Only the two headers and the addresses move, the rest stays where it is.
+    let addresses = VNET_LEN + front;
+    let start = front - grown;
     read.copy_within(addresses..addresses + ADDRESSES_LEN, addresses - grown);
     let behind = addresses - grown + ADDRESSES_LEN;
     for (place, tag) in read[behind..].chunks_exact_mut(TAG_LEN).zip(tags) {
@@ -104,6 +156,7 @@ pub fn rewrite(read: &mut [u8]) -> Result<Rewritten, Malformed> {
     Ok(Rewritten {
         departure_ns,
         start,
+        service,
     })
 }
 

@@ -12,11 +12,13 @@ pub mod frame;
 pub mod holder;
 pub mod orphan;
 pub mod queue;
+pub mod servers;
 pub mod signal;
 pub mod spawn;
 pub mod tap;
 pub mod tell;
 pub(crate) mod tune;
+mod worker;
 
 use std::io;
 

@@ -96,20 +96,38 @@ impl TimerQueue {
     /// # Errors
     /// [`Full`] if the limit does not permit it, or if it is longer than 128 KiB.
     pub fn push(&mut self, departure_ns: u64, bytes: &[u8]) -> Result<(), Full> {
+        let frame = self.store(bytes)?;
+        self.insert(departure_ns, frame);
+        Ok(())
+    }
+
+    /// Copies a frame into a buffer, to be inserted later.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn store(&mut self, bytes: &[u8]) -> Result<Frame, Full> {
         let mut buffer = self.pool.take(bytes.len()).ok_or(Full)?;
         buffer[..bytes.len()].copy_from_slice(bytes);
+        Ok(Frame {
+            departure_ns: 0,
+            sequence: 0,
+            buffer,
+            len: bytes.len(),
+        })
+    }
+
+    /// Takes a stored frame, which departs then.
+    pub fn insert(&mut self, departure_ns: u64, frame: Frame) {
         let frame = Frame {
             departure_ns,
             sequence: self.sequence,
-            buffer,
-            len: bytes.len(),
+            ..frame
         };
         self.sequence += 1;
         match self.fifo.back() {
             Some(last) if departure_ns < last.departure_ns => self.heap.push(Reverse(frame)),
             _ => self.fifo.push_back(frame),
         }
-        Ok(())
     }
 
     fn heap_first(&self) -> bool {

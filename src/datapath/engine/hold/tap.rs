@@ -10,7 +10,7 @@ use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::HoldError;
-use super::frame::{HOLD_LEN, VNET_LEN};
+use super::frame::{FRONT_LEN, VNET_LEN};
 
 const TUN: &str = "/dev/net/tun";
 /// Frames that may wait for the holder. Further frames are lost without a count, so this is far
@@ -20,7 +20,7 @@ const TX_QUEUE_LEN: i32 = 16384;
 const MAX_MTU: u32 = 65521;
 /// Room for emud's header and tags in addition to the device's frames.
 const MTU_ROOM: u32 = 64;
-const _: () = assert!(MTU_ROOM as usize >= HOLD_LEN + 2 * 4);
+const _: () = assert!(MTU_ROOM as usize >= FRONT_LEN + 2 * 4);
 
 /// A TAP; it lives as long as its descriptor, unless it was made persistent.
 #[derive(Debug)]

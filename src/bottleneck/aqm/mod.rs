@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Active queue management: who drops or marks before a queue is full.
+//!
+//! No clock, no queue and no generator of random numbers: the owner of a queue reports arrivals and
+//! departures and says when they are, so the same packets and draws give the same verdicts. All
+//! arithmetic is in integers and specified, where it rounds, beside it.
+//!
+//! Lengths (`size`, `backlog`, and the figures of a manager) are in one unit that the owner of the
+//! queue chooses: bytes on the wire of a queue whose packets wait, ns of the wire of a queue that is
+//! a clock. They are below 2^33; longer ones count as that.
+
+mod ared;
+mod codel;
+mod fixed;
+mod pi;
+mod pie;
+mod red;
+mod rem;
+mod rio;
+#[cfg(test)]
+mod tests;
+
+pub use ared::{Ared, Figures as AredFigures};
+pub use codel::{CoDel, Figures as CoDelFigures};
+pub use fixed::{Gains, probability};
+pub use pi::{Figures as PiFigures, Pi};
+pub use pie::{Figures as PieFigures, Pie};
+pub use red::{AverageFigures, Figures as RedFigures, Red};
+pub use rem::{Figures as RemFigures, Rem};
+pub use rio::{Figures as RioFigures, Rio};
+
+/// What a manager knows of a packet that arrives or leaves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Packet {
+    pub now_ns: u64,
+    pub size: u64,
+    /// How long it has waited, when it leaves.
+    pub sojourn_ns: u64,
+    /// For how long the server had nothing to do; 0 if the packet finds a backlog.
+    pub idle_ns: u64,
+    /// Six bits; 0 of a packet without.
+    pub dscp: u8,
+    /// Its sender understands marks, and they are wanted.
+    pub capable: bool,
+    /// The queue has no room for it, whatever the verdict.
+    pub full: bool,
+    /// Uniform over all 64 bits, and independent of all others.
+    pub draw: u64,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    /// As congestion experienced; it passes.
+    Mark,
+    Drop,
+}
+
+/// A manager of one queue.
+pub trait Aqm {
+    /// When [`Aqm::update`] is to be called next; `None`: never.
+    fn due_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The moment of [`Aqm::due_ns`] has come. [`catch_up`] calls it as often as due.
+    fn update(&mut self, _backlog: u64) {}
+
+    /// A packet arrives and finds this backlog. Called for each, in order of time.
+    fn arrive(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// A packet is about to be sent and leaves this backlog behind it. After a drop the next one
+    /// follows with the same time.
+    fn depart(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+/// The updates due up to and with `now_ns`. `backlog` says how long the queue was at a moment since
+/// the last call.
+pub fn catch_up(manager: &mut dyn Aqm, now_ns: u64, backlog: impl Fn(u64) -> u64) {
+    while let Some(due_ns) = manager.due_ns().filter(|due_ns| *due_ns <= now_ns) {
+        manager.update(backlog(due_ns));
+    }
+}
+
+/// A signal of congestion on this packet, in the form its sender understands.
+fn signal(packet: &Packet, wanted: bool) -> Verdict {
+    match (wanted, packet.capable) {
+        (false, _) => Verdict::Pass,
+        (true, false) => Verdict::Drop,
+        (true, true) => Verdict::Mark,
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RIO. D. Clark, W. Fang: "Explicit allocation of best-effort packet delivery service",
+//! IEEE/ACM Transactions on Networking 6(4), 1998. Two REDs on one queue: an assured packet is
+//! judged by the average backlog of assured packets, any other packet by that of all packets.
+//!
+//! The average of all packets moves with each packet, as in the paper; ns-2's (queue/rio.cc) does
+//! not move with the best-effort ones, which its authors note as a bug.
+
+use super::red::{Average, Figures as RedFigures, Spacing, pressure};
+use super::{Aqm, Packet, Verdict, signal};
+
+/// What RIO runs with.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    pub best_effort: RedFigures,
+    /// Its average has the weight of the other one.
+    pub assured: RedFigures,
+    /// Which packets are assured: bit n is DSCP n.
+    pub codes: u64,
+}
+
+impl Figures {
+    fn is_assured(&self, packet: &Packet) -> bool {
+        self.codes >> (packet.dscp & 63) & 1 == 1
+    }
+}
+
+/// The manager of one queue.
+#[derive(Debug, Clone)]
+pub struct Rio {
+    figures: Figures,
+    all: Average,
+    assured: Average,
+    all_spacing: Spacing,
+    assured_spacing: Spacing,
+    /// Of the assured packets in the queue, each as a whole until it leaves.
+    assured_backlog: u64,
+}
+
+impl Rio {
+    /// A manager of an empty queue.
+    pub fn new(figures: Figures) -> Self {
+        Self {
+            figures,
+            all: Average::default(),
+            assured: Average::default(),
+            all_spacing: Spacing::default(),
+            assured_spacing: Spacing::default(),
+            assured_backlog: 0,
+        }
+    }
+
+    fn count_backlogs(&mut self, packet: &Packet, backlog: u64, is_assured: bool) {
+        let average = &self.figures.best_effort.average;
+        if backlog == 0 {
+            self.all.idle(average, packet.idle_ns);
+            self.assured.idle(average, packet.idle_ns);
+            return;
+        }
+        self.all.add(average, backlog);
+        if is_assured {
+            self.assured.add(average, self.assured_backlog);
+        }
+    }
+}
+
+impl Aqm for Rio {
+    fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
+        let is_assured = self.figures.is_assured(packet);
+        self.count_backlogs(packet, backlog, is_assured);
+        let (figures, average, spacing) = match is_assured {
+            true => (
+                &self.figures.assured,
+                self.assured,
+                &mut self.assured_spacing,
+            ),
+            false => (&self.figures.best_effort, self.all, &mut self.all_spacing),
+        };
+        let pressure = pressure(figures, average.get());
+        let verdict = signal(packet, spacing.signals(&pressure, packet.draw));
+        if is_assured && !packet.full && verdict != Verdict::Drop {
+            self.assured_backlog += packet.size;
+        }
+        verdict
+    }
+
+    fn depart(&mut self, packet: &Packet, _backlog: u64) -> Verdict {
+        if self.figures.is_assured(packet) {
+            self.assured_backlog = self.assured_backlog.saturating_sub(packet.size);
+        }
+        Verdict::Pass
+    }
+}
+
+impl Rio {
+    /// Of the assured packets in the queue.
+    pub fn assured_backlog(&self) -> u64 {
+        self.assured_backlog
+    }
+}

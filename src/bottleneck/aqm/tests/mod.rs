@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Managers against their papers.
+
+mod managers;
+mod newreno;
+mod table;
+
+use super::*;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a bottleneck is to be.
+
+/// Bytes of the class of least share in a round: a full Ethernet frame with preamble, gap and tags.
+pub const QUANTUM: u64 = 1600;
+
+/// A server and its classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// bit/s, 1 at least.
+    pub rate: u64,
+    pub schedule: Schedule,
+    /// At least one; a class stands behind its parent.
+    pub classes: Vec<Class>,
+}
+
+/// Who is served next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Schedule {
+    /// In the order of arrival, whatever the class.
+    #[default]
+    Fifo,
+    /// By priority; those of one priority by weight.
+    Priority,
+    /// By weight.
+    Drr,
+    /// Guaranteed rates first, then by priority, then in proportion to the rates.
+    Htb,
+}
+
+/// Figures of a class; which of them count depends on the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// Index of the class above; none: the wire.
+    pub parent: Option<usize>,
+    /// 0 is served first.
+    pub priority: u8,
+    /// 1 at least.
+    pub weight: u32,
+    /// Guaranteed, bit/s, 1 at least; counts with [`Schedule::Htb`], where every class has it.
+    pub rate: Option<u64>,
+    /// The most, bit/s, 1 at least.
+    pub ceil: Option<u64>,
+    pub limits: Limits,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Self {
+            parent: None,
+            priority: 0,
+            weight: 1,
+            rate: None,
+            ceil: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Limits of the queue of a class without classes below it; all that are given hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Packets, the one on the wire included.
+    pub packets: Option<u32>,
+    /// Bytes not yet sent, the arriving packet included.
+    pub bytes: Option<u64>,
+    /// Longest wait in ns before transmission.
+    pub time_ns: Option<u64>,
+}
+
+impl Plan {
+    /// What a class counts for among those beside it.
+    fn share(&self, class: &Class) -> u64 {
+        let rate = class.rate.unwrap_or(1);
+        match self.schedule {
+            Schedule::Htb => rate.max(1),
+            _ => u64::from(class.weight.max(1)),
+        }
+    }
+
+    /// Priority as the schedule sees it.
+    pub(super) fn priority(&self, class: &Class) -> u8 {
+        match self.schedule {
+            Schedule::Priority | Schedule::Htb => class.priority,
+            Schedule::Fifo | Schedule::Drr => 0,
+        }
+    }
+
+    /// Bytes of a class in a round of those beside it that have the same priority.
+    pub(super) fn quantum(&self, class: &Class) -> u64 {
+        let beside = self.classes.iter().filter(|other| {
+            other.parent == class.parent && self.priority(other) == self.priority(class)
+        });
+        let least = beside.map(|other| self.share(other)).min().unwrap_or(1);
+        let quantum = u128::from(QUANTUM) * u128::from(self.share(class)) / u128::from(least);
+        u64::try_from(quantum).unwrap_or(u64::MAX).min(1 << 48)
+    }
+
+    /// How many classes are above one.
+    pub(super) fn depth(&self, mut index: usize) -> usize {
+        let mut depth = 0;
+        while let Some(parent) = self.classes[index].parent {
+            index = parent;
+            depth += 1;
+        }
+        depth
+    }
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tree of classes: which of them is next.
+//!
+//! Node 0 is the wire, node n + 1 is class n. What a node has to know of those below it is kept
+//! in order, and a change walks up as far as it changes anything: so a packet costs a few
+//! operations on sorted sets for each level.
+
+use std::collections::BTreeSet;
+
+use super::clock::{Clock, duration};
+use super::plan::{Plan, QUANTUM, Schedule};
+
+/// The wire.
+pub(super) const ROOT: usize = 0;
+
+/// A class that is within its guarantee; the least is the lender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    /// 0: a leaf; then the deepest first.
+    level: usize,
+    priority: u8,
+    /// When a full packet that began with the guarantee would end at its rate, ns.
+    deadline: u64,
+    node: usize,
+}
+
+/// The position of a class among those beside it: priority, then the order of the round.
+type Position = (u8, u64);
+
+#[derive(Debug, Default)]
+struct Node {
+    parent: usize,
+    is_leaf: bool,
+    level: usize,
+    priority: u8,
+    quantum: u64,
+    rate: Option<u64>,
+    ceil: Option<u64>,
+
+    /// The guarantee is used up until then.
+    guarantee: Clock,
+    /// The ceil is used up until then.
+    ceiling: Clock,
+    /// Bytes left in this round, if positive.
+    deficit: i64,
+    /// Leaves with packets, this one or below.
+    filled: usize,
+    /// Number of the first packet, of a leaf.
+    head: Option<u64>,
+    /// Ready classes directly below.
+    round: BTreeSet<(Position, usize)>,
+    /// The best of each class directly below.
+    due: BTreeSet<Due>,
+
+    /// In the parent's round, kept while it is closed: its turn is not over.
+    position: Option<Position>,
+    /// Own entries in the parent's `round` and `due`, and in the timers.
+    is_ready: bool,
+    offered: Option<Due>,
+    timer: Option<u64>,
+}
+
+impl Node {
+    fn is_open(&self, now: u64) -> bool {
+        self.ceil.is_none() || self.ceiling.at_ns <= now
+    }
+
+    fn has_work(&self) -> bool {
+        match self.is_leaf {
+            true => self.head.is_some(),
+            false => !self.round.is_empty(),
+        }
+    }
+
+    /// When, after now, its state changes by itself.
+    fn next_change(&self, now: u64) -> Option<u64> {
+        let open = self.is_open(now);
+        let next = match open {
+            false => Some(self.ceiling.at_ns),
+            true => self.rate.map(|_| self.guarantee.at_ns),
+        };
+        next.filter(|at| *at > now && self.has_work())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    schedule: Schedule,
+    wire_rate: u64,
+    leaves: u64,
+    nodes: Vec<Node>,
+    timers: BTreeSet<(u64, usize)>,
+    /// Of positions in rounds.
+    tickets: u64,
+    /// Bytes of the longest packet so far.
+    longest: u64,
+}
+
+impl Tree {
+    pub fn new(plan: &Plan) -> Self {
+        let mut nodes: Vec<Node> = (0..=plan.classes.len()).map(|_| Node::default()).collect();
+        for (index, class) in plan.classes.iter().enumerate() {
+            nodes[index + 1].is_leaf = !plan.classes.iter().any(|c| c.parent == Some(index));
+            nodes[index + 1].parent = class.parent.map_or(ROOT, |parent| parent + 1);
+        }
+        let leaves = nodes.iter().filter(|node| node.is_leaf).count() as u64;
+        let mut tree = Self {
+            schedule: plan.schedule,
+            wire_rate: plan.rate,
+            leaves,
+            nodes,
+            timers: BTreeSet::new(),
+            tickets: 0,
+            longest: 0,
+        };
+        tree.apply(plan);
+        tree
+    }
+
+    fn apply(&mut self, plan: &Plan) {
+        let deepest = (0..plan.classes.len()).map(|class| plan.depth(class)).max();
+        for (index, class) in plan.classes.iter().enumerate() {
+            let node = &mut self.nodes[index + 1];
+            node.level = match node.is_leaf {
+                true => 0,
+                false => 1 + deepest.unwrap_or(0) - plan.depth(index),
+            };
+            node.priority = plan.priority(class);
+            node.quantum = plan.quantum(class);
+            node.rate = class.rate.filter(|_| plan.schedule == Schedule::Htb);
+            node.ceil = class.ceil.filter(|_| plan.schedule != Schedule::Fifo);
+            node.guarantee.drop_rest();
+            node.ceiling.drop_rest();
+        }
+        (self.schedule, self.wire_rate) = (plan.schedule, plan.rate);
+    }
+
+    /// Other figures for the same tree, from `now` on.
+    pub fn change(&mut self, plan: &Plan, now: u64) {
+        self.apply(plan);
+        for node in (1..self.nodes.len()).rev() {
+            self.leave(node);
+            self.refresh(node, now);
+        }
+    }
+
+    /// The first packet of a leaf is another one now, or there is none any more.
+    pub fn head(&mut self, leaf: usize, head: Option<u64>, now: u64) {
+        let before = std::mem::replace(&mut self.nodes[leaf].head, head);
+        match (before, head) {
+            (None, Some(_)) => self.fill(leaf, now),
+            (Some(_), None) => self.drain(leaf),
+            _ => {}
+        }
+        if self.schedule == Schedule::Fifo && before != head {
+            self.leave(leaf);
+        }
+        self.refresh(leaf, now);
+    }
+
+    /// A guarantee is for those who have something to send: time without packets earns none.
+    fn fill(&mut self, leaf: usize, now: u64) {
+        let mut node = leaf;
+        while node != ROOT {
+            let this = &mut self.nodes[node];
+            if this.filled == 0 {
+                this.guarantee.raise(now);
+            }
+            this.filled += 1;
+            node = this.parent;
+        }
+    }
+
+    fn drain(&mut self, leaf: usize) {
+        let mut node = leaf;
+        while node != ROOT {
+            self.nodes[node].filled -= 1;
+            node = self.nodes[node].parent;
+        }
+    }
+
+    /// Whether anything can be sent.
+    pub fn is_ready(&self) -> bool {
+        !self.nodes[ROOT].round.is_empty()
+    }
+
+    /// When the state of a class changes by itself.
+    pub fn next_timer(&self) -> Option<u64> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The first of these changes.
+    pub fn fire(&mut self) {
+        if let Some(&(at, node)) = self.timers.first() {
+            self.refresh(node, at);
+        }
+    }
+
+    /// The leaf that is next, and its lender.
+    pub fn choose(&mut self) -> Option<(usize, usize)> {
+        if !self.is_ready() {
+            return None;
+        }
+        let lender = self.nodes[ROOT].due.first().map_or(ROOT, |due| due.node);
+        let mut node = lender;
+        while node == ROOT || !self.nodes[node].is_leaf {
+            let (_, child) = *self.nodes[node].round.first()?;
+            if self.nodes[child].deficit > 0 {
+                node = child;
+            } else {
+                self.next_round(child);
+            }
+        }
+        Some((node, lender))
+    }
+
+    /// Bytes of the leaf begin at `now`.
+    pub fn charge(&mut self, leaf: usize, lender: usize, bytes: u64, now: u64) {
+        self.longest = self.longest.max(bytes);
+        let on_the_wire = duration(self.longest, self.wire_rate);
+        let (mut node, mut lent) = (leaf, false);
+        while node != ROOT {
+            let leaves = self.leaves;
+            let this = &mut self.nodes[node];
+            lent |= node == lender;
+            if let Some(rate) = this.rate.filter(|_| lent) {
+                // Behind by a packet of every other class, at worst: then it catches up.
+                let behind = (leaves + 1) * duration(self.longest, rate);
+                this.guarantee.raise(now.saturating_sub(behind));
+                this.guarantee.add(bytes, rate);
+            }
+            if let Some(ceil) = this.ceil {
+                // Behind by the packet that was on the wire: more would exceed it by more than one.
+                this.ceiling.raise(now.saturating_sub(on_the_wire));
+                this.ceiling.add(bytes, ceil);
+            }
+            if !lent && self.schedule != Schedule::Fifo {
+                this.deficit -= bytes as i64;
+            }
+            node = this.parent;
+        }
+    }
+
+    /// What follows for a node and those above it from its queue, its clocks and the time.
+    fn refresh(&mut self, mut node: usize, now: u64) {
+        while node != ROOT {
+            let this = &self.nodes[node];
+            let (open, parent) = (this.is_open(now), this.parent);
+            let ready = open && this.has_work();
+            let rate = this.rate.filter(|_| ready && this.guarantee.at_ns <= now);
+            let own = rate.map(|rate| Due {
+                level: this.level,
+                priority: this.priority,
+                deadline: this.guarantee.at_ns + duration(QUANTUM, rate),
+                node,
+            });
+            let below = this.due.first().copied();
+            let best = own.into_iter().chain(below).min().filter(|_| open);
+            let timer = this.next_change(now);
+
+            self.set_timer(node, timer);
+            match ready {
+                true => self.join_round(node),
+                false => self.leave_round(node),
+            }
+            if self.nodes[node].filled == 0 {
+                self.nodes[node].position = None;
+            }
+            if best != self.nodes[node].offered {
+                let offered = std::mem::replace(&mut self.nodes[node].offered, best);
+                let due = &mut self.nodes[parent].due;
+                offered.inspect(|old| {
+                    due.remove(old);
+                });
+                due.extend(best);
+            }
+            node = parent;
+        }
+    }
+
+    fn set_timer(&mut self, node: usize, at: Option<u64>) {
+        let before = std::mem::replace(&mut self.nodes[node].timer, at);
+        if before != at {
+            before.inspect(|before| {
+                self.timers.remove(&(*before, node));
+            });
+            self.timers.extend(at.map(|at| (at, node)));
+        }
+    }
+
+    /// At its position, or as the last with a quantum.
+    fn join_round(&mut self, node: usize) {
+        let this = &mut self.nodes[node];
+        if std::mem::replace(&mut this.is_ready, true) {
+            return;
+        }
+        let position = *this.position.get_or_insert_with(|| {
+            self.tickets += 1;
+            this.deficit = this.quantum as i64;
+            let order = match self.schedule {
+                Schedule::Fifo => this.head.unwrap_or(self.tickets),
+                _ => self.tickets,
+            };
+            (this.priority, order)
+        });
+        let parent = this.parent;
+        self.nodes[parent].round.insert((position, node));
+    }
+
+    fn leave_round(&mut self, node: usize) {
+        let this = &mut self.nodes[node];
+        if let Some(position) = this.position.filter(|_| this.is_ready) {
+            this.is_ready = false;
+            let parent = this.parent;
+            self.nodes[parent].round.remove(&(position, node));
+        }
+    }
+
+    /// Behind all others of its priority, with a quantum more.
+    fn next_round(&mut self, node: usize) {
+        self.leave_round(node);
+        let deficit = self.nodes[node].deficit + self.nodes[node].quantum as i64;
+        self.nodes[node].position = None;
+        self.join_round(node);
+        self.nodes[node].deficit = deficit;
+    }
+
+    /// Out of the parent's sets, to be put where it belongs.
+    fn leave(&mut self, node: usize) {
+        self.leave_round(node);
+        self.nodes[node].position = None;
+        let parent = self.nodes[node].parent;
+        if let Some(offered) = self.nodes[node].offered.take() {
+            self.nodes[parent].due.remove(&offered);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A tree of classful qdiscs in a text: what its server is, and its classes with what waits in them.
+
+use super::netem::{Netem, Under};
+use super::tc_command::{Made, begins, filters, made};
+use super::tc_filter::Filter;
+use super::tc_units::{rate_bits, size, time_ns, whole};
+use crate::bottleneck::Schedule;
+use crate::text::{At, Mistake};
+
+/// `priomap` of prio and pfifo_fast: band of a packet's priority.
+const PRIOMAP: [usize; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+/// A server and what leads to it.
+pub(super) struct Tree<'a> {
+    /// bit/s; none: that of the device.
+    pub rate: Option<u64>,
+    pub schedule: Schedule,
+    /// Of one without classes.
+    pub queue: Queue,
+    pub classes: Vec<Class>,
+    /// Id of the class that takes what no filter does.
+    pub default: Option<String>,
+    pub filters: Vec<Filter<'a>>,
+    /// Bands by the ToS of a packet, of prio.
+    pub by_tos: Vec<(u8, String)>,
+    /// Of its root.
+    pub at: At,
+    pub warnings: Vec<String>,
+}
+
+/// One of its classes.
+#[derive(Default)]
+pub(super) struct Class {
+    /// As in `1:10`.
+    pub id: String,
+    pub parent: Option<String>,
+    pub priority: Option<u32>,
+    pub rate: Option<u64>,
+    pub ceil: Option<u64>,
+    pub queue: Queue,
+    pub netem: Option<Netem>,
+}
+
+/// Limits of a queue.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queue {
+    pub packets: Option<u32>,
+    pub bytes: Option<u32>,
+    pub time_ns: Option<u64>,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads the only tree of a text.
+    pub fn read(text: &'a str) -> Result<Self, Mistake> {
+        let all = made(text)?;
+        let roots: Vec<&Made> = all
+            .iter()
+            .filter(|m| !m.is_class && m.parent.is_none())
+            .collect();
+        let Some(root) = roots.first() else {
+            let help = "write tc qdisc add dev eth0 root handle 1: htb ..., and its classes";
+            let start = At {
+                source: 0,
+                span: 0..0,
+            };
+            return Err(Mistake::new(
+                &start,
+                "there is no qdisc at the root of a device",
+                help,
+            ));
+        };
+        if let Some(second) = roots.iter().find(|other| other.device != root.device) {
+            let help = "import the qdiscs of one device at a time: a profile has one interface";
+            let title = "the qdiscs of a second device";
+            return Err(Mistake::new(&second.kind.at, title, help));
+        }
+        let mut tree = Self {
+            rate: None,
+            schedule: Schedule::Fifo,
+            queue: Queue::default(),
+            classes: Vec::new(),
+            default: None,
+            filters: filters(text)?,
+            by_tos: Vec::new(),
+            at: root.kind.at.clone(),
+            warnings: Vec::new(),
+        };
+        match root.kind.value {
+            "htb" => tree.htb(&all, root)?,
+            "prio" => tree.prio(root)?,
+            "tbf" => tree.tbf(&mut (*root).clone())?,
+            other => {
+                let title = format!("`{other}` at the root has no classes that emud knows");
+                let help = "a tree begins with htb, prio or tbf; a netem alone is read by emud import \
+                            netem";
+                return Err(Mistake::new(&root.kind.at, title, help));
+            }
+        }
+        for index in 0..tree.classes.len() {
+            tree.leaf(text, &all, index)?;
+        }
+        Ok(tree)
+    }
+
+    fn htb(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
+        self.schedule = Schedule::Htb;
+        let major = major(root.handle.unwrap_or("1:")).to_owned();
+        let mut options = root.options.clone();
+        while let Some(word) = options.next() {
+            if begins(word.value, "default") {
+                let minor = options.argument("default", "10")?.value;
+                let minor = minor.trim_start_matches("0x");
+                self.default = Some(format!("{major}:{}", minor.trim_start_matches('0')));
+            }
+        }
+        for class in all.iter().filter(|m| m.is_class && m.kind.value == "htb") {
+            let parent = class.parent.map(|id| normal(id, &major));
+            let mut read = htb_class(&mut class.clone())?;
+            read.id = normal(class.handle.unwrap_or(""), &major);
+            read.parent = parent.filter(|parent| !parent.ends_with(':'));
+            self.classes.push(read);
+        }
+        // A class above all others is the wire itself.
+        let mut tops = self.classes.iter().filter(|class| class.parent.is_none());
+        if let (Some(top), None) = (tops.next(), tops.next())
+            && self
+                .classes
+                .iter()
+                .any(|c| c.parent.as_ref() == Some(&top.id))
+        {
+            let top = top.id.clone();
+            self.rate = self
+                .classes
+                .iter()
+                .find(|c| c.id == top)
+                .and_then(|c| c.ceil.or(c.rate));
+            self.classes.retain(|class| class.id != top);
+            for class in &mut self.classes {
+                class.parent.take_if(|parent| *parent == top);
+            }
+        }
+        Ok(())
+    }
+
+    fn prio(&mut self, root: &Made) -> Result<(), Mistake> {
+        self.schedule = Schedule::Priority;
+        let major = major(root.handle.unwrap_or("1:")).to_owned();
+        let (mut bands, mut map) = (3, PRIOMAP.to_vec());
+        let mut options = root.options.clone();
+        while let Some(word) = options.next() {
+            if begins(word.value, "bands") {
+                bands = whole(&options.argument("bands", "3")?, 2..=16)? as usize;
+            } else if begins(word.value, "priomap") {
+                for slot in &mut map {
+                    let Some(band) = options.number() else { break };
+                    *slot = whole(&band, 0..=15)? as usize;
+                }
+            }
+        }
+        let id = |band: usize| format!("{major}:{:x}", band + 1);
+        self.classes = (0..bands)
+            .map(|band| Class {
+                id: id(band),
+                priority: Some(band as u32),
+                ..Class::default()
+            })
+            .collect();
+        self.default = Some(id(map[0]));
+        // rt_tos2priority() of the kernel, where that is not 0.
+        let tos = [(0x10, 6), (0x08, 2), (0x18, 4)];
+        let tos = tos.map(|(tos, priority)| (tos, id(map[priority])));
+        self.by_tos.extend(
+            tos.into_iter()
+                .filter(|(_, class)| Some(class) != self.default.as_ref()),
+        );
+        Ok(())
+    }
+
+    fn tbf(&mut self, root: &mut Made) -> Result<(), Mistake> {
+        let (rate, queue) = tbf(root)?;
+        (self.rate, self.queue) = (rate, queue);
+        Ok(())
+    }
+
+    /// What is below a class: a tbf, a netem, a queue, one below the other.
+    fn leaf(&mut self, text: &str, all: &[Made], index: usize) -> Result<(), Mistake> {
+        let id = self.classes[index].id.clone();
+        let is_major =
+            |made: &Made, id: &str| made.parent.map(|p| normal(p, "")) == Some(id.to_owned());
+        let mut next = all
+            .iter()
+            .find(|made| !made.is_class && is_major(made, &id));
+        let mut depth = 0;
+        while let Some(qdisc) = next.filter(|_| depth < 4) {
+            depth += 1;
+            let mut qdisc = qdisc.clone();
+            let handle = qdisc.handle.map(|handle| major(handle).to_owned());
+            let below =
+                |made: &&Made| made.parent.map(major) == handle.as_deref() && handle.is_some();
+            next = all.iter().filter(|made| !made.is_class).find(below);
+            let class = &mut self.classes[index];
+            match qdisc.kind.value {
+                "netem" => class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?),
+                "pfifo" | "pfifo_head_drop" => class.queue.packets = Some(limit(&mut qdisc)?.unwrap_or(1000)),
+                "bfifo" => class.queue.bytes = limit(&mut qdisc)?,
+                "tbf" => {
+                    let (rate, queue) = tbf(&mut qdisc)?;
+                    (class.ceil, class.queue) = (rate, queue);
+                    if self.schedule == Schedule::Htb {
+                        class.rate = class.rate.min(rate);
+                    }
+                }
+                other => self.warnings.push(format!(
+                    "`{other}` in class {id}: the queue of a class has limits and no manager; this one \
+                     has 1000 packets"
+                )),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn htb_class(made: &mut Made) -> Result<Class, Mistake> {
+    let mut class = Class::default();
+    let words = &mut made.options;
+    while let Some(word) = words.next() {
+        match word.value {
+            "rate" => {
+                class.rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64)
+            }
+            "ceil" => {
+                class.ceil = Some(rate_bits(&words.argument("ceil", "1mbit")?)?.round() as u64)
+            }
+            "prio" => class.priority = Some(whole(&words.argument("prio", "0")?, 0..=7)? as u32),
+            // A burst makes room for a timer, which emud has not.
+            "burst" | "buffer" | "maxburst" | "cburst" | "cbuffer" | "cmaxburst" | "quantum"
+            | "mtu" | "mpu" | "overhead" | "linklayer" => drop(words.next()),
+            _ => {}
+        }
+    }
+    Ok(class)
+}
+
+fn tbf(made: &mut Made) -> Result<(Option<u64>, Queue), Mistake> {
+    let (mut rate, mut queue) = (None, Queue::default());
+    let words = &mut made.options;
+    while let Some(word) = words.next() {
+        match word.value {
+            "rate" => rate = Some(rate_bits(&words.argument("rate", "1mbit")?)?.round() as u64),
+            "limit" => queue.bytes = Some(size(&words.argument("limit", "10k")?)?),
+            "latency" => queue.time_ns = Some(time_ns(&words.argument("latency", "50ms")?)?),
+            _ => drop(words.number()),
+        }
+    }
+    Ok((rate, queue))
+}
+
+fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {
+    let words = &mut made.options;
+    while let Some(word) = words.next() {
+        if begins(word.value, "limit") {
+            return Ok(Some(size(&words.argument("limit", "100")?)?));
+        }
+    }
+    Ok(None)
+}
+
+/// `1` of `1:10`.
+fn major(id: &str) -> &str {
+    id.split(':').next().unwrap_or(id)
+}
+
+/// `1:10`, also of `:10` and of `1:0010`; `1:` of what is no class.
+fn normal(id: &str, own: &str) -> String {
+    let (first, minor) = id.split_once(':').unwrap_or((id, ""));
+    let first = if first.is_empty() { own } else { first };
+    format!("{first}:{}", minor.trim_start_matches('0'))
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
+
+use super::netem_toml::link;
+use super::tc_tree::{Class, Queue, Tree};
+use super::writer::{Writer, quoted, string, table};
+use super::{Header, Imported, Tables};
+use crate::bottleneck::Schedule;
+use crate::profile::{Rate, Time, Word};
+use crate::text::Mistake;
+
+/// What the bottleneck is called.
+const SERVER: &str = "tree";
+
+pub(super) fn profile(
+    tree: &Tree,
+    header: Header,
+    rate: Option<u64>,
+    tables: Tables,
+) -> Result<Imported, Mistake> {
+    let Some(rate) = tree.rate.or(rate) else {
+        let help = "say what the device sends, such as --rate 100Mbit: prio, and htb without a class \
+                    above all others, have no rate of their own";
+        return Err(Mistake::new(&tree.at, "the tree has no rate", help));
+    };
+    let mut out = Writer::default();
+    out.key("source", string("imported from tc"));
+    let default = tree.default.as_ref();
+    let default = tree.classes.iter().find(|class| Some(&class.id) == default);
+    own(&mut out, tree, header, default, tables)?;
+    for class in leaves(tree) {
+        out.header(&format!("links.{}", name(class)));
+        out.key("class", service(class));
+        netem(&mut out, class, tables)?;
+    }
+    out.header(&format!("bottleneck.{SERVER}"));
+    out.key("rate", quoted(Rate(rate)));
+    out.key("schedule", quoted(tree.schedule.word()));
+    queue(&mut out, &tree.queue);
+    for one in &tree.classes {
+        class(&mut out, one, tree);
+    }
+    for warning in &tree.warnings {
+        out.warning(warning.clone());
+    }
+    rules(&mut out, tree, header);
+    Ok(out.finish())
+}
+
+fn name(class: &Class) -> String {
+    format!("class-{}", class.id.replace(':', "-"))
+}
+
+fn service(class: &Class) -> String {
+    quoted(format!("{SERVER}.{}", name(class)))
+}
+
+/// Those in which packets wait.
+fn leaves<'a>(tree: &'a Tree) -> impl Iterator<Item = &'a Class> {
+    let is_parent = |class: &Class| {
+        tree.classes
+            .iter()
+            .any(|c| c.parent.as_ref() == Some(&class.id))
+    };
+    tree.classes.iter().filter(move |class| !is_parent(class))
+}
+
+/// What no filter takes.
+fn own(
+    out: &mut Writer,
+    tree: &Tree,
+    header: Header,
+    default: Option<&Class>,
+    tables: Tables,
+) -> Result<(), Mistake> {
+    out.header(header.word());
+    match default {
+        Some(class) => {
+            out.key("class", service(class));
+            netem(out, class, tables)?;
+        }
+        None if tree.classes.is_empty() => out.key("class", quoted(SERVER)),
+        None => out.note("htb sends what no filter takes past all classes; so does this link."),
+    }
+    Ok(())
+}
+
+fn netem(out: &mut Writer, class: &Class, tables: Tables) -> Result<(), Mistake> {
+    match &class.netem {
+        Some(netem) => link(out, netem, true, tables),
+        None => Ok(()),
+    }
+}
+
+fn class(out: &mut Writer, class: &Class, tree: &Tree) {
+    out.header(&format!("bottleneck.{SERVER}.class.{}", name(class)));
+    if let Some(priority) = class.priority {
+        out.key("priority", priority);
+    }
+    if let Some(rate) = class.rate {
+        out.key("rate", quoted(Rate(rate)));
+    }
+    match (class.ceil, class.rate) {
+        (Some(ceil), _) => out.key("ceil", quoted(Rate(ceil))),
+        // tc's default.
+        (None, Some(rate)) if tree.schedule == Schedule::Htb => out.key("ceil", quoted(Rate(rate))),
+        _ => {}
+    }
+    if let Some(parent) = &class.parent {
+        out.key(
+            "parent",
+            quoted(format!("class-{}", parent.replace(':', "-"))),
+        );
+    }
+    queue(out, &class.queue);
+}
+
+fn queue(out: &mut Writer, queue: &Queue) {
+    let keys = [
+        ("limit", queue.packets.map(|n| quoted(format!("{n}p")))),
+        (
+            "bytes",
+            queue.bytes.map(|n| quoted(format!("{}B", n.max(1514)))),
+        ),
+        ("time", queue.time_ns.map(|ns| quoted(Time(ns)))),
+    ];
+    if *queue != Queue::default() {
+        out.key("queue", table(&keys));
+    }
+}
+
+fn rules(out: &mut Writer, tree: &Tree, header: Header) {
+    let direction = |out: &mut Writer| {
+        if header != Header::Link {
+            out.key("direction", quoted(header.word()));
+        }
+    };
+    for filter in &tree.filters {
+        let Some(class) = leaves(tree).find(|class| class.id == plain(filter.class)) else {
+            let text = format!(
+                "a filter to class {}, in which no packet waits",
+                filter.class
+            );
+            out.warning(text);
+            continue;
+        };
+        out.header("[rule]");
+        let keys = filter
+            .matches
+            .iter()
+            .map(|(key, value)| (*key, Some(value.clone())));
+        let keys: Vec<_> = keys.collect();
+        if !keys.is_empty() {
+            out.key("match", table(&keys));
+        }
+        out.key("link", quoted(name(class)));
+        direction(out);
+    }
+    for (tos, id) in &tree.by_tos {
+        out.header("[rule]");
+        out.note("prio chooses the band by the priority that a packet gets from its ToS.");
+        out.key("match", table(&[("tos", Some(tos.to_string()))]));
+        out.key("link", quoted(format!("class-{}", id.replace(':', "-"))));
+        direction(out);
+    }
+}
+
+/// `1:10` of `1:0010`.
+fn plain(id: &str) -> String {
+    match id.split_once(':') {
+        Some((major, minor)) => format!("{major}:{}", minor.trim_start_matches('0')),
+        None => id.to_owned(),
+    }
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A thread of the holder: reads frames, lets bottlenecks serve them, waits, writes them back.
+
+use std::ops::ControlFlow;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Direction;
+use super::failure::Failures;
+use super::frame::rewrite;
+use super::holder::{End, LEASE_NS, REPORT_NS};
+use super::queue::TimerQueue;
+use super::servers::{Classes, Done, MARGIN_NS, Servers};
+use crate::abi::{self, emud_holder};
+
+/// Frames read before writing gets its turn. Everything that is there, as a
+/// rule: after a late wake-up a frame yet unread may depart before one that is due.
+const READ_BURST: usize = 256;
+/// Frames written before reading gets its turn.
+const WRITE_BURST: usize = 64;
+/// The longest thing a TAP hands over, with room for a tag.
+const SCRATCH_LEN: usize = 68 << 10;
+/// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
+const GATHER_NS: u64 = 50_000;
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}
+
+/// A TAP and the frames that go back to it.
+pub(super) struct Port {
+    tap: OwnedFd,
+    direction: Direction,
+    queue: TimerQueue,
+    stats: emud_holder,
+    failures: Failures,
+}
+
+impl Port {
+    pub fn new(tap: OwnedFd, direction: Direction, limit_bytes: usize, failures: Failures) -> Self {
+        Self {
+            tap,
+            direction,
+            queue: TimerQueue::new(limit_bytes),
+            stats: emud_holder {
+                pid: u64::from(std::process::id()),
+                ..emud_holder::default()
+            },
+            failures,
+        }
+    }
+
+    fn dropped(&mut self, departure_ns: Option<u64>) {
+        self.stats.dropped += 1;
+        self.failures.dropped(departure_ns, now_ns());
+    }
+
+    /// Writes what is due (or everything due at `until_ns`), one burst of it.
+    fn release(&mut self, until_ns: Option<u64>) -> Result<Left, Errno> {
+        for _ in 0..WRITE_BURST {
+            let now = now_ns();
+            let Some(frame) = self.queue.pop_due(until_ns.unwrap_or(now)) else {
+                return Ok(Left::Nothing);
+            };
+            let result = rustix::io::retry_on_intr(|| rustix::io::write(&self.tap, frame.bytes()));
+            match result {
+                Ok(_) => {
+                    self.stats.released += 1;
+                    let late_ns = now.saturating_sub(frame.departure_ns);
+                    self.stats.worst_late_ns = self.stats.worst_late_ns.max(late_ns);
+                    if late_ns > u64::from(abi::EMUD_LATE_NS) {
+                        self.stats.late += 1;
+                        self.failures.late(frame.departure_ns, now);
+                    }
+                }
+                Err(Errno::BADFD) => return Err(Errno::BADFD),
+                // This frame alone: out of memory, or its headers make no sense.
+                Err(_) => self.dropped(Some(frame.departure_ns)),
+            }
+            self.queue.recycle(frame);
+        }
+        Ok(Left::More)
+    }
+}
+
+/// A thread: one direction, or both.
+pub(super) struct Worker<'a> {
+    ports: Vec<Port>,
+    stop: BorrowedFd<'a>,
+    classes: Option<&'a dyn Classes>,
+    servers: Servers,
+    scratch: Vec<u8>,
+    next_report_ns: u64,
+    /// Until then arrivals can wait.
+    gather_until_ns: u64,
+}
+
+/// Whether a step left something to do at once.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Left {
+    Nothing,
+    More,
+}
+
+/// How each direction ended.
+type Ends = Vec<(Direction, End)>;
+
+impl<'a> Worker<'a> {
+    pub fn new(ports: Vec<Port>, stop: BorrowedFd<'a>, classes: Option<&'a dyn Classes>) -> Self {
+        Self {
+            ports,
+            stop,
+            classes,
+            servers: Servers::default(),
+            scratch: vec![0; SCRATCH_LEN],
+            next_report_ns: 0,
+            gather_until_ns: 0,
+        }
+    }
+
+    pub fn run(
+        &mut self,
+        report: impl Fn(Direction, &emud_holder) -> ControlFlow<()>,
+    ) -> Result<Ends, Errno> {
+        let end = self.work(&report);
+        // The lease goes first: nothing new may come while the rest is written.
+        self.publish(0, &report).is_break();
+        if end == Ok(End::Stopped) {
+            self.flush()?;
+            self.publish(0, &report).is_break();
+        }
+        for port in &mut self.ports {
+            port.failures.tell(u64::MAX);
+        }
+        let end = end?;
+        Ok(self
+            .ports
+            .iter()
+            .map(|port| (port.direction, end))
+            .collect())
+    }
+
+    fn work(
+        &mut self,
+        report: &impl Fn(Direction, &emud_holder) -> ControlFlow<()>,
+    ) -> Result<End, Errno> {
+        loop {
+            let now = now_ns();
+            if now >= self.next_report_ns {
+                if let Some(classes) = self.classes {
+                    self.servers.update(classes);
+                    classes.account(&self.servers.account());
+                }
+                if self.publish(now + LEASE_NS, report).is_break() || self.stop_requested()? {
+                    return Ok(End::Stopped);
+                }
+                self.next_report_ns = now + REPORT_NS;
+            }
+            for port in &mut self.ports {
+                if port.failures.next_ns().is_some_and(|due| due <= now) {
+                    port.failures.tell(now);
+                }
+            }
+            match self.step(now) {
+                Err(Errno::BADFD) => return Ok(End::TapGone),
+                Err(error) => return Err(error),
+                Ok(Left::Nothing) => {
+                    if let Some(end) = self.wait()? {
+                        return Ok(end);
+                    }
+                }
+                Ok(Left::More) => {}
+            }
+        }
+    }
+
+    /// Reads, serves and writes what is there, or a burst of it.
+    fn step(&mut self, now: u64) -> Result<Left, Errno> {
+        let mut left = self.fill()?;
+        if left == Left::Nothing && !self.servers.is_empty() {
+            self.serve(now.saturating_sub(MARGIN_NS));
+        }
+        for port in &mut self.ports {
+            if port.release(None)? == Left::More {
+                left = Left::More;
+            }
+        }
+        Ok(left)
+    }
+
+    fn publish(
+        &mut self,
+        lease_ns: u64,
+        report: &impl Fn(Direction, &emud_holder) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            port.stats.lease_ns = lease_ns;
+            port.stats.waiting = port.queue.len() as u64 + self.servers.waiting(index);
+            report(port.direction, &port.stats)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Reads what is there, one burst of each direction.
+    fn fill(&mut self) -> Result<Left, Errno> {
+        let mut earliest_ns = u64::MAX;
+        let mut left = Left::Nothing;
+        for port in 0..self.ports.len() {
+            let (of_port, earliest) = self.fill_from(port)?;
+            earliest_ns = earliest_ns.min(earliest);
+            if of_port == Left::More {
+                left = Left::More;
+            }
+        }
+        if earliest_ns != u64::MAX {
+            let now = now_ns();
+            // Far from due: so will be what follows within the next moment.
+            let far = earliest_ns > now + 20 * GATHER_NS;
+            self.gather_until_ns = if far { now + GATHER_NS } else { 0 };
+        }
+        Ok(left)
+    }
+
+    /// And when the first of it departs.
+    fn fill_from(&mut self, port: usize) -> Result<(Left, u64), Errno> {
+        let mut earliest_ns = u64::MAX;
+        for _ in 0..READ_BURST {
+            match rustix::io::read(&self.ports[port].tap, &mut self.scratch) {
+                Ok(len) => earliest_ns = earliest_ns.min(self.take(port, len)),
+                Err(Errno::AGAIN) => return Ok((Left::Nothing, earliest_ns)),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((Left::More, earliest_ns))
+    }
+
+    /// Queues a frame of the scratch buffer and returns when something is to be done about it.
+    fn take(&mut self, index: usize, len: usize) -> u64 {
+        let port = &mut self.ports[index];
+        let done = match rewrite(&mut self.scratch[..len]) {
+            Ok(done) => done,
+            Err(_) => {
+                port.dropped(None);
+                return u64::MAX;
+            }
+        };
+        let bytes = &self.scratch[done.start..len];
+        let Some(service) = done.service else {
+            if port.queue.push(done.departure_ns, bytes).is_ok() {
+                return done.departure_ns;
+            }
+            port.dropped(Some(done.departure_ns));
+            return u64::MAX;
+        };
+        let frame = port.queue.store(bytes).ok();
+        let Some(frame) = frame.filter(|_| self.servers.has(service.number)) else {
+            port.dropped(Some(done.departure_ns));
+            return u64::MAX;
+        };
+        let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
+        let in_time = self.servers.arrive(index, service, frame, copy.flatten());
+        self.ports[index].stats.disordered += u64::from(!in_time);
+        service.arrival_ns
+    }
+
+    /// Lets bottlenecks decide up to then: all that had arrived has been read.
+    fn serve(&mut self, until_ns: u64) {
+        while let Some(done) = self.servers.decide(until_ns) {
+            match done {
+                Done::Departs { port, frames } => {
+                    for (departure_ns, frame) in frames {
+                        self.ports[port].queue.insert(departure_ns, frame);
+                    }
+                }
+                Done::Lost { port, frames } => {
+                    for frame in frames {
+                        self.ports[port].queue.recycle(frame);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads all there is, then writes it without waiting for its time.
+    fn flush(&mut self) -> Result<(), Errno> {
+        let result = loop {
+            match self.fill() {
+                Ok(Left::More) => {}
+                Ok(Left::Nothing) => break self.release_all(),
+                Err(error) => break Err(error),
+            }
+        };
+        match result {
+            Err(Errno::BADFD) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn release_all(&mut self) -> Result<(), Errno> {
+        for (port, frame) in self.servers.drain() {
+            self.ports[port].queue.insert(u64::MAX, frame);
+        }
+        for port in &mut self.ports {
+            while port.release(Some(u64::MAX))? == Left::More {}
+        }
+        Ok(())
+    }
+
+    /// Sleeps until there is something to do.
+    ///
+    /// While frames just read are far from due, the TAP is not polled for a
+    /// moment: one wake-up then serves many arrivals, and a sender saves the
+    /// wake-up of this thread. A frame that is due earlier than its
+    /// predecessors by all that may be late by that moment.
+    fn wait(&mut self) -> Result<Option<End>, Errno> {
+        let now = now_ns();
+        let served = self.servers.next_ns();
+        let mut until = self
+            .next_report_ns
+            .min(served.map_or(u64::MAX, |at| at.saturating_add(MARGIN_NS)));
+        for port in &self.ports {
+            until = until
+                .min(port.queue.next_ns().unwrap_or(u64::MAX))
+                .min(port.failures.next_ns().unwrap_or(u64::MAX));
+        }
+        let gathering = self.gather_until_ns > now;
+        if gathering {
+            until = until.min(self.gather_until_ns);
+        }
+        let timeout = timespec(until.saturating_sub(now));
+        let stop = PollFd::new(&self.stop, PollFlags::IN);
+        let taps = self.ports.iter().filter(|_| !gathering);
+        let taps = taps.map(|port| PollFd::new(&port.tap, PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> = std::iter::once(stop).chain(taps).collect();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(Some(End::Stopped));
+        }
+        let mut taps = fds[1..].iter();
+        let gone = taps.any(|tap| tap.revents().contains(PollFlags::ERR));
+        Ok(gone.then_some(End::TapGone))
+    }
+
+    fn stop_requested(&self) -> Result<bool, Errno> {
+        let mut fds = [PollFd::new(&self.stop, PollFlags::IN)];
+        match poll(&mut fds, Some(&timespec(0))) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bottlenecks in force and what their classes have done.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::abi;
+use crate::datapath::maps::{DatapathError, Maps};
+use crate::profile::{Bottleneck, Profile, Rate, ServiceClass, Time, Word};
+
+/// A bottleneck.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BottleneckReport {
+    pub name: String,
+    pub rate_bit_s: u64,
+    /// `fifo`, `priority`, `drr` or `htb`.
+    pub schedule: &'static str,
+    pub classes: Vec<ClassReport>,
+}
+
+/// A class of it, as the holder reported it last (every 50 ms).
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ClassReport {
+    /// Absent: the bottleneck has no classes, and this is all of it.
+    pub name: Option<String>,
+    pub parent: Option<String>,
+    pub priority: u32,
+    pub weight: u32,
+    /// Guaranteed.
+    pub rate_bit_s: Option<u64>,
+    pub ceil_bit_s: Option<u64>,
+    pub sent_packets: u64,
+    /// On the wire.
+    pub sent_bytes: u64,
+    /// Dropped because the queue was full in packets or bytes.
+    pub dropped_full: u64,
+    /// Dropped because they would have waited for longer than the queue's time.
+    pub dropped_expired: u64,
+    /// Of the packets sent, from arrival to transmission; absent: none was sent.
+    pub mean_wait_ns: Option<u64>,
+    pub longest_wait_ns: u64,
+    pub backlog_packets: u64,
+    pub backlog_bytes: u64,
+}
+
+/// Reads the bottlenecks of a profile.
+pub(crate) fn bottlenecks(
+    maps: &Maps,
+    profile: Option<&Profile>,
+) -> Result<Vec<BottleneckReport>, DatapathError> {
+    let mut number = 0;
+    let mut count = || {
+        number += 1;
+        maps.class(number)
+    };
+    let one = |bottleneck: &Bottleneck| {
+        let classes = match bottleneck.classes.is_empty() {
+            true => vec![class(None, count()?)],
+            false => (bottleneck.classes.iter())
+                .map(|of| Ok(class(Some(of), count()?)))
+                .collect::<Result<_, DatapathError>>()?,
+        };
+        Ok(BottleneckReport {
+            name: bottleneck.name.clone(),
+            rate_bit_s: bottleneck.rate.unwrap_or(0),
+            schedule: bottleneck.schedule.word(),
+            classes,
+        })
+    };
+    let all = profile.map_or(&[][..], |profile| &profile.bottlenecks);
+    all.iter().map(one).collect()
+}
+
+fn class(of: Option<&ServiceClass>, count: abi::emud_class) -> ClassReport {
+    ClassReport {
+        name: of.map(|class| class.name.clone()),
+        parent: of.and_then(|class| class.parent.clone()),
+        priority: of.map_or(0, |class| class.priority),
+        weight: of.map_or(1, |class| class.weight),
+        rate_bit_s: of.and_then(|class| class.rate),
+        ceil_bit_s: of.and_then(|class| class.ceil),
+        sent_packets: count.sent_packets,
+        sent_bytes: count.sent_bytes,
+        dropped_full: count.full,
+        dropped_expired: count.expired,
+        mean_wait_ns: count.wait_ns.checked_div(count.sent_packets),
+        longest_wait_ns: count.longest_wait_ns,
+        backlog_packets: count.backlog_packets,
+        backlog_bytes: count.backlog_bytes,
+    }
+}
+
+impl BottleneckReport {
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let (rate, schedule) = (Rate(self.rate_bit_s), self.schedule);
+        let _ = writeln!(out, "  bottleneck {}: rate {rate}, {schedule}", self.name);
+        for class in &self.classes {
+            class.write(&mut out, self.schedule);
+        }
+        out
+    }
+}
+
+impl ClassReport {
+    fn write(&self, out: &mut String, schedule: &str) {
+        let mut figures = Vec::new();
+        if ["priority", "htb"].contains(&schedule) {
+            figures.push(format!("priority {}", self.priority));
+        }
+        if ["priority", "drr"].contains(&schedule) {
+            figures.push(format!("weight {}", self.weight));
+        }
+        figures.extend(self.rate_bit_s.map(|rate| format!("rate {}", Rate(rate))));
+        figures.extend(self.ceil_bit_s.map(|ceil| format!("ceil {}", Rate(ceil))));
+        figures.extend(self.parent.as_ref().map(|parent| format!("below {parent}")));
+        if let Some(name) = &self.name {
+            let figures = match figures.is_empty() {
+                true => String::new(),
+                false => format!(": {}", figures.join(", ")),
+            };
+            let _ = writeln!(out, "    class {name}{figures}");
+        }
+        let wait = match self.mean_wait_ns {
+            None => String::new(),
+            Some(mean) => format!(
+                ", waited {} on average, {} at most",
+                Time(mean),
+                Time(self.longest_wait_ns)
+            ),
+        };
+        let _ = writeln!(
+            out,
+            "      sent {} packets ({} bytes){wait}",
+            self.sent_packets, self.sent_bytes
+        );
+        let _ = writeln!(
+            out,
+            "      dropped {} (queue full), {} (waited too long); backlog {} packets ({} bytes)",
+            self.dropped_full, self.dropped_expired, self.backlog_packets, self.backlog_bytes
+        );
+    }
+}

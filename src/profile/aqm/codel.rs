@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CoDel.
+
+use crate::profile::kinds::SomeTime;
+use crate::text::table;
+
+table! {
+    /// RFC 8289.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CoDel {
+        /// Sojourn time to stay below, ns.
+        target_ns: u64 = 5_000_000, "target" as SomeTime;
+        /// Time it may be above that, ns.
+        interval_ns: u64 = 100_000_000, "interval" as SomeTime;
+    }
+    beside {
+        ecn: bool = false;
+    }
+    struct CoDelDraft {}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Active queue management: the managers, their keys and defaults.
+
+mod codel;
+mod control;
+mod red;
+
+pub use codel::CoDel;
+pub use control::{Pi, Pie, Rem};
+pub use red::{Ared, Length, Red, Rio};
+
+use codel::CoDelDraft;
+use control::{PiDraft, PieDraft, RemDraft};
+use red::{AredDraft, RedDraft, RioDraft};
+
+use crate::text::{Draft, Entry, Located, Mistake, Reader, Value, Word, is_none, word};
+
+/// Declares all managers: `Aqm`, their names, and what has been written of one.
+macro_rules! managers {
+    ($( $Manager:ident($Draft:ident) $name:literal; )*) => {
+        /// Who drops or marks before the queue is full.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Aqm {
+            $( $Manager($Manager), )*
+        }
+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $( $Manager, )*
+        }
+
+        impl Word for Kind {
+            const WORDS: &'static [(&'static str, Self)] = &[$( ($name, Self::$Manager) ),*];
+        }
+
+        /// A manager's keys, of which another manager has others.
+        #[derive(Debug, Clone)]
+        pub(crate) enum Manager {
+            $( $Manager($Draft), )*
+        }
+
+        impl Manager {
+            fn of(kind: Kind) -> Self {
+                match kind {
+                    $( Kind::$Manager => Self::$Manager($Draft::default()), )*
+                }
+            }
+
+            fn kind(&self) -> Kind {
+                match self {
+                    $( Self::$Manager(_) => Kind::$Manager, )*
+                }
+            }
+
+            fn keys(&self) -> &'static [&'static str] {
+                match self {
+                    $( Self::$Manager(_) => $Draft::KEYS, )*
+                }
+            }
+
+            fn key(&mut self, reader: &mut Reader, entry: &Entry) -> bool {
+                match self {
+                    $( Self::$Manager(draft) => draft.key(reader, entry), )*
+                }
+            }
+        }
+
+        impl Aqm {
+            /// The keys of a queue that make it.
+            pub(super) fn keys(&self) -> String {
+                let (name, mut keys, ecn) = match self {
+                    $( Self::$Manager(it) => ($name, it.keys_text(), it.ecn), )*
+                };
+                keys.insert(0, format!("aqm = \"{name}\""));
+                if ecn {
+                    keys.push("ecn = true".to_owned());
+                }
+                keys.join(", ")
+            }
+        }
+    };
+}
+
+managers! {
+    Red(RedDraft) "red";
+    Ared(AredDraft) "ared";
+    Rio(RioDraft) "rio";
+    CoDel(CoDelDraft) "codel";
+    Pie(PieDraft) "pie";
+    Pi(PiDraft) "pi";
+    Rem(RemDraft) "rem";
+}
+
+/// The keys of all managers, each once.
+pub(super) const KEYS: &[&str] = &[
+    "min",
+    "max",
+    "probability",
+    "weight",
+    "assured",
+    "assured-min",
+    "assured-max",
+    "assured-probability",
+    "target",
+    "interval",
+    "tupdate",
+    "alpha",
+    "beta",
+    "a",
+    "b",
+    "gamma",
+    "phi",
+];
+
+pub(crate) type AqmDraft = Option<Located<Manager>>;
+
+impl Reader {
+    /// The key `aqm`; true if it is another one than before, whose keys are gone then.
+    pub(super) fn aqm_kind(&mut self, draft: &mut AqmDraft, value: &Located<Value>) -> bool {
+        if is_none(value) {
+            *draft = None;
+            return true;
+        }
+        let Some(kind) = self.read(value, |v| word(v, "aqm")) else {
+            return false;
+        };
+        if (draft.as_ref()).is_some_and(|before| before.value.kind() == kind.value) {
+            return false;
+        }
+        *draft = Some(Located {
+            value: Manager::of(kind.value),
+            at: kind.at,
+        });
+        true
+    }
+
+    /// One key of a manager; false if none has it.
+    pub(super) fn aqm_key(&mut self, draft: &mut AqmDraft, entry: &Entry) -> bool {
+        let key = &entry.key.value;
+        if !KEYS.contains(&key.as_str()) {
+            return false;
+        }
+        let (title, help) = if let Some(Located { value: manager, .. }) = draft {
+            if manager.key(self, entry) {
+                return true;
+            }
+            (
+                format!(
+                    "`{key}` does not go with aqm = \"{}\"",
+                    manager.kind().word()
+                ),
+                format!("its keys are {}, ecn", manager.keys().join(", ")),
+            )
+        } else {
+            let names: Vec<String> = (Kind::WORDS.iter())
+                .map(|(name, _)| format!("\"{name}\""))
+                .collect();
+            (
+                format!("`{key}` without `aqm`"),
+                format!("say whose it is: aqm = {}", names.join(" or ")),
+            )
+        };
+        (self.mistakes).push(Mistake::new(&entry.value.at, title, help));
+        true
+    }
+
+    /// The finished manager; meaningless if that adds a mistake.
+    pub(super) fn finish_aqm(&mut self, draft: &AqmDraft, ecn: bool) -> Option<Aqm> {
+        let Located { value, at } = draft.as_ref()?;
+        Some(match value {
+            Manager::Red(draft) => Aqm::Red(self.finish_red(draft, at, ecn)?),
+            Manager::Rio(draft) => Aqm::Rio(self.finish_rio(draft, at, ecn)?),
+            Manager::Ared(draft) => Aqm::Ared(Ared {
+                ecn,
+                ..draft.values()
+            }),
+            Manager::CoDel(draft) => Aqm::CoDel(CoDel {
+                ecn,
+                ..draft.values()
+            }),
+            Manager::Pie(draft) => Aqm::Pie(self.finish_pie(draft, ecn)),
+            Manager::Pi(draft) => Aqm::Pi(self.finish_pi(draft, ecn)),
+            Manager::Rem(draft) => Aqm::Rem(self.finish_rem(draft, ecn)),
+        })
+    }
+}

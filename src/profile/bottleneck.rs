@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `[bottleneck.NAME]`: a server of packets that wait, which links and directions may share.
+
+use super::kinds::{BitRate, Count, OneOf};
+use super::queueing::QueueDraft;
+use super::{Profile, Queue};
+use crate::bottleneck::{Class, Limits, Plan, Schedule};
+use crate::text::{Kind, Located, Mistake, Value, Word, table};
+
+pub(super) const NAME_BYTES: usize = 32;
+/// What the table of a class is called within its bottleneck.
+pub(super) const CLASS: &str = "class";
+
+table! {
+    /// A server with classes.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Bottleneck {
+        /// bit/s; every finished one has it.
+        rate: Option<u64> = None, "rate" as BitRate;
+        schedule: Schedule = Schedule::Fifo, "schedule" as OneOf<Schedule>;
+    }
+    beside {
+        name: String = String::new();
+        /// Of one without classes.
+        queue: Queue = Queue::default();
+        /// Each behind its parent.
+        classes: Vec<ServiceClass> = Vec::new();
+    }
+    struct BottleneckDraft {
+        name: Option<Located<String>>;
+        queue: QueueDraft;
+        classes: Vec<ClassDraft>;
+    }
+}
+
+table! {
+    /// A class of a bottleneck.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct ServiceClass {
+        /// 0 is served first.
+        priority: u32 = 0, "priority" as Count<0, 255>;
+        /// Share of what its priority has, against those beside it.
+        weight: u32 = 1, "weight" as Count<1, 1_000_000>;
+        /// Guaranteed, bit/s.
+        rate: Option<u64> = None, "rate" as BitRate;
+        /// The most, bit/s.
+        ceil: Option<u64> = None, "ceil" as BitRate;
+        /// The class above.
+        parent: Option<String> = None, "parent" as PlainName;
+    }
+    beside {
+        name: String = String::new();
+        queue: Queue = Queue::default();
+    }
+    struct ClassDraft {
+        name: Option<Located<String>>;
+        queue: QueueDraft;
+    }
+}
+
+/// A name of letters, digits, - and _.
+pub(crate) struct PlainName;
+
+/// `BOTTLENECK.CLASS`, or `BOTTLENECK` of one without classes.
+pub(crate) struct ClassName;
+
+pub(super) fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= NAME_BYTES && name.chars().all(plain)
+}
+
+impl Kind for PlainName {
+    type Value = String;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+        match &value.value {
+            Value::Text(text) | Value::Number(text) if is_plain(text) => Ok(text.clone()),
+            _ => {
+                let help = format!("at most {NAME_BYTES} letters, digits, - and _");
+                let title = format!("`{key}` is not the name of a class");
+                Err(Mistake::new(&value.at, title, help))
+            }
+        }
+    }
+
+    fn text(name: &String) -> String {
+        format!("\"{name}\"")
+    }
+}
+
+impl Kind for ClassName {
+    type Value = String;
+
+    fn read(value: &Located<Value>, _: &str) -> Result<String, Mistake> {
+        match &value.value {
+            Value::Text(text) if text.split('.').count() <= 2 && text.split('.').all(is_plain) => {
+                Ok(text.clone())
+            }
+            _ => {
+                let help = "write class = \"BOTTLENECK.CLASS\", or \"BOTTLENECK\" of one without \
+                            classes";
+                let title = "this is not a class of a bottleneck";
+                Err(Mistake::new(&value.at, title, help))
+            }
+        }
+    }
+
+    fn text(name: &String) -> String {
+        format!("\"{name}\"")
+    }
+}
+
+impl Word for Schedule {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("fifo", Self::Fifo),
+        ("priority", Self::Priority),
+        ("drr", Self::Drr),
+        ("htb", Self::Htb),
+    ];
+}
+
+impl Profile {
+    /// The number of a class by which packets name it, from 1: those of the first bottleneck, then
+    /// of the next; one without classes counts as one.
+    pub fn service(&self, class: &str) -> Option<u32> {
+        let names = self.bottlenecks.iter().flat_map(Bottleneck::services);
+        let place = (1..).zip(names).find(|(_, name)| name == class);
+        place.map(|(number, _)| number)
+    }
+
+    /// How many numbers [`Profile::service`] gives.
+    pub fn services(&self) -> usize {
+        self.bottlenecks.iter().map(|b| b.services().count()).sum()
+    }
+
+    /// Whether packets of both directions wait in one bottleneck.
+    pub fn joins_directions(&self) -> bool {
+        let mut used = [Vec::new(), Vec::new()];
+        for (direction, used) in crate::abi::DIRECTIONS.into_iter().zip(&mut used) {
+            let of_links = self.links_of(direction).filter_map(|l| l.class.as_deref());
+            let rules = self.rules.iter().filter(|rule| rule.is_for(direction));
+            let of_rules = rules.filter_map(|rule| rule.class.as_deref());
+            used.extend(of_links.chain(of_rules).filter_map(|c| c.split('.').next()));
+        }
+        used[0].iter().any(|name| used[1].contains(name))
+    }
+}
+
+impl Bottleneck {
+    /// What packets may name, in the order of [`Plan::classes`].
+    fn services(&self) -> impl Iterator<Item = String> {
+        let classes = self.classes.iter();
+        let classes = classes.map(|class| format!("{}.{}", self.name, class.name));
+        let alone = self.classes.is_empty().then(|| self.name.clone());
+        classes.chain(alone)
+    }
+
+    pub(super) fn is_inner(&self, class: &str) -> bool {
+        self.classes
+            .iter()
+            .any(|c| c.parent.as_deref() == Some(class))
+    }
+
+    /// As the server runs it.
+    pub fn plan(&self) -> Plan {
+        let place = |name: &String| self.classes.iter().position(|class| class.name == *name);
+        let class = |class: &ServiceClass| Class {
+            parent: class.parent.as_ref().and_then(place),
+            priority: class.priority as u8,
+            weight: class.weight,
+            rate: class.rate,
+            ceil: class.ceil,
+            limits: limits(&class.queue),
+        };
+        let alone = Class {
+            limits: limits(&self.queue),
+            ..Class::default()
+        };
+        Plan {
+            rate: self.rate.unwrap_or(1),
+            schedule: self.schedule,
+            classes: match self.classes.is_empty() {
+                true => vec![alone],
+                false => self.classes.iter().map(class).collect(),
+            },
+        }
+    }
+
+    /// Whether a plan differs in figures alone.
+    pub fn has_the_tree_of(&self, other: &Self) -> bool {
+        let tree = |b: &Self| {
+            let class = |c: &ServiceClass| (c.name.clone(), c.parent.clone());
+            (
+                b.name.clone(),
+                b.classes.iter().map(class).collect::<Vec<_>>(),
+            )
+        };
+        tree(self) == tree(other)
+    }
+
+    pub(super) fn to_toml(&self) -> String {
+        let mut out = format!("\n[bottleneck.{}]\n", self.name);
+        let mut keys = self.keys_text();
+        let queue =
+            |queue: &Queue| (*queue != Queue::default()).then(|| format!("queue = {queue}"));
+        keys.extend(queue(&self.queue));
+        for class in &self.classes {
+            keys.push(format!(
+                "\n[bottleneck.{}.{CLASS}.{}]",
+                self.name, class.name
+            ));
+            keys.extend(class.keys_text());
+            keys.extend(queue(&class.queue));
+        }
+        for key in keys {
+            out.push_str(&key);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+fn limits(queue: &Queue) -> Limits {
+    let packets = queue.limit_packets();
+    Limits {
+        packets: (packets > 0).then_some(packets),
+        bytes: queue.bytes,
+        time_ns: queue.time_ns,
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the classifier passes on for a bottleneck: class, arrival, length, and what was drawn.
+
+use std::mem::offset_of;
+
+use emud::abi::{emud_hold_hdr, emud_hold_service};
+use emud::datapath::engine::hold::frame::{self, Service};
+use emud::profile::Profile;
+
+use super::rules::{bench_of, set};
+use super::*;
+
+const BOTTLENECKS: &str = "\
+    [bottleneck.hub]\nrate = \"10Mbit\"\nschedule = \"drr\"\n\
+    [bottleneck.hub.class.a]\n[bottleneck.hub.class.b]\n\
+    [bottleneck.other]\nrate = \"1Mbit\"\n\
+    [[rule]]\nmatch = { source-port = 5 }\nclass = \"other\"\n\
+    [[rule]]\nmatch = { source-port = 6 }\nlink = \"far\"\n\
+    [links.far]\ndelay = \"50ms\"\n";
+
+/// A link as engine hold has it, and a holder that lives.
+fn held(link: &str) -> Bench {
+    let profile = Profile::parse(&format!("{link}{BOTTLENECKS}"), "x.toml");
+    let profile = profile.unwrap_or_else(|error| panic!("{error}"));
+    let mut bench = bench_of(&profile);
+    bench.place = Place {
+        release: abi::EMUD_RELEASE_HOLD,
+        ifindex: 1,
+        l3: false,
+    };
+    set(&mut bench, &profile);
+    let holder = abi::emud_holder {
+        lease_ns: u64::MAX,
+        ..Default::default()
+    };
+    bench.maps.set_holder(abi::EMUD_UP, &holder).unwrap();
+    bench
+}
+
+/// What the holder reads of a frame sent at `at`, as it comes out of a TAP.
+fn passed_on(bench: &Bench, frame: &[u8], at: u64) -> (frame::Rewritten, Vec<u8>) {
+    let left = run(
+        &bench.loaded,
+        Program::Egress,
+        frame,
+        &arriving(bench.start + at),
+    );
+    assert_eq!(left.verdict, TC_ACT_REDIRECT);
+    let mut read = vec![0; frame::VNET_LEN];
+    read.extend(&left.frame);
+    let done = frame::rewrite(&mut read).unwrap();
+    (done, read[done.start + frame::VNET_LEN..].to_vec())
+}
+
+#[test]
+fn a_bottleneck_gets_all_it_needs() {
+    let b = held("[link]\nclass = \"hub.b\"\ndelay = \"20ms\"\noverhead = 24\n");
+    let packet = udp4(1514, 1);
+    let (done, rest) = passed_on(&b, &packet, MS);
+    let arrival_ns = b.start + MS;
+    let want = Service {
+        number: 2,
+        arrival_ns,
+        departure_ns: arrival_ns + 20 * MS,
+        copy_ns: 0,
+        path: abi::EMUD_UP,
+        bytes: 1538,
+        lost: false,
+        overtakes: false,
+    };
+    assert_eq!(done.service, Some(want));
+    assert_eq!(rest, packet, "the frame itself");
+
+    // A rule's class in place of the link's; another link, which has none.
+    let (done, rest) = passed_on(&b, &udp4(100, 5), 2 * MS);
+    let service = done.service.unwrap();
+    assert_eq!((service.number, service.bytes), (3, 124));
+    assert_eq!(rest, udp4(100, 5));
+    let (done, _) = passed_on(&b, &udp4(100, 6), 3 * MS);
+    assert_eq!(done.service, None);
+    assert_eq!(done.departure_ns, b.start + 53 * MS);
+}
+
+/// What the wire behind the bottleneck loses takes its time there, and the link counts it.
+#[test]
+fn a_loss_is_behind_the_bottleneck() {
+    let b = held("[link]\nclass = \"hub.a\"\nloss = \"100%\"\n");
+    let (done, _) = passed_on(&b, &udp4(100, 1), 0);
+    assert!(done.service.unwrap().lost);
+    let counters = b.counters();
+    assert_eq!((counters.lost, counters.sent_bytes), (1, 0));
+
+    // Before the queue it never comes so far.
+    let b = held(
+        "[link]\nclass = \"hub.a\"\nloss = { probability = \"100%\", stage = \"before-queue\" }\n",
+    );
+    assert_eq!(b.send(&udp4(100, 1), 0).verdict, TC_ACT_STOLEN);
+}
+
+/// The queue of the link's own rate comes first.
+#[test]
+fn a_link_with_a_rate_sends_to_the_bottleneck() {
+    let b = held("[link]\nclass = \"hub.a\"\nrate = \"8Mbit\"\ndelay = \"5ms\"\n");
+    let packet = udp4(1000, 1);
+    for n in 1..4 {
+        let (done, _) = passed_on(&b, &packet, 0);
+        let service = done.service.unwrap();
+        assert_eq!(service.arrival_ns, b.start + n * MS);
+        assert_eq!(service.departure_ns, b.start + (5 + n) * MS);
+    }
+}
+
+/// What may overtake is marked, and everything fits into the space that a TAP leaves.
+#[test]
+fn jitter_per_packet_overtakes() {
+    let b = held(
+        "[link]\nclass = \"hub.a\"\n\
+         delay = { mean = \"20ms\", jitter = \"5ms\", reorder = \"jitter\" }\n",
+    );
+    let (done, _) = passed_on(&b, &udp4(100, 1), 0);
+    assert!(done.service.unwrap().overtakes);
+    assert_eq!(offset_of!(emud_hold_hdr, service), 20);
+    assert_eq!(
+        size_of::<emud_hold_hdr>() + size_of::<emud_hold_service>(),
+        frame::FRONT_LEN
+    );
+}

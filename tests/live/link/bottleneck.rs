@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real queues: two senders in front of one server.
+
+use std::net::UdpSocket;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::lab::{Engine, Lab, Verdict, inside};
+
+/// 1470 bytes of data, as in the published experiment; 1512 on the wire.
+const DATA: usize = 1470;
+const FRAME_BITS: f64 = 8.0 * 1512.0;
+const PORTS: [u16; 2] = [6001, 6002];
+const RATE: f64 = 10e6;
+/// What each sender offers on the wire.
+const OFFERED: f64 = 7.55e6;
+
+fn profile(schedule: &str, classes: [&str; 2]) -> String {
+    let [first, second] = classes;
+    format!(
+        "[up]\ndelay = \"5ms\"\nclass = \"hub.second\"\n\
+         [bottleneck.hub]\nrate = \"10Mbit\"\nschedule = \"{schedule}\"\n\
+         [bottleneck.hub.class.first]\nqueue = \"50p\"\n{first}\n\
+         [bottleneck.hub.class.second]\nqueue = \"50p\"\n{second}\n\
+         [[rule]]\nmatch = {{ destination-port = {} }}\nclass = \"hub.first\"\n",
+        PORTS[0]
+    )
+}
+
+/// Packets that each sender sent and that arrived, while both send at a constant rate.
+fn both(lab: &Lab, seconds: f64) -> [(u64, u64); 2] {
+    let receivers = PORTS.map(|port| {
+        inside(&lab.b, move || {
+            let socket = UdpSocket::bind((Lab::B4, port)).unwrap();
+            support::probe::set_buffer(&socket, libc::SO_RCVBUFFORCE);
+            socket
+                .set_read_timeout(Some(Duration::from_millis(1500)))
+                .unwrap();
+            let mut data = [0; 2048];
+            let mut count = 0;
+            while socket.recv(&mut data).is_ok() {
+                count += 1;
+            }
+            count
+        })
+    });
+    thread::sleep(Duration::from_millis(300));
+    let sent = inside(&lab.a, move || {
+        let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
+        let start = Instant::now();
+        let mut sent = 0u64;
+        while start.elapsed().as_secs_f64() < seconds {
+            let due = (start.elapsed().as_secs_f64() * OFFERED / FRAME_BITS) as u64;
+            while sent < due {
+                for port in PORTS {
+                    socket.send_to(&[0; DATA], (Lab::B4, port)).unwrap();
+                }
+                sent += 1;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        sent
+    });
+    let sent = sent.join().unwrap();
+    receivers.map(|receiver| (sent, receiver.join().unwrap()))
+}
+
+/// Of so many seconds at a rate, and of a queue that is sent at the end.
+fn packets(rate: f64, seconds: f64) -> f64 {
+    rate * seconds / FRAME_BITS
+}
+
+const SECONDS: f64 = 3.0;
+
+/// The winner loses nothing, and the loser has what it leaves, whichever of them it is.
+pub fn priority() {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let text = profile("priority", ["priority = 1", "priority = 5"]);
+    lab.attach(Engine::Hold, &text, &[]);
+    for winner in [0, 1] {
+        if winner == 1 {
+            let set = "bottleneck.hub.class.first.priority=9";
+            lab.emud(&["set", "va", set]).expect(0);
+            // The holder looks every 50 ms.
+            thread::sleep(Duration::from_millis(200));
+        }
+        let dropped = format!("/bottlenecks/0/classes/{winner}/dropped_full");
+        let before = lab.shown(&dropped);
+        let counts = both(&lab, SECONDS);
+        let (sent, arrived) = counts[winner];
+        verdict.same("of the winner", sent, arrived);
+        let left = packets(RATE, SECONDS) - sent as f64;
+        let (_, loser) = counts[1 - winner];
+        // Its queue of 50 is sent when they have ended, by senders that are not exactly in time.
+        verdict.near("of the loser", left + 50.0, loser as f64, 0.03 * left + 5.0);
+        // The holder reports every 50 ms.
+        thread::sleep(Duration::from_millis(200));
+        verdict.same("dropped of the winner", before, lab.shown(&dropped));
+    }
+    let shown = lab.show();
+    verdict.same(
+        "schedule",
+        "priority",
+        shown["bottlenecks"][0]["schedule"].as_str().unwrap(),
+    );
+    lab.detach();
+    verdict.end();
+}
+
+/// Three to two, of what both ask more than they can have.
+pub fn weights() {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    lab.attach(
+        Engine::Hold,
+        &profile("drr", ["weight = 3", "weight = 2"]),
+        &[],
+    );
+    let counts = both(&lab, SECONDS);
+    for ((name, share), (_, arrived)) in [("first", 0.6), ("second", 0.4)].iter().zip(counts) {
+        let want = packets(RATE * share, SECONDS);
+        // And its queue, at the end.
+        verdict.near(
+            name,
+            want + 50.0 * share * 2.0,
+            arrived as f64,
+            0.04 * want + 20.0,
+        );
+    }
+    // What was sent is what arrived; what was dropped, the rest.
+    thread::sleep(Duration::from_millis(200));
+    for (class, (sent, arrived)) in counts.iter().enumerate() {
+        let of = |key: &str| lab.shown(&format!("/bottlenecks/0/classes/{class}/{key}"));
+        verdict.same("sent", *arrived, of("sent_packets"));
+        verdict.same("dropped", sent - arrived, of("dropped_full"));
+        verdict.same("backlog", 0, of("backlog_packets"));
+    }
+    verdict.end();
+}
+
+/// One server for both directions: an echo takes its time twice.
+pub fn both_directions() {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let shared = "[link]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n";
+    lab.attach(Engine::Hold, shared, &[]);
+    // 1042 bytes on the wire take 8.336 ms in each direction.
+    let said = lab.ping("-c 5 -i 0.2 -q -s 1000");
+    let least = said
+        .split(" = ")
+        .nth(1)
+        .and_then(|times| times.split('/').next());
+    let least: f64 = least.unwrap().parse().unwrap();
+    verdict.at_least("round trip, ms", 16.67, least);
+    verdict.at_most("round trip, ms", 19.0, least);
+    // The holder's account is at most 50 ms old.
+    thread::sleep(Duration::from_millis(200));
+    verdict.same(
+        "echoes and answers",
+        10,
+        lab.shown("/bottlenecks/0/classes/0/sent_packets"),
+    );
+    // What no holder serves any more passes, and detach restores.
+    let pid = lab.shown("/up/holder/pid");
+    support::lab::sh(&format!("kill -9 {pid}"));
+    thread::sleep(Duration::from_millis(400));
+    lab.ping("-c 1 -W 2");
+    lab.detach();
+    lab.ping("-c 1 -W 2");
+    verdict.end();
+}
+
+/// fq cannot serve, and says so; auto takes the engine that can.
+pub fn engines() {
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let text = "[up]\nclass = \"b\"\n[bottleneck.b]\nrate = \"1Mbit\"\n";
+    let file = lab.profile(text);
+    let refused = lab.emud(&["attach", "va", "--profile", &file, "--engine", "fq"]);
+    let refused = refused.expect(69).err;
+    verdict.same("why", true, refused.contains("[bottleneck]"));
+    lab.emud(&["attach", "va", "--profile", &file]).expect(0);
+    let shown = lab.show();
+    verdict.same("engine", "hold", shown["engine"].as_str().unwrap());
+    let reason = shown["engine_reason"].as_str().unwrap();
+    verdict.same("reason", true, reason.contains("[bottleneck]"));
+    // Directions that were apart stay apart.
+    let joined = lab.emud(&["set", "va", "down.class=b"]).expect(73).err;
+    verdict.same("joined", true, joined.contains("both directions"));
+    verdict.end();
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Shares of greedy flows.
+
+use emud::bottleneck::{Class, Limits, Plan, Schedule};
+
+use super::traffic::{Outcome, Packet, Random, SECOND, constant, merge, serve};
+
+const RATE: u64 = 10_000_000;
+
+fn plan(schedule: Schedule, classes: Vec<Class>) -> Plan {
+    let limits = Limits {
+        packets: Some(1000), // more than a turn has, of the smallest
+        ..Limits::default()
+    };
+    let classes = classes.into_iter().map(|class| Class { limits, ..class });
+    Plan {
+        rate: RATE,
+        schedule,
+        classes: classes.collect(),
+    }
+}
+
+fn weights(weights: &[u32]) -> Plan {
+    let class = |weight: &u32| Class {
+        weight: *weight,
+        ..Class::default()
+    };
+    plan(Schedule::Drr, weights.iter().map(class).collect())
+}
+
+/// Every class offers twice its share, by packets of its own size.
+fn greedy(weights: &[u32], sizes: &[u32], seconds: u64) -> Vec<Packet> {
+    let all: u32 = weights.iter().sum();
+    let part = |(class, (weight, bytes)): (usize, (&u32, &u32))| {
+        let rate = 2 * RATE * u64::from(*weight) / u64::from(all);
+        constant(class, *bytes, rate, class as u64, seconds * SECOND)
+    };
+    merge(weights.iter().zip(sizes).enumerate().map(part))
+}
+
+fn shares(outcome: &Outcome, packets: &[Packet], count: usize, seconds: u64) -> Vec<f64> {
+    let of = |class| outcome.rate(packets, class, SECOND, seconds * SECOND);
+    (0..count).map(of).collect()
+}
+
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+#[test]
+fn equal_weights_get_equal_shares() {
+    let mut random = Random(21);
+    for count in [2, 3, 8, 20] {
+        let list = vec![7; count];
+        let plan = weights(&list);
+        let sizes: Vec<u32> = (0..count).map(|_| 64 + random.below(1451) as u32).collect();
+        let packets = greedy(&list, &sizes, 11);
+        let outcome = serve(&plan, &packets);
+        let jain = jain(&shares(&outcome, &packets, count, 11));
+        assert!(jain >= 0.999, "{count} flows: {jain}");
+    }
+}
+
+/// 1,000 packets of the least, whatever the sizes of the packets.
+#[test]
+fn weights_are_shares() {
+    for (list, sizes) in [
+        (vec![1, 2, 3], vec![1514, 1514, 1514]),
+        (vec![800, 200], vec![1514, 300]),
+        (vec![5, 1, 9, 5], vec![64, 1514, 700, 1400]),
+    ] {
+        let plan = weights(&list);
+        let packets = greedy(&list, &sizes, 31);
+        let outcome = serve(&plan, &packets);
+        let all: u32 = list.iter().sum();
+        let shares = shares(&outcome, &packets, list.len(), 31);
+        for (weight, share) in list.iter().zip(&shares) {
+            let want = RATE as f64 * f64::from(*weight) / f64::from(all);
+            super::traffic::assert_near(
+                &format!("weight {weight} of {list:?}"),
+                *share,
+                want,
+                0.01,
+            );
+        }
+    }
+}
+
+/// What one leaves, the others share by their rates; a ceil leaves more for them.
+#[test]
+fn what_is_left_is_borrowed_in_proportion_to_the_rates() {
+    let class = |rate, ceil| Class {
+        rate: Some(rate),
+        ceil,
+        ..Class::default()
+    };
+    let mbit = 1_000_000;
+    let classes = vec![
+        class(5 * mbit, None),
+        class(mbit, None),
+        class(2 * mbit, None),
+        class(mbit, Some(mbit + mbit / 10)),
+    ];
+    let plan = plan(Schedule::Htb, classes);
+    // The first sends 2 of its 5 Mbit/s.
+    let seconds = 31;
+    let packets = merge([
+        constant(0, 1000, 2 * mbit, 0, seconds * SECOND),
+        constant(1, 1000, RATE, 1, seconds * SECOND),
+        constant(2, 500, RATE, 2, seconds * SECOND),
+        constant(3, 1514, RATE, 3, seconds * SECOND),
+    ]);
+    let outcome = serve(&plan, &packets);
+    let got = shares(&outcome, &packets, 4, seconds);
+    let left = 10.0 - 2.0 - 1.1 - 3.0;
+    let want = [2.0, 1.0 + left / 3.0, 2.0 + left * 2.0 / 3.0, 1.1];
+    for (class, (got, want)) in got.iter().zip(want).enumerate() {
+        super::traffic::assert_near(&format!("class {class}"), *got, want * 1e6, 0.02);
+    }
+    assert_eq!(outcome.lost(0), 0);
+}

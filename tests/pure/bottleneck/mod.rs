@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The server of real queues, in virtual time.
+
+mod bounds;
+mod fairness;
+mod published;
+mod random;
+mod reference;
+mod traffic;

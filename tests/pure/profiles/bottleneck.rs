@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `[bottleneck.NAME]` as it is written.
+
+use emud::bottleneck::{Class, Limits, Schedule};
+use emud::profile::{Bottleneck, Profile, Queue, ServiceClass};
+use proptest::prelude::*;
+
+use super::mistakes::mistakes;
+use super::{parse, set};
+
+const TREE: &str = "\
+[up]
+class = \"uplink.rest\"
+
+[links.near]
+delay = \"50ms\"
+
+[bottleneck.uplink]
+rate = \"100Mbit\"
+schedule = \"htb\"
+
+[bottleneck.uplink.class.voice]
+priority = 0
+rate = \"1Mbit\"
+ceil = \"2Mbit\"
+parent = \"all\"
+queue = \"50p\"
+
+[bottleneck.uplink.class.all]
+rate = \"90Mbit\"
+
+[bottleneck.uplink.class.rest]
+rate = \"10Mbit\"
+priority = 3
+queue = { bytes = \"64KiB\", time = \"20ms\" }
+
+[bottleneck.hub]
+rate = \"10Mbit\"
+queue = \"200p\"
+
+[[rule]]
+match = { dscp = \"ef\" }
+class = \"uplink.voice\"
+
+[[rule]]
+match = { protocol = \"udp\" }
+link = \"near\"
+class = \"hub\"
+direction = \"down\"
+";
+
+#[test]
+fn a_bottleneck_means_what_it_says() {
+    let profile = parse(TREE);
+    let [hub, uplink] = &profile.bottlenecks[..] else {
+        panic!("{:?}", profile.bottlenecks);
+    };
+    let plan = uplink.plan();
+    assert_eq!((plan.rate, plan.schedule), (100_000_000, Schedule::Htb));
+    // A parent stands before its children.
+    let packets = |packets| Limits {
+        packets: Some(packets),
+        ..Limits::default()
+    };
+    let want = [
+        Class {
+            rate: Some(90_000_000),
+            limits: packets(1000),
+            ..Class::default()
+        },
+        Class {
+            priority: 3,
+            rate: Some(10_000_000),
+            limits: Limits {
+                packets: None,
+                bytes: Some(65536),
+                time_ns: Some(20_000_000),
+            },
+            ..Class::default()
+        },
+        Class {
+            parent: Some(0),
+            rate: Some(1_000_000),
+            ceil: Some(2_000_000),
+            limits: packets(50),
+            ..Class::default()
+        },
+    ];
+    assert_eq!(plan.classes, want);
+    assert_eq!(hub.plan().classes[0].limits, packets(200));
+    let numbers = ["uplink.all", "uplink.voice", "uplink.rest", "hub", "x"];
+    let numbers = numbers.map(|name| profile.service(name));
+    assert_eq!(numbers, [Some(2), Some(4), Some(3), Some(1), None]);
+    assert_eq!(profile.services(), 4);
+    assert_eq!(profile.up.class.as_deref(), Some("uplink.rest"));
+    assert_eq!(profile.rules[0].class.as_deref(), Some("uplink.voice"));
+    // The first rule is for both directions.
+    assert!(profile.joins_directions());
+    assert_eq!(parse(&profile.to_toml()), profile);
+}
+
+#[test]
+fn directions_are_joined_by_what_both_use() {
+    let one = "[bottleneck.b]\nrate = \"1Mbit\"\n[bottleneck.c]\nrate = \"1Mbit\"\n";
+    let joins = |links: &str| parse(&format!("{links}{one}")).joins_directions();
+    assert!(joins("[link]\nclass = \"b\"\n"));
+    assert!(!joins("[up]\nclass = \"b\"\n"));
+    assert!(!joins("[up]\nclass = \"b\"\n[down]\nclass = \"c\"\n"));
+}
+
+fn complains(text: &str, wanted: &[&str]) {
+    let found = mistakes(Profile::parse(text, "x.toml")).to_string();
+    for part in wanted {
+        assert!(found.contains(part), "{part:?} in:\n{found}");
+    }
+}
+
+fn with(class: &str, schedule: &str) -> String {
+    format!(
+        "[link]\nclass = \"b.x\"\n[bottleneck.b]\nrate = \"1Mbit\"\nschedule = \"{schedule}\"\n\
+         [bottleneck.b.class.x]\n{class}\n"
+    )
+}
+
+#[test]
+fn keys_without_effect_are_mistakes() {
+    for (key, schedule) in [
+        ("priority = 1", "fifo"),
+        ("weight = 2", "fifo"),
+        ("ceil = \"1Mbit\"", "fifo"),
+        ("priority = 1", "drr"),
+        ("rate = \"1Mbit\"", "drr"),
+        ("rate = \"1Mbit\"", "priority"),
+        ("rate = \"1Mbit\"\nweight = 2", "htb"),
+    ] {
+        let name = key.rsplit('\n').next().unwrap().split(' ').next().unwrap();
+        let title = format!("`{name}` with schedule = \"{schedule}\"");
+        complains(&with(key, schedule), &[&title, "it counts with"]);
+    }
+    complains(&with("", "htb"), &["the class `x` has no `rate`"]);
+    let ceil = "rate = \"2Mbit\"\nceil = \"1Mbit\"";
+    complains(&with(ceil, "htb"), &["`ceil` is below `rate`"]);
+}
+
+#[test]
+fn names_are_those_of_something() {
+    let two = "[bottleneck.b]\nrate = \"1Mbit\"\nschedule = \"drr\"\n[bottleneck.b.class.voice]\n\
+               [bottleneck.b.class.bulk]\n";
+    let link = |class: &str| format!("[link]\nclass = \"{class}\"\n{two}");
+    complains(&link("c.voice"), &["there is no bottleneck `c`"]);
+    complains(
+        &link("b.voise"),
+        &["no class `voise`", "did you mean `voice`?"],
+    );
+    complains(
+        &link("b"),
+        &["the bottleneck `b` has classes", "\"b.bulk\""],
+    );
+    complains(&link("b.c.d"), &["not a class of a bottleneck"]);
+    let inner = format!("{}parent = \"voice\"\n", link("b.voice"));
+    complains(&inner, &["the class `b.voice` has classes below it"]);
+    let rule = format!(
+        "{}[[rule]]\nclass = \"b.x\"\nlink = \"none\"\n",
+        link("b.bulk")
+    );
+    complains(&rule, &["no class `x`", "`class` where `link` is \"none\""]);
+    let unknown = format!("{}quantum = 3\n", link("b.bulk"));
+    complains(&unknown, &["no key `quantum` of a class"]);
+    complains("[link]\n[bottleneck.b]\n", &["a bottleneck without `rate`"]);
+    complains(
+        "[link]\n[bottleneck.\"b b\"]\nrate = \"1Mbit\"\n",
+        &["not the name of a bottleneck"],
+    );
+    complains("bottleneck = 3\n[link]\n", &["`bottleneck` cannot be"]);
+}
+
+#[test]
+fn a_tree_has_a_root_and_queues_at_its_leaves() {
+    let tree = |rest: &str| {
+        format!(
+            "[link]\n[bottleneck.b]\nrate = \"1Mbit\"\nschedule = \"drr\"\n\
+             [bottleneck.b.class.a]\n{rest}"
+        )
+    };
+    let circle = "parent = \"c\"\n[bottleneck.b.class.c]\nparent = \"a\"\n";
+    complains(&tree(circle), &["the class `a` is above itself"]);
+    complains(
+        &tree("parent = \"a\"\n"),
+        &["the class `a` is above itself"],
+    );
+    complains(&tree("parent = \"d\"\n"), &["there is no class `d`"]);
+    let queue = "queue = \"9p\"\n[bottleneck.b.class.c]\nparent = \"a\"\n";
+    complains(
+        &tree(queue),
+        &["a `queue` of a class with classes below it"],
+    );
+    let beside = "[bottleneck.b]\nrate = \"1Mbit\"\nqueue = \"9p\"\n[bottleneck.b.class.c]\n";
+    complains(&format!("[link]\n{beside}"), &["a `queue` beside classes"]);
+    let managed = "queue = { aqm = \"codel\", ecn = true }\n";
+    complains(
+        &tree(managed),
+        &["`aqm` in the queue of a bottleneck", "`ecn` in the queue"],
+    );
+    complains(&tree("queue = \"100B\"\n"), &["smaller than one packet"]);
+    let slot = "[up]\nclass = \"b\"\nslot = { min = \"1ms\", max = \"2ms\" }\n[bottleneck.b]\nrate = \"1Mbit\"\n";
+    complains(slot, &["`slot` beside `class`"]);
+}
+
+#[test]
+fn figures_are_set_and_the_tree_is_not() {
+    let before = parse(TREE);
+    let after = set(
+        &before,
+        &[
+            "bottleneck.uplink.rate=50Mbit",
+            "bottleneck.uplink.class.voice.ceil=none",
+            "bottleneck.uplink.class.rest.queue.time=5ms",
+            "up.class=hub",
+        ],
+    );
+    let after: Profile = after.unwrap();
+    let plan = after.bottlenecks[1].plan();
+    assert_eq!((plan.rate, plan.classes[2].ceil), (50_000_000, None));
+    assert_eq!(plan.classes[1].limits.time_ns, Some(5_000_000));
+    assert_eq!(plan.classes[1].limits.bytes, Some(65536));
+    assert_eq!(after.up.class.as_deref(), Some("hub"));
+    assert!(after.bottlenecks[1].has_the_tree_of(&before.bottlenecks[1]));
+    for (wrong, wanted) in [
+        (
+            "bottleneck.uplink.class.voice.parent=none",
+            "`parent` cannot be set",
+        ),
+        (
+            "bottleneck.downlink.rate=1Mbit",
+            "there is no bottleneck `downlink`",
+        ),
+        (
+            "bottleneck.uplink.class.x.ceil=1Mbit",
+            "there is no class `x`",
+        ),
+        ("bottleneck.uplink=1", "there is no key to be set"),
+        (
+            "bottleneck.uplink.class.voice=1",
+            "there is no key to be set",
+        ),
+        (
+            "bottleneck.uplink.class.voice.weight=3",
+            "`weight` with schedule",
+        ),
+        ("bottleneck.uplink.rate=none", "a bottleneck without `rate`"),
+    ] {
+        let error = set(&before, &[wrong]).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{wrong}: {error}");
+    }
+}
+
+/// Flat ones, of any schedule.
+pub fn bottlenecks() -> impl Strategy<Value = Option<Bottleneck>> {
+    let schedules = [
+        Schedule::Fifo,
+        Schedule::Priority,
+        Schedule::Drr,
+        Schedule::Htb,
+    ];
+    let rates = 1..=1_000_000_000_000u64;
+    let class = (0..=255u32, 1..=1_000_000u32, rates.clone(), 0..4u32);
+    let classes = prop::collection::btree_map("[a-zA-Z0-9_-]{1,32}", class, 0..4);
+    let schedules = prop::sample::select(schedules.to_vec());
+    prop::option::of(
+        (schedules, rates, classes).prop_map(|(schedule, rate, classes)| {
+            let at = |wanted: &[Schedule]| wanted.contains(&schedule);
+            let class = |(name, (priority, weight, rate, times))| ServiceClass {
+                name,
+                priority: if at(&[Schedule::Priority, Schedule::Htb]) {
+                    priority
+                } else {
+                    0
+                },
+                weight: if at(&[Schedule::Priority, Schedule::Drr]) {
+                    weight
+                } else {
+                    1
+                },
+                rate: at(&[Schedule::Htb]).then_some(rate),
+                ceil: (times > 0 && !at(&[Schedule::Fifo]))
+                    .then_some((rate * u64::from(times)).min(1_000_000_000_000)),
+                parent: None,
+                queue: Queue {
+                    packets: (times > 1).then_some(times),
+                    ..Queue::default()
+                },
+            };
+            Bottleneck {
+                name: "one".to_owned(),
+                rate: Some(rate),
+                schedule,
+                queue: Queue::default(),
+                classes: classes.into_iter().map(class).collect(),
+            }
+        }),
+    )
+}

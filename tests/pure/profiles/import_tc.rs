@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Trees of qdiscs as bottlenecks.
+
+use emud::bottleneck::{Class, Limits, Schedule};
+use emud::convert::import::{self, Header, Imported};
+use emud::profile::Profile;
+
+use super::parse;
+
+const MBIT: u64 = 1_000_000;
+
+fn import(script: &str, rate: Option<u64>) -> Imported {
+    import::tc(script, "x.sh", Header::Up, rate, &|_| None)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(script: &str) -> String {
+    let result = import::tc(script, "x.sh", Header::Up, None, &|_| None);
+    result.unwrap_err().to_string()
+}
+
+fn limited(packets: u32) -> Limits {
+    Limits {
+        packets: Some(packets),
+        ..Limits::default()
+    }
+}
+
+/// The tree of the WANemulator, as its script makes it.
+const TREE: &str = "\
+DEV=eth1
+tc qdisc del dev $DEV root 2>/dev/null
+tc qdisc add dev $DEV root handle 1: htb default 30
+tc class add dev $DEV parent 1: classid 1:1 htb rate 100mbit
+tc class add dev $DEV parent 1:1 classid 1:10 htb rate 1mbit ceil 100mbit
+tc class add dev $DEV parent 1:1 classid 1:20 htb rate 10mbit ceil 100mbit prio 2
+tc class add dev $DEV parent 1:1 classid 1:30 htb rate 89mbit ceil 100mbit
+tc qdisc add dev $DEV parent 1:10 handle 10: netem loss 1% delay 50ms
+tc qdisc add dev $DEV parent 1:20 handle 20: netem loss 2% delay 200ms
+tc qdisc add dev $DEV parent 1:30 handle 30: pfifo limit 50
+tc filter add dev $DEV protocol ip parent 1: prio 1 u32 match ip dst 10.0.1.0/24 flowid 1:10
+tc filter add dev $DEV protocol ip parent 1: prio 1 u32 match ip dst 10.0.2.0/24 flowid 1:20
+";
+
+#[test]
+fn a_tree_of_htb() {
+    let imported = import(TREE, None);
+    assert_eq!(imported.warnings, [""; 0]);
+    let profile = parse(&imported.toml);
+    let plan = profile.bottlenecks[0].plan();
+    assert_eq!((plan.rate, plan.schedule), (100 * MBIT, Schedule::Htb));
+    let class = |rate, priority, packets| Class {
+        rate: Some(rate * MBIT),
+        ceil: Some(100 * MBIT),
+        priority,
+        limits: limited(packets),
+        ..Class::default()
+    };
+    let want = [class(1, 0, 1000), class(10, 2, 1000), class(89, 0, 50)];
+    assert_eq!(plan.classes, want);
+    assert_eq!(profile.up.class.as_deref(), Some("tree.class-1-30"));
+    let link = |name: &str| profile.links.iter().find(|l| l.name == name).unwrap();
+    let near = &link("class-1-10").up;
+    assert_eq!(near.delay.mean_ns, 50_000_000);
+    assert_eq!(near.loss.share_of(1514), 0.01);
+    assert_eq!(near.class.as_deref(), Some("tree.class-1-10"));
+    let rules: Vec<_> = profile.rules.iter().map(|r| r.matches.keys()).collect();
+    assert_eq!(
+        rules,
+        [
+            "destination = \"10.0.1.0/24\"",
+            "destination = \"10.0.2.0/24\""
+        ]
+    );
+}
+
+/// The pilot's: strict bands, one of them with a bucket of one frame.
+#[test]
+fn bands_of_prio() {
+    let script = "\
+        tc qdisc add dev eth0 root handle 1: prio bands 4 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1\n\
+        tc qdisc add dev eth0 parent 1:1 handle 10: pfifo limit 50\n\
+        tc qdisc add dev eth0 parent 1:2 handle 20: tbf rate 1.5mbit burst 1514 limit 30000\n\
+        tc qdisc add dev eth0 parent 20:1 handle 21: bfifo limit 60000\n\
+        tc qdisc add dev eth0 parent 1:3 handle 30: red limit 60KB min 15KB max 45KB avpkt 1000 burst 20\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 1 flower ip_proto udp dst_port 5001 flowid 1:1\n\
+        tc filter add dev eth0 parent 1: protocol ip prio 2 handle 6 fw flowid 1:4\n";
+    let imported = import(script, Some(10 * MBIT));
+    let profile = parse(&imported.toml);
+    let plan = profile.bottlenecks[0].plan();
+    assert_eq!((plan.rate, plan.schedule), (10 * MBIT, Schedule::Priority));
+    let priorities: Vec<_> = plan.classes.iter().map(|c| c.priority).collect();
+    assert_eq!(priorities, [0, 1, 2, 3]);
+    assert_eq!(plan.classes[0].limits, limited(50));
+    assert_eq!(plan.classes[1].ceil, Some(MBIT * 3 / 2));
+    assert_eq!(plan.classes[1].limits.bytes, Some(60_000));
+    // RED is said not to be there.
+    assert_eq!(plan.classes[2].limits, limited(1000));
+    let [warning] = &imported.warnings[..] else {
+        panic!("{:?}", imported.warnings);
+    };
+    assert!(warning.contains("`red` in class 1:3"), "{warning}");
+    assert_eq!(profile.up.class.as_deref(), Some("tree.class-1-2"));
+    let rules: Vec<_> = profile
+        .rules
+        .iter()
+        .map(|r| (r.matches.keys(), r.target.clone()))
+        .collect();
+    let to = |name: &str| emud::profile::Target::Named(name.to_owned());
+    let want = [
+        (
+            "protocol = \"udp\", destination-port = \"5001\"",
+            "class-1-1",
+        ),
+        ("mark = \"0x6\"", "class-1-4"),
+        ("tos = 16", "class-1-1"),
+        ("tos = 8", "class-1-3"),
+    ];
+    assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
+}
+
+#[test]
+fn a_bucket_alone_is_a_server() {
+    let script = "tc qdisc add dev eth0 root tbf rate 2mbit burst 10k latency 50ms";
+    let profile: Profile = parse(&import(script, None).toml);
+    let plan = profile.bottlenecks[0].plan();
+    assert_eq!((plan.rate, plan.classes.len()), (2 * MBIT, 1));
+    assert_eq!(plan.classes[0].limits.time_ns, Some(50_000_000));
+    assert_eq!(profile.up.class.as_deref(), Some("tree"));
+}
+
+#[test]
+fn what_is_no_tree_is_refused() {
+    for (script, wanted) in [
+        (
+            "tc qdisc add dev eth0 root handle 1: prio",
+            "the tree has no rate",
+        ),
+        (
+            "tc qdisc add dev eth0 root netem delay 1ms",
+            "emud import netem",
+        ),
+        (
+            "tc qdisc add dev eth0 parent 1:1 pfifo",
+            "no qdisc at the root",
+        ),
+        (
+            "tc qdisc add dev eth0 root htb\ntc qdisc add dev eth1 root htb\n",
+            "a second device",
+        ),
+    ] {
+        let text = refused(script);
+        assert!(text.contains(wanted), "{script}: {text}");
+    }
+    // A filter that leads to no leaf is not left out in silence.
+    let script = TREE.replace("flowid 1:10", "flowid 1:11");
+    let imported = import(&script, None);
+    assert!(imported.warnings[0].contains("a filter to class 1:11"));
+}
