@@ -72,7 +72,7 @@ const PUBLISHED: [(usize, f64, f64, f64); 5] = [
     (500, 194.9, 160.6, 143.3),
 ];
 
-fn mean_ms(flows: usize, mut manager: impl Aqm) -> f64 {
+fn mean_ms(flows: usize, name: &str, mut manager: impl Aqm) -> f64 {
     let network = network(flows);
     let Outcome {
         mean_wait_ns,
@@ -82,40 +82,33 @@ fn mean_ms(flows: usize, mut manager: impl Aqm) -> f64 {
     } = Run::new(&network, &mut manager, 1).outcome();
     let ms = mean_wait_ns / 1e6;
     println!(
-        "{flows} flows: {ms:.1} ms, {:.1} % of the rate, {signals} signals, {overflows} overflows",
+        "{flows} flows, {name}: {ms:.1} ms, {:.1} % of the rate, {signals} signals, {overflows} \
+         overflows",
         utilisation * 100.0
     );
-    assert!(utilisation > 0.97, "{flows} flows: {utilisation}");
+    assert!(utilisation > 0.98, "{flows} flows, {name}: {utilisation}");
     ms
 }
 
+/// What the model reaches: PI and REM within 15 % of all published figures, A-RED within 15 % up to
+/// 300 flows. With 400 and 500 the published A-RED leaves its target, as if its probability had
+/// reached its bound of 0.5; here it has not, and the delay stays 23 % and 29 % below.
 #[test]
 fn mean_delays_are_the_published_ones() {
-    for (flows, pi_ms, ared_ms, rem_ms) in PUBLISHED {
-        let got = [
-            mean_ms(flows, pi()),
-            mean_ms(flows, ared()),
-            mean_ms(flows, rem()),
-        ];
-        let off = |got: f64, published: f64| got / published - 1.0;
-        assert!(
-            off(got[0], pi_ms).abs() < 0.15,
-            "PI, {flows} flows: {} ms",
-            got[0]
-        );
-        assert!(
-            off(got[2], rem_ms).abs() < 0.15,
-            "REM, {flows} flows: {} ms",
-            got[2]
-        );
-        // A-RED with 400 and 500 flows stays below the published figures.
-        if flows <= 300 {
-            assert!(
-                off(got[1], ared_ms).abs() < 0.15,
-                "A-RED, {flows} flows: {} ms",
-                got[1]
-            );
+    std::thread::scope(|scope| {
+        for (flows, pi_ms, ared_ms, rem_ms) in PUBLISHED {
+            scope.spawn(move || {
+                let got_pi = mean_ms(flows, "PI", pi());
+                let got_ared = mean_ms(flows, "A-RED", ared());
+                let got_rem = mean_ms(flows, "REM", rem());
+                let close = |got: f64, published: f64| (got / published - 1.0).abs() < 0.15;
+                assert!(close(got_pi, pi_ms), "{flows} flows, PI: {got_pi} ms");
+                assert!(close(got_rem, rem_ms), "{flows} flows, REM: {got_rem} ms");
+                let reached = flows > 300 || close(got_ared, ared_ms);
+                assert!(reached, "{flows} flows, A-RED: {got_ared} ms");
+                // Published is A-RED below REM up to 300 flows, and above it beyond.
+                assert!(got_rem.max(got_ared) < 0.95 * got_pi, "{flows} flows");
+            });
         }
-        assert!(got[1] < got[0] && got[2] < got[0], "{flows} flows: {got:?}");
-    }
+    });
 }
