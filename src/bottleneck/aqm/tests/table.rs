@@ -2,11 +2,10 @@
 //! The published comparison of PI, A-RED and REM: mean delays of greedy NewReno flows.
 
 use super::newreno::{Network, Outcome, Run};
-use super::*;
+use super::of;
+use crate::profile::{self, Length};
 
 const RATE: u64 = 15_000_000;
-const PACKET: f64 = 1_000.0;
-const TARGET: u64 = 200_000;
 const MS: u64 = 1_000_000;
 
 fn network(flows: usize) -> Network {
@@ -21,46 +20,28 @@ fn network(flows: usize) -> Network {
     }
 }
 
-/// ns-2's gains, which are the paper's.
-fn pi() -> Pi {
-    let (a, b) = (1.822e-5 / PACKET, 1.816e-5 / PACKET);
-    let figures = PiFigures {
+const TARGET: Length = Length::Bytes(200_000);
+
+/// All with the gains of the papers and of ns-2, which are the defaults.
+fn pi() -> profile::Aqm {
+    profile::Aqm::Pi(profile::Pi {
         target: TARGET,
-        tupdate_ns: 1_000_000_000 / 170,
-        gains: Gains::of([a - b, b]),
-    };
-    Pi::new(figures, 0)
+        ..profile::Pi::default()
+    })
 }
 
-fn ared() -> Ared {
-    let packet_ns = 8_000 * 1_000_000_000 / RATE;
-    let average = AverageFigures {
-        weight: probability(1.0 - (-(packet_ns as f64) / 1e9).exp()),
-        packet_ns,
-    };
-    let figures = AredFigures {
-        red: RedFigures {
-            min: TARGET / 2,
-            max: TARGET / 2 * 3,
-            probability: probability(0.1),
-            average,
-        },
-        interval_ns: 500 * MS,
-        alpha: probability(0.01),
-        beta: probability(0.9),
-    };
-    Ared::new(figures, 0)
+fn ared() -> profile::Aqm {
+    profile::Aqm::Ared(profile::Ared {
+        target: TARGET,
+        ..profile::Ared::default()
+    })
 }
 
-fn rem() -> Rem {
-    let gamma = 0.001 * 1.001f64.ln() / PACKET;
-    let figures = RemFigures {
+fn rem() -> profile::Aqm {
+    profile::Aqm::Rem(profile::Rem {
         target: TARGET,
-        tupdate_ns: 2 * MS,
-        capacity: RATE / 8 / 500,
-        gains: Gains::of([0.1 * gamma, gamma]),
-    };
-    Rem::new(figures, 0)
+        ..profile::Rem::default()
+    })
 }
 
 /// Published mean delays in ms: flows, PI, A-RED, REM.
@@ -72,14 +53,15 @@ const PUBLISHED: [(usize, f64, f64, f64); 5] = [
     (500, 194.9, 160.6, 143.3),
 ];
 
-fn mean_ms(flows: usize, name: &str, mut manager: impl Aqm) -> f64 {
+fn mean_ms(flows: usize, name: &str, aqm: &profile::Aqm) -> f64 {
+    let mut manager = of(aqm, RATE, 0);
     let network = network(flows);
     let Outcome {
         mean_wait_ns,
         utilisation,
         signals,
         overflows,
-    } = Run::new(&network, &mut manager, 1).outcome();
+    } = Run::new(&network, &mut *manager, 1).outcome();
     let ms = mean_wait_ns / 1e6;
     println!(
         "{flows} flows, {name}: {ms:.1} ms, {:.1} % of the rate, {signals} signals, {overflows} \
@@ -98,9 +80,9 @@ fn mean_delays_are_the_published_ones() {
     std::thread::scope(|scope| {
         for (flows, pi_ms, ared_ms, rem_ms) in PUBLISHED {
             scope.spawn(move || {
-                let got_pi = mean_ms(flows, "PI", pi());
-                let got_ared = mean_ms(flows, "A-RED", ared());
-                let got_rem = mean_ms(flows, "REM", rem());
+                let got_pi = mean_ms(flows, "PI", &pi());
+                let got_ared = mean_ms(flows, "A-RED", &ared());
+                let got_rem = mean_ms(flows, "REM", &rem());
                 let close = |got: f64, published: f64| (got / published - 1.0).abs() < 0.15;
                 assert!(close(got_pi, pi_ms), "{flows} flows, PI: {got_pi} ms");
                 assert!(close(got_rem, rem_ms), "{flows} flows, REM: {got_rem} ms");
