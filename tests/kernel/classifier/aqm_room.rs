@@ -194,7 +194,7 @@ fn arrivals() -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// Drops, marks, and packets that the full queue refused without a word of the manager.
+/// Drops, marks, and packets that only the full queue dropped.
 fn compare(aqm: Aqm) -> [u64; 3] {
     let link = managed(aqm);
     let b = Bench::new(&link);
