@@ -71,7 +71,7 @@ static long emud_aqm_step(__u32 i, struct emud_aqm_clock *c)
 
 /* The updates due since the last packet: between packets the length at every moment
  * is known afterwards, so there is no need for a timer. Before the lock, since the
- * verifier looks at the body of a bpf_loop() once, but at every turn of a plain
+ * verifier checks the body of a bpf_loop() once, but every iteration of a plain
  * loop. */
 static __always_inline void emud_aqm_catch_up(const struct emud_link *l,
 					      struct emud_state *s, __u64 now)
@@ -126,8 +126,8 @@ static __always_inline int emud_aqm_draw(const struct emud_packet *p, __u64 prob
 	return emud_draw(p, EMUD_FOR_AQM) >> 32 < probability;
 }
 
-/* On a packet with this turn. The REDs count what a full queue refuses, too; the
- * others judge what is let in. */
+/* On a packet with this turn. The REDs count what a full queue drops, too; the
+ * others judge what it admits. */
 static __always_inline enum emud_verdict
 emud_aqm(const struct emud_packet *p, const struct emud_link *l, struct emud_state *s,
 	 const struct emud_offer *offer, const struct emud_turn *t)

@@ -157,7 +157,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 	return offer->capable && t->wait > l->queueing.mark_ns ? EMUD_MARK : verdict;
 }
 
-/* What the manager has to make up for before it judges a packet. A function of its own,
+/* What the manager has to make up for before it judges a packet. A separate function,
  * and not below emud_offer_of(): all functions of a chain together have 512 bytes of
  * stack. Once a packet, since other CPUs' packets bring nothing that is due before. */
 __noinline int emud_manager_catch_up(struct emud_packet *p)

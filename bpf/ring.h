@@ -6,7 +6,7 @@
 #define EMUD_RING_H
 
 #include "maps.h"
-#include "aqm/offer.h"
+#include "aqm/arrival.h"
 
 #define EMUD_TRAIN_MAX 64 /* wire packets of one super-packet counted one by one */
 

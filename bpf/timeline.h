@@ -24,7 +24,7 @@
 #define EMUD_TIMELINE_H
 
 #include "maps.h"
-#include "aqm/offer.h"
+#include "aqm/arrival.h"
 #include "wide.h"
 
 #define EMUD_SEEK_STEPS 32

@@ -5,7 +5,7 @@
 #ifndef EMUD_AQM_CODEL_H
 #define EMUD_AQM_CODEL_H
 
-#include "offer.h"
+#include "arrival.h"
 #include "../rng.h"
 
 /* x / sqrt(n), n not 0, rounded: Newton's steps for the inverse root, as the kernel's

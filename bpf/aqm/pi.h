@@ -6,7 +6,7 @@
 #ifndef EMUD_AQM_PI_H
 #define EMUD_AQM_PI_H
 
-#include "offer.h"
+#include "arrival.h"
 
 #define EMUD_LENGTH_MAX ((1ULL << EMUD_LENGTH_SHIFT) - 1)
 

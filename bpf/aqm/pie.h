@@ -5,7 +5,7 @@
 #ifndef EMUD_AQM_PIE_H
 #define EMUD_AQM_PIE_H
 
-#include "offer.h"
+#include "arrival.h"
 #include "../rng.h"
 
 #define EMUD_PIE_ONE (1ULL << EMUD_PIE_SHIFT)

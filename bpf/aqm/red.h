@@ -5,7 +5,7 @@
 #ifndef EMUD_AQM_RED_H
 #define EMUD_AQM_RED_H
 
-#include "offer.h"
+#include "arrival.h"
 #include "../rng.h"
 
 #define EMUD_RED_SHIFT 16
@@ -18,8 +18,8 @@ static __always_inline int emud_is_red(__u32 aqm)
 }
 
 /* What an idle time leaves of the average, times 2^32: as if as many small packets
- * had found the queue empty as the wire had room for. Who comes in between ends
- * the idleness. */
+ * had found the queue empty as the wire had room for. A packet in between ends
+ * the idle time. */
 static __always_inline __u64 emud_red_decay(const struct emud_link *l,
 					    const struct emud_state *s, __u64 now)
 {

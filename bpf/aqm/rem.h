@@ -6,7 +6,7 @@
 #ifndef EMUD_AQM_REM_H
 #define EMUD_AQM_REM_H
 
-#include "offer.h"
+#include "arrival.h"
 #include "pi.h"
 
 #define EMUD_NAT_STEP 4294901761ULL /* exp(-2^-16), times 2^32 */

@@ -237,8 +237,7 @@ macro_rules! table {
                 written.map(|(key, value)| format!("{key} = {value}")).collect()
             }
 
-            /// Returns each key with its value as TOML, those at their defaults only with
-            /// `defaults`.
+            /// Returns each key that is not at its default, with its value as TOML.
             fn written(&self) -> Vec<(&'static str, String)> {
                 let mut keys = Vec::new();
                 $(

@@ -280,6 +280,30 @@ fn every_kind_of_queue_is_as_described() {
         (&json!("pie"), &json!(20_000_000))
     );
     assert!((pie["alpha"].as_f64().unwrap() - 0.125).abs() < 1e-6);
+
+    let close = |value: &Value, want: f64| (value.as_f64().unwrap() / want - 1.0).abs() < 1e-5;
+    let ared = down(r#"queue={aqm="ared",target="40ms"}"#)["aqm"].clone();
+    assert_eq!(
+        (&ared["name"], &ared["min_ns"], &ared["max_ns"]),
+        (&json!("ared"), &json!(20_000_000), &json!(60_000_000))
+    );
+    assert!(close(&ared["alpha"], 0.01) && close(&ared["beta"], 0.9));
+    let rio = down(
+        r#"queue={aqm="rio",min="5ms",max="9ms",assured-min="6ms",assured-max="10ms",assured=[46,0]}"#,
+    )["aqm"]
+        .clone();
+    assert_eq!(
+        (&rio["name"], &rio["assured_max_ns"], &rio["assured"]),
+        (&json!("rio"), &json!(10_000_000), &json!([0, 46]))
+    );
+    let pi = down(r#"queue={aqm="pi",target="40ms",ecn=true}"#)["aqm"].clone();
+    assert_eq!(
+        (&pi["name"], &pi["target_ns"], &pi["ecn"]),
+        (&json!("pi"), &json!(40_000_000), &json!(true))
+    );
+    assert!(close(&pi["a"], 1.822e-5) && close(&pi["b"], 1.816e-5));
+    let rem = down(r#"queue={aqm="rem",phi=1.5}"#)["aqm"].clone();
+    assert!(close(&rem["gamma"], 0.001 * 1.5f64.ln()) && close(&rem["alpha"], 0.1));
 }
 
 /// A link by time, a named one of each kind, and a queue of two.

@@ -36,6 +36,11 @@ pub struct Pie {
     burst_ns: u64,
 }
 
+/// A gain a second, as the figures have it.
+pub fn gain(per_s: f64) -> u64 {
+    (per_s / 1e9 * 2f64.powi((SHIFT + GAIN_SHIFT) as i32)).round() as u64
+}
+
 /// Small probabilities change in small steps.
 fn tuned(change: i64, probability: u64) -> i64 {
     const STEPS: [(u64, u32); 6] = [

@@ -62,7 +62,7 @@ pub(super) struct Spacing {
     waits: bool,
 }
 
-/// What an average length asks for.
+/// What an average length calls for.
 pub(super) enum Pressure {
     None,
     Some { probability: u64 },
@@ -140,7 +140,7 @@ impl Red {
 }
 
 impl Aqm for Red {
-    /// What a full queue refuses counts, too.
+    /// A packet that a full queue drops counts, too.
     fn arrive(&mut self, packet: &Packet, backlog: u64) -> Verdict {
         match backlog {
             0 => self.average.idle(&self.figures.average, packet.idle_ns),

@@ -6,16 +6,10 @@ use serde::Serialize;
 
 use super::queueing::ns;
 use crate::abi;
-use crate::bottleneck::aqm::Gains;
-use crate::profile::{Aqm, Length, PACKET_BYTES};
-
-/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times. Those
-/// of whose packets gains are, too.
-const PACKET: u32 = 1000;
-/// RFC 8033's MEAN_PKTSIZE.
-const PIE_PACKET_BYTES: u32 = 1024;
-/// Adaptive RED's `min` is at least so many packets, as ns-2's.
-const ARED_PACKETS_MIN: u64 = 5;
+use crate::bottleneck::aqm::{
+    ARED_PACKETS_MIN, Gains, PACKET_BYTES, PIE_PACKET_BYTES, pie_gain, weight_of_a_second,
+};
+use crate::profile::{self, Aqm, Length};
 
 const Q32: f64 = 4_294_967_296.0;
 /// The classifier shifts lengths of RED's queue by 20.
@@ -29,7 +23,7 @@ pub(super) fn compile(
     rate: u64,
     wire_ns: impl Fn(u32) -> u64,
 ) -> (abi::emud_aqm, bool) {
-    let packet_ns = wire_ns(PACKET).max(1);
+    let packet_ns = wire_ns(PACKET_BYTES).max(1);
     let length = |length| match length {
         Length::Bytes(bytes) => ns(bytes, rate),
         Length::Time(ns) => ns,
@@ -72,7 +66,7 @@ pub(super) fn compile(
             q.codel = abi::emud_codel {
                 target_ns: it.target_ns,
                 interval_ns: it.interval_ns,
-                packet_ns: wire_ns(PACKET_BYTES),
+                packet_ns: wire_ns(profile::PACKET_BYTES),
             };
             (abi::EMUD_AQM_CODEL, it.ecn)
         }
@@ -112,11 +106,6 @@ fn fraction(share: f64) -> u64 {
     (share * Q32) as u64
 }
 
-/// The paper's: of what was before a second's packets, 1/e is left.
-fn weight_of_a_second(packet_ns: u64) -> f64 {
-    1.0 - (-(packet_ns as f64) / 1e9).exp()
-}
-
 fn gains(first: f64, second: f64, packet_ns: u64) -> abi::emud_gains {
     let per_ns = |gain: f64| gain / packet_ns as f64;
     let Gains { mult, shift } = Gains::of([per_ns(first), per_ns(second)]);
@@ -131,11 +120,6 @@ fn gains(first: f64, second: f64, packet_ns: u64) -> abi::emud_gains {
 fn gains_of(gains: &abi::emud_gains, packet_ns: u64) -> [f64; 2] {
     let scale = packet_ns as f64 / 2f64.powi(32 + gains.shift as i32);
     gains.mult.map(|mult| mult as f64 * scale)
-}
-
-fn pie_gain(per_s: f64) -> u64 {
-    let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
-    (per_s / 1e9 * 2f64.powi(shift as i32)).round() as u64
 }
 
 /// Who acts before the queue is full; gains and probabilities as the classifier has them.
@@ -329,7 +313,6 @@ impl AqmDropped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile;
 
     fn compiled(aqm: Aqm) -> abi::emud_link {
         let mut link = abi::emud_link::default();

@@ -66,6 +66,13 @@ macro_rules! managers {
         }
 
         impl Aqm {
+            /// Whether it marks what can be marked instead of dropping.
+            pub fn marks(&self) -> bool {
+                match self {
+                    $( Self::$Manager(it) => it.ecn, )*
+                }
+            }
+
             /// The keys of a queue that make it.
             pub(super) fn keys(&self) -> String {
                 let (name, mut keys, ecn) = match self {

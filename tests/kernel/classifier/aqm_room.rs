@@ -194,7 +194,7 @@ fn arrivals() -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// Drops, marks, and packets that the full queue refused without a word of the manager.
+/// Drops, marks, and packets that only the full queue dropped.
 fn compare(aqm: Aqm) -> [u64; 3] {
     let link = managed(aqm);
     let b = Bench::new(&link);
@@ -325,4 +325,75 @@ fn rem_is_the_rooms() {
         ..profile::Rem::default()
     };
     assert_signals("rem", compare(Aqm::Rem(rem)));
+}
+
+/// Of all that is not assured nothing passes a backlog of 20 ms.
+fn strict_rio() -> profile::Rio {
+    profile::Rio {
+        min: Length::Bytes(10_000),
+        max: Length::Bytes(20_000),
+        assured_min: Length::Bytes(1_000_000),
+        assured_max: Length::Bytes(2_000_000),
+        weight: 1.0,
+        ..profile::Rio::default()
+    }
+}
+
+#[test]
+fn rio_reads_the_dscp_of_both_families() {
+    let b = Bench::new(&managed(Aqm::Rio(strict_rio())));
+    for _ in 0..40 {
+        let assured = b.send(&frame(1_000, 10, 0), 0);
+        assert_eq!(assured.verdict, TC_ACT_UNSPEC);
+    }
+    for dscp in 0..64u8 {
+        let mut v6 = ip6(17, 0);
+        v6[14] |= dscp >> 2;
+        v6[15] = dscp << 6;
+        let is_assured = [10, 18, 26, 34].contains(&dscp);
+        for packet in [frame(1_000, dscp, 1), v6] {
+            let passes = b.send(&packet, 0).verdict == TC_ACT_UNSPEC;
+            assert_eq!(passes, is_assured, "DSCP {dscp} of {} bytes", packet.len());
+        }
+    }
+    // Without an IP header: best effort.
+    let mut arp = frame(1_000, 10, 0);
+    arp[12..14].copy_from_slice(&0x88b5u16.to_be_bytes());
+    assert_eq!(b.send(&arp, 0).verdict, TC_ACT_STOLEN);
+}
+
+#[test]
+fn rio_counts_from_when_it_is_set() {
+    let plain = link(|l| {
+        l.rate = Some(RATE);
+        l.queue = Limit::Packets(LIMIT as u32).into();
+    });
+    let mut b = Bench::new(&plain);
+    let assured = frame(1_000, 10, 0);
+    for _ in 0..50 {
+        b.send(&assured, 0);
+    }
+    b.set(&managed(Aqm::Rio(strict_rio())), 42, stamp_place());
+    let backlog = |b: &Bench| b.maps.state(abi::EMUD_UP).unwrap().aqm.rio_backlog / 1_000_000;
+    for n in 1..=10 {
+        b.send(&assured, 0);
+        assert_eq!(backlog(&b), n);
+    }
+    // 54 of 60 have left, and one comes.
+    b.send(&assured, 54_500_000);
+    assert_eq!(backlog(&b), 7);
+    // Idle meanwhile.
+    b.send(&assured, 500_000_000);
+    assert_eq!(backlog(&b), 1);
+    // A limit in bytes does not keep it from counting packets.
+    let bytes = link(|l| {
+        l.rate = Some(RATE);
+        l.queue.bytes = Some(100_000);
+        l.queue.aqm = Some(Aqm::Rio(strict_rio()));
+    });
+    b.set(&bytes, 42, stamp_place());
+    b.send(&assured, 500_000_000);
+    assert_eq!(backlog(&b), 2);
+    b.send(&assured, 501_500_000);
+    assert_eq!(backlog(&b), 2);
 }

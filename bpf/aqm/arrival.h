@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * offer: what a manager knows of a packet, and its arithmetic.
+ * arrival: what a manager knows of a packet that arrives, and its arithmetic.
  *
  * Fractions are times 2^32.
  */
-#ifndef EMUD_AQM_OFFER_H
-#define EMUD_AQM_OFFER_H
+#ifndef EMUD_AQM_ARRIVAL_H
+#define EMUD_AQM_ARRIVAL_H
 
 #include "../maps.h"
 
@@ -36,7 +36,7 @@ struct emud_offer {
 	__u32 capable; /* of ECN */
 };
 
-/* A packet's turn on the wire. */
+/* When a packet is on the wire. */
 struct emud_turn {
 	__u64 wait; /* the sojourn time: until its own bits begin */
 	__u64 busy_until;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the profile to a manager of a queue whose packets wait: lengths in bytes.
+
+use super::*;
+use crate::profile::{self, Length};
+
+/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times. Those
+/// of whose packets gains are, too.
+pub const PACKET_BYTES: u32 = 1000;
+/// RFC 8033's MEAN_PKTSIZE.
+pub const PIE_PACKET_BYTES: u32 = 1024;
+/// Adaptive RED's `min` is at least so many packets, as ns-2's.
+pub const ARED_PACKETS_MIN: u64 = 5;
+
+/// Adaptive RED's usual weight: of what was before a second's packets, 1/e is left.
+pub fn weight_of_a_second(packet_ns: u64) -> f64 {
+    1.0 - (-(packet_ns as f64) / 1e9).exp()
+}
+
+/// The manager of an empty queue in front of a wire of this rate (bit/s). It marks packets that are
+/// `capable`, which is the owner's to say: [`profile::Aqm::marks`].
+pub fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
+    let bytes = |ns: u64| (u128::from(ns) * u128::from(rate) / 8_000_000_000) as u64;
+    let ns = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))) as u64;
+    let length = |length| match length {
+        Length::Bytes(bytes) => bytes,
+        Length::Time(ns) => bytes(ns),
+    };
+    let packet_ns = ns(PACKET_BYTES.into()).max(1);
+    let red = |min, max, share, weight| RedFigures {
+        min,
+        max,
+        probability: probability(share),
+        average: AverageFigures {
+            weight: probability(weight).max(1),
+            packet_ns,
+        },
+    };
+    let gains = |first, second| {
+        let per_byte = |gain: f64| gain / f64::from(PACKET_BYTES);
+        Gains::of([per_byte(first), per_byte(second)])
+    };
+    match aqm {
+        profile::Aqm::Red(it) => Box::new(Red::new(red(
+            length(it.min),
+            length(it.max),
+            it.probability,
+            it.weight,
+        ))),
+        profile::Aqm::Ared(it) => {
+            let least = ARED_PACKETS_MIN * u64::from(PACKET_BYTES);
+            let min = (length(it.target) / 2).max(least);
+            let weight = it.weight.unwrap_or_else(|| weight_of_a_second(packet_ns));
+            let figures = AredFigures {
+                red: red(min, 3 * min, it.probability, weight),
+                interval_ns: it.interval_ns,
+                alpha: probability(it.alpha),
+                beta: probability(it.beta),
+            };
+            Box::new(Ared::new(figures, now_ns))
+        }
+        profile::Aqm::Rio(it) => {
+            let (min, max) = (length(it.assured_min), length(it.assured_max));
+            Box::new(Rio::new(RioFigures {
+                best_effort: red(length(it.min), length(it.max), it.probability, it.weight),
+                assured: red(min, max, it.assured_probability, it.weight),
+                codes: it.assured,
+            }))
+        }
+        profile::Aqm::CoDel(it) => Box::new(CoDel::new(CoDelFigures {
+            target_ns: it.target_ns,
+            interval_ns: it.interval_ns,
+            packet: profile::PACKET_BYTES.into(),
+        })),
+        profile::Aqm::Pie(it) => {
+            let figures = PieFigures {
+                target_ns: it.target_ns,
+                tupdate_ns: it.tupdate_ns,
+                alpha: pie::gain(it.alpha),
+                beta: pie::gain(it.beta),
+                packets: 2 * u64::from(PIE_PACKET_BYTES),
+                unit_ns: u64::try_from((8_000_000_000u128 << 32) / u128::from(rate.max(1)))
+                    .unwrap_or(u64::MAX),
+            };
+            Box::new(Pie::new(figures, now_ns))
+        }
+        profile::Aqm::Pi(it) => {
+            let figures = PiFigures {
+                target: length(it.target),
+                tupdate_ns: it.tupdate_ns,
+                gains: gains(it.a - it.b, it.b),
+            };
+            Box::new(Pi::new(figures, now_ns))
+        }
+        profile::Aqm::Rem(it) => {
+            let gamma = it.gamma * it.phi.ln();
+            let figures = RemFigures {
+                target: length(it.target),
+                tupdate_ns: it.tupdate_ns,
+                capacity: bytes(it.tupdate_ns),
+                gains: gains(it.alpha * gamma, gamma),
+            };
+            Box::new(Rem::new(figures, now_ns))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANAGERS: [profile::Aqm; 7] = {
+        use profile::Aqm;
+        let (from, to) = (Length::Bytes(20_000), Length::Time(60_000_000));
+        [
+            Aqm::Red(profile::Red {
+                min: from,
+                max: to,
+                probability: 0.1,
+                weight: 0.05,
+                ecn: false,
+            }),
+            Aqm::Rio(profile::Rio {
+                min: from,
+                max: to,
+                probability: 0.1,
+                assured_min: from,
+                assured_max: to,
+                assured_probability: 0.02,
+                assured: 2,
+                weight: 0.05,
+                ecn: false,
+            }),
+            Aqm::Ared(profile::Ared {
+                target: from,
+                weight: None,
+                probability: 0.1,
+                interval_ns: 500_000_000,
+                alpha: 0.01,
+                beta: 0.9,
+                ecn: false,
+            }),
+            Aqm::CoDel(profile::CoDel {
+                target_ns: 5_000_000,
+                interval_ns: 100_000_000,
+                ecn: false,
+            }),
+            Aqm::Pie(profile::Pie {
+                target_ns: 15_000_000,
+                tupdate_ns: 15_000_000,
+                alpha: 0.125,
+                beta: 1.25,
+                ecn: false,
+            }),
+            Aqm::Pi(profile::Pi {
+                target: to,
+                tupdate_ns: 5_000_000,
+                a: 1e-3,
+                b: 9.9e-4,
+                ecn: false,
+            }),
+            Aqm::Rem(profile::Rem {
+                target: from,
+                tupdate_ns: 2_000_000,
+                gamma: 0.001,
+                alpha: 0.1,
+                phi: 1.01,
+                ecn: false,
+            }),
+        ]
+    };
+
+    /// A queue of 200 kB at 8 Mbit/s for 20 s: above all targets, so each drops; one of 2 kB: none.
+    #[test]
+    fn each_manager_drops_from_a_long_queue_only() {
+        for aqm in MANAGERS {
+            let drops = |backlog: u64| {
+                let mut manager = of(&aqm, 8_000_000, 0);
+                let mut drops = 0;
+                for ms in 1..20_000u64 {
+                    let packet = Packet {
+                        now_ns: ms * 1_000_000,
+                        size: 1_000,
+                        sojourn_ns: backlog * 1_000,
+                        draw: crate::abi::mix(ms),
+                        ..Packet::default()
+                    };
+                    catch_up(&mut *manager, packet.now_ns, |_| backlog);
+                    let verdicts = [
+                        manager.arrive(&packet, backlog),
+                        manager.depart(&packet, backlog),
+                    ];
+                    drops += u32::from(verdicts.contains(&Verdict::Drop));
+                }
+                drops
+            };
+            assert!(drops(200_000) > 100, "{aqm:?}: {}", drops(200_000));
+            assert_eq!(drops(2_000), 0, "{aqm:?}");
+            assert!(!aqm.marks());
+        }
+    }
+}
