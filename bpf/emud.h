@@ -610,7 +610,7 @@ _Static_assert(sizeof(struct emud_state) == 320, "shared with Rust");
 /* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
-/* One more of these with each change of links: two changes back are another word. */
+/* Added at each change of links, so that a change and its reverse do not look like no change. */
 #define EMUD_CHANGE 256
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */

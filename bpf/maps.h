@@ -89,7 +89,7 @@ struct emud_packet {
 	__u8 copied; /* the packet gets a copy */
 	__u8 sum_due; /* corrupted, and the device would repair the checksum */
 	__u8 numbered;
-	__u8 tags; /* VLAN tags in the data, as far as the parser looks */
+	__u8 tags; /* VLAN tags in the data, up to the parser's limit */
 	__u8 lost; /* behind the bottleneck in whose class it waits */
 	__u8 reserved[2];
 	__u32 service; /* number of that class; 0: of none, or not yet known */

@@ -176,8 +176,9 @@ __noinline int emud_manager_catch_up(struct emud_packet *p)
 	return 1;
 }
 
-/* All that can be found out about a packet before the lock. A global function, so
- * that its ways do not lead through what follows. */
+/* Computes everything that can be known about a packet before the lock. A
+ * global function, so that the verifier does not follow its paths through the
+ * code after the call. */
 __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 			     struct emud_offer *offer)
 {

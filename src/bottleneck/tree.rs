@@ -52,7 +52,7 @@ struct Node {
     /// The best of each class directly below.
     due: BTreeSet<Due>,
 
-    /// In the parent's round, kept while it is closed: its turn is not over.
+    /// Position in the parent's round, kept while the class is closed: its quantum is not used up.
     position: Option<Position>,
     /// Own entries in the parent's `round` and `due`, and in the timers.
     is_ready: bool,

@@ -148,7 +148,7 @@ impl Classes for InForce<'_> {
     }
 }
 
-/// Failures that may wait for the thread that tells of them.
+/// Number of failures that may wait for the reporting thread.
 const FAILURES: usize = 16;
 
 /// Starts the thread that reports to the monitors.

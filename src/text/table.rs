@@ -226,11 +226,6 @@ macro_rules! table {
                 $crate::text::plain(&self.written(), without)
             }
 
-            /// Formats ` key value` of each key that has a value.
-            pub(crate) fn plain_text_of_all(&self) -> String {
-                $crate::text::plain(&self.written(true), &[])
-            }
-
             /// Returns the keys that are not at their defaults, as TOML.
             pub(crate) fn keys_text(&self) -> Vec<String> {
                 let written = self.written().into_iter();

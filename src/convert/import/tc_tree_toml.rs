@@ -20,7 +20,7 @@ pub(super) fn profile(
 ) -> Result<Imported, Mistake> {
     let Some(rate) = tree.rate.or(rate) else {
         let help = "say what the device sends, such as --rate 100Mbit: prio, and htb without a class \
-                    above all others, have no rate of their own";
+                    above all others, have no rate themselves";
         return Err(Mistake::new(&tree.at, "the tree has no rate", help));
     };
     let mut out = Writer::default();

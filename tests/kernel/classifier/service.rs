@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the classifier passes on for a bottleneck: class, arrival, length, and what was drawn.
+//! What the classifier passes on for a bottleneck: class, arrival, length, and the random decisions.
 
 use std::mem::offset_of;
 

@@ -12,7 +12,7 @@ const DATA: usize = 1470;
 const FRAME_BITS: f64 = 8.0 * 1512.0;
 const PORTS: [u16; 2] = [6001, 6002];
 const RATE: f64 = 10e6;
-/// What each sender offers on the wire.
+/// Load of each sender on the wire.
 const OFFERED: f64 = 7.55e6;
 
 fn profile(schedule: &str, classes: [&str; 2]) -> String {
@@ -82,7 +82,7 @@ pub fn priority() {
         if winner == 1 {
             let set = "bottleneck.hub.class.first.priority=9";
             lab.emud(&["set", "va", set]).expect(0);
-            // The holder looks every 50 ms.
+            // The holder reads the profile every 50 ms.
             thread::sleep(Duration::from_millis(200));
         }
         let dropped = format!("/bottlenecks/0/classes/{winner}/dropped_full");
@@ -108,7 +108,7 @@ pub fn priority() {
     verdict.end();
 }
 
-/// Three to two, of what both ask more than they can have.
+/// Three to two, of a load that is above the rate.
 pub fn weights() {
     let mut verdict = Verdict::default();
     let lab = Lab::new();

@@ -28,7 +28,7 @@ fn weights(weights: &[u32]) -> Plan {
     plan(Schedule::Drr, weights.iter().map(class).collect())
 }
 
-/// Every class offers twice its share, by packets of its own size.
+/// Every class is loaded with twice its share; packet sizes differ between classes.
 fn greedy(weights: &[u32], sizes: &[u32], seconds: u64) -> Vec<Packet> {
     let all: u32 = weights.iter().sum();
     let part = |(class, (weight, bytes)): (usize, (&u32, &u32))| {

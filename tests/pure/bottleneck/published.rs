@@ -217,7 +217,7 @@ fn c_priority_takes_all_it_offers() {
     }
 }
 
-/// The first could have 8 Mbit/s, and offers less.
+/// The first could have 8 Mbit/s; its load is lower.
 #[test]
 fn c_weights_of_800_and_200() {
     let class = |weight| Class {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of src/bottleneck written once more, slow and plain: at each event every class is
-//! looked at, lists are searched from the front, and clocks are fractions.
+//! The rules of src/bottleneck written once more, slow and plain: each event checks every class,
+//! lists are searched from the front, and clocks are fractions.
 
 use emud::bottleneck::{Class, Plan, QUANTUM, Schedule};
 

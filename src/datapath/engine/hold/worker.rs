@@ -16,10 +16,10 @@ use super::queue::TimerQueue;
 use super::servers::{Classes, Done, MARGIN_NS, Servers};
 use crate::abi::{self, emud_holder};
 
-/// Frames read before writing gets its turn. Everything that is there, as a
+/// Frames read before the next write. Everything that is there, as a
 /// rule: after a late wake-up a frame yet unread may depart before one that is due.
 const READ_BURST: usize = 256;
-/// Frames written before reading gets its turn.
+/// Frames written before the next read.
 const WRITE_BURST: usize = 64;
 /// The longest thing a TAP hands over, with room for a tag.
 const SCRATCH_LEN: usize = 68 << 10;
