@@ -212,10 +212,25 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	offer->capable = emud_ecn_capable(skb, p, l);
 	offer->assured = l->queueing.aqm == EMUD_AQM_RIO && offer->limited &&
 			 l->queueing.rio.codes >> emud_dscp(skb, p) & 1;
-	offer->fraction = emud_rem_probability(l, s);
-	if (l->queueing.aqm != EMUD_AQM_REM)
-		offer->fraction = emud_red_decay(l, s, p->arrival);
 	return 1;
+}
+
+/* Returns what remains of RED's average after an idle time, or REM's probability. A separate
+ * function: below emud_offer_of(), the chain of calls would need 544 bytes of stack. */
+__noinline __u64 emud_fraction_of(struct emud_packet *p)
+{
+	const struct emud_link *l;
+	struct emud_state *s;
+
+	if (!p)
+		return 0;
+	l = emud_link(p);
+	s = emud_queue_state(p);
+	if (!l || !s)
+		return 0;
+	if (l->queueing.aqm == EMUD_AQM_REM)
+		return emud_rem_probability(l, s);
+	return emud_red_decay(l, s, p->arrival);
 }
 
 /* Returns an enum emud_verdict. `managed` is a constant: without managers the
@@ -245,6 +260,7 @@ __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 
 	if (!p || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
+	offer.fraction = emud_fraction_of(p);
 	l = emud_link(p);
 	s = emud_queue_state(p);
 	if (!l || !s)
@@ -308,6 +324,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 
 	if (!p || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
+	offer.fraction = emud_fraction_of(p);
 	l = emud_link(p);
 	s = emud_queue_state(p);
 	w = EMUD_LOOKUP(emud_turns, p->direction);

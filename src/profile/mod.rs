@@ -5,7 +5,7 @@
 //! later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
 
 mod alter;
-mod aqm;
+pub(crate) mod aqm;
 mod base;
 mod bottleneck;
 mod bottleneck_read;

@@ -12,19 +12,17 @@
 mod ared;
 mod codel;
 mod fixed;
-mod of;
 mod pi;
 mod pie;
 mod red;
 mod rem;
 mod rio;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use ared::{Ared, Figures as AredFigures};
 pub use codel::{CoDel, Figures as CoDelFigures};
 pub use fixed::{Gains, probability};
-pub use of::{ARED_PACKETS_MIN, PACKET_BYTES, PIE_PACKET_BYTES, of, weight_of_a_second};
 pub use pi::{Figures as PiFigures, Pi};
 pub use pie::{Figures as PieFigures, Pie, gain as pie_gain};
 pub use red::{AverageFigures, Figures as RedFigures, Red};

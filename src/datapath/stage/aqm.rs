@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::queueing::ns;
 use crate::abi;
-use crate::bottleneck::aqm::{
-    ARED_PACKETS_MIN, Gains, PACKET_BYTES, PIE_PACKET_BYTES, pie_gain, weight_of_a_second,
-};
+use crate::bottleneck::aqm::{Gains, pie_gain};
+use crate::profile::aqm::{ARED_PACKETS_MIN, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
 use crate::profile::{self, Aqm, Length};
 
 const Q32: f64 = 4_294_967_296.0;

@@ -3,6 +3,13 @@
 
 mod codel;
 mod control;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "queues whose packets wait have no managers yet")
+)]
+pub(crate) mod manager;
+#[cfg(test)]
+mod published;
 mod red;
 
 pub use codel::CoDel;
@@ -14,6 +21,19 @@ use control::{PiDraft, PieDraft, RemDraft};
 use red::{AredDraft, RedDraft, RioDraft};
 
 use crate::text::{Draft, Entry, Located, Mistake, Reader, Value, Word, is_none, word};
+
+/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times. Those
+/// of whose packets gains are, too.
+pub(crate) const PACKET_BYTES: u32 = 1000;
+/// RFC 8033's MEAN_PKTSIZE.
+pub(crate) const PIE_PACKET_BYTES: u32 = 1024;
+/// Adaptive RED's `min` is at least so many packets, as ns-2's.
+pub(crate) const ARED_PACKETS_MIN: u64 = 5;
+
+/// Adaptive RED's usual weight: of what was before a second's packets, 1/e is left.
+pub(crate) fn weight_of_a_second(packet_ns: u64) -> f64 {
+    1.0 - (-(packet_ns as f64) / 1e9).exp()
+}
 
 /// Declares all managers: `Aqm`, their names, and what has been written of one.
 macro_rules! managers {

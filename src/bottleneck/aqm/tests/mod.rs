@@ -2,7 +2,6 @@
 //! Managers against their papers.
 
 mod managers;
-mod newreno;
-mod table;
+pub(crate) mod newreno;
 
 use super::*;

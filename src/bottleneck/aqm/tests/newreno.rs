@@ -16,7 +16,7 @@ const RTO_MAX: u64 = 60 * S;
 /// Segments sent at first, ns-2's.
 const INITIAL_WINDOW: f64 = 2.0;
 
-pub(super) struct Network {
+pub(crate) struct Network {
     pub flows: usize,
     pub rate: u64,
     pub packet_bytes: u64,
@@ -30,7 +30,7 @@ pub(super) struct Network {
 
 /// What came out of a run.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// Of the packets sent, ns.
     pub mean_wait_ns: f64,
     /// Of the link.
@@ -105,7 +105,7 @@ struct Waiting {
     arrival_ns: u64,
 }
 
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     network: &'a Network,
     manager: &'a mut dyn Aqm,
     seed: u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The published comparison of PI, A-RED and REM: mean delays of greedy NewReno flows.
 
-use super::newreno::{Network, Outcome, Run};
-use super::of;
+use super::manager::of;
+use crate::bottleneck::aqm::tests::newreno::{Network, Outcome, Run};
 use crate::profile::{self, Length};
 
 const RATE: u64 = 15_000_000;

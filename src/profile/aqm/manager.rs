@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the profile to a manager of a queue whose packets wait: lengths in bytes.
+//! From the profile to a manager of a queue whose packets wait, lengths in bytes. For tests: classes
+//! of a bottleneck have no managers yet.
 
-use super::*;
+use super::{ARED_PACKETS_MIN, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
+use crate::bottleneck::aqm::{
+    Aqm, Ared, AredFigures, AverageFigures, CoDel, CoDelFigures, Gains, Pi, PiFigures, Pie,
+    PieFigures, Red, RedFigures, Rem, RemFigures, Rio, RioFigures, pie_gain, probability,
+};
 use crate::profile::{self, Length};
-
-/// tc-red(8)'s `avpkt`: the paper's "small packet", by which the average falls in idle times. Those
-/// of whose packets gains are, too.
-pub const PACKET_BYTES: u32 = 1000;
-/// RFC 8033's MEAN_PKTSIZE.
-pub const PIE_PACKET_BYTES: u32 = 1024;
-/// Adaptive RED's `min` is at least so many packets, as ns-2's.
-pub const ARED_PACKETS_MIN: u64 = 5;
-
-/// Adaptive RED's usual weight: of what was before a second's packets, 1/e is left.
-pub fn weight_of_a_second(packet_ns: u64) -> f64 {
-    1.0 - (-(packet_ns as f64) / 1e9).exp()
-}
 
 /// The manager of an empty queue in front of a wire of this rate (bit/s). It marks packets that are
 /// `capable`, which is the owner's to say: [`profile::Aqm::marks`].
-pub fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
+pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
     let bytes = |ns: u64| (u128::from(ns) * u128::from(rate) / 8_000_000_000) as u64;
     let ns = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))) as u64;
     let length = |length| match length {
@@ -76,8 +68,8 @@ pub fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
             let figures = PieFigures {
                 target_ns: it.target_ns,
                 tupdate_ns: it.tupdate_ns,
-                alpha: pie::gain(it.alpha),
-                beta: pie::gain(it.beta),
+                alpha: pie_gain(it.alpha),
+                beta: pie_gain(it.beta),
                 packets: 2 * u64::from(PIE_PACKET_BYTES),
                 unit_ns: u64::try_from((8_000_000_000u128 << 32) / u128::from(rate.max(1)))
                     .unwrap_or(u64::MAX),
@@ -108,6 +100,7 @@ pub fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bottleneck::aqm::{Packet, Verdict, catch_up};
 
     const MANAGERS: [profile::Aqm; 7] = {
         use profile::Aqm;
