@@ -491,7 +491,7 @@ fn a_record_of_a_mebibyte_takes_no_stack() {
         assert_eq!(b.maps.saved().unwrap(), b"short");
         let error = b.maps.save(&vec![0; most + 1]).unwrap_err();
         assert!(
-            error.to_string().contains("the kernel keeps 1048572"),
+            error.to_string().contains("the maximum is 1048572"),
             "{error}"
         );
         assert_eq!(b.maps.saved().unwrap(), b"short");
