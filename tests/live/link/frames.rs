@@ -289,7 +289,10 @@ pub fn other_frames(engine: Engine) {
         for (direction, from, to) in [("up", va, vb), ("down", vb, va)] {
             let passed = |why| lab.shown(&format!("/{direction}/counters/passed/{why}"));
             let (not_ip, failed) = (passed("not_ip"), passed("failed"));
-            let got = median(&frames(from, to, tag, protocol));
+            // The shortest: a pause of the machine makes all others late.
+            let got = frames(from, to, tag, protocol)
+                .into_iter()
+                .fold(f64::MAX, f64::min);
             let name = format!("{kind}, {direction}");
             let passes = engine == Engine::Fq && direction == "down" && protocol == OURS;
             let (delay, count) = if passes { (0.0, 20) } else { (DELAY_MS, 0) };
