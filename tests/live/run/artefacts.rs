@@ -82,7 +82,7 @@ pub fn of_an_earlier_run_do_not_stay() {
     assert!(!own.join("b.txt").exists() && !own.join("a.txt.1").exists());
     let before = folder.0.join("run.log.artefacts.1/n1/b.txt");
     assert_eq!(fs::read_to_string(before).unwrap(), "old\n");
-    assert!(ran.err.contains("of an earlier run"), "{}", ran.err);
+    assert!(ran.err.contains("belongs to an earlier run"), "{}", ran.err);
     // A run without files leaves no folder.
     run("", "true").expect(0);
     assert!(!folder.0.join("run.log.artefacts").exists());
