@@ -13,6 +13,8 @@ pub struct Counts {
     pub mono_ns: u64,
     /// Without passed packets: those have a delay.
     pub counted: Counted,
+    /// Packets that were read after their bottleneck had decided on later ones.
+    pub disordered: u64,
     delay_ns: u64,
     backlog_bytes: Option<u64>,
     delays: Vec<Bucket>,
@@ -42,6 +44,7 @@ impl Counts {
                 engine_dropped: own.map_or(0, |own| own.engine_dropped)
                     + holder.map_or(0, |holder| holder.dropped),
             },
+            disordered: holder.map_or(0, |holder| holder.disordered),
             delay_ns: c.delay_ns,
             backlog_bytes: link.rate_bit_s.map(bytes),
             delays: c.delay_histogram.clone(),

@@ -324,6 +324,10 @@ impl Work {
                 "were dropped by the engine, not by the link",
             ),
             (grown.untouched, "passed without emulation"),
+            (
+                now.disordered.saturating_sub(before.disordered),
+                "were read after their bottleneck had decided on later ones",
+            ),
         ];
         let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
         self.found

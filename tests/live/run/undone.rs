@@ -132,7 +132,10 @@ pub fn when_preparation_fails() {
             "[node.b]\ncommand = \"sleep 99\"\nservice = true\nready = \"false\"\n",
             "never succeeded",
         ),
-        ("[node.b]\nprepare = [\"sleep 99\"]\n", "`sleep 99` did not end"),
+        (
+            "[node.b]\nprepare = [\"sleep 99\"]\n",
+            "`sleep 99` did not end",
+        ),
     ];
     for (node, said) in cases {
         let text = format!("ready_within = \"1s\"\n{head}{node}");

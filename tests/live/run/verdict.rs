@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Is the verdict reliable? These tests need an otherwise idle machine.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -248,9 +249,10 @@ pub fn a_busy_cpu_is_contention() {
 pub fn the_emulators_own_failure() {
     let folder = Folder::new();
     // Engine hold has a process, which is found by its name in the node.
-    let script = "for p in /proc/[0-9]*; do :; done; ping -n -q -c 20 -i 0.05 $EMUD_HOST; exit 0";
+    let started = folder.path("started");
+    let script = format!("touch {started}; ping -n -q -c 20 -i 0.05 $EMUD_HOST; exit 0");
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
-    let mut emud = folder.command("--profile ./p.toml --engine hold", &["sh", "-c", script]);
+    let mut emud = folder.command("--profile ./p.toml --engine hold", &["sh", "-c", &script]);
     let emud = emud
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -258,13 +260,11 @@ pub fn the_emulators_own_failure() {
         .unwrap();
     let pid = emud.id();
     let mut held = None;
-    support::host::soon("a holder", || {
-        !support::host::pids(|holder| is_holder(holder, pid)).is_empty()
-    });
+    // Stopped before it was ready, it would fail the preparation instead.
+    support::host::soon("the program", || Path::new(&started).exists());
     for holder in support::host::pids(|holder| is_holder(holder, pid)) {
         held = rustix::process::Pid::from_raw(holder.cast_signed());
     }
-    sleep(Duration::from_millis(300));
     rustix::process::kill_process(held.unwrap(), rustix::process::Signal::STOP).unwrap();
     let ran = folder.ran(&emud.wait_with_output().unwrap()).expect(4);
     assert_eq!(ran.one("end")["verdict"], "invalid");

@@ -154,6 +154,25 @@ proptest! {
     }
 
     #[test]
+    fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
+        prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
+        prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
+        for p in [p, p * 1e-6, p * 1e-15, p * 1e-300] {
+            prop_assert_eq!(Percent(p).to_string().parse(), Ok(Percent(p)));
+        }
+    }
+
+    #[test]
+    fn queues_read_back(queue in limits(0)) {
+        prop_assert_eq!(queue.to_string().parse(), Ok(queue));
+    }
+}
+
+proptest! {
+    // Each compiles three tables of delays.
+    #![proptest_config(same_cases(support::cases(300)))]
+
+    #[test]
     fn what_the_classifier_runs_reads_back(
         mut link in links(),
         slot in prop::option::of(super::trace::slots()),
@@ -187,20 +206,6 @@ proptest! {
         let again = read_back(&figures(&read), &read);
         prop_assert_eq!((&again.loss, &again.duplicate), (&read.loss, &read.duplicate));
         prop_assert_eq!((&again.queue, &again.wire), (&read.queue, &read.wire));
-    }
-
-    #[test]
-    fn units_read_back(ns in 0..=HOUR_NS, bits in 1..=1_000_000_000_000u64, p in 0.0..=1.0f64) {
-        prop_assert_eq!(Time(ns).to_string().parse(), Ok(Time(ns)));
-        prop_assert_eq!(Rate(bits).to_string().parse(), Ok(Rate(bits)));
-        for p in [p, p * 1e-6, p * 1e-15, p * 1e-300] {
-            prop_assert_eq!(Percent(p).to_string().parse(), Ok(Percent(p)));
-        }
-    }
-
-    #[test]
-    fn queues_read_back(queue in limits(0)) {
-        prop_assert_eq!(queue.to_string().parse(), Ok(queue));
     }
 }
 
