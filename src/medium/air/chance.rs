@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random decisions: a hash of seed, station, purpose and how many there were before, so that one
+//! decision more or less of a station changes nothing at the others.
+
+use crate::abi::mix;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Backoff = 1,
+    BitErrors = 2,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chance {
+    seed: u64,
+}
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self { seed: mix(seed) }
+    }
+
+    /// Uniform over all values.
+    pub fn bits(self, station: usize, purpose: Purpose, n: u64) -> u64 {
+        let stream = mix(self.seed ^ ((station as u64) << 8 | purpose as u64));
+        mix(stream.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// Uniform over 0..=window.
+    pub fn slots(self, station: usize, n: u64, window: u32) -> u32 {
+        let bits = self.bits(station, Purpose::Backoff, n) >> 32;
+        ((bits * (u64::from(window) + 1)) >> 32) as u32
+    }
+
+    /// True with this probability.
+    pub fn happens(self, station: usize, n: u64, probability: f64) -> bool {
+        let bits = self.bits(station, Purpose::BitErrors, n) >> 11;
+        (bits as f64) < probability * (1_u64 << 53) as f64
+    }
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The distributed coordination function (DCF) of IEEE 802.11-2020, 10.3, event by event.
+//!
+//! # What is modelled
+//!
+//! - Backoff of 0..=window slots behind DIFS, doubled window per failure, frozen while busy, drawn
+//!   also behind every frame (post-backoff); immediate access when the medium has been idle for
+//!   DIFS and no backoff is left.
+//! - EIFS behind a frame that was sensed but not decoded; NAV; RTS and CTS; a limit of attempts.
+//! - A failed sender waits a full DIFS behind its timeout, which ends when EIFS of the others turns
+//!   into their DIFS: it counts no slots that they do not count.
+//! - An access due within one CCA time of another's start cannot be called off.
+//! - Half duplex; interference summed over all on air; capture of a receiver by a stronger frame,
+//!   also over an earlier one.
+//!
+//! # How
+//!
+//! Nothing happens per slot: an access is due at the time since when the medium is idle, plus the
+//! gap, plus the slots left; full slots that have passed are subtracted when it becomes busy.
+//! Stations that hear the same count as a group (`countdown`). The others have one timer, whose
+//! meaning follows from what the station does: the end of its transmission, the begin of its
+//! answer, or the end of its patience (`timers`). What a transmission changes at those it reaches,
+//! it changes in sets of stations, 64 at a time (`ears`).
+
+mod access;
+mod chance;
+mod countdown;
+mod ears;
+mod exchange;
+mod frame;
+mod plain;
+mod queue;
+mod station;
+mod timers;
+mod transmit;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::phy::{Matrix, Timing};
+use super::set::Set;
+use chance::Chance;
+use countdown::Countdown;
+use ears::{Ears, Threshold};
+use frame::{Arrival, Later};
+pub use frame::{Fate, Frame, Outcome, To};
+pub use queue::Discipline;
+use queue::Queue;
+pub use station::Count;
+use station::{Doing, Kind, Station};
+use timers::{Rank, Timers};
+
+/// How stations get to the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// They contend by carrier sensing.
+    Dcf,
+    /// Full duplex without carrier, collisions, or headers: a frame takes its bytes at the rate,
+    /// and each receiver loses it independently.
+    None,
+}
+
+/// What the stations of a medium have in common.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub timing: Timing,
+    pub access: Access,
+    /// Unicast packets of this many bytes and more are sent behind RTS and CTS.
+    pub rts_bytes: Option<u32>,
+    /// Transmissions of a frame before it is given up, 1 or more.
+    pub attempts: u32,
+    /// Packets in a station's queue, the one on air included.
+    pub queue_packets: usize,
+    #[serde(default)]
+    pub discipline: Discipline,
+    /// How much stronger than all others a frame must be to be received, and to take a receiver
+    /// from an earlier frame ([`ratio`](super::phy::ratio)).
+    pub capture: u64,
+    /// Background noise, aW.
+    pub noise: u64,
+    pub seed: u64,
+}
+
+/// A medium with its stations; `T` is what the caller knows a packet by.
+#[derive(Debug)]
+pub struct Air<T> {
+    plan: Plan,
+    chance: Chance,
+    matrix: Arc<Matrix>,
+    /// The matrices from later instants on, in their order.
+    moves: VecDeque<(u64, Arc<Matrix>)>,
+    stations: Vec<Station<T>>,
+    ears: Ears,
+    /// Stations with a packet, or a backoff that is not over.
+    wants: Set,
+    /// Stations that neither send nor wait for an answer, nor are about to send one.
+    listening: Set,
+    promiscuous: Set,
+    countdown: Countdown,
+    timers: Timers,
+    /// Handed over, and yet to arrive.
+    arrivals: BinaryHeap<Reverse<Arrival<T>>>,
+    /// On their way by propagation, without access control.
+    later: BinaryHeap<Reverse<Later<T>>>,
+    outcomes: VecDeque<Outcome<T>>,
+    numbered: u64,
+    events: u64,
+    now_ns: u64,
+    /// The last probability that a frame has no bit error, and of what.
+    kept: ((f64, u32), f64),
+    /// Memory for what a step computes.
+    decoded: Set,
+    contending: [Set; 4],
+}
+
+/// What happens next; at one moment in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Move,
+    Later,
+    End(usize),
+    Arrival,
+    Timer(Rank, usize),
+}
+
+impl<T: Clone> Air<T> {
+    /// Returns an idle medium at time 0. `modes`: each station's mode of unicast data.
+    pub fn new(plan: Plan, matrix: Arc<Matrix>, modes: &[usize]) -> Self {
+        let stations = matrix.stations();
+        let mode = |station| modes.get(station).copied();
+        let mode = |station| mode(station).unwrap_or_else(|| plan.timing.fastest());
+        Self {
+            chance: Chance::new(plan.seed),
+            stations: (0..stations)
+                .map(|station| Station::new(mode(station), Queue::new(&plan, station), &plan))
+                .collect(),
+            ears: Ears::new(
+                stations,
+                Threshold {
+                    capture: plan.capture,
+                    noise: plan.noise,
+                },
+            ),
+            wants: Set::new(stations),
+            listening: Set::all(stations),
+            promiscuous: Set::new(stations),
+            countdown: Countdown::new(stations, plan.timing.slot_ns, plan.timing.cca_ns),
+            timers: Timers::new(stations),
+            matrix,
+            moves: VecDeque::new(),
+            arrivals: BinaryHeap::new(),
+            later: BinaryHeap::new(),
+            outcomes: VecDeque::new(),
+            numbered: 0,
+            events: 0,
+            now_ns: 0,
+            kept: ((0.0, 0), 1.0),
+            decoded: Set::new(stations),
+            contending: std::array::from_fn(|_| Set::new(stations)),
+            plan,
+        }
+    }
+
+    /// Hands over a packet. One that arrived before what is decided already counts from there on:
+    /// false.
+    pub fn arrive(&mut self, at_ns: u64, station: usize, frame: Frame<T>) -> bool {
+        self.arrive_with(at_ns, station, frame, 0)
+    }
+
+    /// The same with the DS field of the packet.
+    pub fn arrive_with(&mut self, at_ns: u64, station: usize, frame: Frame<T>, ds: u8) -> bool {
+        self.numbered += 1;
+        self.arrivals.push(Reverse(Arrival {
+            at_ns,
+            number: self.numbered,
+            station,
+            frame,
+            ds,
+        }));
+        at_ns >= self.now_ns
+    }
+
+    /// Transmissions that begin at `at_ns` or later have this matrix, of the same stations. Instants
+    /// ascend.
+    pub fn move_at(&mut self, at_ns: u64, matrix: Arc<Matrix>) {
+        self.moves.push_back((at_ns, matrix));
+    }
+
+    /// Whether a station receives unicast frames of others.
+    pub fn set_promiscuous(&mut self, station: usize, promiscuous: bool) {
+        let others = if promiscuous { self.stations.len() } else { 0 };
+        self.stations[station].overheard = vec![0; others];
+        self.promiscuous.put(station, promiscuous);
+    }
+
+    /// The next outcome, if it is at `until_ns` at the latest: all that arrives by then has been
+    /// handed over. None: everything up to `until_ns` is decided.
+    pub fn next(&mut self, until_ns: u64) -> Option<Outcome<T>> {
+        loop {
+            if let Some(outcome) = self.outcomes.pop_front() {
+                return Some(outcome);
+            }
+            match self.next_event() {
+                Some((at_ns, event)) if at_ns <= until_ns => {
+                    self.now_ns = self.now_ns.max(at_ns);
+                    self.events += 1;
+                    self.happen(event);
+                }
+                _ => {
+                    self.now_ns = self.now_ns.max(until_ns);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Move => {
+                if let Some((_, matrix)) = self.moves.pop_front() {
+                    self.matrix = matrix;
+                }
+            }
+            Event::Later => {
+                if let Some(Reverse(later)) = self.later.pop() {
+                    self.outcomes.push_back(later.outcome);
+                }
+            }
+            Event::Arrival => self.admit(),
+            Event::End(station) => self.end(station),
+            Event::Timer(Rank::Access, station) => {
+                self.countdown.access(station);
+                self.access(station);
+            }
+            Event::Timer(rank, station) => {
+                self.timers.clear(station);
+                match rank {
+                    Rank::Answer => self.answer(station),
+                    Rank::Timeout => self.time_out(station),
+                    Rank::End | Rank::Access => {}
+                }
+            }
+        }
+    }
+
+    fn does(&mut self, station: usize, what: Doing) {
+        let listens = matches!(what, Doing::Listening);
+        self.listening.put(station, listens);
+        self.stations[station].doing = what;
+    }
+
+    fn next_event(&mut self) -> Option<(u64, Event)> {
+        let access = self.countdown.first();
+        let access = access.map(|(at_ns, station)| (at_ns, Event::Timer(Rank::Access, station)));
+        let timer = self.timers.first();
+        let timer = timer.map(|(at_ns, rank, station)| match rank {
+            Rank::End => (at_ns, Event::End(station)),
+            _ => (at_ns, Event::Timer(rank, station)),
+        });
+        let arrival = self.arrivals.peek();
+        let arrival = arrival.map(|Reverse(a)| (a.at_ns.max(self.now_ns), Event::Arrival));
+        let later = self.later.peek();
+        let later = later.map(|Reverse(later)| (later.at_ns, Event::Later));
+        let moved = self.moves.front();
+        let moved = moved.map(|(at_ns, _)| ((*at_ns).max(self.now_ns), Event::Move));
+        [timer, access, arrival, later, moved]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn admit(&mut self) {
+        let Some(Reverse(arrival)) = self.arrivals.pop() else {
+            return;
+        };
+        let (station, ds) = (arrival.station, arrival.ds);
+        let queue = &mut self.stations[station].queue;
+        let radio_is_free = queue.front().is_none();
+        if let Some(packet) = queue.push(arrival.into(), ds, self.now_ns) {
+            self.stations[station].count.full += 1;
+            self.finished(station, packet.frame.token, Fate::QueueFull);
+            return;
+        }
+        self.serve(station);
+        if radio_is_free && self.stations[station].queue.front().is_some() {
+            match self.plan.access {
+                Access::Dcf => {
+                    self.wants.insert(station);
+                    self.contend(station);
+                }
+                Access::None => self.send_plain(station),
+            }
+        }
+    }
+
+    fn finished(&mut self, station: usize, token: T, fate: Fate) {
+        self.outcomes.push_back(Outcome::Finished {
+            at_ns: self.now_ns,
+            station,
+            token,
+            fate,
+        });
+    }
+
+    /// When a packet can be delivered at the earliest, as far as is known now.
+    pub fn next_delivery_ns(&mut self) -> Option<u64> {
+        if !self.outcomes.is_empty() {
+            return Some(self.now_ns);
+        }
+        let shortest = match self.plan.access {
+            Access::Dcf => self.plan.timing.data_ns(0, self.plan.timing.fastest()),
+            Access::None => 0,
+        };
+        let of_station = |(at_ns, station): (u64, usize)| match self.stations[station].doing {
+            Doing::Sending(ref what) if what.kind == Kind::Data => at_ns,
+            _ => at_ns + shortest,
+        };
+        let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at_ns);
+        let later = self.later.peek().map(|Reverse(later)| later.at_ns);
+        let access = self.countdown.first().map(|(at_ns, _)| at_ns + shortest);
+        let timers = self.timers.all().map(of_station);
+        timers.chain(access).chain(arrival).chain(later).min()
+    }
+
+    /// What a station has done so far.
+    pub fn count(&self, station: usize) -> Count {
+        let busy_ns = self.ears.busy_ns(station, self.now_ns);
+        Count {
+            busy_ns,
+            waiting: self.stations[station].queue.len() as u64,
+            ..self.stations[station].count
+        }
+    }
+
+    /// Events processed so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Everything before is decided.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+}

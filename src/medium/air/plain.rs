@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A medium without access control: each station has the rate for itself, full duplex.
+//!
+//! A frame takes its bytes at the rate and arrives after the propagation, at each receiver that
+//! has no bit error: p = 1 - (1 - p_b)^bits, drawn for each of them.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::frame::{Fate, Later, Outcome, To};
+use super::{Air, Rank};
+
+impl<T: Clone> Air<T> {
+    /// Sends the first packet.
+    pub(super) fn send_plain(&mut self, station: usize) {
+        let this = &mut self.stations[station];
+        let Some(first) = this.queue.front() else {
+            return;
+        };
+        let bits = 8 * u64::from(first.frame.bytes);
+        let lasts_ns = (bits * 1_000_000).div_ceil(u64::from(self.plan.timing.kbit(this.mode)));
+        this.count.attempts += 1;
+        this.count.air_ns += lasts_ns;
+        self.timers.set(station, self.now_ns + lasts_ns, Rank::End);
+    }
+
+    pub(super) fn end_plain(&mut self, station: usize) {
+        let Some(first) = self.stations[station].queue.front() else {
+            return;
+        };
+        let (to, bytes) = (first.frame.to, first.frame.bytes);
+        let mode = self.stations[station].mode;
+        let matrix = Arc::clone(&self.matrix);
+        let mut longest_ns = 0;
+        for reach in matrix.row(station) {
+            let promiscuous = !self.stations[usize::from(reach.to)].overheard.is_empty();
+            let concerned = to == To::All || to == To::Station(reach.to) || promiscuous;
+            if concerned && reach.decodes(mode) && self.passes(reach, bytes) {
+                self.deliver(station, usize::from(reach.to), reach.delay_ns);
+                longest_ns = longest_ns.max(reach.delay_ns);
+            }
+        }
+        let this = &mut self.stations[station];
+        this.count.sent += 1;
+        this.count.sent_bytes += u64::from(bytes);
+        if let Some(first) = this.queue.pop(self.now_ns) {
+            // Behind the last delivery, so that the caller can forget the packet then.
+            let at_ns = self.now_ns + longest_ns;
+            let (token, fate) = (first.frame.token, Fate::Sent);
+            let finished = Outcome::Finished {
+                at_ns,
+                station,
+                token,
+                fate,
+            };
+            match longest_ns {
+                0 => self.outcomes.push_back(finished),
+                _ => self.postpone(finished, longest_ns),
+            }
+        }
+        self.serve(station);
+        self.send_plain(station);
+    }
+
+    /// Delivers when the last bit has propagated.
+    pub(super) fn postpone(&mut self, outcome: Outcome<T>, delay_ns: u64) {
+        self.numbered += 1;
+        self.later.push(Reverse(Later {
+            at_ns: self.now_ns + delay_ns,
+            number: self.numbered,
+            outcome,
+        }));
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The begin and the end of a transmission, at all stations that it reaches.
+
+use std::sync::Arc;
+
+use super::frame::Outcome;
+use super::station::{Doing, Kind, Transmission};
+use super::{Air, Rank, To};
+use crate::medium::phy::{Reach, Row};
+use crate::medium::set::{Set, members};
+
+impl<T: Clone> Air<T> {
+    pub(super) fn begin(&mut self, station: usize, what: Transmission) {
+        let matrix = Arc::clone(&self.matrix);
+        let now_ns = self.now_ns;
+        self.ears.begin(station, what.mode, &matrix, now_ns);
+        self.countdown
+            .freeze(&matrix.signal(station).senses, now_ns);
+        self.stations[station].count.air_ns += what.lasts_ns;
+        self.does(station, Doing::Sending(what));
+        let end_ns = now_ns + what.lasts_ns;
+        self.timers.set(station, end_ns, Rank::End);
+    }
+
+    pub(super) fn end(&mut self, station: usize) {
+        self.timers.clear(station);
+        match self.stations[station].doing {
+            Doing::Sending(what) => {
+                self.does(station, Doing::Listening);
+                // Taken out for the time of the call.
+                let mut decoded = std::mem::take(&mut self.decoded);
+                self.end_of(station, what, &mut decoded);
+                self.decoded = decoded;
+            }
+            // Without access control a station is never anything but listening.
+            _ => self.end_plain(station),
+        }
+    }
+
+    fn end_of(&mut self, station: usize, what: Transmission, decoded: &mut Set) {
+        let now_ns = self.now_ns;
+        let Some(matrix) = self.ears.end(station, decoded, now_ns) else {
+            return;
+        };
+        let row = matrix.signal(station);
+        if row.has_errors {
+            self.check(row, what.octets, decoded);
+        }
+        self.ears.heard(row, decoded, &what, now_ns);
+        let addressee = match what.to {
+            To::Station(to) => Some(usize::from(to)),
+            To::All => None,
+        };
+        let reached = addressee.is_some_and(|to| decoded.contains(to));
+        if what.kind == Kind::Data {
+            if let Some(to) = addressee {
+                decoded.intersect(&self.promiscuous);
+                decoded.remove(to);
+            }
+            decoded.for_each(|to| self.overhear(station, to, what.to));
+        }
+        // The addressee first finds out whether it has to answer.
+        self.contend_all(&row.reached, addressee);
+        self.ended(station, what, reached);
+        if let Some(to) = addressee {
+            self.contend(to);
+        }
+        self.contend(station);
+    }
+
+    /// Removes those whose frame has bit errors.
+    fn check(&mut self, row: &Row, octets: u32, decoded: &mut Set) {
+        for n in 0..decoded.words().len() {
+            for station in members(n, decoded.words()[n]) {
+                if !self.passes(row.at(station), octets) {
+                    decoded.remove(station);
+                }
+            }
+        }
+    }
+
+    /// Whether a frame has no bit error.
+    pub(super) fn passes(&mut self, reach: &Reach, octets: u32) -> bool {
+        if reach.ln_bit_kept == 0.0 {
+            return true;
+        }
+        let station = usize::from(reach.to);
+        let checks = &mut self.stations[station].checks;
+        *checks += 1;
+        // Of all receivers of a frame, usually.
+        let same = (reach.ln_bit_kept, octets);
+        if self.kept.0 != same {
+            self.kept = (same, reach.kept(octets));
+        }
+        self.chance.happens(station, *checks, self.kept.1)
+    }
+
+    /// A station that is not its addressee has decoded a data frame.
+    pub(super) fn overhear(&mut self, from: usize, to: usize, addressee: To) {
+        let Some(first) = self.stations[from].queue.front() else {
+            return;
+        };
+        let number = first.number;
+        if addressee != To::All {
+            match self.stations[to].overheard.get_mut(from) {
+                Some(last) if *last != number => *last = number,
+                _ => return,
+            }
+        }
+        self.deliver(from, to, 0);
+    }
+
+    /// A station has the first packet of another.
+    pub(super) fn deliver(&mut self, from: usize, to: usize, delay_ns: u64) {
+        let Some(first) = self.stations[from].queue.front() else {
+            return;
+        };
+        let outcome = Outcome::Delivered {
+            at_ns: self.now_ns + delay_ns,
+            from,
+            to,
+            token: first.frame.token.clone(),
+        };
+        let bytes = u64::from(first.frame.bytes);
+        let count = &mut self.stations[to].count;
+        count.received += 1;
+        count.received_bytes += bytes;
+        match delay_ns {
+            0 => self.outcomes.push_back(outcome),
+            _ => self.postpone(outcome, delay_ns),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mobility traces: ns-2 (`setdest`), BonnMotion (`t x y` in a line per node), and CSV with columns
+//! time, node, x, y. The format follows from the content.
+
+use std::collections::BTreeMap;
+
+use super::Track;
+use crate::medium::phy::Position;
+
+/// Why a trace cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct TraceError {
+    pub line: usize,
+    pub problem: String,
+}
+
+/// Positions and times beyond these are mistakes, m and s.
+const FARTHEST_M: f64 = 1e7;
+const LONGEST_S: f64 = 1e8;
+/// Nodes of a trace.
+const MOST_NODES: usize = 65_536;
+
+/// Reads a trace: a track for each node, in the order of their names or numbers.
+///
+/// # Errors
+/// The first line that is none of a trace.
+pub fn read(text: &str) -> Result<Vec<(String, Track)>, TraceError> {
+    let lines = || {
+        let lines = text
+            .lines()
+            .enumerate()
+            .map(|(n, line)| (n + 1, line.trim()));
+        lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    };
+    let Some((_, first)) = lines().next() else {
+        return Err(wrong(1, "the trace is empty"));
+    };
+    if first.starts_with('$') || first.starts_with("set ") {
+        setdest(lines())
+    } else if first.contains(',') {
+        csv(lines())
+    } else {
+        bonnmotion(lines())
+    }
+}
+
+fn wrong(line: usize, problem: impl Into<String>) -> TraceError {
+    TraceError {
+        line,
+        problem: problem.into(),
+    }
+}
+
+fn number(line: usize, text: &str, most: f64) -> Result<f64, TraceError> {
+    let number = text.trim().parse::<f64>().ok();
+    let fits = |number: &f64| number.abs() <= most;
+    number
+        .filter(fits)
+        .ok_or_else(|| wrong(line, format!("`{text}` is no number of a trace")))
+}
+
+fn time_ns(line: usize, text: &str) -> Result<u64, TraceError> {
+    let seconds = number(line, text, LONGEST_S)?;
+    match seconds >= 0.0 {
+        true => Ok((seconds * 1e9).round() as u64),
+        false => Err(wrong(line, format!("the time {text} is before the begin"))),
+    }
+}
+
+/// A node of ns-2 while it is read.
+#[derive(Default)]
+struct Mover {
+    start: Position,
+    /// Departure in ns, target, and speed in m/s.
+    orders: Vec<(u64, Position, f64)>,
+}
+
+fn setdest<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+) -> Result<Vec<(String, Track)>, TraceError> {
+    let mut movers: BTreeMap<usize, Mover> = BTreeMap::new();
+    for (n, line) in lines {
+        let Some(begin) = line.find("$node_(") else {
+            // Distances for the simulator ($god_), and its settings.
+            continue;
+        };
+        let (index, rest) = line[begin + 7..]
+            .split_once(')')
+            .ok_or_else(|| wrong(n, "no node"))?;
+        let index = index.parse().ok().filter(|index| *index < MOST_NODES);
+        let index = index.ok_or_else(|| wrong(n, "the number of a node is not 0 to 65535"))?;
+        let mover = movers.entry(index).or_default();
+        let rest = rest.trim_end_matches('"');
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        match fields[..] {
+            ["set", "X_", x] => mover.start[0] = number(n, x, FARTHEST_M)?,
+            ["set", "Y_", y] => mover.start[1] = number(n, y, FARTHEST_M)?,
+            ["set", "Z_", _] => {}
+            ["setdest", x, y, speed] => {
+                let mut words = line[..begin].split_whitespace();
+                let at = words.find(|word| *word == "at").and_then(|_| words.next());
+                let at = at.ok_or_else(|| wrong(n, "setdest without a time"))?;
+                let target = [number(n, x, FARTHEST_M)?, number(n, y, FARTHEST_M)?];
+                let order = (time_ns(n, at)?, target, number(n, speed, FARTHEST_M)?);
+                mover.orders.push(order);
+            }
+            _ => return Err(wrong(n, format!("`{line}` is no command of setdest"))),
+        }
+    }
+    let named = |(index, mover): (usize, Mover)| (index.to_string(), mover.track());
+    Ok(movers.into_iter().map(named).collect())
+}
+
+impl Mover {
+    /// An order replaces the one before, wherever the node is; speed 0 stops it.
+    fn track(mut self) -> Track {
+        self.orders.sort_by_key(|(at_ns, ..)| *at_ns);
+        let mut track = Track::still(self.start);
+        let mut until = self.orders.iter().map(|(at_ns, ..)| *at_ns).skip(1);
+        for (at_ns, target, speed) in &self.orders {
+            let next_ns = until.next().unwrap_or(u64::MAX);
+            let from = track.at(*at_ns);
+            track.push(*at_ns, from);
+            if *speed <= 0.0 {
+                continue;
+            }
+            let seconds = libm::hypot(target[0] - from[0], target[1] - from[1]) / speed;
+            let arrival_ns = at_ns.saturating_add((seconds * 1e9) as u64);
+            match arrival_ns <= next_ns {
+                true => track.push(arrival_ns, *target),
+                false => {
+                    let share = (next_ns - at_ns) as f64 / (arrival_ns - at_ns) as f64;
+                    let there = [0, 1].map(|axis| from[axis] + share * (target[axis] - from[axis]));
+                    track.push(next_ns, there);
+                }
+            }
+        }
+        track
+    }
+}
+
+fn bonnmotion<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+) -> Result<Vec<(String, Track)>, TraceError> {
+    let mut tracks = Vec::new();
+    for (n, line) in lines {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if !fields.len().is_multiple_of(3) {
+            let problem =
+                "a line is time, x and y of each waypoint (the 3D format is not supported)";
+            return Err(wrong(n, problem));
+        }
+        let mut track = Track::default();
+        for waypoint in fields.chunks(3) {
+            let position = [
+                number(n, waypoint[1], FARTHEST_M)?,
+                number(n, waypoint[2], FARTHEST_M)?,
+            ];
+            let at_ns = time_ns(n, waypoint[0])?;
+            ascending(n, &track, at_ns)?;
+            track.push(at_ns, position);
+        }
+        tracks.push((tracks.len().to_string(), track));
+    }
+    Ok(tracks)
+}
+
+fn csv<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+) -> Result<Vec<(String, Track)>, TraceError> {
+    let mut tracks: Vec<(String, Track)> = Vec::new();
+    for (number_of_line, (n, line)) in lines.enumerate() {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let [time, node, x, y] = fields[..] else {
+            return Err(wrong(n, "a row is time, node, x, y"));
+        };
+        if number_of_line == 0 && time.parse::<f64>().is_err() {
+            match [time, node, x, y] {
+                ["time", "node", "x", "y"] => continue,
+                _ => return Err(wrong(n, "the columns are time, node, x, y")),
+            }
+        }
+        let position = [number(n, x, FARTHEST_M)?, number(n, y, FARTHEST_M)?];
+        let at_ns = time_ns(n, time)?;
+        let known = tracks.iter().position(|(name, _)| name == node);
+        let index = known.unwrap_or_else(|| {
+            tracks.push((node.to_owned(), Track::default()));
+            tracks.len() - 1
+        });
+        let track = &mut tracks[index].1;
+        ascending(n, track, at_ns)?;
+        track.push(at_ns, position);
+    }
+    Ok(tracks)
+}
+
+fn ascending(line: usize, track: &Track, at_ns: u64) -> Result<(), TraceError> {
+    match at_ns >= track.end_ns() {
+        true => Ok(()),
+        false => Err(wrong(line, "the times of a node do not ascend")),
+    }
+}

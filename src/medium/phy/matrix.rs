@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who hears whom: a row for each sender, with those that its signal has any effect on.
+
+use serde::{Deserialize, Serialize};
+
+use super::path::{LIGHT_M_PER_S, PathLoss};
+use super::power::attowatts;
+use super::standard::Standard;
+use crate::medium::set::Set;
+
+/// Where a station is, in metres.
+pub type Position = [f64; 2];
+
+/// What a sender's signal is at a station.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    pub to: u16,
+    /// A bit for each mode that can be decoded.
+    pub modes: u16,
+    /// It keeps the medium busy.
+    pub senses: bool,
+    /// Attowatts; what it adds to the interference there.
+    pub power: u64,
+    /// ln(1 - bit error rate).
+    pub ln_bit_kept: f64,
+    /// Propagation, for media without access control.
+    pub delay_ns: u64,
+}
+
+impl Reach {
+    /// A signal of full strength at a station, decoded in every mode.
+    pub fn full(to: u16) -> Self {
+        Self {
+            to,
+            modes: u16::MAX,
+            senses: true,
+            power: DISK_POWER,
+            ln_bit_kept: 0.0,
+            delay_ns: 0,
+        }
+    }
+
+    /// The same with a bit error rate in 0.0..1.0.
+    pub fn with_ber(self, ber: f64) -> Self {
+        Self {
+            ln_bit_kept: libm::log1p(-ber),
+            ..self
+        }
+    }
+
+    /// Whether a frame in this mode can be decoded.
+    pub fn decodes(&self, mode: usize) -> bool {
+        self.modes >> mode & 1 == 1
+    }
+
+    /// The probability that a frame of `octets` has no bit error: (1 - p_b)^bits.
+    pub(crate) fn kept(&self, octets: u32) -> f64 {
+        libm::exp(self.ln_bit_kept * 8.0 * f64::from(octets))
+    }
+}
+
+/// In disk mode all signals have this power, in aW: any two of them destroy each other.
+const DISK_POWER: u64 = 1_000_000;
+
+/// Distances in metres, `range <= interference` and `range <= sense`: a frame is decoded within
+/// `range`, keeps the medium busy within `sense`, and destroys others within `interference`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    pub range_m: f64,
+    pub sense_m: f64,
+    pub interference_m: f64,
+}
+
+impl Default for Disk {
+    /// The radio of ns-2.
+    fn default() -> Self {
+        Self {
+            range_m: 250.0,
+            sense_m: 550.0,
+            interference_m: 550.0,
+        }
+    }
+}
+
+/// A radio whose reach follows from powers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Radio {
+    pub power_dbm: f64,
+    pub frequency_hz: f64,
+    pub path: PathLoss,
+    /// The weakest signal for each mode, dBm.
+    pub sensitivity_dbm: Vec<f64>,
+    pub sense_dbm: f64,
+}
+
+impl Radio {
+    /// Returns the radio of a standard.
+    pub fn new(standard: &Standard, path: PathLoss) -> Self {
+        Self {
+            power_dbm: standard.power_dbm,
+            frequency_hz: standard.frequency_hz,
+            path,
+            sensitivity_dbm: standard.rates.iter().map(|(_, dbm)| *dbm).collect(),
+            sense_dbm: standard.sense_dbm,
+        }
+    }
+}
+
+/// The rows of all senders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matrix {
+    rows: Vec<Row>,
+}
+
+/// What a sender's signal is at all stations, once for each and once as sets, which a begin and an
+/// end of a transmission are decided with.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    reaches: Vec<Reach>,
+    /// Those with a reach, those of them that sense it, and those that it interferes at.
+    pub reached: Set,
+    pub senses: Set,
+    pub strong: Set,
+    /// Those that decode it, for each mode.
+    decodes: Vec<Set>,
+    /// Its power wherever it interferes or can be decoded, if it is the same everywhere,
+    pub level: Option<u64>,
+    /// and otherwise at each station.
+    pub powers: Vec<u64>,
+    /// Whether any of them has bit errors.
+    pub has_errors: bool,
+}
+
+/// Modes of a radio.
+const MODES: usize = u16::BITS as usize;
+
+impl Row {
+    fn new(stations: usize, reaches: Vec<Reach>) -> Self {
+        let chosen = |is: &dyn Fn(&Reach) -> bool| {
+            let mut set = Set::new(stations);
+            for reach in reaches.iter().filter(|reach| is(reach)) {
+                set.insert(usize::from(reach.to));
+            }
+            set
+        };
+        let modes = reaches.iter().fold(0, |modes, reach| modes | reach.modes);
+        let modes = MODES - modes.leading_zeros() as usize;
+        let mut heard = reaches.iter().filter(|r| r.power > 0 || r.modes > 0);
+        let level = heard.next().map_or(0, |reach| reach.power);
+        let level = heard.all(|reach| reach.power == level).then_some(level);
+        let mut powers = Vec::new();
+        if level.is_none() {
+            powers.resize(stations, 0);
+            for reach in &reaches {
+                powers[usize::from(reach.to)] = reach.power;
+            }
+        }
+        Self {
+            reached: chosen(&|_| true),
+            senses: chosen(&|reach| reach.senses),
+            strong: chosen(&|reach| reach.power > 0),
+            decodes: (0..modes)
+                .map(|mode| chosen(&|reach| reach.decodes(mode)))
+                .collect(),
+            level,
+            powers,
+            has_errors: reaches.iter().any(|reach| reach.ln_bit_kept != 0.0),
+            reaches,
+        }
+    }
+
+    /// Those that decode a mode.
+    pub fn decodes(&self, mode: usize) -> Option<&Set> {
+        self.decodes.get(mode)
+    }
+
+    /// What the signal is at one of `reached`.
+    pub fn at(&self, station: usize) -> &Reach {
+        &self.reaches[self.reached.below(station)]
+    }
+
+    /// The power at one of `reached`.
+    #[inline]
+    pub fn power(&self, station: usize) -> u64 {
+        match self.level {
+            Some(level) if self.strong.contains(station) => level,
+            Some(_) => 0,
+            None => self.powers[station],
+        }
+    }
+}
+
+/// Interferers more than this below the weakest signal that is decoded or sensed have no effect.
+const NEGLIGIBLE_DB: f64 = 30.0;
+
+impl Matrix {
+    /// Returns the matrix of `stations`, at most 65,536; `reach(from, to)` is none without effect.
+    pub fn new(stations: usize, mut reach: impl FnMut(u16, u16) -> Option<Reach>) -> Self {
+        let mut row = |from| {
+            let others = (0..stations as u16).filter(|to| *to != from);
+            let reaches = others.filter_map(|to| reach(from, to)).collect();
+            Row::new(stations, reaches)
+        };
+        Self {
+            rows: (0..stations as u16).map(&mut row).collect(),
+        }
+    }
+
+    /// All hear each other.
+    pub fn full(stations: usize) -> Self {
+        Self::new(stations, |_, to| Some(Reach::full(to)))
+    }
+
+    /// By distance alone.
+    pub fn disk(positions: &[Position], disk: Disk, ber: f64) -> Self {
+        Self::new(positions.len(), |from, to| {
+            let d = distance_m(positions[usize::from(from)], positions[usize::from(to)]);
+            let interferes = d <= disk.interference_m.max(disk.range_m);
+            let reach = Reach {
+                modes: if d <= disk.range_m { u16::MAX } else { 0 },
+                senses: d <= disk.sense_m,
+                power: if interferes { DISK_POWER } else { 0 },
+                delay_ns: delay_ns(d),
+                ..Reach::full(to).with_ber(ber)
+            };
+            (interferes || reach.senses).then_some(reach)
+        })
+    }
+
+    /// By the power that arrives.
+    pub fn radio(positions: &[Position], radio: &Radio, ber: f64) -> Self {
+        let weakest = radio.sensitivity_dbm.iter().copied();
+        let weakest = weakest.fold(radio.sense_dbm, f64::min) - NEGLIGIBLE_DB;
+        Self::new(positions.len(), |from, to| {
+            let d = distance_m(positions[usize::from(from)], positions[usize::from(to)]);
+            let dbm = radio.power_dbm - radio.path.db(d, radio.frequency_hz);
+            let decodes = |mode: usize| u16::from(dbm >= radio.sensitivity_dbm[mode]) << mode;
+            let reach = Reach {
+                modes: (0..radio.sensitivity_dbm.len()).map(decodes).sum(),
+                senses: dbm >= radio.sense_dbm,
+                power: attowatts(dbm),
+                delay_ns: delay_ns(d),
+                ..Reach::full(to).with_ber(ber)
+            };
+            (dbm >= weakest).then_some(reach)
+        })
+    }
+
+    pub fn stations(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Those that a sender reaches, in the order of stations.
+    pub fn row(&self, from: usize) -> &[Reach] {
+        &self.rows[from].reaches
+    }
+
+    pub(crate) fn signal(&self, from: usize) -> &Row {
+        &self.rows[from]
+    }
+
+    /// What `from` is at `to`.
+    pub fn reach(&self, from: u16, to: u16) -> Option<&Reach> {
+        let row = self.row(usize::from(from));
+        let at = row.binary_search_by_key(&to, |reach| reach.to).ok()?;
+        Some(&row[at])
+    }
+}
+
+/// Returns the distance in metres.
+fn distance_m(a: Position, b: Position) -> f64 {
+    libm::hypot(a[0] - b[0], a[1] - b[1])
+}
+
+fn delay_ns(distance_m: f64) -> u64 {
+    (distance_m / LIGHT_M_PER_S * 1e9).round() as u64
+}

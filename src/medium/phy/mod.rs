@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The physical layer: standards, durations of frames, path loss, and who hears whom.
+
+mod geometry;
+mod matrix;
+mod path;
+mod power;
+mod standard;
+mod timing;
+
+pub use geometry::{Geometry, Spread};
+pub(crate) use matrix::Row;
+pub use matrix::{Disk, Matrix, Position, Radio, Reach};
+pub use path::PathLoss;
+pub(crate) use power::exceeds;
+pub use power::{attowatts, dbm, ratio};
+pub use standard::{STANDARDS, Standard};
+pub use timing::{MAC_OVERHEAD, Timing};

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records of a medium: repeated, damaged, and compared with the run.
+
+use std::path::PathBuf;
+use std::{fs, io};
+
+use emud::datapath::radio::{ReplayError, Setting, replay};
+use emud::medium::motion::Track;
+use emud::medium::phy::{Disk, Geometry, Spread};
+use proptest::prelude::*;
+
+use super::traffic::{S, plan};
+
+/// Two stations, of which the second walks out of range after 3 s, and a packet every 100 ms.
+fn record() -> String {
+    let mut track = Track::still([200.0, 0.0]);
+    track.push(10 * S, [400.0, 0.0]);
+    let setting = Setting {
+        geometry: Geometry {
+            spread: Spread::Disk(Disk::default()),
+            ber: 1e-5,
+        },
+        tracks: vec![Track::still([0.0, 0.0]), track],
+        modes: vec![3, 3],
+        promiscuous: vec![false, true],
+    };
+    let head = serde_json::json!({
+        "schema": "emud-medium/1",
+        "plan": plan("802.11b", 1),
+        "setting": setting,
+    });
+    let mut text = format!("{head}\n");
+    for n in 0..60 {
+        text += &format!(
+            "A {} 0 {} 1000\n",
+            1 + n * S / 10,
+            if n % 2 == 0 { "1" } else { "*" }
+        );
+    }
+    for step in 1..=60 {
+        text += &format!("M {} {step}\n", step * S / 10);
+    }
+    text
+}
+
+fn ignored(_: u64, _: usize, _: usize, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &[u8]) -> Self {
+        let name = format!("emud-test-record-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_record_repeats_with_its_motion() {
+    let file = File::new("whole", record().as_bytes());
+    let mut last_ns = 0;
+    let deliver = |at_ns, from, to, bytes| {
+        assert_eq!((from, to, bytes), (0, 1, 1000));
+        last_ns = at_ns;
+        Ok(())
+    };
+    let first = replay(&file.0, deliver).unwrap();
+    assert_eq!((first.arrivals, first.same), (60, None));
+    // In range for 2.5 s: 250 m are reached at 20 m/s.
+    assert!((2_400..2_600).contains(&(last_ns / 1_000_000)), "{last_ns}");
+    assert!((20..=26).contains(&first.deliveries), "{first:?}");
+
+    let end = format!(
+        "{}E {} {} {:016x}\n",
+        record(),
+        9 * S,
+        first.deliveries,
+        first.digest
+    );
+    let with_end = File::new("end", end.as_bytes());
+    assert_eq!(replay(&with_end.0, ignored).unwrap().same, Some(true));
+    let other = end.replace("A 100000001 0", "A 100000002 0");
+    let other = File::new("other", other.as_bytes());
+    assert_eq!(replay(&other.0, ignored).unwrap().same, Some(false));
+}
+
+#[test]
+fn what_is_no_record_is_rejected() {
+    for text in ["", "{}\n", "A 1 0 1 1000\n"] {
+        let file = File::new("none", text.as_bytes());
+        let error = replay(&file.0, ignored).unwrap_err();
+        assert!(matches!(error, ReplayError::NoRecord(_)), "{error}");
+        assert_eq!(error.exit_code(), 65);
+    }
+    for line in [
+        "A 1 2 1 1000",
+        "A 1 0 1 1501",
+        "A 1 0 1 1000 256",
+        "A x 0 1 10",
+        "M 0 1",
+        "E 1",
+        "Z",
+    ] {
+        let file = File::new("line", format!("{}{line}\n", record()).as_bytes());
+        let error = replay(&file.0, ignored).unwrap_err();
+        assert!(
+            matches!(error, ReplayError::Line { line: 122, .. }),
+            "{error}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    /// Digits exchanged anywhere: read or rejected.
+    #[test]
+    fn a_damaged_record_never_panics(edits in prop::collection::vec((0..4000_usize, b'0'..=b'9'), 1..5)) {
+        let mut bytes = record().into_bytes();
+        for (at, digit) in edits {
+            let at = at % bytes.len();
+            if bytes[at].is_ascii_digit() {
+                bytes[at] = digit;
+            }
+        }
+        let file = File::new("damaged", &bytes);
+        let _ = replay(&file.0, ignored);
+    }
+}
