@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The record of a medium, and its repetition: with the arrivals and the seed, the air is the same
+//! bit for bit, without a node, a TAP, or a clock.
+//!
+//! The first line is JSON: the medium. Then a line for each arrival, `A TIME STATION TO BYTES`, with
+//! the DS field behind it unless it is 0, and `M TIME STEP` for each change of positions, and at the
+//! end `E TIME DELIVERIES DIGEST`. Times are ns from the begin; TO is a station or `*`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::abi::mix;
+use crate::medium::air::{Air, Frame, Outcome, Plan, To};
+use crate::medium::motion::Track;
+use crate::medium::phy::{Geometry, Matrix};
+
+/// Of a record: a thousand years.
+const LATEST_NS: u64 = u64::MAX >> 4;
+
+const SCHEMA: &str = "emud-medium/1";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    schema: String,
+    plan: Plan,
+    setting: Setting,
+}
+
+/// Interval between positions.
+pub(super) const STEP_NS: u64 = 100_000_000;
+
+/// The stations of a medium.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Setting {
+    pub geometry: Geometry,
+    /// Where each station is, from the begin of the motion.
+    pub tracks: Vec<Track>,
+    /// Each station's mode of unicast data.
+    pub modes: Vec<usize>,
+    pub promiscuous: Vec<bool>,
+}
+
+impl Setting {
+    /// Returns who hears whom at a step of the motion.
+    pub(super) fn matrix(&self, step: u64) -> Arc<Matrix> {
+        let at = |track: &Track| track.at(step * STEP_NS);
+        let positions: Vec<_> = self.tracks.iter().map(at).collect();
+        Arc::new(self.geometry.matrix(&positions))
+    }
+
+    /// Returns the last step of the motion, 0 if nothing moves.
+    pub(super) fn last_step(&self) -> u64 {
+        let moving = self.tracks.iter().filter(|track| track.moves());
+        moving
+            .map(|track| track.end_ns().div_ceil(STEP_NS))
+            .max()
+            .unwrap_or(0)
+    }
+
+    pub(super) fn air(&self, plan: Plan) -> Air<u32> {
+        let mut air = Air::new(plan, self.matrix(0), &self.modes);
+        for (station, promiscuous) in self.promiscuous.iter().enumerate() {
+            air.set_promiscuous(station, *promiscuous);
+        }
+        air
+    }
+}
+
+/// All deliveries in one number.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Digest {
+    deliveries: u64,
+    hash: u64,
+}
+
+impl Digest {
+    fn add(&mut self, at_ns: u64, from: usize, to: usize) {
+        self.deliveries += 1;
+        let pair = (from as u64) << 32 | to as u64;
+        self.hash = mix(self.hash ^ mix(at_ns).wrapping_add(pair));
+    }
+}
+
+/// A record that is being written.
+#[derive(Debug)]
+pub(super) struct Record {
+    out: BufWriter<File>,
+    digest: Digest,
+    line: String,
+    failed: Option<io::Error>,
+}
+
+impl Record {
+    pub fn begin(file: File, plan: &Plan, setting: &Setting) -> io::Result<Self> {
+        let mut out = BufWriter::new(file);
+        let head = Head {
+            schema: SCHEMA.to_owned(),
+            plan: plan.clone(),
+            setting: setting.clone(),
+        };
+        serde_json::to_writer(&mut out, &head)?;
+        writeln!(out)?;
+        Ok(Self {
+            out,
+            digest: Digest::default(),
+            line: String::new(),
+            failed: None,
+        })
+    }
+
+    pub fn arrival(&mut self, at_ns: u64, station: usize, frame: &Frame<u32>, ds: u8) {
+        self.line.clear();
+        // Writing to a String does not fail.
+        let _ = match frame.to {
+            To::All => write!(self.line, "A {at_ns} {station} * {}", frame.bytes),
+            To::Station(to) => write!(self.line, "A {at_ns} {station} {to} {}", frame.bytes),
+        };
+        let _ = match ds {
+            0 => writeln!(self.line),
+            ds => writeln!(self.line, " {ds}"),
+        };
+        if let Err(error) = self.out.write_all(self.line.as_bytes()) {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    pub fn moved(&mut self, at_ns: u64, step: u64) {
+        if let Err(error) = writeln!(self.out, "M {at_ns} {step}") {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    pub fn delivery(&mut self, at_ns: u64, from: usize, to: usize) {
+        self.digest.add(at_ns, from, to);
+    }
+
+    /// Returns the first error so far, once.
+    pub fn failure(&mut self) -> Option<String> {
+        self.failed.take().map(|error| error.to_string())
+    }
+
+    pub fn finish(mut self, air: &Air<u32>) -> io::Result<()> {
+        let Digest { deliveries, hash } = self.digest;
+        writeln!(self.out, "E {} {deliveries} {hash:016x}", air.now_ns())?;
+        self.out.flush()
+    }
+}
+
+/// What a record repeats to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    pub arrivals: u64,
+    pub deliveries: u64,
+    pub digest: u64,
+    /// Whether deliveries and digest are those of the run; none: the record has no end, because the
+    /// process was killed.
+    pub same: Option<bool>,
+}
+
+/// Why a record cannot be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("this is no record of a medium ({0}); `record` of a [medium] in a scenario writes one")]
+    NoRecord(String),
+    #[error("line {line}: `{text}` is neither an arrival nor the end")]
+    Line { line: usize, text: String },
+}
+
+impl ReplayError {
+    /// Returns the exit code for the error, from sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io(_) => 66,
+            Self::NoRecord(_) | Self::Line { .. } => 65,
+        }
+    }
+}
+
+/// Repeats a record and calls `delivered` with time, sender, receiver and bytes of each delivery.
+///
+/// # Errors
+/// The file cannot be read, or is no record.
+pub fn replay(
+    path: &Path,
+    mut delivered: impl FnMut(u64, usize, usize, u32) -> io::Result<()>,
+) -> Result<Replay, ReplayError> {
+    let mut lines = BufReader::new(File::open(path)?).lines();
+    let head = lines.next().transpose()?.unwrap_or_default();
+    let head: Head =
+        serde_json::from_str(&head).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
+    let setting = head.setting;
+    let stations = setting.tracks.len();
+    let fits = head.schema == SCHEMA
+        && head.plan.timing.is_consistent()
+        && head.plan.discipline.is_consistent()
+        && stations <= usize::from(u16::MAX)
+        && setting.modes.len() == stations
+        && setting.promiscuous.len() == stations
+        && (setting.modes.iter()).all(|mode| *mode <= head.plan.timing.fastest());
+    if !fits {
+        return Err(ReplayError::NoRecord(format!(
+            "its schema is {}",
+            head.schema
+        )));
+    }
+    let mut air = setting.air(head.plan);
+    let mut digest = Digest::default();
+    let mut arrivals = 0;
+    let mut end = None;
+    let mut moves = Vec::new();
+    let mut run = |air: &mut Air<u32>, until_ns| -> io::Result<()> {
+        while let Some(outcome) = air.next(until_ns) {
+            if let Outcome::Delivered {
+                at_ns,
+                from,
+                to,
+                token,
+            } = outcome
+            {
+                digest.add(at_ns, from, to);
+                delivered(at_ns, from, to, token)?;
+            }
+        }
+        Ok(())
+    };
+    for (number, line) in lines.enumerate() {
+        let line = line?;
+        match parse(&line, stations) {
+            Some(Entry::Arrival(at_ns, station, frame, ds)) => {
+                // Arrivals are in the order of reading, within what was not decided then.
+                air.arrive_with(at_ns, station, frame, ds);
+                arrivals += 1;
+            }
+            Some(Entry::Move(at_ns, step)) => moves.push((at_ns, step)),
+            Some(Entry::End(at_ns, expected)) => end = Some((at_ns, expected)),
+            None => {
+                let text = line.chars().take(60).collect();
+                let line = number + 2;
+                return Err(ReplayError::Line { line, text });
+            }
+        }
+    }
+    // One by one: all matrices of a long motion would not fit into memory.
+    for (at_ns, step) in moves {
+        run(&mut air, at_ns - 1)?;
+        air.move_at(at_ns, setting.matrix(step));
+    }
+    run(&mut air, end.map_or(2 * LATEST_NS, |(at_ns, _)| at_ns))?;
+    Ok(Replay {
+        arrivals,
+        deliveries: digest.deliveries,
+        digest: digest.hash,
+        same: end.map(|(_, expected)| expected == digest),
+    })
+}
+
+enum Entry {
+    Arrival(u64, usize, Frame<u32>, u8),
+    Move(u64, u64),
+    End(u64, Digest),
+}
+
+fn parse(line: &str, stations: usize) -> Option<Entry> {
+    let fields: Vec<&str> = line.split(' ').collect();
+    let station = |text: &str| text.parse().ok().filter(|station| *station < stations);
+    match fields[..] {
+        ["A", at, from, to, bytes, ref ds @ ..] => {
+            let bytes = bytes.parse().ok().filter(|bytes| *bytes <= super::MTU)?;
+            let to = match to {
+                "*" => To::All,
+                to => To::Station(station(to)? as u16),
+            };
+            let token = bytes;
+            let at_ns = at.parse().ok().filter(|at| *at < LATEST_NS)?;
+            Some(Entry::Arrival(
+                at_ns,
+                station(from)?,
+                Frame { to, bytes, token },
+                match ds {
+                    [] => 0,
+                    [ds] => ds.parse().ok()?,
+                    _ => return None,
+                },
+            ))
+        }
+        ["M", at, step] => {
+            let at_ns = at.parse().ok().filter(|at| (1..LATEST_NS).contains(at))?;
+            let step = step
+                .parse()
+                .ok()
+                .filter(|step| *step < LATEST_NS / STEP_NS)?;
+            Some(Entry::Move(at_ns, step))
+        }
+        ["E", at, deliveries, hash] => {
+            let digest = Digest {
+                deliveries: deliveries.parse().ok()?,
+                hash: u64::from_str_radix(hash, 16).ok()?,
+            };
+            let at_ns = at.parse().ok().filter(|at| *at < LATEST_NS)?;
+            Some(Entry::End(at_ns, digest))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread of a medium: reads all stations, decides on the air up to the present, delivers.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::io::Errno;
+
+use super::frame::{self, Destination, Reject};
+use super::pool::Pool;
+use super::record::{Record, STEP_NS, Setting};
+use super::status::Status;
+use super::{RadioError, Tap};
+use crate::datapath::engine::hold::tune::tune_thread;
+use crate::host::{now_ns, timespec};
+use crate::medium::air::{Air, Frame, Outcome, Plan, To};
+use crate::medium::phy::Matrix;
+
+/// Virtual time stays so much behind the clock: a packet is stamped, and then put into the TAP by
+/// its CPU, which a softirq or the hypervisor may interrupt.
+const MARGIN_NS: u64 = 30_000;
+/// Interval of copies of the stations' counts.
+const COUNT_EVERY_NS: u64 = 100_000_000;
+/// Positions are handed over by so much before their time.
+const LEAD_NS: u64 = 3 * STEP_NS;
+const LONGEST_FRAME: usize = 68 << 10;
+/// The descriptor that ends the thread, beside those of the stations.
+const STOP: u64 = u64::MAX;
+
+/// A medium to be carried out.
+#[derive(Debug)]
+pub struct Setup {
+    pub name: String,
+    /// Distinguishes the addresses of several media.
+    pub number: u8,
+    pub plan: Plan,
+    pub setting: Setting,
+    /// In the order of stations.
+    pub taps: Vec<Tap>,
+    /// Where arrivals are written for [`replay`](super::replay).
+    pub record: Option<File>,
+}
+
+/// A medium whose thread runs. Dropping it ends the thread, and deletes the TAPs.
+#[derive(Debug)]
+pub struct Radio {
+    pub name: String,
+    status: Arc<Mutex<Status>>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+    motion: Mutex<Option<Motion>>,
+}
+
+/// How positions get to the thread.
+#[derive(Debug)]
+struct Motion {
+    setting: Setting,
+    start_ns: u64,
+    steps: Sender<Step>,
+}
+
+/// Who hears whom from an instant of virtual time on.
+struct Step {
+    at_ns: u64,
+    step: u64,
+    matrix: Arc<Matrix>,
+}
+
+impl Radio {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The kernel returns an error, or the record cannot be written.
+    pub fn start(setup: Setup) -> Result<Self, RadioError> {
+        let name = setup.name.clone();
+        let failed = |source: io::Error| RadioError::system(format!("medium {name}"), source);
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+        let stop = Arc::new(stop);
+        let status = Arc::new(Mutex::new(Status::default()));
+        let setting = setup.setting.clone();
+        let (steps, taken) = channel();
+        let worker = Worker::new(setup, &stop, Arc::clone(&status), taken);
+        let mut worker = worker.map_err(failed)?;
+        let motion = Motion {
+            setting,
+            start_ns: worker.start_ns,
+            steps,
+        };
+        let thread = thread::Builder::new()
+            .name("emud-medium".into())
+            .spawn(move || {
+                // A rejected step makes frames later, not wrong, and lateness is counted.
+                let _ = tune_thread(usize::from(worker.number));
+                let result = worker.run();
+                worker.count();
+                worker.status().end(result);
+            })
+            .map_err(failed)?;
+        Ok(Self {
+            name,
+            status,
+            stop,
+            thread: Some(thread),
+            motion: Mutex::new(Some(motion)),
+        })
+    }
+
+    /// Begins the motion of the stations. Another thread computes who hears whom, ahead of time; it
+    /// ends with this value.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn begin_motion(&self) -> io::Result<()> {
+        let motion = self
+            .motion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(motion) = motion.filter(|m| m.setting.last_step() > 0) else {
+            return Ok(());
+        };
+        let origin_ns = now_ns();
+        let named = thread::Builder::new().name("emud-motion".into());
+        named.spawn(move || motion.run(origin_ns))?;
+        Ok(())
+    }
+
+    /// Returns the counters so far.
+    pub fn status(&self) -> Status {
+        let status = self.status.lock();
+        status.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the thread and returns its counters.
+    pub fn stop(mut self) -> Status {
+        self.end();
+        self.status()
+    }
+
+    fn end(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        // An eventfd takes it; if it did not, the thread would have ended.
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        if thread.join().is_err() {
+            let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+            status.ended = Some("its thread panicked".to_owned());
+        }
+    }
+}
+
+impl Drop for Radio {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Motion {
+    /// Hands over each step before its time.
+    fn run(&self, origin_ns: u64) {
+        for step in 1..=self.setting.last_step() {
+            let due_ns = origin_ns + step * STEP_NS;
+            let matrix = self.setting.matrix(step);
+            let ahead_ns = due_ns.saturating_sub(LEAD_NS).saturating_sub(now_ns());
+            thread::sleep(Duration::from_nanos(ahead_ns));
+            let at_ns = due_ns - self.start_ns;
+            if self
+                .steps
+                .send(Step {
+                    at_ns,
+                    step,
+                    matrix,
+                })
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+struct Worker {
+    number: u8,
+    air: Air<u32>,
+    taps: Vec<Tap>,
+    pool: Pool,
+    scratch: Vec<u8>,
+    epoll: OwnedFd,
+    /// Open as long as the thread waits for it.
+    _stop: Arc<OwnedFd>,
+    /// Virtual time 0.
+    start_ns: u64,
+    status: Arc<Mutex<Status>>,
+    record: Option<Record>,
+    steps: Receiver<Step>,
+    next_count_ns: u64,
+}
+
+impl Worker {
+    fn new(
+        setup: Setup,
+        stop: &Arc<OwnedFd>,
+        status: Arc<Mutex<Status>>,
+        steps: Receiver<Step>,
+    ) -> io::Result<Self> {
+        let (plan, setting) = (setup.plan, setup.setting);
+        let record = setup
+            .record
+            .map(|file| Record::begin(file, &plan, &setting));
+        let air = setting.air(plan);
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let readable = epoll::EventFlags::IN;
+        for (station, tap) in setup.taps.iter().enumerate() {
+            epoll::add(
+                &epoll,
+                &tap.fd,
+                epoll::EventData::new_u64(station as u64),
+                readable,
+            )?;
+        }
+        epoll::add(
+            &epoll,
+            stop.as_ref(),
+            epoll::EventData::new_u64(STOP),
+            readable,
+        )?;
+        Ok(Self {
+            number: setup.number,
+            air,
+            taps: setup.taps,
+            pool: Pool::default(),
+            scratch: vec![0; LONGEST_FRAME],
+            epoll,
+            _stop: Arc::clone(stop),
+            start_ns: now_ns(),
+            status,
+            record: record.transpose()?,
+            steps,
+            next_count_ns: 0,
+        })
+    }
+
+    fn status(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            let now = now_ns();
+            if self.drain()? {
+                return Ok(());
+            }
+            self.move_stations();
+            self.decide((now - self.start_ns).saturating_sub(MARGIN_NS));
+            if now >= self.next_count_ns {
+                self.count();
+                self.next_count_ns = now + COUNT_EVERY_NS;
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Takes over positions; those that are late begin now.
+    fn move_stations(&mut self) {
+        while let Ok(Step {
+            at_ns,
+            step,
+            matrix,
+        }) = self.steps.try_recv()
+        {
+            let begin_ns = at_ns.max(self.air.now_ns() + 1);
+            if let Some(record) = &mut self.record {
+                record.moved(begin_ns, step);
+            }
+            self.air.move_at(begin_ns, matrix);
+            self.status().staleness(begin_ns - at_ns);
+        }
+    }
+
+    /// Reads all that is there. Returns true at the end.
+    fn drain(&mut self) -> io::Result<bool> {
+        let mut ready = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 64];
+        loop {
+            let none = Timespec::default();
+            let found = rustix::io::retry_on_intr(|| {
+                epoll::wait(&self.epoll, &mut ready[..], Some(&none))
+            })?;
+            for event in &ready[..found] {
+                match event.data.u64() {
+                    STOP => return Ok(true),
+                    station => self.drain_station(station as usize)?,
+                }
+            }
+            if found < ready.len() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn drain_station(&mut self, station: usize) -> io::Result<()> {
+        loop {
+            match rustix::io::read(&self.taps[station].fd, &mut self.scratch) {
+                Ok(len) => self.take(station, len),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn take(&mut self, station: usize, len: usize) {
+        let now = now_ns();
+        let own = (self.number, station as u16, self.taps.len() as u16);
+        let received = frame::read(&self.scratch[..len], own, now);
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        status.read += 1;
+        let received = match received {
+            Ok(received) => received,
+            Err(reject) => {
+                match reject {
+                    Reject::Foreign => status.foreign += 1,
+                    Reject::Unknown => status.unknown += 1,
+                    Reject::Malformed => status.malformed += 1,
+                }
+                return;
+            }
+        };
+        status.unstamped += u64::from(received.stamp_ns.is_none());
+        let sent_ns = received
+            .stamp_ns
+            .unwrap_or(now)
+            .saturating_sub(self.start_ns);
+        // All up to now is decided: it arrives behind it, which a replay can repeat.
+        let at_ns = sent_ns.max(self.air.now_ns() + 1);
+        status.staleness(at_ns - sent_ns);
+        drop(status);
+        let token = self.pool.keep(&self.scratch[..received.len]);
+        let frame = Frame {
+            to: match received.to {
+                Destination::All => To::All,
+                Destination::Station(station) => To::Station(station),
+            },
+            bytes: received.packet,
+            token,
+        };
+        if let Some(record) = &mut self.record {
+            record.arrival(at_ns, station, &frame, received.ds);
+        }
+        self.air.arrive_with(at_ns, station, frame, received.ds);
+    }
+
+    /// Carries out the air up to a time.
+    fn decide(&mut self, until_ns: u64) {
+        while let Some(outcome) = self.air.next(until_ns) {
+            match outcome {
+                Outcome::Delivered {
+                    at_ns,
+                    from,
+                    to,
+                    token,
+                } => {
+                    if let Some(record) = &mut self.record {
+                        record.delivery(at_ns, from, to);
+                    }
+                    self.deliver(at_ns, to, token);
+                }
+                Outcome::Finished { token, .. } => self.pool.release(token),
+            }
+        }
+    }
+
+    fn deliver(&self, at_ns: u64, to: usize, token: u32) {
+        let frame = self.pool.get(token);
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(&self.taps[to].fd, frame));
+        let late_ns = now_ns().saturating_sub(self.start_ns + at_ns);
+        let mut status = self.status();
+        match written {
+            Ok(_) => {
+                status.delivered += 1;
+                status.lateness(late_ns);
+            }
+            // Its interface is down: a radio that is off receives nothing.
+            Err(Errno::IO) => {}
+            Err(_) => status.refused += 1,
+        }
+    }
+
+    /// Copies the stations' counts.
+    fn count(&mut self) {
+        let stations = (0..self.taps.len()).map(|station| self.air.count(station));
+        let stations: Vec<_> = stations.collect();
+        let failed = self.record.as_mut().and_then(Record::failure);
+        let mut status = self.status();
+        status.stations = stations;
+        status.record = failed.or(status.record.take());
+    }
+
+    /// Until a packet can be delivered at the earliest, or a station sends one.
+    fn wait(&mut self) -> io::Result<()> {
+        let due_ns = self.air.next_delivery_ns();
+        let due_ns = due_ns.map(|due| self.start_ns + due + MARGIN_NS);
+        let due_ns = due_ns.unwrap_or(u64::MAX).min(self.next_count_ns);
+        let left = timespec(due_ns.saturating_sub(now_ns()));
+        let epoll = self.epoll.as_fd();
+        let mut waited = [PollFd::new(&epoll, PollFlags::IN)];
+        match poll(&mut waited, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            let failed = record.finish(&self.air).err();
+            if let Some(error) = failed {
+                self.status().record = Some(error.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a medium's thread has done so far.
+
+use std::io;
+
+use crate::medium::air::Count;
+
+/// Deliveries later than this are counted,
+pub(super) const LATE_NS: u64 = 1_000_000;
+/// and later than this they make the run unreliable.
+pub(super) const FAILED_NS: u64 = 5_000_000;
+/// A stamp that is older than virtual time by more than this has met another air than it should.
+pub(super) const STALE_NS: u64 = 1_000_000;
+
+/// Counters of a medium; all only grow.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    /// Frames written to receivers.
+    pub delivered: u64,
+    /// Of these later than 1 ms and 5 ms, and the latest, ns.
+    pub late: u64,
+    pub failed: u64,
+    pub worst_late_ns: u64,
+    /// Frames that were read.
+    pub read: u64,
+    /// Of these without a stamp of the kernel.
+    pub unstamped: u64,
+    /// Of these read after the air at their stamp was decided, by more than 1 ms; and positions.
+    pub stale: u64,
+    pub worst_stale_ns: u64,
+    /// Frames dropped because their source is not the station, nobody has their destination, or
+    /// they are too long or have a VLAN tag.
+    pub foreign: u64,
+    pub unknown: u64,
+    pub malformed: u64,
+    /// Frames that a TAP dropped because the thread did not read them.
+    pub overflowed: u64,
+    /// Frames that a node did not take.
+    pub refused: u64,
+    /// Why the thread has ended, if it was not stopped.
+    pub ended: Option<String>,
+    /// The last error of a write of the record.
+    pub record: Option<String>,
+    /// Of each station, refreshed ten times a second and at the end.
+    pub stations: Vec<Count>,
+}
+
+impl Status {
+    pub(super) fn lateness(&mut self, late_ns: u64) {
+        self.worst_late_ns = self.worst_late_ns.max(late_ns);
+        self.late += u64::from(late_ns >= LATE_NS);
+        self.failed += u64::from(late_ns >= FAILED_NS);
+    }
+
+    pub(super) fn staleness(&mut self, stale_ns: u64) {
+        self.worst_stale_ns = self.worst_stale_ns.max(stale_ns);
+        self.stale += u64::from(stale_ns >= STALE_NS);
+    }
+
+    /// Sentences about what makes the time since `before` unreliable.
+    pub fn failures_since(&self, before: &Self) -> Vec<String> {
+        let failed = self.failed - before.failed;
+        let stale = self.stale - before.stale;
+        let refused = self.refused - before.refused;
+        let mut sentences = Vec::new();
+        if failed > 0 {
+            let worst = self.worst_late_ns as f64 / 1e6;
+            sentences.push(format!(
+                "{failed} frames were delivered more than 5 ms late (the latest so far: {worst:.1} ms)"
+            ));
+        }
+        if stale > 0 {
+            sentences.push(format!(
+                "{stale} frames were read more than 1 ms after the air at their time was decided"
+            ));
+        }
+        let overflowed = self.overflowed - before.overflowed;
+        if overflowed > 0 {
+            sentences.push(format!(
+                "{overflowed} frames were dropped before they could be read"
+            ));
+        }
+        if refused > 0 {
+            sentences.push(format!(
+                "{refused} frames could not be written to their node"
+            ));
+        }
+        sentences
+    }
+
+    pub(super) fn end(&mut self, result: io::Result<()>) {
+        self.ended = result.err().map(|error| error.to_string());
+    }
+}

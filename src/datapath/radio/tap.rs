@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The TAP of a station, in the network namespace of the calling thread.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use ipnet::Ipv4Net;
+
+use super::{RadioError, Stamp};
+use crate::datapath::engine::hold::tap;
+use crate::netlink::{Gso, Netlink};
+
+/// Bytes from the IP header on.
+pub const MTU: u32 = 1500;
+/// Frames that may wait for the thread. Far more than a station sends during a late wake-up: the
+/// TAP drops what exceeds it, which makes the run invalid.
+const TX_QUEUE_LEN: u32 = 4_096;
+
+/// A station's TAP.
+#[derive(Debug)]
+pub struct Tap {
+    pub(super) fd: OwnedFd,
+    pub ifindex: u32,
+    /// Why packets are stamped when they are read instead of when they are sent.
+    pub unstamped: Option<String>,
+}
+
+/// What a station's TAP is to be.
+#[derive(Debug)]
+pub struct TapSetup<'a> {
+    pub name: &'a str,
+    pub mac: [u8; 6],
+    pub address: Option<Ipv4Net>,
+    pub ipv6: bool,
+}
+
+/// Creates a TAP and brings it up. Without `stamp`, packets are stamped when they are read.
+///
+/// # Errors
+/// The kernel returns an error; no device exists then.
+pub fn create(setup: &TapSetup<'_>, stamp: Option<&mut Stamp>) -> Result<Tap, RadioError> {
+    let name = setup.name;
+    let (fd, _) = tap::open(name)?;
+    let mut nl = Netlink::open()?;
+    let link = nl.link(name)?;
+    let ifindex = link.index;
+    nl.set_mtu(ifindex, MTU)?;
+    nl.set_mac(ifindex, &setup.mac)?;
+    nl.set_txqlen(ifindex, TX_QUEUE_LEN)?;
+    // A frame on air is a packet, and the stamp cannot follow each segment of a super-packet.
+    let wire_packets = Gso {
+        max_segs: 1,
+        ..link.gso
+    };
+    nl.set_gso(ifindex, &wire_packets)?;
+    for (setting, value) in settings(setup.ipv6) {
+        set(&format!("{name}/{setting}"), value)?;
+    }
+    let unstamped = match stamp {
+        Some(stamp) => stamp.attach(&mut nl, ifindex).err().map(|e| e.to_string()),
+        None => Some("the kernel rejects the program".to_owned()),
+    };
+    if let Some(address) = setup.address {
+        nl.add_address(ifindex, address)?;
+    }
+    nl.set_up(ifindex, true)?;
+    Ok(Tap {
+        fd,
+        ifindex,
+        unstamped,
+    })
+}
+
+/// With IPv6, routing daemons use the link-local address at once: no duplicate address detection,
+/// and no router solicitations, which would be unexpected frames on air.
+fn settings(ipv6: bool) -> &'static [(&'static str, &'static str)] {
+    match ipv6 {
+        true => &[
+            ("accept_dad", "0"),
+            ("router_solicitations", "0"),
+            ("disable_ipv6", "0"),
+        ],
+        false => &[("disable_ipv6", "1")],
+    }
+}
+
+fn set(name: &str, value: &str) -> Result<(), RadioError> {
+    let file = Path::new("/proc/sys/net/ipv6/conf").join(name);
+    match fs::write(&file, value) {
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(RadioError::system(
+            format!("write {}", file.display()),
+            error,
+        )),
+        Ok(()) => Ok(()),
+    }
+}
