@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The media of a run: stations in the nodes, and a thread for each medium.
+
+use std::fs::File;
+
+use crate::datapath::radio::{self, Radio, RadioError, Setting, Setup, Stamp, Status, TapSetup};
+use crate::experiment::lab::Lab;
+use crate::experiment::scenario::Medium;
+use crate::netlink::Netlink;
+
+use super::place::Place;
+use super::{RunError, derived};
+
+/// A medium whose thread runs.
+pub struct OnAir {
+    pub name: String,
+    radio: Radio,
+    /// The node and the index of the interface of each station.
+    stations: Vec<(String, u32)>,
+}
+
+/// Creates the stations of the `n`-th medium, and starts its thread.
+///
+/// # Errors
+/// [`RunError::Medium`]; its devices are deleted then.
+pub fn start(
+    lab: &Lab,
+    medium: &Medium,
+    n: usize,
+    seed: u64,
+    notes: &mut Vec<String>,
+) -> Result<OnAir, RunError> {
+    let name = &medium.interface;
+    let failed = |node: Option<&str>, error: RadioError| RunError::Medium {
+        medium: name.clone(),
+        node: node.map(str::to_owned),
+        error: Box::new(error),
+    };
+    let number = n as u8;
+    // A different stream than that of the n-th link.
+    let seed = derived(!seed, n);
+    let mut stamp = match Stamp::load() {
+        Ok(stamp) => Some(stamp),
+        Err(error) => {
+            notes.push(format!(
+                "medium {name}: packets are stamped when they are read: {error}"
+            ));
+            None
+        }
+    };
+    let mut taps = Vec::new();
+    let mut stations = Vec::new();
+    for (station, of) in (0..).zip(&medium.stations) {
+        let setup = TapSetup {
+            name,
+            mac: radio::address(number, station),
+            address: Some(of.address),
+            ipv6: medium.ipv6,
+        };
+        let created = lab.within(&of.node, || radio::create(&setup, stamp.as_mut()))?;
+        let tap = created.map_err(|error| failed(Some(&of.node), error))?;
+        if let Some(why) = tap.unstamped.as_ref().filter(|_| stamp.is_some()) {
+            notes.push(format!(
+                "medium {name}: packets of {} are stamped when they are read: {why}",
+                of.node
+            ));
+        }
+        stations.push((of.node.clone(), tap.ifindex));
+        taps.push(tap);
+    }
+    let record = medium.record.as_ref().map(|path| {
+        File::create(path).map_err(|source| RadioError::System {
+            what: format!("create the record {path}"),
+            source,
+        })
+    });
+    let radio = Radio::start(Setup {
+        name: name.clone(),
+        number,
+        plan: medium.air(seed),
+        setting: Setting {
+            geometry: medium.geometry(),
+            tracks: medium.stations.iter().map(|s| s.track.clone()).collect(),
+            modes: medium.modes(),
+            promiscuous: medium.stations.iter().map(|s| s.promiscuous).collect(),
+        },
+        taps,
+        record: record.transpose().map_err(|error| failed(None, error))?,
+    });
+    Ok(OnAir {
+        name: name.clone(),
+        radio: radio.map_err(|error| failed(None, error))?,
+        stations,
+    })
+}
+
+impl OnAir {
+    /// Begins the motion of the stations.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn begin_motion(&self) -> Result<(), RunError> {
+        self.radio.begin_motion().map_err(|error| RunError::System {
+            what: "starting a thread",
+            error,
+        })
+    }
+
+    /// Returns the counters so far, with those of the kernel.
+    pub fn status(&self, place: &Place) -> Status {
+        let dropped = |(node, ifindex): &(String, u32)| {
+            let read = || Netlink::open()?.tx_dropped(*ifindex);
+            place.within(node, read).ok()?.ok()
+        };
+        Status {
+            overflowed: self.stations.iter().filter_map(dropped).sum(),
+            ..self.radio.status()
+        }
+    }
+
+    /// Describes in a line what has happened.
+    pub fn summary(&self) -> String {
+        let status = self.radio.status();
+        let sum = |of: fn(&crate::medium::air::Count) -> u64| -> u64 {
+            status.stations.iter().map(of).sum()
+        };
+        let mut text = format!(
+            "medium {}: {} attempts, {} of {} packets sent, {} given up, {} met a full queue; {} \
+             frames delivered, {} more than 1 ms late (latest: {:.1} ms)",
+            self.name,
+            sum(|c| c.attempts),
+            sum(|c| c.sent),
+            status.read,
+            sum(|c| c.given_up),
+            sum(|c| c.full),
+            status.delivered,
+            status.late,
+            status.worst_late_ns as f64 / 1e6,
+        );
+        for (count, what) in [
+            (sum(|c| c.managed), "packets by RED"),
+            (status.foreign, "frames with a foreign source"),
+            (status.unknown, "frames to no station"),
+            (status.malformed, "frames too long or with a VLAN tag"),
+        ] {
+            if count > 0 {
+                text += &format!("; dropped {count} {what}");
+            }
+        }
+        if let Some(error) = status.record {
+            text += &format!("; the record is not complete: {error}");
+        }
+        text
+    }
+}

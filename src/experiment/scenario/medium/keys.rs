@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keys of a medium.
+
+use super::super::kinds::{Later, Names, NodeNames};
+use super::kinds::{Bytes, Propagation, RadioChoice, RadioKind, SpreadKind};
+use super::queue::{QueueChoice, QueueKind};
+use crate::medium::air::Access;
+use crate::profile::kinds::{BitErrorRate, BitRate, Count, Flag, OneOf, Text};
+use crate::text::{At, Located, Value, is_none, table, words};
+
+table! {
+    /// The figures of a medium.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct MediumTable {
+        /// Names of its stations, or patterns; none: all nodes.
+        nodes: Option<NodeNames> = None, "nodes" as Names;
+        radio: RadioChoice = RadioChoice::default(), "radio" as RadioKind;
+        access: AccessChoice = AccessChoice::Dcf, "access" as OneOf<AccessChoice>;
+        /// bit/s of unicast data; none: the highest of the radio.
+        rate: Option<u64> = None, "rate" as BitRate;
+        propagation: Propagation = Propagation::default(), "propagation" as SpreadKind;
+        /// The share of wrong bits of every frame that is strong enough.
+        ber: f64 = 0.0, "ber" as BitErrorRate;
+        /// Packets of this many bytes and more are sent behind RTS and CTS.
+        rts: Option<u32> = None, "rts" as Bytes;
+        /// Transmissions of a frame before it is given up.
+        attempts: u32 = 7, "attempts" as Count<1, 255>;
+        /// Of each station.
+        queue: QueueChoice = QueueChoice::default(), "queue" as QueueKind;
+        /// Read by [`super::Mobility`].
+        mobility: Option<Value> = None, "mobility" as Later;
+        routes: RouteChoice = RouteChoice::Static, "routes" as OneOf<RouteChoice>;
+        /// Whether stations have a link-local IPv6 address.
+        ipv6: bool = true, "ipv6" as Flag;
+        /// File for the arrivals, for `emud medium replay`.
+        record: Option<String> = None, "record" as Text;
+    }
+    struct MediumTableDraft {}
+}
+
+impl MediumTableDraft {
+    /// Applies `none` where it is a value; elsewhere it removes one.
+    pub fn none(&mut self, key: &str, value: &Located<Value>) -> bool {
+        fn put<T>(slot: &mut Option<Located<T>>, choice: T, at: &At) {
+            let at = at.clone();
+            *slot = Some(Located { value: choice, at });
+        }
+        match key {
+            _ if !is_none(value) => return false,
+            "access" => put(&mut self.access, AccessChoice::None, &value.at),
+            "routes" => put(&mut self.routes, RouteChoice::None, &value.at),
+            _ => return false,
+        }
+        true
+    }
+}
+
+words! {
+    /// How stations get to the medium.
+    pub(crate) enum AccessChoice {
+        /// They contend by carrier sensing.
+        Dcf = "dcf",
+        /// Each has the rate for itself, without collisions.
+        None = "none",
+    }
+}
+
+impl From<AccessChoice> for Access {
+    fn from(choice: AccessChoice) -> Self {
+        match choice {
+            AccessChoice::Dcf => Self::Dcf,
+            AccessChoice::None => Self::None,
+        }
+    }
+}
+
+words! {
+    /// The routes between stations that emud adds.
+    pub(crate) enum RouteChoice {
+        /// Shortest paths over stations that decode each other.
+        Static = "static",
+        /// All stations are on-link: those out of range are unreachable.
+        OnLink = "on-link",
+        /// None: a routing daemon adds them.
+        None = "none",
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the values of a medium are read and written.
+
+use crate::medium::phy::{Disk, PathLoss, STANDARDS, Standard};
+use crate::text::{Kind, Located, Mistake, Value, closest};
+
+/// The radio of all stations; figures that are not set are those of the standard.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RadioChoice {
+    pub standard: &'static Standard,
+    pub power_dbm: Option<f64>,
+    pub sense_dbm: Option<f64>,
+    pub sensitivity_dbm: Option<f64>,
+    pub noise_dbm: Option<f64>,
+    pub capture_db: f64,
+    /// Rates of control frames, kbit/s.
+    pub basic: Option<Vec<u32>>,
+}
+
+/// How much stronger than all others together a frame must be.
+const CAPTURE_DB: f64 = 10.0;
+
+impl Default for RadioChoice {
+    fn default() -> Self {
+        Self {
+            standard: &STANDARDS[0],
+            power_dbm: None,
+            sense_dbm: None,
+            sensitivity_dbm: None,
+            noise_dbm: None,
+            capture_db: CAPTURE_DB,
+            basic: None,
+        }
+    }
+}
+
+/// Who hears whom.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Propagation {
+    Disk(Disk),
+    Radio(PathLoss),
+}
+
+impl Default for Propagation {
+    fn default() -> Self {
+        Self::Disk(Disk::default())
+    }
+}
+
+pub(crate) struct RadioKind;
+pub(crate) struct SpreadKind;
+/// Bytes of a packet, or "off".
+pub(crate) struct Bytes;
+
+/// Antennas of a two-ray model, m above ground, as in ns-2.
+const HEIGHT_M: f64 = 1.5;
+const MODELS: [&str; 4] = ["disk", "free-space", "two-ray", "log-distance"];
+
+impl Kind for RadioKind {
+    type Value = RadioChoice;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<RadioChoice, Mistake> {
+        let mut radio = RadioChoice::default();
+        let Value::Table(entries) = &value.value else {
+            radio.standard = standard(value, key)?;
+            return Ok(radio);
+        };
+        for entry in entries {
+            let (value, key) = (&entry.value, entry.key.value.as_str());
+            match key {
+                "standard" => radio.standard = standard(value, key)?,
+                "power" => radio.power_dbm = Some(level(value, key, "dBm", -50.0..=50.0)?),
+                "sense" => radio.sense_dbm = Some(level(value, key, "dBm", -120.0..=0.0)?),
+                "sensitivity" => {
+                    radio.sensitivity_dbm = Some(level(value, key, "dBm", -120.0..=0.0)?);
+                }
+                "noise" => radio.noise_dbm = Some(level(value, key, "dBm", -150.0..=0.0)?),
+                "capture" => radio.capture_db = level(value, key, "dB", 0.0..=60.0)?,
+                "basic" => radio.basic = Some(rates(value, key)?),
+                _ => {
+                    let keys = [
+                        "standard",
+                        "power",
+                        "sense",
+                        "sensitivity",
+                        "noise",
+                        "capture",
+                        "basic",
+                    ];
+                    return Err(unknown(&entry.key, "a radio", &keys));
+                }
+            }
+        }
+        let has = |kbit: &u32| radio.standard.rates.iter().any(|(rate, _)| rate == kbit);
+        match radio
+            .basic
+            .as_ref()
+            .is_some_and(|basic| !basic.iter().all(has))
+        {
+            true => {
+                let title = format!("{} does not have these basic rates", radio.standard.name);
+                Err(Mistake::new(&value.at, title, its_rates(radio.standard)))
+            }
+            false => Ok(radio),
+        }
+    }
+
+    fn text(radio: &RadioChoice) -> String {
+        let quoted = |level: f64, unit: &str| format!("\"{level}{unit}\"");
+        let mut keys = vec![format!("standard = \"{}\"", radio.standard.name)];
+        for (key, level) in [
+            ("power", radio.power_dbm),
+            ("sense", radio.sense_dbm),
+            ("sensitivity", radio.sensitivity_dbm),
+            ("noise", radio.noise_dbm),
+        ] {
+            keys.extend(level.map(|level| format!("{key} = {}", quoted(level, "dBm"))));
+        }
+        if radio.capture_db != CAPTURE_DB {
+            keys.push(format!("capture = {}", quoted(radio.capture_db, "dB")));
+        }
+        keys.extend(radio.basic.as_ref().map(|basic| {
+            let rates: Vec<_> = basic.iter().map(|kbit| format!("\"{kbit}kbit\"")).collect();
+            format!("basic = [{}]", rates.join(", "))
+        }));
+        format!("{{ {} }}", keys.join(", "))
+    }
+}
+
+fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mistake> {
+    let names = STANDARDS.iter().map(|standard| standard.name);
+    let all = names.clone().map(|name| format!("\"{name}\""));
+    let all = all.collect::<Vec<_>>().join(", ");
+    let Value::Text(text) = &value.value else {
+        let title = format!("`{key}` cannot be {}", value.value.kind());
+        return Err(Mistake::new(
+            &value.at,
+            title,
+            format!("write one of {all}"),
+        ));
+    };
+    Standard::named(text).ok_or_else(|| {
+        let help = match closest(text, names) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("the radios are {all}"),
+        };
+        Mistake::new(&value.at, format!("there is no radio `{text}`"), help)
+    })
+}
+
+/// Lists the rates of a standard, for messages.
+pub(crate) fn its_rates(standard: &Standard) -> String {
+    let rates = standard.rates.iter();
+    let rates: Vec<_> = rates.map(|(kbit, _)| format!("\"{kbit}kbit\"")).collect();
+    format!("its rates are {}", rates.join(", "))
+}
+
+fn rates(value: &Located<Value>, key: &str) -> Result<Vec<u32>, Mistake> {
+    let one = |value: &Located<Value>| -> Result<u32, Mistake> {
+        let rate = crate::text::quantity::<crate::text::Rate>(value, key, "\"1Mbit\"")?;
+        Ok(u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX))
+    };
+    match &value.value {
+        Value::List(items) if !items.is_empty() => items.iter().map(one).collect(),
+        _ => Ok(vec![one(value)?]),
+    }
+}
+
+impl Kind for SpreadKind {
+    type Value = Propagation;
+
+    fn read(value: &Located<Value>, key: &str) -> Result<Propagation, Mistake> {
+        let Value::Table(entries) = &value.value else {
+            return model(value, key, value);
+        };
+        let help = format!("its models are {}", MODELS.join(", "));
+        let Some(named) = entries.iter().find(|entry| entry.key.value == "model") else {
+            return Err(Mistake::new(
+                &value.at,
+                format!("`{key}` has no model"),
+                help,
+            ));
+        };
+        let mut spread = model(&named.value, "model", value)?;
+        for entry in entries.iter().filter(|entry| entry.key.value != "model") {
+            let name = entry.key.value.as_str();
+            let length = || metres(&entry.value, name, 0.001..=1e7);
+            match (&mut spread, name) {
+                (Propagation::Disk(disk), "range") => disk.range_m = length()?,
+                (Propagation::Disk(disk), "sense") => disk.sense_m = length()?,
+                (Propagation::Disk(disk), "interference") => disk.interference_m = length()?,
+                (Propagation::Radio(PathLoss::TwoRay { height_m }), "height") => {
+                    *height_m = length()?;
+                }
+                (Propagation::Radio(PathLoss::LogDistance { exponent }), "exponent") => {
+                    *exponent = number(&entry.value, name, "", 1.0..=10.0)?;
+                }
+                (spread, _) => {
+                    let keys: &[&str] = match spread {
+                        Propagation::Disk(_) => &["range", "sense", "interference"],
+                        Propagation::Radio(PathLoss::FreeSpace) => &["model"],
+                        Propagation::Radio(PathLoss::TwoRay { .. }) => &["height"],
+                        Propagation::Radio(PathLoss::LogDistance { .. }) => &["exponent"],
+                    };
+                    return Err(unknown(&entry.key, "this model", keys));
+                }
+            }
+        }
+        match spread {
+            Propagation::Disk(disk)
+                if disk.sense_m < disk.range_m || disk.interference_m < disk.range_m =>
+            {
+                let title = "a frame is received from farther than it is sensed, or disturbs";
+                let help = "`sense` and `interference` are `range` or more";
+                Err(Mistake::new(&value.at, title, help))
+            }
+            spread => Ok(spread),
+        }
+    }
+
+    fn text(spread: &Propagation) -> String {
+        match spread {
+            Propagation::Disk(disk) => format!(
+                "{{ model = \"disk\", range = \"{}m\", sense = \"{}m\", interference = \"{}m\" }}",
+                disk.range_m, disk.sense_m, disk.interference_m
+            ),
+            Propagation::Radio(PathLoss::FreeSpace) => "\"free-space\"".to_owned(),
+            Propagation::Radio(PathLoss::TwoRay { height_m }) => {
+                format!("{{ model = \"two-ray\", height = \"{height_m}m\" }}")
+            }
+            Propagation::Radio(PathLoss::LogDistance { exponent }) => {
+                format!("{{ model = \"log-distance\", exponent = {exponent} }}")
+            }
+        }
+    }
+}
+
+fn model(
+    value: &Located<Value>,
+    key: &str,
+    whole: &Located<Value>,
+) -> Result<Propagation, Mistake> {
+    let text = match &value.value {
+        Value::Text(text) => text.as_str(),
+        _ => "",
+    };
+    match text {
+        "disk" => Ok(Propagation::default()),
+        "free-space" => Ok(Propagation::Radio(PathLoss::FreeSpace)),
+        "two-ray" => Ok(Propagation::Radio(PathLoss::TwoRay { height_m: HEIGHT_M })),
+        "log-distance"
+            if matches!(&whole.value, Value::Table(entries) if entries
+            .iter()
+            .any(|entry| entry.key.value == "exponent")) =>
+        {
+            Ok(Propagation::Radio(PathLoss::LogDistance { exponent: 0.0 }))
+        }
+        "log-distance" => {
+            let help = format!("write {key} = {{ model = \"log-distance\", exponent = 3.5 }}");
+            Err(Mistake::new(
+                &value.at,
+                "log-distance has no exponent",
+                help,
+            ))
+        }
+        _ => {
+            let help = format!("its models are {}", MODELS.join(", "));
+            Err(Mistake::new(
+                &value.at,
+                format!("`{key}` is no model of propagation"),
+                help,
+            ))
+        }
+    }
+}
+
+impl Kind for Bytes {
+    type Value = u32;
+
+    /// "off" is a size that no packet has.
+    fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
+        match &value.value {
+            Value::Text(text) if text == "off" => Ok(u32::MAX),
+            Value::Number(text) | Value::Text(text) => {
+                let bytes = text.trim_end_matches('B').parse();
+                bytes.ok().filter(|bytes| *bytes <= 65_535)
+            }
+            .ok_or_else(|| Mistake::new(&value.at, format!("invalid `{key}`"), RTS_HELP)),
+            _ => Err(Mistake::new(
+                &value.at,
+                format!("invalid `{key}`"),
+                RTS_HELP,
+            )),
+        }
+    }
+
+    fn text(bytes: &u32) -> String {
+        match *bytes {
+            u32::MAX => "\"off\"".to_owned(),
+            bytes => bytes.to_string(),
+        }
+    }
+}
+
+const RTS_HELP: &str = "write the bytes of the smallest packet that is sent behind RTS and CTS, 0 to 65535, or \
+     \"off\"";
+
+pub(super) fn unknown(key: &Located<String>, what: &str, keys: &[&str]) -> Mistake {
+    let title = format!("{what} has no `{}`", key.value);
+    Mistake::new(&key.at, title, format!("its keys are {}", keys.join(", ")))
+}
+
+/// Reads a distance, such as "250m"; a bare number is in metres, too.
+pub(crate) fn metres(
+    value: &Located<Value>,
+    key: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<f64, Mistake> {
+    number(value, key, "m", range)
+}
+
+/// Reads a level, such as "-85dBm": without the unit it could be taken for another one.
+fn level(
+    value: &Located<Value>,
+    key: &str,
+    unit: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<f64, Mistake> {
+    match &value.value {
+        Value::Text(text) if text.ends_with(unit) => number(value, key, unit, range),
+        _ => {
+            let help = format!("write it with its unit: {key} = \"{}{unit}\"", range.end());
+            Err(Mistake::new(
+                &value.at,
+                format!("`{key}` is no level in {unit}"),
+                help,
+            ))
+        }
+    }
+}
+
+pub(super) fn number(
+    value: &Located<Value>,
+    key: &str,
+    unit: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<f64, Mistake> {
+    let text = match &value.value {
+        Value::Number(text) => text.as_str(),
+        Value::Text(text) => text.strip_suffix(unit).unwrap_or(text).trim_end(),
+        _ => "",
+    };
+    let number = text.replace('_', "").parse::<f64>().ok();
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| {
+            let help = format!("write a number from {} to {}", range.start(), range.end());
+            let help = match unit {
+                "" => help,
+                unit => format!("{help} {unit}, such as {key} = \"{}{unit}\"", range.start()),
+            };
+            Mistake::new(&value.at, format!("invalid `{key}`"), help)
+        })
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Media of a plan: their stations with positions and addresses, and the routes between them.
+
+use std::collections::VecDeque;
+
+use ipnet::Ipv4Net;
+
+use super::kinds::{Propagation, its_rates};
+use super::{MediumDraft, MediumTable, RouteChoice};
+use crate::experiment::scenario::expand::is_meant;
+use crate::experiment::scenario::graph::Graph;
+use crate::experiment::scenario::plan::Route;
+use crate::medium::air;
+use crate::medium::motion::Track;
+use crate::medium::phy::{Geometry, Matrix, Position, Radio, Spread, Timing, attowatts, ratio};
+use crate::text::{Located, Mistake};
+
+/// A medium of a plan.
+#[derive(Debug, Clone)]
+pub struct Medium {
+    /// The interface of its stations.
+    pub interface: String,
+    pub stations: Vec<Station>,
+    /// Whether stations have a link-local IPv6 address.
+    pub ipv6: bool,
+    /// File for the arrivals.
+    pub record: Option<String>,
+    table: MediumTable,
+}
+
+/// A node on a medium.
+#[derive(Debug, Clone)]
+pub struct Station {
+    pub node: String,
+    pub address: Ipv4Net,
+    pub track: Track,
+    pub promiscuous: bool,
+}
+
+impl Medium {
+    /// Returns the plan of the air.
+    pub fn air(&self, seed: u64) -> air::Plan {
+        let radio = &self.table.radio;
+        air::Plan {
+            timing: self.timing(),
+            access: self.table.access.into(),
+            rts_bytes: self.table.rts,
+            attempts: self.table.attempts,
+            queue_packets: self.table.queue.limit as usize,
+            discipline: self.table.queue.discipline(&self.timing()),
+            capture: ratio(radio.capture_db),
+            noise: radio.noise_dbm.map_or(0, attowatts),
+            seed,
+        }
+    }
+
+    fn timing(&self) -> Timing {
+        let radio = &self.table.radio;
+        Timing::new(radio.standard, radio.basic.as_deref())
+    }
+
+    /// Returns each station's mode of unicast data.
+    pub fn modes(&self) -> Vec<usize> {
+        let timing = self.timing();
+        let kbit = self
+            .table
+            .rate
+            .and_then(|rate| u32::try_from(rate / 1000).ok());
+        let mode = kbit.and_then(|kbit| timing.mode(kbit));
+        vec![mode.unwrap_or_else(|| timing.fastest()); self.stations.len()]
+    }
+
+    /// Returns who hears whom at the begin.
+    pub fn matrix(&self) -> Matrix {
+        let at = |station: &Station| station.track.at(0);
+        let positions: Vec<Position> = self.stations.iter().map(at).collect();
+        self.geometry().matrix(&positions)
+    }
+
+    /// Returns what turns positions into who hears whom.
+    pub fn geometry(&self) -> Geometry {
+        let ber = self.table.ber;
+        let path = match self.table.propagation {
+            Propagation::Disk(disk) => {
+                let spread = Spread::Disk(disk);
+                return Geometry { spread, ber };
+            }
+            Propagation::Radio(path) => path,
+        };
+        let choice = &self.table.radio;
+        let mut radio = Radio::new(choice.standard, path);
+        radio.power_dbm = choice.power_dbm.unwrap_or(radio.power_dbm);
+        radio.sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
+        if let Some(dbm) = choice.sensitivity_dbm {
+            radio.sensitivity_dbm.fill(dbm);
+        }
+        let weakest = radio
+            .sensitivity_dbm
+            .iter()
+            .copied()
+            .fold(f64::MAX, f64::min);
+        // What is received is sensed.
+        radio.sense_dbm = radio.sense_dbm.min(weakest);
+        let spread = Spread::Radio(radio);
+        Geometry { spread, ber }
+    }
+
+    /// Describes it in a line.
+    pub fn line(&self) -> String {
+        let keys = self.table.keys_text();
+        let keys = if keys.is_empty() {
+            vec!["defaults".to_owned()]
+        } else {
+            keys
+        };
+        format!(
+            "{}: {} stations, {}",
+            self.interface,
+            self.stations.len(),
+            keys.join(", ")
+        )
+    }
+
+    /// Returns the routes of each station, neighbours first: the gateways of the others.
+    pub fn routes(&self) -> Vec<Vec<Route>> {
+        let count = self.stations.len();
+        let route = |to: usize, via: Option<usize>| Route {
+            to: self.stations[to].address,
+            via: via.map(|via| self.stations[via].address.addr()),
+            interface: self.interface.clone(),
+        };
+        let neighbours = match self.table.routes {
+            RouteChoice::None => return vec![Vec::new(); count],
+            RouteChoice::OnLink => vec![(0..count).collect(); count],
+            RouteChoice::Static => self.neighbours(),
+        };
+        let mut routes: Vec<Vec<Route>> = Vec::with_capacity(count);
+        for (station, own) in neighbours.iter().enumerate() {
+            let others = own.iter().filter(|other| **other != station);
+            routes.push(others.map(|other| route(*other, None)).collect());
+        }
+        if self.table.routes == RouteChoice::Static {
+            for to in 0..count {
+                let next = next_hops(&neighbours, to);
+                for (station, next) in next.into_iter().enumerate() {
+                    let via = next.filter(|next| station != to && *next != to);
+                    routes[station].extend(via.map(|via| route(to, Some(via))));
+                }
+            }
+        }
+        routes
+    }
+
+    /// Those that decode each other's data.
+    fn neighbours(&self) -> Vec<Vec<usize>> {
+        let (matrix, modes) = (self.matrix(), self.modes());
+        let hears = |from: usize, to: usize| {
+            let reach = matrix.reach(from as u16, to as u16);
+            reach.is_some_and(|reach| reach.decodes(modes[from]))
+        };
+        let of = |station: usize| {
+            let row = matrix
+                .row(station)
+                .iter()
+                .map(|reach| usize::from(reach.to));
+            row.filter(|other| hears(station, *other) && hears(*other, station))
+                .collect()
+        };
+        (0..self.stations.len()).map(of).collect()
+    }
+}
+
+/// Returns each station's next hop of a shortest path, of equal ones the first station.
+fn next_hops(neighbours: &[Vec<usize>], to: usize) -> Vec<Option<usize>> {
+    let mut next = vec![None; neighbours.len()];
+    let mut distance = vec![usize::MAX; neighbours.len()];
+    distance[to] = 0;
+    let mut queue = VecDeque::from([to]);
+    while let Some(station) = queue.pop_front() {
+        for other in &neighbours[station] {
+            if distance[*other] == usize::MAX {
+                distance[*other] = distance[station] + 1;
+                next[*other] = Some(station);
+                queue.push_back(*other);
+            }
+        }
+    }
+    next
+}
+
+/// Adds the stations of the file's media to the graph.
+pub(crate) fn connect(drafts: &[MediumDraft], graph: &mut Graph, mistakes: &mut Vec<Mistake>) {
+    for draft in drafts {
+        let meant = |name: &str| match &draft.table.nodes {
+            None => true,
+            Some(nodes) => nodes.iter().any(|wanted| is_meant(wanted, name)),
+        };
+        let names = graph.nodes.iter().map(|spot| spot.node.name.as_str());
+        let members: Vec<usize> = (0..)
+            .zip(names)
+            .filter(|(_, name)| meant(name))
+            .map(|(n, _)| n)
+            .collect();
+        for wanted in draft.table.nodes.iter().flat_map(|nodes| &nodes.0) {
+            let mut names = graph.nodes.iter().map(|spot| &spot.node.name);
+            if !names.any(|name| is_meant(&wanted.value, name)) {
+                let title = format!("there is no node `{}`", wanted.value);
+                mistakes.push(Mistake::new(&wanted.at, title, "write [node.NAME]"));
+            }
+        }
+        if members.len() < 2 {
+            let title = format!("medium `{}` has fewer than two stations", draft.name.value);
+            let help = "write nodes = [\"...\", \"...\"], or add nodes";
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+        let standard = draft.table.radio.standard;
+        let has = |bits: u64| {
+            standard
+                .rates
+                .iter()
+                .any(|(kbit, _)| u64::from(*kbit) * 1000 == bits)
+        };
+        if draft.table.rate.is_some_and(|bits| !has(bits)) {
+            let title = format!(
+                "medium `{}`: {} does not have this rate",
+                draft.name.value, standard.name
+            );
+            mistakes.push(Mistake::new(&draft.name.at, title, its_rates(standard)));
+        }
+        for (n, member) in members.iter().enumerate() {
+            let Some(mobility) = &draft.mobility else {
+                break;
+            };
+            let spot = &mut graph.nodes[*member];
+            spot.motion = mobility.track(n, &spot.node.name);
+            if spot.motion.is_none() {
+                let title = format!(
+                    "the trace has no node `{}`, and no number {n}",
+                    spot.node.name
+                );
+                let help = "each station of the medium needs a track";
+                mistakes.push(Mistake::new(&draft.name.at, title, help));
+                break;
+            }
+        }
+        graph.media.push(members);
+    }
+}
+
+/// A medium and a link of a node need different names.
+pub(crate) fn interfaces_are_apart(
+    drafts: &[MediumDraft],
+    graph: &Graph,
+    mistakes: &mut Vec<Mistake>,
+) {
+    for draft in drafts {
+        if graph.edges.iter().any(|edge| edge.name == draft.name.value) {
+            let title = format!("there is a link `{}`", draft.name.value);
+            let help = "use a different name: a medium's interfaces are named after it";
+            mistakes.push(Mistake::new(&draft.name.at, title, help));
+        }
+    }
+}
+
+/// Returns the media with addresses: each the last free block of the network.
+///
+/// # Errors
+/// The network is too small.
+pub(crate) fn media(
+    drafts: &[MediumDraft],
+    graph: &Graph,
+    network: &Located<Ipv4Net>,
+    taken: impl Iterator<Item = Ipv4Net>,
+) -> Result<Vec<Medium>, Mistake> {
+    let behind = taken.map(|net| net.broadcast()).max();
+    let mut next = u32::from(network.value.broadcast());
+    let mut media = Vec::new();
+    for (draft, members) in drafts.iter().zip(&graph.media) {
+        // As the addresses of a network: neither the first nor the last.
+        let size = (members.len() as u32 + 2).next_power_of_two();
+        let first = next.checked_sub(size - 1);
+        let free = |first: u32| {
+            first >= u32::from(network.value.network())
+                && behind.is_none_or(|behind| first > u32::from(behind))
+        };
+        let Some(first) = first.filter(|first| free(*first)) else {
+            let title = format!(
+                "the network {} is too small for medium `{}`",
+                network.value, draft.name.value
+            );
+            let help =
+                "use a larger one at the top of the file, such as network = \"10.77.0.0/16\"";
+            return Err(Mistake::new(&network.at, title, help));
+        };
+        next = first.saturating_sub(1);
+        let station = |(n, node): (u32, &usize)| Station {
+            node: graph.nodes[*node].node.name.clone(),
+            address: Ipv4Net::from(std::net::Ipv4Addr::from(first + n)),
+            track: graph.nodes[*node].track(),
+            promiscuous: graph.nodes[*node].node.promiscuous,
+        };
+        media.push(Medium {
+            interface: draft.name.value.clone(),
+            stations: (1..).zip(members).map(station).collect(),
+            ipv6: draft.table.ipv6,
+            record: draft.table.record.clone(),
+            table: draft.table.clone(),
+        });
+    }
+    Ok(media)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nodes on a shared medium. What happens on air follows from the kernel's stamps, so goodput does
+//! not depend on the machine's load, as long as senders run.
+
+use std::process::Command;
+
+use support::emud_path;
+use support::runs::{Folder, Ran};
+
+/// Sends 1472-byte datagrams, faster than the medium, for some seconds: ARGV: name, seconds, Mbit/s.
+const SENDER: &str = r#"
+import socket, sys, time
+name, seconds, rate = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+to = (socket.gethostbyname(name), 5000)
+began, sent, data = time.monotonic(), 0, bytes(1472)
+while (passed := time.monotonic() - began) < seconds:
+    while sent * 1472 * 8 < passed * rate * 1e6:
+        s.sendto(data, to)
+        sent += 1
+    time.sleep(0.002)
+"#;
+
+/// Counts what arrives from each sender, from its second second on, for some seconds.
+const RECEIVER: &str = r#"
+import socket, sys, time
+seconds = float(sys.argv[1])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+s.bind(("", 5000))
+s.recv(2000)
+began, count = time.monotonic() + 1, 0
+s.settimeout(3)
+while (now := time.monotonic()) < began + seconds:
+    try:
+        s.recv(2000)
+    except TimeoutError:
+        break
+    if now >= began:
+        count += 1
+print("mbit", count * 1500 * 8 / seconds / 1e6, flush=True)
+"#;
+
+fn scripts(folder: &Folder) -> (String, String) {
+    let python = |name, text| format!("python3 {}", folder.file(name, text));
+    (python("sender.py", SENDER), python("receiver.py", RECEIVER))
+}
+
+fn mbit(ran: &Ran) -> f64 {
+    let line = ran.out.lines().find_map(|line| line.split("mbit ").nth(1));
+    line.unwrap_or_else(|| panic!("{}", ran.out))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[track_caller]
+fn near(what: &str, found: f64, expected: f64, within: f64) {
+    println!("    {what}: {found:.3} Mbit/s, expected {expected:.3}");
+    assert!(
+        (found / expected - 1.0).abs() <= within,
+        "{what}: {found} {expected}"
+    );
+}
+
+/// 6.227 Mbit/s of 1500-byte packets at 11 Mbit/s; at 54 Mbit/s 30.496. A long queue bridges times in
+/// which the sender does not run.
+pub fn one_sender() {
+    for (radio, expected, rate) in [("802.11b", 6.227, 9), ("802.11g", 30.496, 40)] {
+        let folder = Folder::new();
+        let (sender, receiver) = scripts(&folder);
+        let scenario = folder.file(
+            "s.toml",
+            &format!(
+                "[medium.wlan0]\nradio = \"{radio}\"\nqueue = 1000\nrecord = \"{}\"\n\
+                 [node.a]\ncommand = \"{sender} b 5 {rate}\"\n\
+                 [node.b]\ncommand = \"{receiver} 3.5\"\n",
+                folder.path("record")
+            ),
+        );
+        let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+        near(radio, mbit(&ran), expected, 0.02);
+        replays(&folder);
+    }
+}
+
+/// Two stations that do not hear each other: 3.86 Mbit/s without and 4.49 with RTS.
+pub fn hidden() {
+    for (rts, expected) in [("\"off\"", 3.86), ("0", 4.49)] {
+        let folder = Folder::new();
+        let (sender, receiver) = scripts(&folder);
+        let text = format!(
+            "[medium.wlan0]\nrts = {rts}\n\
+             propagation = {{ model = \"disk\", range = 250, sense = 250, interference = 250 }}\n\
+             [node.\"s*\"]\nprepare = \"ping -q -c 1 middle\"\ncommand = \"{sender} middle 8 9\"\n\
+             [node.s1]\nat = [-200, 0]\n[node.s2]\nat = [200, 0]\n\
+             [node.middle]\ncommand = \"{receiver} 6\"\n"
+        );
+        let scenario = folder.file("s.toml", &text);
+        let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+        // Three standard errors of some 2,000 packets, most of which collide.
+        near(&format!("hidden, rts {rts}"), mbit(&ran), expected, 0.06);
+    }
+}
+
+fn replays(folder: &Folder) {
+    let mut emud = Command::new(emud_path());
+    emud.args(["medium", "replay", &folder.path("record")]);
+    let output = emud.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("the same as in the run"), "{said}");
+    assert!(output.status.success());
+}
+
+/// A thread that cannot run for 20 ms delivers late and reports it; the air is the same.
+pub fn a_held_thread_is_reported() {
+    let folder = Folder::new();
+    let (sender, receiver) = scripts(&folder);
+    // The thread of the first medium is on the first CPU.
+    let hog = folder.file(
+        "hog.py",
+        "import os, time\n\
+         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n\
+         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))\n\
+         end = time.monotonic() + 0.02\n\
+         while time.monotonic() < end: pass\n",
+    );
+    let text = format!(
+        "[medium.wlan0]\nrecord = \"{}\"\n\
+         [node.a]\ncommand = \"{sender} b 4 9\"\n[node.b]\ncommand = \"{receiver} 2\"\n\
+         [node.c]\nstart = \"2s\"\ncommand = \"python3 {hog}\"\n",
+        folder.path("record")
+    );
+    let scenario = folder.file("s.toml", &text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    let end = ran.one("end");
+    assert_eq!(end["verdict"], "invalid", "{}", ran.err);
+    let why = "frames were delivered more than 5 ms late";
+    assert!(end["invalid"].to_string().contains(why), "{end}");
+    near("held", mbit(&ran), 6.227, 0.03);
+    replays(&folder);
+}
+
+/// Frames that are not the station's: counted, never on air.
+pub fn foreign_frames_are_dropped() {
+    let folder = Folder::new();
+    let sender = folder.file(
+        "raw.py",
+        "import socket\n\
+         s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
+         s.bind(('wlan0', 0))\n\
+         own, other = bytes.fromhex('02656d000000'), bytes.fromhex('02656d000001')\n\
+         ip = bytes([0x45, 0, 0, 60]) + bytes(56)\n\
+         for _ in range(3): s.send(other + other + bytes([8, 0]) + ip)\n\
+         for _ in range(5): s.send(bytes.fromhex('020000000009') + own + bytes([8, 0]) + ip)\n\
+         for _ in range(7): s.send(other + own + bytes([0x81, 0, 0, 1, 8, 0]) + ip)\n",
+    );
+    // a is the first station.
+    let text = format!(
+        "[medium.wlan0]\n\
+         [node.a]\ncommand = \"python3 {sender}; ip link set wlan0 mtu 3000; \
+         ping -q -c 1 -W 1 -s 2000 -M do b; ping -q -c 5 -i 0.1 b\"\n[node.b]\n"
+    );
+    let scenario = folder.file("s.toml", &text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    assert!(ran.out.contains("5 received"), "{}{}", ran.out, ran.err);
+    for said in [
+        "dropped 3 frames with a foreign source",
+        "dropped 5 frames to no station",
+        "dropped 8 frames too long or with a VLAN tag",
+    ] {
+        assert!(ran.err.contains(said), "{said}\n{}", ran.err);
+    }
+}
+
+/// Nodes out of range of each other reach each other over others, by the routes of emud.
+pub fn relays() {
+    let folder = Folder::new();
+    let text = "[topology]\nkind = \"chain\"\nrouters = 3\nmedium = \"wlan0\"\nspacing = 200\n\
+                [medium.wlan0]\n\
+                [node.client]\ncommand = \"ping -q -c 20 -i 0.05 server; ping -c 1 -t 3 server\"\n";
+    let scenario = folder.file("s.toml", text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    assert!(ran.out.contains("20 received"), "{}", ran.out);
+    // Three hops are too few: the third relay says so.
+    assert!(ran.out.contains("Time to live exceeded"), "{}", ran.out);
+}
+
+/// A station that walks away by 2 m/s from 45 m is out of reach at 50.8 m, 2.9 s later.
+pub fn a_walk_ends_the_reception() {
+    let folder = Folder::new();
+    let text = format!(
+        "[medium.wlan0]\nrecord = \"{}\"\n\
+         propagation = {{ model = \"log-distance\", exponent = 3.8 }}\n\
+         [node.here]\ncommand = \"ping -i 0.02 -c 250 -W 1 walker\"\nprepare = \"ping -c 1 walker\"\n\
+         [node.walker]\n\
+         path = [{{ at = [45, 0] }}, {{ at = [65, 0], after = \"10s\" }}]\n",
+        folder.path("record")
+    );
+    let scenario = folder.file("s.toml", &text);
+    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    assert!(ran.out.contains("time="), "{}{}", ran.out, ran.err);
+    // In virtual time, whatever else this machine does. The motion began a step before its first.
+    let record = std::fs::read_to_string(folder.path("record")).unwrap();
+    let step = record.lines().find_map(|line| line.strip_prefix("M "));
+    let step: Vec<f64> = step
+        .unwrap()
+        .split(' ')
+        .map(|n| n.parse().unwrap())
+        .collect();
+    let origin = step[0] - step[1] * 1e8;
+    let mut emud = Command::new(emud_path());
+    emud.args(["medium", "replay", "--deliveries", &folder.path("record")]);
+    let deliveries = String::from_utf8(emud.output().unwrap().stdout).unwrap();
+    // Broadcasts, at 1 Mbit/s, reach farther.
+    let mut pings = deliveries.lines().filter(|line| line.ends_with(" 84"));
+    let last: f64 = pings
+        .next_back()
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let seconds = (last - origin) / 1e9;
+    println!("    the last packet after {seconds:.3} s");
+    assert!((2.7..2.91).contains(&seconds), "{seconds}");
+    replays(&folder);
+}

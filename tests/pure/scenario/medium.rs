@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Media: stations, addresses, routes, positions, and mistakes.
+
+use emud::experiment::scenario::{Overrides, Plan, ScenarioError};
+use emud::medium::air::{Access, Discipline};
+use emud::text::TextError;
+
+use super::read;
+
+fn plan(text: &str) -> Plan {
+    let planned = read(text).and_then(|scenario| scenario.plan(&Overrides::default()));
+    planned.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn routes(plan: &Plan, node: &str) -> Vec<String> {
+    let node = plan.nodes.iter().find(|n| n.name == node).unwrap();
+    let via = |via: Option<std::net::Ipv4Addr>| via.map_or("-".to_owned(), |via| via.to_string());
+    let routes = node.routes.iter();
+    routes
+        .map(|route| format!("{} {}", route.to, via(route.via)))
+        .collect()
+}
+
+const CHAIN: &str = "network = \"10.0.0.0/24\"\n[topology]\nkind = \"chain\"\nrouters = 2\n\
+                     medium = \"wlan0\"\nspacing = \"200m\"\n[medium.wlan0]\n\
+                     [node.client]\ncommand = \"true\"\n";
+
+#[test]
+fn a_chain_on_air_has_neighbours_and_gateways() {
+    let plan = plan(CHAIN);
+    assert!(plan.wires.is_empty() && plan.links.is_empty());
+    assert!(plan.nodes.iter().all(|node| node.forwards()));
+    let [medium] = &plan.media[..] else { panic!() };
+    let stations: Vec<String> = (medium.stations.iter())
+        .map(|s| format!("{} {} {:?}", s.node, s.address, s.track.at(0)))
+        .collect();
+    // The last eight addresses, without the first of them.
+    let expected = [
+        "client 10.0.0.249/32 [0.0, 0.0]",
+        "r1 10.0.0.250/32 [200.0, 0.0]",
+        "r2 10.0.0.251/32 [400.0, 0.0]",
+        "server 10.0.0.252/32 [600.0, 0.0]",
+    ];
+    assert_eq!(stations, expected);
+    let expected = [
+        "10.0.0.250/32 -",
+        "10.0.0.251/32 10.0.0.250",
+        "10.0.0.252/32 10.0.0.250",
+    ];
+    assert_eq!(routes(&plan, "client"), expected);
+    let r1 = routes(&plan, "r1");
+    assert_eq!(r1[..2], ["10.0.0.249/32 -", "10.0.0.251/32 -"]);
+    assert_eq!(r1[2..], ["10.0.0.252/32 10.0.0.251"]);
+    assert!(plan.hosts().contains("10.0.0.252 server\n"));
+}
+
+#[test]
+fn routes_are_on_link_or_left_to_a_daemon() {
+    let on_link =
+        plan(&CHAIN.replace("[medium.wlan0]\n", "[medium.wlan0]\nroutes = \"on-link\"\n"));
+    assert_eq!(routes(&on_link, "client").len(), 3);
+    assert!(
+        routes(&on_link, "client")
+            .iter()
+            .all(|route| route.ends_with(" -"))
+    );
+    let none = plan(&CHAIN.replace("[medium.wlan0]\n", "[medium.wlan0]\nroutes = \"none\"\n"));
+    assert!(routes(&none, "client").is_empty());
+    assert!(none.media[0].line().contains("routes = \"none\""));
+    let plain = plan(&CHAIN.replace("[medium.wlan0]\n", "[medium.wlan0]\naccess = \"none\"\n"));
+    assert_eq!(plain.media[0].air(1).access, Access::None);
+}
+
+#[test]
+fn wires_and_media_have_different_addresses() {
+    let text = "network = \"10.0.0.0/24\"\n[node.a]\ncommand = \"true\"\n[node.b]\nat = [0, 100]\n\
+                [node.c]\npromiscuous = true\n[link.w]\nbetween = [\"a\", \"b\"]\n\
+                [medium.x]\nnodes = [\"b\", \"c\"]\n[medium.y]\nnodes = [\"b\", \"c*\"]\n";
+    let plan = plan(text);
+    let addresses: Vec<String> = plan
+        .addresses("b")
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(addresses, ["10.0.0.2/30", "10.0.0.253/32", "10.0.0.249/32"]);
+    assert!(plan.media[0].stations[1].promiscuous);
+    let a = plan.nodes.iter().find(|node| node.name == "a").unwrap();
+    assert!(!a.forwards());
+}
+
+#[test]
+fn a_mesh_is_a_square_and_may_be_large() {
+    let text = "[topology]\nkind = \"mesh\"\nnodes = 200\nmedium = \"w\"\nspacing = 100\n\
+                [medium.w]\n[node.n1]\ncommand = \"true\"\n";
+    let plan = plan(text);
+    let last = plan.media[0].stations.last().unwrap();
+    // 15 columns: number 199 is in row 13, column 4.
+    assert_eq!(last.track.at(0), [400.0, 1300.0]);
+}
+
+#[test]
+fn figures_of_a_medium_reach_the_air() {
+    let text = "[medium.w]\nrate = \"2Mbit\"\nrts = 500\nattempts = 4\nqueue = 20\naccess = \"dcf\"\n\
+                ber = 1e-6\n\
+                radio = { standard = \"802.11b\", power = \"15dBm\", capture = \"6dB\", basic = \"1Mbit\" }\n\
+                propagation = { model = \"log-distance\", exponent = 3.5 }\n\
+                [node.a]\ncommand = \"true\"\n[node.b]\nat = [75, 0]\n[node.c]\nat = [77, 0]\n";
+    let medium = &plan(text).media[0];
+    let air = medium.air(1);
+    assert_eq!(
+        (air.rts_bytes, air.attempts, air.queue_packets),
+        (Some(500), 4, 20)
+    );
+    assert_eq!(air.timing.control(3), 0);
+    assert_eq!(medium.modes(), [1, 1, 1]);
+    // -91 dBm at 2 Mbit/s: 75.9 m.
+    let matrix = medium.matrix();
+    assert!(matrix.reach(0, 1).unwrap().decodes(1));
+    assert!(!matrix.reach(0, 2).unwrap().decodes(1));
+    assert!(matrix.reach(0, 2).unwrap().decodes(0));
+    assert!(
+        medium.line().contains("exponent = 3.5"),
+        "{}",
+        medium.line()
+    );
+}
+
+#[test]
+fn queues_have_a_discipline() {
+    let of = |queue: &str| {
+        let text = format!("[medium.w]\nqueue = {queue}\n[node.a]\ncommand = \"true\"\n[node.b]\n");
+        let medium = plan(&text).media.remove(0);
+        let again = plan(&text.replace(queue, &queue_text(&medium.line())))
+            .media
+            .remove(0);
+        assert_eq!(medium.air(1), again.air(1), "{queue}");
+        let air = medium.air(1);
+        (air.queue_packets, air.discipline)
+    };
+    assert_eq!(of("\"20p\""), (20, Discipline::Fifo));
+    assert_eq!(
+        of("{ limit = 30, kind = \"priority\" }"),
+        (30, Discipline::Priority)
+    );
+    let (limit, red) =
+        of("{ kind = \"red\", min = \"30kB\", max = \"90kB\", probability = \"10%\" }");
+    let Discipline::Red(figures) = red else {
+        panic!("{red:?}")
+    };
+    assert_eq!((limit, figures.min, figures.max), (50, 30_000, 90_000));
+    // 1000 bytes at 11 Mbit/s.
+    assert_eq!(figures.average.packet_ns, 727_272);
+}
+
+/// The value of `queue` in the line of a medium.
+fn queue_text(line: &str) -> String {
+    let (_, value) = line.split_once("queue = ").unwrap();
+    match value.starts_with('{') {
+        true => format!("{}}}", value.split_once('}').unwrap().0),
+        false => value.split(',').next().unwrap().to_owned(),
+    }
+}
+
+#[test]
+fn stations_move_along_paths_and_at_random() {
+    let text = "[medium.w]\n[node.a]\ncommand = \"true\"\n[node.b]\n\
+                path = [{ at = [0, 0] }, { at = [60, 0], after = \"60s\" }, { at = [60, 9], after = \"1s\" }]\n";
+    let tracked = plan(text);
+    let track = &tracked.media[0].stations[1].track;
+    assert_eq!(track.at(30_000_000_000), [30.0, 0.0]);
+    assert_eq!(track.end_ns(), 61_000_000_000);
+    let text = "[medium.w]\nmobility = { model = \"random-waypoint\", area = [100, 50], pause = \"1s\" }\n\
+                [node.a]\ncommand = \"true\"\n[node.b]\n";
+    let random = plan(text);
+    assert!(
+        random.media[0]
+            .stations
+            .iter()
+            .all(|station| station.track.moves())
+    );
+}
+
+/// (Text of the medium, parts of the message.)
+const MISTAKES: &[(&str, &[&str])] = &[
+    ("range = 5", &["no key `range`", "of a medium"]),
+    (
+        "queue = { limit = 5, kind = \"codel\" }",
+        &["\"fifo\", \"priority\", or \"red\""],
+    ),
+    (
+        "queue = { kind = \"priority\", min = \"1kB\" }",
+        &["`min` is a key of RED"],
+    ),
+    (
+        "queue = { kind = \"red\", min = \"1kB\" }",
+        &["RED without `min` and `max`"],
+    ),
+    (
+        "queue = { kind = \"red\", min = \"9kB\", max = \"9kB\" }",
+        &["`min` is not below `max`"],
+    ),
+    ("queue = { kinds = \"red\" }", &["a queue has no `kinds`"]),
+    (
+        "radio = \"802.11c\"",
+        &["no radio `802.11c`", "did you mean"],
+    ),
+    (
+        "radio = { standard = \"802.11b\", antenna = 3 }",
+        &["no `antenna`", "sensitivity"],
+    ),
+    ("radio = { power = 15 }", &["`power`", "dBm"]),
+    ("radio = { power = \"99dBm\" }", &["`power`", "50dBm"]),
+    (
+        "radio = { basic = \"3Mbit\" }",
+        &["basic rates", "5500kbit"],
+    ),
+    (
+        "rate = \"54Mbit\"",
+        &["802.11b does not have this rate", "11000kbit"],
+    ),
+    ("propagation = \"magic\"", &["no model", "two-ray"]),
+    ("propagation = \"log-distance\"", &["no exponent"]),
+    (
+        "propagation = { model = \"disk\", range = 9, sense = 8 }",
+        &["farther than it is sensed"],
+    ),
+    (
+        "propagation = { model = \"disk\", exponent = 9 }",
+        &["no `exponent`", "interference"],
+    ),
+    (
+        "propagation = { model = \"two-ray\", height = \"high\" }",
+        &["`height`"],
+    ),
+    ("ber = 2", &["bit-error rate"]),
+    ("rts = \"always\"", &["`rts`", "off"]),
+    ("attempts = 0", &["attempts", "1 to 255"]),
+    ("access = \"csma\"", &["access", "dcf"]),
+    ("routes = \"dynamic\"", &["routes", "static"]),
+    ("nodes = [\"a\"]", &["fewer than two"]),
+    ("nodes = [\"a\", \"b\", \"nobody\"]", &["no node `nobody`"]),
+    ("mobility = \"fast\"", &["no mobility"]),
+    ("mobility = { model = \"random-waypoint\" }", &["area"]),
+    ("mobility = { trace = \"/nonexistent\" }", &["/nonexistent"]),
+];
+
+#[test]
+fn mistakes_are_explained() {
+    let message = |text: &str| {
+        let planned = read(text).and_then(|scenario| scenario.plan(&Overrides::default()));
+        match planned {
+            Err(ScenarioError::Text(TextError::Mistakes(mistakes))) => mistakes.to_string(),
+            other => panic!("no mistakes found: {other:?}\n{text}"),
+        }
+    };
+    for (line, parts) in MISTAKES {
+        let text = format!("[node.a]\ncommand = \"true\"\n[node.b]\n[medium.w]\n{line}\n");
+        let found = message(&text);
+        assert!(
+            parts.iter().all(|part| found.contains(part)),
+            "{parts:?}\n{found}"
+        );
+        assert!(
+            found.contains("my.toml:") || found.contains("-->"),
+            "{found}"
+        );
+    }
+    let air = CHAIN.replace("[medium.wlan0]\n", "");
+    assert!(message(&air).contains("no medium `wlan0`"));
+    let profile = CHAIN.replace("spacing = \"200m\"", "profile = \"lte\"");
+    assert!(message(&profile).contains("no `profile`"));
+    let wired = CHAIN.replace("medium = \"wlan0\"\n", "");
+    assert!(message(&wired).contains("`spacing` without a medium"));
+    let small = CHAIN
+        .replace("10.0.0.0/24", "10.0.0.0/28")
+        .replace("routers = 2", "routers = 20");
+    assert!(message(&small).contains("too small for medium"));
+    let name =
+        "[node.a]\ncommand = \"true\"\n[node.b]\n[link.w]\nbetween = [\"a\", \"b\"]\n[medium.w]\n";
+    assert!(message(name).contains("there is a link `w`"));
+    for at in [
+        "at = 3",
+        "at = [1]",
+        "at = [1, \"x\"]",
+        "at = [1, 1e9]",
+        "path = [{ after = \"1s\" }]",
+    ] {
+        let text = format!("[node.a]\ncommand = \"true\"\n{at}\n[node.b]\n[medium.w]\n");
+        message(&text);
+    }
+}
