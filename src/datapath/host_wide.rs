@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The links of all network namespaces of the host, with the containers that these belong to.
+
+use std::fs;
+
+use rustix::process::geteuid;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::detach::{self, Done};
+use super::emulated::Search;
+use super::show::report::Report;
+use super::{LinkError, attachment, devices, sweep};
+use crate::container;
+use crate::netlink::{Namespace, Netlink, NetlinkError, identity};
+
+/// A network namespace.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Space {
+    /// Inode number of the namespace.
+    pub inode: u64,
+    /// The namespace in which emud was started.
+    pub here: bool,
+    /// Names of `ip netns`.
+    pub names: Vec<String>,
+    /// Containers in the namespace; several of a pod share one.
+    pub containers: Vec<InSpace>,
+    /// Lowest ID of a process in the namespace, if possible not one of emud; null: it has none.
+    pub pid: Option<i32>,
+    /// Name of this process; null for one of emud.
+    pub command: Option<String>,
+}
+
+/// A container in a network namespace.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct InSpace {
+    /// Name given by the engine; if the engine cannot be reached, the begin of the ID.
+    pub name: String,
+    /// ID of 64 hexadecimal digits.
+    pub id: String,
+    /// `docker`, `podman`, `containerd`, `cri-o` or `unknown`.
+    pub engine: String,
+}
+
+impl std::fmt::Display for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let containers: Vec<&str> = self.containers.iter().map(|c| c.name.as_str()).collect();
+        match (self, &containers[..], &self.names[..]) {
+            (Self { here: true, .. }, ..) => f.write_str("here"),
+            (_, [_, ..], _) => write!(f, "container {}", containers.join("+")),
+            (_, _, [name, ..]) => write!(f, "netns {name}"),
+            (Self { pid: Some(pid), .. }, ..) => match &self.command {
+                Some(command) => write!(f, "pid {pid} ({command})"),
+                None => write!(f, "pid {pid}"),
+            },
+            _ => write!(f, "netns {}", self.inode),
+        }
+    }
+}
+
+/// All network namespaces of the host.
+#[derive(Debug)]
+pub struct Host {
+    spaces: Vec<(Namespace, Space)>,
+    /// Sentences on what could not be found.
+    pub notes: Vec<String>,
+}
+
+impl Host {
+    /// Finds the namespaces, the one of the calling thread first.
+    ///
+    /// # Errors
+    /// [`LinkError::NotRootForAll`], or /proc cannot be read.
+    pub fn read() -> Result<Self, LinkError> {
+        if !geteuid().is_root() {
+            return Err(LinkError::NotRootForAll);
+        }
+        let here = identity()?;
+        let containers = container::running()?;
+        let mut spaces = vec![];
+        let (namespaces, denied) = Namespace::all()?;
+        for namespace in namespaces {
+            let inside = (containers.all.iter())
+                .filter(|container| namespace.processes.binary_search(&container.pid).is_ok());
+            // A container may share the network of the host.
+            let inside = inside.map(|container| InSpace {
+                name: container.name.clone(),
+                id: container.id.clone(),
+                engine: container.engine.clone(),
+            });
+            let (pid, command) = process_of(&namespace);
+            let space = Space {
+                inode: namespace.id.inode,
+                here: namespace.id == here,
+                names: namespace.names.clone(),
+                containers: inside.collect(),
+                pid,
+                command,
+            };
+            spaces.push((namespace, space));
+        }
+        // By name, this one first.
+        spaces.sort_by_cached_key(|(_, space)| (!space.here, space.to_string()));
+        let mut host = Self {
+            spaces,
+            notes: containers.notes,
+        };
+        if let Some(pid) = denied.first() {
+            host.notes.push(format!(
+                "processes whose network namespace cannot be opened: {}, such as process {pid} \
+                 (this needs CAP_SYS_PTRACE)",
+                denied.len()
+            ));
+        }
+        host.note_unreachable();
+        Ok(host)
+    }
+
+    /// Links in a namespace to which only a descriptor refers.
+    fn note_unreachable(&mut self) {
+        let found = match Search::default().run() {
+            Ok(found) => found.links,
+            Err(e) => return self.notes.push(e.to_string()),
+        };
+        let known = |inode: u32| (self.spaces.iter()).any(|(_, s)| s.inode == u64::from(inode));
+        let mut lost: Vec<(u32, u32)> = (found.iter())
+            .filter(|link| !known(link.netns))
+            .map(|link| (link.netns, link.interface))
+            .collect();
+        lost.dedup();
+        self.notes.extend(lost.iter().map(|(netns, ifindex)| {
+            format!(
+                "the link on interface {ifindex} of network namespace {netns} cannot be reached: no process and \
+                 no name of `ip netns` that is visible here refers to it"
+            )
+        }));
+    }
+
+    /// Returns the links of each namespace that has any, or why they cannot be read.
+    pub fn reports(&self) -> Vec<(&Space, Result<Vec<Report>, LinkError>)> {
+        self.each(|| attachment::reports(None))
+    }
+
+    /// Detaches all links of all namespaces. Returns for each interface how that ended.
+    pub fn detach(&self) -> Vec<(&Space, Result<Vec<Detached>, LinkError>)> {
+        self.each(detach_here)
+    }
+
+    fn each<T: Send>(
+        &self,
+        work: impl Fn() -> Result<Vec<T>, LinkError> + Sync,
+    ) -> Vec<(&Space, Result<Vec<T>, LinkError>)> {
+        let mut all = vec![];
+        for (namespace, space) in &self.spaces {
+            let done = namespace.within(&work);
+            match done.unwrap_or_else(|e| Err(e.into())) {
+                Ok(done) if done.is_empty() => {}
+                done => all.push((space, done)),
+            }
+        }
+        all
+    }
+}
+
+/// Returns the lowest ID of a process that is not emud's, and its name.
+fn process_of(namespace: &Namespace) -> (Option<i32>, Option<String>) {
+    let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    let mut named = (namespace.processes.iter())
+        .filter_map(|pid| Some((*pid, name(*pid)?.trim_end().to_owned())));
+    match named.find(|(_, name)| !name.starts_with("emud-")) {
+        Some((pid, name)) => (Some(pid), Some(name)),
+        None => (namespace.processes.first().copied(), None),
+    }
+}
+
+/// An interface, and how its detach ended.
+#[derive(Debug)]
+pub struct Detached {
+    /// Name of the interface.
+    pub interface: String,
+    /// Notes, or why the link is still there.
+    pub done: Result<Done, LinkError>,
+}
+
+/// Detaches every link of this namespace, complete or not.
+fn detach_here() -> Result<Vec<Detached>, LinkError> {
+    let mut nl = Netlink::open()?;
+    sweep::sweep(&mut nl)?;
+    let links = nl.links()?;
+    let served: Vec<u32> = links.iter().filter_map(devices::serves).collect();
+    let mut all = vec![];
+    for link in links {
+        let there = !matches!(attachment::find(&mut nl, link.index), Ok(None));
+        if !there && !served.contains(&link.index) {
+            continue;
+        }
+        match detach::detach(&link.name) {
+            // Another process was faster.
+            Err(LinkError::NotAttached { .. })
+            | Err(LinkError::Netlink(NetlinkError::NoInterface(_))) => {}
+            done => all.push(Detached {
+                interface: link.name,
+                done,
+            }),
+        }
+    }
+    Ok(all)
+}
