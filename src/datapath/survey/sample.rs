@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a link at a moment.
+
+use super::{Inside, Known};
+use crate::abi::direction_name;
+use crate::datapath::LinkError;
+use crate::datapath::ending;
+use crate::datapath::engine::Engine;
+use crate::datapath::maps::DatapathError;
+use crate::datapath::show::link::Reader;
+use crate::datapath::show::report::{Counters, Holder, counters, holder};
+use crate::datapath::show::service::{self, BottleneckReport};
+
+/// A link on an interface.
+#[derive(Debug)]
+pub struct LinkSample {
+    /// Name of the network namespace, or else a path below /proc; empty: that of this process.
+    pub netns: String,
+    /// Name of the interface; `#` and its index if it no longer exists.
+    pub interface: String,
+    pub ifindex: u32,
+    pub profile: String,
+    pub engine: Engine,
+    pub seed: u64,
+    /// Attached with --reverse.
+    pub reversed: bool,
+    /// Time since attach in s.
+    pub attached_s: f64,
+    /// Time in s until the link ends by itself; 0: it has ended; `None`: it does not.
+    pub ends_in_s: Option<f64>,
+    /// Parts that another process deleted or changed; `None`: not checked yet.
+    pub tampered: Option<Vec<String>>,
+    /// Time since that check in s.
+    pub checked_s: Option<f64>,
+    /// The emulated directions, `up` first.
+    pub directions: Vec<DirectionSample>,
+    pub bottlenecks: Vec<BottleneckReport>,
+}
+
+/// A direction of a link.
+#[derive(Debug)]
+pub struct DirectionSample {
+    /// "up" or "down".
+    pub name: &'static str,
+    /// The holder's account; `None`: engine fq.
+    pub holder: Option<Holder>,
+    /// Packets that the queue of the engine dropped, which the link did not; `None`: its namespace
+    /// cannot be entered.
+    pub engine_dropped: Option<u64>,
+    /// The profile's own link first, then the named ones.
+    pub streams: Vec<StreamSample>,
+}
+
+/// What a link, or a named link, does with packets in one direction.
+#[derive(Debug)]
+pub struct StreamSample {
+    /// Name of the named link; empty: the profile's own.
+    pub class: String,
+    pub counters: Counters,
+    /// bit/s; 0 in an outage; `None`: no limit.
+    pub rate_bit_s: Option<f64>,
+    /// Time until the last packet of the queue has left the wire, in ns.
+    pub backlog_ns: u64,
+    /// Every packet is lost.
+    pub down: bool,
+}
+
+impl LinkSample {
+    /// What identifies a link on this host.
+    pub fn key(&self) -> (&str, &str) {
+        (&self.netns, &self.interface)
+    }
+}
+
+pub(super) fn read(
+    known: &Known,
+    netns: String,
+    inside: Option<&Inside>,
+    now_ns: u64,
+) -> Result<LinkSample, LinkError> {
+    let (maps, saved) = (&known.there.maps, &known.there.saved);
+    let ifindex = known.control.ifindex;
+    let name = inside.and_then(|inside| inside.get(&ifindex));
+    let directions = known
+        .emulated()
+        .map(|d| direction(known, inside, d, now_ns));
+    let (tampered, checked) = known.tampered.clone().unzip();
+    Ok(LinkSample {
+        netns,
+        interface: name.map_or(format!("#{ifindex}"), |device| device.name.clone()),
+        ifindex,
+        profile: (known.profile.as_ref()).map_or(String::new(), |p| p.name.clone()),
+        engine: saved.engine,
+        seed: saved.seed,
+        reversed: saved.reversed,
+        attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
+        ends_in_s: ending::ends_in_s(maps, now_ns)?,
+        tampered,
+        checked_s: checked.map(|at: u64| now_ns.saturating_sub(at) as f64 / 1e9),
+        directions: directions.collect::<Result<_, DatapathError>>()?,
+        bottlenecks: service::bottlenecks(
+            maps,
+            known.profile.as_ref(),
+            now_ns.saturating_sub(saved.epoch_ns),
+        )?,
+    })
+}
+
+fn direction(
+    known: &Known,
+    inside: Option<&Inside>,
+    direction: u32,
+    now_ns: u64,
+) -> Result<DirectionSample, DatapathError> {
+    let (maps, saved) = (&known.there.maps, &known.there.saved);
+    let reader = Reader {
+        maps,
+        profile: known.profile.as_ref(),
+        now_ns,
+    };
+    let named = known.profile.iter().flat_map(|profile| &profile.links);
+    let names = std::iter::once("").chain(named.map(|link| link.name.as_str()));
+    let stream = |(number, name): (u32, &str)| {
+        let figures = reader.figures(number, direction)?;
+        Ok(StreamSample {
+            class: name.to_owned(),
+            counters: counters(&*maps.counters_of(number, direction)?),
+            rate_bit_s: figures.rate_bit_s,
+            backlog_ns: figures.backlog_ns,
+            down: figures.down,
+        })
+    };
+    Ok(DirectionSample {
+        name: direction_name(direction),
+        holder: match saved.engine {
+            Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
+            Engine::Fq => None,
+        },
+        engine_dropped: inside.map(|inside| engine_dropped(known, inside, direction)),
+        streams: (0..)
+            .zip(names)
+            .map(stream)
+            .collect::<Result<_, DatapathError>>()?,
+    })
+}
+
+/// Returns what was dropped where packets wait: at emud's device, or by fq on the interface.
+fn engine_dropped(known: &Known, inside: &Inside, direction: u32) -> u64 {
+    let saved = &known.there.saved;
+    let device = match &saved.devices[direction as usize] {
+        Some(name) => inside.values().find(|device| device.name == *name),
+        None => inside.get(&known.control.ifindex),
+    };
+    // The TAP of a dead holder is gone.
+    device.map_or(0, |device| match saved.engine {
+        Engine::Fq => device.by_fq,
+        Engine::Hold if saved.devices[direction as usize].is_none() => 0,
+        Engine::Hold => device.by_qdiscs + device.on_transmit,
+    })
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Metrics for Prometheus and others: the text of both formats, the server, and the families of
+//! emulated links. The monitor's own families are in `monitor::session`.
+
+pub mod links;
+mod sampling;
+mod server;
+mod text;
+
+pub use sampling::{Sampling, checked_once};
+pub use server::{Source, serve};
+pub use text::{Format, accepted, exposition, registry};

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The judgement of promtool, and a scrape by a real server.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use support::lab::{self, Lab, run, wait_until};
+use support::{emud_path, root};
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder of its programs.
+pub fn programs() -> PathBuf {
+    let found = run(Command::new(root().join("tests/prometheus.sh")).arg("")).expect(0);
+    found.out.trim().into()
+}
+
+/// A process that ends with the test.
+pub struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that is free now.
+pub fn port() -> u16 {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    free.local_addr().expect("an address").port()
+}
+
+pub fn metrics_server(port: u16) -> Process {
+    let mut command = Command::new(emud_path());
+    command.args(["metrics", "--listen", &format!("127.0.0.1:{port}")]);
+    Process(command.stderr(Stdio::null()).spawn().expect("emud"))
+}
+
+/// The body of an answer; `None`: no connection.
+pub fn get(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+}
+
+/// `promtool check metrics` and `check rules` find nothing.
+pub fn checks() {
+    let lab = Lab::new();
+    lab.emud(&["attach", "va", "--profile", "diffserv-fair"])
+        .expect(0);
+    let promtool = programs().join("promtool");
+    let text = lab::emud(&["metrics"]).expect(0).out;
+    assert!(text.contains("emud_class_sent_bytes_total{"), "{text}");
+    let mut check = Command::new(&promtool);
+    check.args(["check", "metrics"]);
+    let mut check = check
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool");
+    let mut input = check.stdin.take().expect("piped");
+    input.write_all(text.as_bytes()).expect("write");
+    drop(input);
+    let checked = check.wait_with_output().expect("promtool");
+    let said = [checked.stdout, checked.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&said), "");
+    assert!(checked.status.success());
+    let rules = root().join("contrib/prometheus/emud.rules.yml");
+    run(Command::new(promtool).args(["check", "rules"]).arg(rules)).expect(0);
+}
+
+/// Runs a server that scrapes `port` every second; its own port.
+pub fn prometheus(folder: &std::path::Path, port: u16) -> (Process, u16) {
+    let own = self::port();
+    let rules = root().join("contrib/prometheus/emud.rules.yml");
+    let config = format!(
+        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
+         rule_files: [\"{}\"]\n\
+         scrape_configs:\n  - job_name: emud\n    static_configs: [{{targets: [\"127.0.0.1:{port}\"]}}]\n",
+        rules.display()
+    );
+    std::fs::create_dir_all(folder).expect("a folder");
+    std::fs::write(folder.join("prometheus.yml"), config).expect("write");
+    let mut command = Command::new(programs().join("prometheus"));
+    command
+        .arg(format!("--config.file={}/prometheus.yml", folder.display()))
+        .arg(format!("--storage.tsdb.path={}/data", folder.display()))
+        .arg(format!("--web.listen-address=127.0.0.1:{own}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    (Process(command.spawn().expect("prometheus")), own)
+}
+
+/// The values of an instant query.
+pub fn query(server: u16, expression: &str) -> Vec<f64> {
+    let encoded: String = expression.bytes().map(|b| format!("%{b:02X}")).collect();
+    let Some(body) = get(server, &format!("/api/v1/query?query={encoded}")) else {
+        return vec![];
+    };
+    let answer: Value = serde_json::from_str(&body).unwrap_or_default();
+    let results = answer["data"]["result"].as_array().cloned();
+    (results.unwrap_or_default().iter())
+        .filter_map(|one| one["value"][1].as_str()?.parse().ok())
+        .collect()
+}
+
+/// It reads the figures, and an alert fires when a part of a link is deleted.
+pub fn scrapes() {
+    let lab = Lab::new();
+    lab.emud(&["attach", "va", "--profile", "hsdpa"]).expect(0);
+    lab.ping("-c 5 -i 0.2 -W 2");
+    let folder = std::env::temp_dir().join(format!("{}-prometheus", lab.a));
+    let port = port();
+    let _metrics = metrics_server(port);
+    let (server, own) = prometheus(&folder, port);
+    let selector = format!("{{netns=\"{}\",direction=\"up\"}}", lab.a);
+    let arrived = format!("emud_link_arrived_packets_total{selector}");
+    let wanted = lab.shown("/up/counters/packets") as f64;
+    wait_until("a scrape", PATIENCE, || query(own, &arrived) == [wanted]);
+    assert_eq!(query(own, "up{job=\"emud\"}"), [1.0]);
+    lab.in_a("tc filter del dev va egress");
+    let alert = format!(
+        "ALERTS{{alertname=\"EmudLinkTampered\",alertstate=\"firing\",netns=\"{}\"}}",
+        lab.a
+    );
+    wait_until("an alert", PATIENCE, || query(own, &alert) == [1.0]);
+    drop(server);
+    std::fs::remove_dir_all(folder).expect("remove");
+    lab.detach();
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host with 1,000 links.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::emud_path;
+use support::lab::{Lab, Verdict, run, sh, wait_until};
+
+use super::prometheus::{get, metrics_server, port};
+
+const LINKS: usize = 1000;
+const SCRAPES: usize = 21;
+
+/// 1,000 interfaces with a link in both directions: a scrape takes less than 100 ms. The optimised
+/// program is measured.
+pub fn links() {
+    let lab = Lab::empty();
+    let add: String = (0..LINKS)
+        .map(|n| format!("link add d{n} type dummy\nlink set d{n} up\n"))
+        .collect();
+    let script = format!("ip -n {} -batch - <<'END'\n{add}END", lab.a);
+    sh(&script);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for half in [0, 1] {
+            let lab = &lab;
+            scope.spawn(move || {
+                for n in (half..LINKS).step_by(2) {
+                    let mut attach = Command::new(emud_path());
+                    attach.args(["--netns", &lab.a, "attach", &format!("d{n}")]);
+                    run(attach.args(["--profile", "dsl"])).expect(0);
+                }
+            });
+        }
+    });
+    println!("    attached in {:.0} s", begun.elapsed().as_secs_f64());
+    let port = port();
+    let server = metrics_server(port);
+    wait_until("an answer", Duration::from_secs(60), || {
+        get(port, "/healthz").is_some()
+    });
+    let mut took = vec![];
+    let mut text = String::new();
+    for _ in 0..SCRAPES {
+        let begin = Instant::now();
+        text = get(port, "/metrics").expect("an answer");
+        took.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let read = text
+        .lines()
+        .filter(|line| line.contains(&lab.a) && line.starts_with("emud_link_info"));
+    assert_eq!(read.count(), LINKS);
+    let (first, later) = (took.remove(0), &mut took);
+    later.sort_by(f64::total_cmp);
+    println!(
+        "    first {first:.1} ms, {} bytes, {} lines",
+        text.len(),
+        text.lines().count()
+    );
+    let (least, median, most) = (later[0], later[later.len() / 2], later[later.len() - 1]);
+    println!(
+        "    then {least:.1}, {median:.1}, {most:.1} ms (least, median, most of {})",
+        later.len()
+    );
+    drop(server);
+    let mut verdict = Verdict::default();
+    if !cfg!(debug_assertions) || emud_path().to_string_lossy().contains("release") {
+        verdict.at_most("median of a scrape, ms", 100.0, median);
+    }
+    verdict.end();
+}

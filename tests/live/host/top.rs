@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud top` in a real terminal: tmux, whose screen the test reads.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use support::emud_path;
+use support::lab::{self, Lab, sh, wait_until};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal of tmux, with a separate server.
+struct Screen(String);
+
+impl Screen {
+    fn start(lab: &Lab, width: u16, height: u16) -> Self {
+        let screen = Self(format!("{}-{width}", lab.a));
+        // The command's end is visible: the shell behind it prints its exit code.
+        let command = format!(
+            "{} top --every 200ms; echo \"exit $?\"; cat",
+            emud_path().display()
+        );
+        sh(&format!(
+            "tmux -L {} -f /dev/null new-session -d -x {width} -y {height} '{command}'",
+            screen.0
+        ));
+        screen
+    }
+
+    fn shows(&self) -> String {
+        sh(&format!("tmux -L {} capture-pane -p", self.0))
+    }
+
+    fn press(&self, keys: &str) {
+        sh(&format!("tmux -L {} send-keys {keys}", self.0));
+    }
+
+    fn wait(&self, text: &str) {
+        wait_until(&format!("the screen shows {text:?}"), PATIENCE, || {
+            self.shows().contains(text)
+        });
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = lab::run(std::process::Command::new("tmux").args(["-L", &self.0, "kill-server"]));
+    }
+}
+
+/// Shows a link at two sizes; keys change its delay, loss, state and profile.
+pub fn changes_a_link() {
+    let lab = Lab::new();
+    lab.emud(&["attach", "va", "--profile", "hsdpa"]).expect(0);
+    for (width, height) in [(80, 24), (200, 50)] {
+        let screen = Screen::start(&lab, width, height);
+        screen.wait("va");
+        screen.wait("q quit");
+        println!("{}", screen.shows());
+        screen.press("q");
+        screen.wait("exit 0");
+        // The screen of before is back.
+        assert!(!screen.shows().contains("q quit"), "{}", screen.shows());
+    }
+    // Alone on the screen, so that it is the selected one.
+    let screen = Screen::start(&lab, 80, 24);
+    screen.wait("va");
+    let delay = || lab.shown("/up/delay/mean_ns");
+    select(&screen, &lab);
+    screen.press("d 8 0 m s Enter");
+    wait_until("the delay changes", PATIENCE, || delay() == 80_000_000);
+    screen.press("l 5 0 % Enter");
+    wait_until("the loss changes", PATIENCE, || {
+        lab.show()["up"]["loss"] == 0.5
+    });
+    // Another direction is not affected.
+    assert_eq!(lab.show()["down"]["loss"], 0.0);
+    screen.press("s");
+    wait_until("it goes down", PATIENCE, || {
+        lab.show()["up"]["state"] == "down"
+    });
+    screen.wait("down");
+    screen.press("d 8 0 x Enter");
+    screen.wait("80x");
+    assert_eq!(delay(), 80_000_000);
+    let seed = lab.show()["seed"].clone();
+    screen.press("p d s l Enter");
+    let exchanged = || {
+        let said = lab.emud(&["show", "va", "--json"]);
+        said.code == 0 && said.json()["interfaces"][0]["profile"] == "dsl"
+    };
+    wait_until("the profile changes", PATIENCE, exchanged);
+    assert_eq!(lab.show()["seed"], seed);
+    lab.in_a("tc filter del dev va egress");
+    screen.wait("TAMPERED");
+    screen.press("q");
+    screen.wait("exit 0");
+    lab.detach();
+}
+
+/// Other links of the host may be above.
+fn select(screen: &Screen, lab: &Lab) {
+    let end: String = lab
+        .a
+        .chars()
+        .rev()
+        .take(6)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
+    let own = format!("{end}:va");
+    for _ in 0..50 {
+        screen.press("d");
+        screen.wait("(such as 80ms)");
+        let asks = screen.shows().lines().any(|line| {
+            line.starts_with("delay of") && line.contains(&own) && line.contains(" up:")
+        });
+        screen.press("Escape");
+        if asks {
+            std::thread::sleep(Duration::from_millis(600));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(600));
+        screen.press("Down");
+    }
+    panic!("{own} is not on the screen:\n{}", screen.shows());
+}
+
+/// Two lines of JSON; only the second one has measured figures.
+pub fn lines() {
+    let lab = Lab::new();
+    lab.emud(&["attach", "va", "--profile", "hsdpa"]).expect(0);
+    let said = lab::emud(&["top", "--json", "--every", "300ms", "--count", "2"]).expect(0);
+    let lines: Vec<Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    for (line, measured) in lines.iter().zip([false, true]) {
+        support::validator::assert_valid("top", line);
+        assert_eq!(line["interval_s"].is_number(), measured);
+        let rows = line["rows"].as_array().expect("rows");
+        let own: Vec<_> = rows
+            .iter()
+            .filter(|row| row["netns"] == lab.a.as_str())
+            .collect();
+        assert_eq!(own.len(), 2, "{line}");
+        assert!(
+            own.iter()
+                .all(|row| row["measured"].is_object() == measured),
+            "{line}"
+        );
+    }
+    lab.detach();
+}
