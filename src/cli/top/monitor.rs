@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The monitor of `emud top`: `emud monitor` as a child.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use serde_json::Value;
+
+/// What a monitor says.
+pub enum Said {
+    Watches,
+    /// A sentence.
+    Alarm(String),
+    /// Why it does not watch any more.
+    Ended(String),
+}
+
+/// A running monitor; it ends when this is dropped.
+pub struct Monitor {
+    child: Child,
+    said: Receiver<Said>,
+}
+
+impl Monitor {
+    /// # Errors
+    /// The kernel permits no further process or thread.
+    pub fn start() -> io::Result<Self> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["monitor", "--json"]).stdin(Stdio::null());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (say, said) = channel();
+        let output = (child.stdout.take()).zip(child.stderr.take());
+        thread::Builder::new()
+            .name("emud-top".into())
+            .spawn(move || {
+                if let Some((lines, errors)) = output {
+                    listen(lines, errors, &say);
+                }
+            })?;
+        Ok(Self { child, said })
+    }
+
+    /// Returns what it has said since the last call.
+    pub fn take(&self) -> Vec<Said> {
+        self.said.try_iter().collect()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        // So that it removes its socket.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(lines: ChildStdout, mut errors: ChildStderr, say: &Sender<Said>) {
+    for line in BufReader::new(lines).lines().map_while(Result::ok) {
+        let Ok(line) = serde_json::from_str::<Value>(&line) else {
+            continue;
+        };
+        let said = match line["type"].as_str() {
+            Some("start") => Said::Watches,
+            Some("alarm") => Said::Alarm(sentence(&line)),
+            _ => continue,
+        };
+        if say.send(said).is_err() {
+            return;
+        }
+    }
+    let mut why = String::new();
+    // What cannot be read is not shown.
+    let _ = errors.read_to_string(&mut why);
+    let why = why.lines().last().unwrap_or("emud monitor has ended");
+    let _ = say.send(Said::Ended(why.trim_start_matches("emud: ").to_owned()));
+}
+
+/// The resource, where, and by which cause.
+fn sentence(line: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let scope = line["scope"].as_object().into_iter().flatten();
+    let scope: Vec<String> = scope
+        .filter(|(key, value)| *key != "type" && *key != "kind" && !value.is_null())
+        .map(|(key, value)| format!("{key} {}", text(value)))
+        .collect();
+    let shares = line["shares"].as_array().into_iter().flatten();
+    let first = shares
+        .map(|share| &share["group"])
+        .find(|group| !group.is_null());
+    let by = first.map_or(String::new(), |group| format!(", most by {}", text(group)));
+    format!("{} {}{by}", text(&line["resource"]), scope.join(" "))
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys: what they change, and the commands that they lead to.
+
+use super::row::Row;
+use super::state::Top;
+
+/// A key, without the terminal's encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Up,
+    Down,
+    Home,
+    End,
+    Enter,
+    Escape,
+    Backspace,
+    Char(char),
+}
+
+/// What the caller has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Quit,
+    /// Arguments of emud, one command after the other until one fails.
+    Run(Vec<Vec<String>>),
+}
+
+/// What is being typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prompt {
+    pub what: Asked,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Delay,
+    Loss,
+    Profile,
+}
+
+impl Asked {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Loss => "loss",
+            Self::Profile => "profile",
+        }
+    }
+
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Delay => "such as 80ms",
+            Self::Loss => "such as 1%",
+            Self::Profile => "shipped name or file; detaches and attaches, so counters begin anew",
+        }
+    }
+}
+
+/// Longest text that can be typed.
+const LONGEST: usize = 200;
+
+impl Top {
+    /// Takes a key.
+    pub fn key(&mut self, key: Key) -> Option<Action> {
+        if let Some(prompt) = self.prompt.take() {
+            return self.typed(prompt, key);
+        }
+        self.status = None;
+        let last = self.rows.len().saturating_sub(1);
+        match key {
+            Key::Char('q') => return Some(Action::Quit),
+            Key::Escape if self.help => self.help = false,
+            Key::Escape => return Some(Action::Quit),
+            Key::Char('?' | 'h') => self.help = !self.help,
+            Key::Up | Key::Char('k') => self.selected = self.selected.saturating_sub(1),
+            Key::Down | Key::Char('j') => self.selected = (self.selected + 1).min(last),
+            Key::Home | Key::Char('g') => self.selected = 0,
+            Key::End | Key::Char('G') => self.selected = last,
+            Key::Char('d') => self.ask(Asked::Delay),
+            Key::Char('l') => self.ask(Asked::Loss),
+            Key::Char('p') => self.ask(Asked::Profile),
+            Key::Char('s') => {
+                let row = self.selected_row()?;
+                let state = if row.down { "up" } else { "down" };
+                return Some(Action::Run(vec![set(row, "state", state)]));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn ask(&mut self, what: Asked) {
+        if self.selected_row().is_some() {
+            let text = String::new();
+            self.prompt = Some(Prompt { what, text });
+        }
+    }
+
+    fn typed(&mut self, mut prompt: Prompt, key: Key) -> Option<Action> {
+        match key {
+            Key::Escape => return None,
+            Key::Enter if prompt.text.trim().is_empty() => return None,
+            Key::Enter => {
+                let row = self.selected_row()?;
+                let value = prompt.text.trim();
+                return Some(Action::Run(match prompt.what {
+                    Asked::Profile => exchange(row, value),
+                    what => vec![set(row, what.name(), value)],
+                }));
+            }
+            Key::Backspace => {
+                prompt.text.pop();
+            }
+            Key::Char(c) if prompt.text.len() < LONGEST => prompt.text.push(c),
+            _ => {}
+        }
+        self.prompt = Some(prompt);
+        None
+    }
+}
+
+/// `--netns` and its value.
+fn within(row: &Row, arguments: &[&str]) -> Vec<String> {
+    let netns: &[&str] = match row.netns.as_str() {
+        "" => &[],
+        name => &["--netns", name],
+    };
+    [netns, arguments]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn set(row: &Row, key: &str, value: &str) -> Vec<String> {
+    let link = match row.class.as_str() {
+        "" => String::new(),
+        name => format!("links.{name}."),
+    };
+    let assignment = format!("{link}{}.{key}={value}", row.direction);
+    within(row, &["set", &row.interface, &assignment])
+}
+
+/// `emud set` does not exchange the whole profile. The new one is checked first, so that a mistake
+/// leaves the link as it is.
+fn exchange(row: &Row, profile: &str) -> Vec<Vec<String>> {
+    let (engine, seed) = (row.engine.to_string(), row.seed.to_string());
+    let check = ["profile", "check", profile].map(str::to_owned).to_vec();
+    let detach = within(row, &["detach", &row.interface]);
+    let of = ["--profile", profile, "--engine", &engine, "--seed", &seed];
+    let reverse: &[&str] = if row.reversed { &["--reverse"] } else { &[] };
+    // `--direction` means the interface's, also with `--reverse`.
+    let one = ["--direction", row.direction];
+    let one: &[&str] = if row.both { &[] } else { &one };
+    let begin = ["attach", row.interface.as_str()];
+    let attach = within(row, &[&begin[..], &of, one, reverse].concat());
+    vec![check, detach, attach]
+}

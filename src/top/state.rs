@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `emud top` knows.
+
+use std::collections::VecDeque;
+
+use super::keys::Prompt;
+use super::row::{self, Row};
+use crate::datapath::survey::Snapshot;
+
+/// Length of the ribbon in intervals; no terminal is wider.
+const RIBBON: usize = 512;
+
+/// Whether a monitor watches the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Watching {
+    /// Its start line has not come yet.
+    #[default]
+    Starting,
+    Yes,
+    /// Why not.
+    No(String),
+}
+
+/// What happened on the host in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    Clean,
+    /// A resource ran out.
+    Alarm,
+    /// A link failed: packets late, dropped by the host, or not emulated.
+    Late,
+    Unwatched,
+}
+
+/// The state of `emud top`.
+#[derive(Debug, Default)]
+pub struct Top {
+    pub(super) host: String,
+    before: Option<Snapshot>,
+    pub(super) interval_ns: Option<u64>,
+    pub(super) rows: Vec<Row>,
+    pub(super) unreadable: Vec<String>,
+    /// The selected row. It stays on its link when others come and go.
+    pub(super) selected: usize,
+    /// The oldest first.
+    pub(super) ribbon: VecDeque<Mark>,
+    pub(super) alarms: u64,
+    alarms_before: u64,
+    pub(super) last_alarm: Option<String>,
+    pub(super) watching: Watching,
+    pub(super) prompt: Option<Prompt>,
+    /// The result of the last change; whether it failed.
+    pub(super) status: Option<(String, bool)>,
+    pub(super) help: bool,
+}
+
+impl Top {
+    /// Creates the state before the first reading.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes a reading; the interval since the previous one ends.
+    pub fn read(&mut self, now: Snapshot) {
+        let selected = self.selected_row().map(key);
+        let before = self.before.as_ref();
+        self.interval_ns = before.map(|before| now.mono_ns.saturating_sub(before.mono_ns));
+        self.rows = row::rows(&now, before);
+        self.unreadable.clone_from(&now.unreadable);
+        let same = |row: &Row| Some(key(row)) == selected;
+        let place = self.rows.iter().position(same).unwrap_or(self.selected);
+        self.selected = place.min(self.rows.len().saturating_sub(1));
+        self.before = Some(now);
+        let failed = |row: &Row| {
+            let counted = row.measured.as_ref();
+            counted.is_some_and(|m| m.failed + m.late.unwrap_or(0) > 0) || !row.trouble.is_empty()
+        };
+        let mark = match &self.watching {
+            _ if self.alarms > self.alarms_before => Mark::Alarm,
+            _ if self.rows.iter().any(failed) => Mark::Late,
+            Watching::Yes => Mark::Clean,
+            _ => Mark::Unwatched,
+        };
+        self.alarms_before = self.alarms;
+        self.ribbon.push_back(mark);
+        if self.ribbon.len() > RIBBON {
+            self.ribbon.pop_front();
+        }
+    }
+
+    /// Takes an alarm of the monitor, a sentence.
+    pub fn alarm(&mut self, sentence: impl Into<String>) {
+        self.alarms += 1;
+        self.last_alarm = Some(sentence.into());
+    }
+
+    /// Sets whether a monitor watches the host.
+    pub fn watching(&mut self, watching: Watching) {
+        self.watching = watching;
+    }
+
+    /// Takes the result of an action.
+    pub fn done(&mut self, sentence: impl Into<String>, failed: bool) {
+        self.status = Some((sentence.into(), failed));
+    }
+
+    /// Returns the rows of the last reading.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Returns the sentences about links that could not be read.
+    pub fn unreadable(&self) -> &[String] {
+        &self.unreadable
+    }
+
+    /// Returns the length of the last interval in ns; `None`: there was only one reading.
+    pub fn interval_ns(&self) -> Option<u64> {
+        self.interval_ns
+    }
+
+    pub(super) fn selected_row(&self) -> Option<&Row> {
+        self.rows.get(self.selected)
+    }
+}
+
+/// What identifies a row.
+fn key(row: &Row) -> (String, String, &'static str, String) {
+    let (netns, interface) = (row.netns.clone(), row.interface.clone());
+    (netns, interface, row.direction, row.class.clone())
+}

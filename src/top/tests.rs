@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pictures and keys of made-up links.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::{Action, Key, Top, Watching, draw};
+use crate::abi;
+use crate::datapath::engine::Engine;
+use crate::datapath::show::report::{Holder, counters};
+use crate::datapath::survey::{DirectionSample, LinkSample, Snapshot, StreamSample};
+use crate::histogram;
+
+/// Packets of one delay, with counts of the rest.
+fn stream(class: &str, packets: u64, delay_ns: u64, lost: u64) -> StreamSample {
+    let mut counted = Box::<abi::emud_counters>::default();
+    counted.packets = packets;
+    counted.bytes = packets * 1000;
+    counted.sent_bytes = (packets - lost) * 1000;
+    counted.lost = lost;
+    counted.delay_hist[histogram::number(delay_ns) as usize] = packets - lost;
+    counted.delay_ns = (packets - lost) * delay_ns;
+    StreamSample {
+        class: class.to_owned(),
+        counters: counters(&counted),
+        rate_bit_s: Some(10e6),
+        backlog_ns: 1_234_567,
+        down: false,
+    }
+}
+
+fn holder(alive: bool, late: u64) -> Holder {
+    Holder {
+        pid: 77,
+        alive,
+        released: 0,
+        dropped: 0,
+        late,
+        worst_late_ns: 0,
+        waiting: 0,
+        disordered: 0,
+        cpu: Some(1),
+        realtime: true,
+        locked: true,
+    }
+}
+
+fn link(
+    netns: &str,
+    interface: &str,
+    profile: &str,
+    directions: Vec<DirectionSample>,
+) -> LinkSample {
+    LinkSample {
+        netns: netns.to_owned(),
+        interface: interface.to_owned(),
+        ifindex: 2,
+        profile: profile.to_owned(),
+        engine: Engine::Hold,
+        seed: 42,
+        reversed: false,
+        attached_s: 10.0,
+        ends_in_s: None,
+        tampered: Some(vec![]),
+        checked_s: Some(0.5),
+        directions,
+        bottlenecks: vec![],
+    }
+}
+
+fn direction(name: &'static str, late: u64, streams: Vec<StreamSample>) -> DirectionSample {
+    DirectionSample {
+        name,
+        holder: Some(holder(true, late)),
+        engine_dropped: Some(0),
+        streams,
+    }
+}
+
+/// Three links, `packets` after attach.
+fn snapshot(mono_ns: u64, packets: u64) -> Snapshot {
+    let up = |late| {
+        direction(
+            "up",
+            late,
+            vec![stream("", packets, 20_000_000, packets / 10)],
+        )
+    };
+    let mut silent = stream("", 0, 0, 0);
+    silent.rate_bit_s = None;
+    silent.backlog_ns = 0;
+    let mut down = direction(
+        "down",
+        0,
+        vec![silent, stream("voice", packets, 5_000_000, 0)],
+    );
+    down.streams[0].down = true;
+    let mut tampered = link(
+        "a-namespace-with-a-long-name",
+        "eth0",
+        "hsdpa",
+        vec![up(packets / 100)],
+    );
+    tampered.tampered = Some(vec!["the egress filter was deleted".to_owned()]);
+    let mut fq = link("client", "eth1\u{1b}[2J", "dsl", vec![up(0)]);
+    fq.engine = Engine::Fq;
+    fq.directions[0].holder = None;
+    Snapshot {
+        mono_ns,
+        links: vec![link("", "v0", "lte", vec![up(0), down]), tampered, fq],
+        unreadable: vec![],
+    }
+}
+
+fn top() -> Top {
+    let mut top = Top::new("lab");
+    top.read(snapshot(1_000_000_000, 1000));
+    top.watching(Watching::Yes);
+    top.read(snapshot(2_000_000_000, 3000));
+    top
+}
+
+fn picture(top: &Top, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(top, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y: u16| -> String {
+        let cells: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+        cells.trim_end().to_owned() + "\n"
+    };
+    (0..height).map(line).collect()
+}
+
+/// Compares with the file beside this one; `EMUD_BLESS=1` writes it.
+fn assert_picture(name: &str, drawn: &str) {
+    let path = format!("{}/src/top/pictures/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("EMUD_BLESS").is_some() {
+        std::fs::write(&path, drawn).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(drawn == wanted, "{path} differs:\n{drawn}");
+}
+
+#[test]
+fn pictures() {
+    let mut top = top();
+    assert_picture("80x24", &picture(&top, 80, 24));
+    assert_picture("200x50", &picture(&top, 200, 50));
+    top.alarm("cpu cpu 1, most by sh");
+    top.read(snapshot(3_000_000_000, 3000));
+    top.key(Key::Char('d'));
+    "80ms"
+        .chars()
+        .for_each(|c| assert_eq!(top.key(Key::Char(c)), None));
+    assert_picture("80x24-prompt", &picture(&top, 80, 24));
+    top.key(Key::Escape);
+    top.key(Key::Char('?'));
+    assert_picture("80x24-help", &picture(&top, 80, 24));
+    let mut empty = Top::new("lab");
+    empty.read(Snapshot::default());
+    empty.watching(Watching::No("needs root".to_owned()));
+    assert_picture("80x24-empty", &picture(&empty, 80, 24));
+}
+
+/// The figures of the picture, in the row of v0.
+#[test]
+fn an_interval_is_the_difference() {
+    let top = top();
+    let row = &top.rows()[0];
+    let measured = row.measured.as_ref().unwrap();
+    // 2000 packets of 1000 bytes in 1 s, a tenth of them lost.
+    assert_eq!(measured.sent_bit_s, 14_400_000.0);
+    assert_eq!(measured.arrived_packets_s, 2000.0);
+    assert_eq!(measured.lost, Some(0.1));
+    assert!(
+        measured.p50_ns.unwrap().abs_diff(20_000_000) < 2,
+        "{measured:?}"
+    );
+    assert_eq!(measured.late, Some(0));
+    // Nothing measured is not nothing lost.
+    let silent = top.rows()[1].measured.as_ref().unwrap();
+    assert_eq!((silent.lost, silent.p50_ns), (None, None));
+    // fq does not count late packets.
+    let of_fq = top
+        .rows()
+        .iter()
+        .find(|row| row.engine == Engine::Fq)
+        .unwrap();
+    assert_eq!(of_fq.measured.as_ref().unwrap().late, None);
+}
+
+/// Counters that begin anew are not a difference.
+#[test]
+fn a_link_that_is_attached_again_has_no_interval() {
+    let mut top = top();
+    let mut again = snapshot(3_000_000_000, 500);
+    again
+        .links
+        .iter_mut()
+        .for_each(|link| link.attached_s = 0.3);
+    top.read(again);
+    assert!(top.rows().iter().all(|row| row.measured.is_none()));
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal_or_moves_its_cursor() {
+    for (width, height) in [
+        (80, 24),
+        (80, 10),
+        (100, 30),
+        (139, 24),
+        (140, 24),
+        (300, 80),
+    ] {
+        let drawn = picture(&top(), width, height);
+        assert!(!drawn.contains('\u{1b}'), "{drawn}");
+        assert!(drawn.contains("TAMPERED"), "{width}x{height}\n{drawn}");
+        assert!(drawn.contains("q quit"), "{width}x{height}\n{drawn}");
+    }
+    // Smaller than that there is only no panic.
+    for (width, height) in [(1, 1), (20, 5), (79, 3)] {
+        picture(&top(), width, height);
+    }
+}
+
+#[test]
+fn keys_lead_to_commands() {
+    let run = |words: &str| {
+        let words = words.split(' ').map(str::to_owned).collect();
+        Some(Action::Run(vec![words]))
+    };
+    let mut top = top();
+    let typed = |top: &mut Top, begin: char, text: &str| {
+        assert_eq!(top.key(Key::Char(begin)), None);
+        text.chars()
+            .for_each(|c| assert_eq!(top.key(Key::Char(c)), None));
+        top.key(Key::Enter)
+    };
+    assert_eq!(typed(&mut top, 'd', "80ms"), run("set v0 up.delay=80ms"));
+    top.key(Key::Down);
+    // It is down.
+    assert_eq!(top.key(Key::Char('s')), run("set v0 down.state=up"));
+    top.key(Key::Char('j'));
+    assert_eq!(
+        typed(&mut top, 'l', "1%"),
+        run("set v0 links.voice.down.loss=1%")
+    );
+    top.key(Key::Down);
+    let far = "--netns a-namespace-with-a-long-name";
+    assert_eq!(
+        top.key(Key::Char('s')),
+        run(&format!("{far} set eth0 up.state=down"))
+    );
+    let Some(Action::Run(commands)) = typed(&mut top, 'p', "dsl") else {
+        panic!("no commands");
+    };
+    let commands: Vec<String> = commands.iter().map(|words| words.join(" ")).collect();
+    let attach = "attach eth0 --profile dsl --engine hold --seed 42 --direction up";
+    let all = [
+        "profile check dsl".to_owned(),
+        format!("{far} detach eth0"),
+        format!("{far} {attach}"),
+    ];
+    assert_eq!(commands, all);
+    // Nothing typed changes nothing.
+    assert_eq!(typed(&mut top, 'd', ""), None);
+    assert_eq!(top.key(Key::Char('d')), None);
+    assert_eq!(top.key(Key::Escape), None);
+    assert_eq!(top.key(Key::Escape), Some(Action::Quit));
+    assert_eq!(top.key(Key::Char('q')), Some(Action::Quit));
+}
+
+#[test]
+fn the_selection_stays_on_its_link() {
+    let mut top = top();
+    (0..3).for_each(|_| drop(top.key(Key::Down)));
+    let selected = |top: &Top| top.selected_row().map(|row| row.interface.clone());
+    assert_eq!(selected(&top).as_deref(), Some("eth0"));
+    let mut fewer = snapshot(3_000_000_000, 3000);
+    fewer.links.remove(0);
+    top.read(fewer);
+    assert_eq!(selected(&top).as_deref(), Some("eth0"));
+    top.read(Snapshot::default());
+    assert_eq!(top.selected_row(), None);
+    assert_eq!(top.key(Key::Char('s')), None);
+}
+
+/// An interval without a monitor is not a clean one.
+#[test]
+fn unwatched_is_not_clean() {
+    let ribbon = |top: &Top| {
+        let drawn = picture(top, 80, 24);
+        let line = drawn
+            .lines()
+            .find(|line| line.starts_with("host "))
+            .unwrap()
+            .to_owned();
+        line.trim_start_matches("host ").to_owned()
+    };
+    let quiet = || {
+        let mut quiet = snapshot(1, 1000);
+        quiet.links.remove(1);
+        quiet
+    };
+    let mut top = Top::new("lab");
+    top.read(quiet());
+    top.watching(Watching::Yes);
+    top.read(quiet());
+    top.alarm("cpu");
+    top.read(quiet());
+    // A link with a part that is missing.
+    top.read(snapshot(9, 1000));
+    top.watching(Watching::No("it ended".to_owned()));
+    top.read(quiet());
+    assert_eq!(ribbon(&top), "?.!x?");
+}
