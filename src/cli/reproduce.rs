@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::path::PathBuf;
+
+use emud::datapath::engine::EngineChoice;
+use emud::experiment::lab::LabError;
+use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, Reproduction};
+use emud::experiment::run::{ExitCode, Settings};
+use emud::text::columns;
+use rustix::process::geteuid;
+
+use super::Failure;
+
+/// Carry out published experiments again, and compare the figures
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud reproduce --list
+  emud reproduce --quick t-tree c-diffserv
+  emud reproduce --all --json >reproduced.json
+
+Experiments with a scenario run as `emud run --scenario NAME` does, and need root. A figure of a run
+whose verdict is not clean is neither within its tolerance nor outside it.
+
+Exit codes: 0 every figure is within its tolerance or explained, 1 a figure deviates, 2 a figure was
+not measured, 3 the host was contended, 4 the emulation was late or dropped packets; 64 and above as
+for `emud run`. docs/reproduction.md")]
+pub struct Args {
+    /// Experiments to carry out
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list"])]
+    names: Vec<String>,
+
+    /// Carry out all experiments
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+
+    /// List the experiments
+    #[arg(long, conflicts_with_all = ["names", "all"])]
+    list: bool,
+
+    /// Shorter runs and fewer variants: about a minute per experiment
+    #[arg(long)]
+    quick: bool,
+
+    /// Seed of every random decision of every link
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Number of runs of each variant until one is clean [default: 1 with --quick, otherwise 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    attempts: Option<u32>,
+
+    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md)
+    #[arg(long, value_name = "FILE")]
+    monitor: Option<PathBuf>,
+
+    /// Print JSON (docs/reproduce.schema.json)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Returns the exit code.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    if args.list {
+        list()?;
+        return Ok(super::DONE);
+    }
+    let mut experiments = match args.all {
+        true => EXPERIMENTS.to_vec(),
+        false => {
+            let named = args.names.iter().map(|name| Experiment::named(name));
+            named.collect::<Result<_, _>>()?
+        }
+    };
+    // Those in virtual time first: a signal ends them, but not any more after a run has caught it.
+    experiments.sort_by_key(|experiment| !experiment.scenarios.is_empty());
+    experiments.dedup_by_key(|experiment| experiment.name);
+    let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
+    if experiments.iter().any(is_live) && !geteuid().is_root() {
+        return Err(LabError::NotRoot.into());
+    }
+    let settings = settings(args)?;
+    let bench = Bench {
+        quick: args.quick,
+        settings: &settings,
+        holder: super::hold_run::command,
+        attempts: args.attempts.unwrap_or(if args.quick { 1 } else { 3 }),
+        progress: &|step| eprintln!("emud: {step}"),
+    };
+    let mut reproduced = vec![];
+    for experiment in &experiments {
+        let one = experiment.reproduce(&bench)?;
+        if !args.json {
+            super::out(&format!("{}\n", one.text()))?;
+        }
+        reproduced.push(one);
+    }
+    let all = Reproduction::new(args.quick, reproduced);
+    if args.json {
+        super::out(&super::json(&all)?)?;
+    }
+    Ok(all.exit_code())
+}
+
+fn list() -> Result<(), Failure> {
+    let rows = EXPERIMENTS.iter().map(|experiment| {
+        let scenarios = match experiment.scenarios {
+            [] => "virtual time".to_owned(),
+            scenarios => format!("scenarios {}", scenarios.join(", ")),
+        };
+        [
+            experiment.name.to_owned(),
+            experiment.description.to_owned(),
+            scenarios,
+        ]
+    });
+    super::out(&columns(rows))
+}
+
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    Ok(Settings {
+        argv: std::env::args().collect(),
+        seed: args.seed,
+        engine: EngineChoice::Auto,
+        config: super::run::config(args.monitor.as_deref())?,
+        sample: None,
+        metrics: None,
+        log_output: true,
+        quiet: true,
+        artefacts: None,
+        abort_on_contention: false,
+        exit_code: ExitCode::Program,
+        // The programs are emud itself.
+        user: None,
+        root_prepares: true,
+        caller: None,
+        in_place: None,
+        notes: vec![],
+        repeat: (1, 1),
+    })
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Subcommand;
+use emud::experiment::traffic::{self, Count, Ports, Stream, Transfer};
+use emud::host::signals::Signals;
+use emud::text::Rate;
+
+use super::Failure;
+use super::monitor::duration;
+
+/// Send and receive test traffic: UDP at a constant rate, a TCP transfer
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud traffic receive 6001                                    until SIGTERM or Ctrl-C
+  emud traffic send 192.0.2.1:6001 --rate 7.34Mbit --packets 14267
+  emud traffic receive --tcp 6001
+  emud traffic transfer 192.0.2.1:6001 --for 10s
+
+Each prints one line of JSON when it ends. Delays need both ends on one machine: they are differences
+of its CLOCK_MONOTONIC.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Send datagrams at a constant rate
+    Send {
+        /// Destination: host name or IPv4 address, and port
+        #[arg(value_name = "HOST:PORT")]
+        to: String,
+        /// Rate of the data, without headers
+        #[arg(long, value_name = "RATE")]
+        rate: Rate,
+        /// Number of datagrams
+        #[arg(long, value_name = "N")]
+        packets: u64,
+        /// Data per datagram in bytes, 16 to 1472
+        #[arg(long, value_name = "BYTES", default_value_t = 1470)]
+        size: usize,
+        /// Type of service: all eight bits, decimal or with 0x
+        #[arg(long, value_name = "TOS", default_value = "0", value_parser = tos)]
+        tos: u8,
+        /// Pause after the last datagram
+        #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+        linger: Duration,
+    },
+    /// Receive and count until SIGTERM or Ctrl-C
+    Receive {
+        /// UDP ports
+        #[arg(value_name = "PORT", required_unless_present = "tcp")]
+        udp: Vec<u16>,
+        /// TCP port; its data is discarded
+        #[arg(long, value_name = "PORT")]
+        tcp: Vec<u16>,
+    },
+    /// Send data by TCP Reno as fast as possible
+    Transfer {
+        /// Destination: host name or address, and port
+        #[arg(value_name = "HOST:PORT")]
+        to: String,
+        /// Duration
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        duration: Duration,
+        /// Send buffer in bytes
+        #[arg(long, value_name = "BYTES", default_value_t = 131_072)]
+        window: usize,
+    },
+}
+
+fn tos(text: &str) -> Result<u8, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "use 0 to 255, or 0x00 to 0xff".to_owned())
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let counts = match args.verb {
+        Verb::Send {
+            to,
+            rate: Rate(rate),
+            packets,
+            size,
+            tos,
+            linger,
+        } => vec![Count::Sent(traffic::send(&Stream {
+            to,
+            rate,
+            size,
+            packets,
+            tos,
+            linger,
+        })?)],
+        Verb::Receive { udp, tcp } => receive(&udp, &tcp)?,
+        Verb::Transfer {
+            to,
+            duration,
+            window,
+        } => vec![Count::Transferred(traffic::transfer(&Transfer {
+            to,
+            duration,
+            window,
+        })?)],
+    };
+    for count in counts {
+        super::out(&format!("{}\n", serde_json::to_string(&count)?))?;
+    }
+    Ok(())
+}
+
+fn receive(udp: &[u16], tcp: &[u16]) -> Result<Vec<Count>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let _within = runtime.enter();
+    // Before the ports are open: from then on, senders may end this process.
+    let mut signals = Signals::new()?;
+    let ports = Ports::bind(udp, tcp)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let receiving = stop.clone();
+    let receiver = std::thread::spawn(move || traffic::receive(ports, &receiving));
+    runtime.block_on(signals.any());
+    stop.store(true, Ordering::Relaxed);
+    let gone = |_| Failure::os("the receiving thread failed");
+    Ok(receiver.join().map_err(gone)??)
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! C: schedulers and queues of a DiffServ pilot, and its simulations.
+
+use super::live::{Counts, Variant};
+use super::{Bench, Experiment, Figure, ReproduceError, Tolerance};
+use crate::bottleneck::{Arrival, Class, Decision, Limits, Plan, Schedule, Server};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "c-diffserv",
+    description: "Priorities, weights, a token bucket, ToS and RED behind 10 Mbit/s, and simulated losses",
+    source: "University of Cyprus, DiffServ pilot: two senders behind a hub of 10 Mbit/s, and ns-2 simulations",
+    method: "UDP streams and a TCP transfer through the scenarios c-diffserv, c-tos and c-red; rates of data, \
+             counted by the receiver, without the first second; simulations with emud's server in virtual time",
+    scenarios: &["c-diffserv", "c-tos", "c-red"],
+    measure,
+};
+
+const MIBIT: &str = "Mibit/s";
+const MIBIT_BITS: f64 = 1_048_576.0;
+const SIZE: f64 = 1470.0;
+/// With the headers of UDP, IP and Ethernet.
+const FRAME: f64 = SIZE + 42.0;
+/// Rate of the hub on the wire, bit/s.
+const HUB: f64 = 10e6;
+/// Load of each sender: data, bit/s.
+const LOAD: f64 = 7.34e6;
+/// Of each sender.
+const DATAGRAMS: u32 = 14_267;
+const QUICK_DATAGRAMS: u32 = 2_800;
+/// Packets of a class that wait or are on the wire at the end.
+const QUEUE: f64 = 50.0;
+
+/// Data in Mibit/s of a rate on the wire in bit/s.
+fn data(wire: f64) -> f64 {
+    wire * SIZE / FRAME / MIBIT_BITS
+}
+
+fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let mut figures = simulations();
+    figures.extend(pilot(bench)?);
+    figures.extend(by_tos(bench)?);
+    figures.extend(red(bench)?);
+    Ok(figures)
+}
+
+/// A row of the pilot: who wins, if one does.
+struct Row<'a> {
+    title: &'static str,
+    profile: &'a str,
+    set: &'a [&'a str],
+    /// Published rates of data, Mibit/s, and expected ones.
+    published: [f64; 2],
+    theory: [f64; 2],
+    /// Sender that loses nothing, and the published number of losses of the other one.
+    winner: Option<(usize, Option<f64>)>,
+}
+
+fn pilot(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let load = LOAD / MIBIT_BITS;
+    let rest = data(HUB) - load;
+    let half = data(HUB) / 2.0;
+    let rows = [
+        Row {
+            title: "fair",
+            profile: "diffserv-fair",
+            set: &[],
+            published: [4.5, 4.6],
+            theory: [half, half],
+            winner: None,
+        },
+        Row {
+            title: "priority 1 and 5",
+            profile: "diffserv-priority",
+            set: &[],
+            published: [7.0, 2.1],
+            theory: [load, rest],
+            winner: Some((0, Some(9_876.0))),
+        },
+        Row {
+            title: "strict queues 1 and 2",
+            profile: "diffserv-priority",
+            set: &["bottleneck.hub.class.other.priority=2"],
+            published: [7.0, 2.2],
+            theory: [load, rest],
+            winner: Some((0, Some(9_829.0))),
+        },
+        Row {
+            title: "priority reversed",
+            profile: "diffserv-priority",
+            set: &[
+                "bottleneck.hub.class.assured.priority=5",
+                "bottleneck.hub.class.other.priority=1",
+            ],
+            published: [2.2, 7.0],
+            theory: [rest, load],
+            winner: Some((1, None)),
+        },
+        Row {
+            title: "weights 800 and 200",
+            profile: "diffserv-weights",
+            set: &[],
+            published: [6.6, 2.5],
+            theory: [load, rest],
+            winner: None,
+        },
+        Row {
+            title: "token bucket of 1.5 Mbit/s, FIFO",
+            profile: "diffserv-tbf",
+            set: &[],
+            published: [1.1, 7.0],
+            theory: [data(1.5e6), load],
+            winner: None,
+        },
+    ];
+    let packets = if bench.quick {
+        QUICK_DATAGRAMS
+    } else {
+        DATAGRAMS
+    };
+    let mut figures = vec![];
+    for row in rows {
+        let counts = bench.run(&Variant {
+            title: row.title,
+            scenario: "c-diffserv",
+            profile: Some(row.profile),
+            set: row.set,
+            env: &[("PACKETS", packets.to_string())],
+        })?;
+        figures.extend(row.figures(&counts));
+    }
+    Ok(figures)
+}
+
+const PORTS: [u16; 2] = [6001, 6002];
+
+impl Row<'_> {
+    fn figures(&self, counts: &Counts) -> Vec<Figure> {
+        let run = Some(counts.verdict);
+        let rates = PORTS.map(|port| counts.rate(port).map(|rate| rate / MIBIT_BITS));
+        let rate = |n: usize| {
+            let who = ["first", "second"][n];
+            let figure = Figure::new(format!("{}: {who}", self.title), MIBIT);
+            let figure = figure.published(self.published[n]).theory(self.theory[n]);
+            match self.winner {
+                // Of what the winner leaves, as measured.
+                Some((winner, _)) if winner != n => {
+                    let left = rates[winner].map_or(f64::NAN, |rate| data(HUB) - rate);
+                    figure.theory(left).within(Tolerance::Share(0.01))
+                }
+                _ => figure,
+            }
+            .measured(rates[n], run)
+        };
+        let mut figures = vec![rate(0), rate(1)];
+        if let Some((winner, published)) = self.winner {
+            let lost = |n: usize| counts.lost(PORTS[n]).map(|share| 100.0 * share);
+            let figure = Figure::new(format!("{}: the winner's losses", self.title), "%");
+            let figure = figure
+                .published(0.0)
+                .theory(0.0)
+                .within(Tolerance::Absolute(0.0));
+            figures.push(figure.measured(lost(winner), run));
+            let sent = counts
+                .sent(PORTS[0])
+                .map_or(f64::NAN, |sent| sent.packets as f64);
+            let left = (HUB * SIZE / FRAME - LOAD) / LOAD;
+            let theory = 100.0 * (1.0 - left - QUEUE / sent);
+            let figure = Figure::new(format!("{}: the loser's losses", self.title), "%");
+            let figure = figure.theory(theory);
+            let figure = match published {
+                Some(lost) => figure.published(100.0 * lost / f64::from(DATAGRAMS)),
+                None => figure,
+            };
+            figures.push(figure.measured(lost(1 - winner), run));
+        }
+        figures
+    }
+}
+
+/// Rate of data of the four streams together, and of each one, Mibit/s.
+const TOS_RATE: f64 = 3.87;
+const TOS_LOAD: f64 = 1.06;
+
+/// The source has no loads: each sender's is the rate of the fastest one.
+fn by_tos(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let seconds = if bench.quick { 5.0 } else { 30.0 };
+    let packets = TOS_LOAD * MIBIT_BITS * seconds / 8.0 / SIZE;
+    let counts = bench.run(&Variant {
+        title: "ToS",
+        scenario: "c-tos",
+        env: &[("PACKETS", format!("{packets:.0}"))],
+        ..Variant::default()
+    })?;
+    let run = Some(counts.verdict);
+    let rates =
+        [6001, 6002, 6003, 6004].map(|port| counts.rate(port).map(|rate| rate / MIBIT_BITS));
+    let rest = TOS_RATE - 3.0 * TOS_LOAD;
+    let rows = [
+        ("ToS 0x10", 1.06, TOS_LOAD),
+        ("ToS 0x0", 1.03, TOS_LOAD),
+        ("ToS 0x4", 0.988, TOS_LOAD),
+        ("ToS 0x8", 0.789, rest),
+    ];
+    let figures = rows
+        .into_iter()
+        .zip(rates)
+        .map(|((name, published, theory), rate)| {
+            let figure = Figure::new(name, MIBIT).published(published).theory(theory);
+            figure.measured(rate, run)
+        });
+    Ok(figures.collect())
+}
+
+/// Of 50 frames of 1514 bytes at 1 Mbit/s, ms.
+const FULL_PFIFO: f64 = 50.0 * 1514.0 * 8.0 / 1e6 * 1e3;
+const RED: &str = "up.queue={bytes=\"60000B\", aqm=\"red\", min=\"15000B\", max=\"45000B\", \
+                   probability=\"10%\"}";
+const TCP_WHY: &str = "the source has neither the length of its transfer nor its TCP of 2006";
+
+/// Both queues are those of a link: classes have no managers.
+fn red(bench: &Bench<'_>) -> Result<Vec<Figure>, ReproduceError> {
+    let seconds = if bench.quick { 8 } else { 60 };
+    let run = |title, set| {
+        bench.run(&Variant {
+            title,
+            scenario: "c-red",
+            set,
+            env: &[("TRANSFER", format!("{seconds}s"))],
+            ..Variant::default()
+        })
+    };
+    let [pfifo, red] = [run("TCP, pfifo of 50", &[])?, run("TCP, RED", &[RED])?];
+    let rtt = |counts: &Counts, n: usize| Some(counts.transferred()?.rtt_ns[n] as f64 / 1e6);
+    let lost = |counts: &Counts| Some(counts.transferred()?.retransmissions as f64);
+    let full = Figure::new("TCP, pfifo of 50: longest RTT", "ms")
+        .published(500.0)
+        .theory(FULL_PFIFO);
+    // The average queue of RED at 1 Mbit/s.
+    let average = Figure::new("TCP, RED: mean RTT", "ms").published(250.0);
+    let average = average.within(Tolerance::Range(120.0, 360.0));
+    let mut figures = vec![
+        full.measured(rtt(&pfifo, 2), Some(pfifo.verdict)),
+        average.measured(rtt(&red, 1), Some(red.verdict)),
+    ];
+    for (counts, name, published) in [(&pfifo, "TCP, pfifo of 50", 11.0), (&red, "TCP, RED", 21.0)]
+    {
+        let figure =
+            Figure::new(format!("{name}: retransmissions"), "packets").published(published);
+        let figure = figure.known(1.0, 500.0, TCP_WHY);
+        figures.push(figure.measured(lost(counts), Some(counts.verdict)));
+    }
+    Ok(figures)
+}
+
+/// 1000-byte packets into a buffer of 200: the share that is lost.
+fn simulations() -> Vec<Figure> {
+    let rows = [
+        ("simulated: 2 into 3 Mbit/s: lost", &[2][..], 3, 0.0),
+        ("simulated: 2 + 4 into 3 Mbit/s: lost", &[2, 4][..], 3, 50.0),
+        (
+            "simulated: 2 + 4 + 8 into 12 Mbit/s: lost",
+            &[2, 4, 8][..],
+            12,
+            14.3,
+        ),
+    ];
+    let figures = rows.map(|(name, loads, rate, published)| {
+        let sum: u64 = loads.iter().sum();
+        let theory = 100.0 * (1.0 - rate as f64 / sum as f64).max(0.0);
+        let figure = Figure::new(name, "%").published(published).theory(theory);
+        figure.measured(Some(100.0 * lost_of(loads, rate)), None)
+    });
+    figures.into()
+}
+
+fn lost_of(loads: &[u64], rate: u64) -> f64 {
+    const BYTES: u32 = 1000;
+    const MBIT: u64 = 1_000_000;
+    const END_NS: u64 = 100_000_000_000;
+    let class = Class {
+        limits: Limits {
+            packets: Some(200),
+            ..Limits::default()
+        },
+        ..Class::default()
+    };
+    let mut server = Server::new(&Plan {
+        rate: rate * MBIT,
+        schedule: Schedule::Fifo,
+        classes: vec![class],
+        seed: 0,
+    });
+    let mut packets = 0;
+    for (flow, load) in (0..).zip(loads) {
+        let gap = u64::from(BYTES) * 8_000_000_000 / (load * MBIT);
+        // Not all at once.
+        let begin = 137 * flow;
+        for n in 0..(END_NS - begin) / gap {
+            let at_ns = begin + n * gap;
+            let packet = Arrival {
+                at_ns,
+                class: 0,
+                bytes: BYTES,
+                ds: 0,
+            };
+            server.arrive(packet, ());
+            packets += 1;
+        }
+    }
+    let decisions = std::iter::from_fn(|| server.decide(u64::MAX));
+    let lost = decisions.filter(|decision| matches!(decision, Decision::Dropped(_)));
+    lost.count() as f64 / f64::from(packets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FigureVerdict;
+    use super::*;
+
+    #[test]
+    fn simulated_losses_are_the_published_ones() {
+        for figure in simulations() {
+            assert_eq!(figure.verdict, FigureVerdict::Within, "{figure:?}");
+        }
+    }
+
+    #[test]
+    fn binary_rates() {
+        // 7.34 Mbit/s of data are 7.0 of the source's.
+        assert!((LOAD / MIBIT_BITS - 7.0).abs() < 1e-3);
+        assert!((data(HUB) - 9.272).abs() < 1e-3);
+        assert!((FULL_PFIFO - 605.6).abs() < 0.1);
+    }
+}

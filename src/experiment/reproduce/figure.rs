@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A figure of an experiment: what was published, what theory says, what was measured.
+
+use emud_monitor::log::RunVerdict;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::text::words;
+
+words! {
+    /// How a measured figure compares with what is expected.
+    pub enum FigureVerdict {
+        /// Within the tolerance, on a host without contention.
+        Within = "within",
+        /// It differs as it is known to, for a known reason.
+        Explained = "explained",
+        /// Outside the tolerance.
+        Deviates = "deviates",
+        /// Not measured.
+        Missing = "not measured",
+        /// The emulation failed during the run: nothing is known.
+        Invalid = "invalid",
+        /// The host was contended during the run: nothing is known.
+        Contended = "contended",
+    }
+}
+
+/// How far a measured figure may be from theory, or without theory from what was published.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tolerance {
+    /// Share of the expected value.
+    Share(f64),
+    /// In the unit of the figure.
+    Absolute(f64),
+    /// From the first to the second value, whatever the expected one.
+    Range(f64, f64),
+    /// This value or a larger one, whatever the expected one.
+    AtLeast(f64),
+}
+
+/// A figure and its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// Name of the figure.
+    pub figure: String,
+    /// Unit of all values; 1 Mibit is 1,048,576 bits.
+    pub unit: &'static str,
+    /// Value in the source; null: it has none.
+    pub published: Option<f64>,
+    /// Value that follows from the configuration; null: none is known.
+    pub theory: Option<f64>,
+    /// Accepted difference from theory, or without theory from the published value.
+    pub tolerance: Tolerance,
+    /// Measured value; null: it could not be measured.
+    pub measured: Option<f64>,
+    /// How they compare.
+    pub verdict: FigureVerdict,
+    /// Reason for a known difference; null: the figure does not need one.
+    pub explanation: Option<&'static str>,
+    #[serde(skip)]
+    known: Option<Known>,
+}
+
+/// A known difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Known {
+    from: f64,
+    to: f64,
+    why: &'static str,
+}
+
+impl Figure {
+    pub(super) fn new(figure: impl Into<String>, unit: &'static str) -> Self {
+        Self {
+            figure: figure.into(),
+            unit,
+            published: None,
+            theory: None,
+            tolerance: Tolerance::Share(0.03),
+            measured: None,
+            verdict: FigureVerdict::Missing,
+            explanation: None,
+            known: None,
+        }
+    }
+
+    pub(super) fn published(self, published: f64) -> Self {
+        Self {
+            published: Some(published),
+            ..self
+        }
+    }
+
+    pub(super) fn theory(self, theory: f64) -> Self {
+        Self {
+            theory: Some(theory),
+            ..self
+        }
+    }
+
+    pub(super) fn within(self, tolerance: Tolerance) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// A measured value outside the tolerance, but in this range, differs for this reason.
+    pub(super) fn known(self, from: f64, to: f64, why: &'static str) -> Self {
+        let known = Some(Known { from, to, why });
+        Self { known, ..self }
+    }
+
+    /// Judges a value of a run with this verdict; `None`: computed in virtual time, where the host
+    /// has no influence.
+    pub(super) fn measured(self, measured: Option<f64>, run: Option<RunVerdict>) -> Self {
+        let measured = measured.filter(|value| value.is_finite());
+        let known = self
+            .known
+            .filter(|known| measured.is_some_and(|value| (known.from..=known.to).contains(&value)));
+        let verdict = match (run, measured) {
+            (Some(RunVerdict::Contended), _) => FigureVerdict::Contended,
+            // Unwatched is not clean.
+            (Some(RunVerdict::Invalid | RunVerdict::Unwatched), _) => FigureVerdict::Invalid,
+            (_, None) => FigureVerdict::Missing,
+            (_, Some(value)) if self.accepts(value) => FigureVerdict::Within,
+            _ if known.is_some() => FigureVerdict::Explained,
+            _ => FigureVerdict::Deviates,
+        };
+        let explained = known.filter(|_| verdict == FigureVerdict::Explained);
+        Self {
+            measured,
+            verdict,
+            explanation: explained.map(|known| known.why),
+            ..self
+        }
+    }
+
+    /// Returns theory, or without theory what was published.
+    pub fn expected(&self) -> Option<f64> {
+        self.theory.or(self.published)
+    }
+
+    fn accepts(&self, value: f64) -> bool {
+        let near = |most: f64| {
+            let expected = self.expected();
+            expected.is_some_and(|expected| (value - expected).abs() <= most)
+        };
+        match self.tolerance {
+            Tolerance::Range(from, to) => (from..=to).contains(&value),
+            Tolerance::AtLeast(least) => value >= least,
+            Tolerance::Absolute(most) => near(most),
+            Tolerance::Share(share) => near(share * self.expected().unwrap_or(0.0).abs()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(figure: &Figure, value: f64) -> FigureVerdict {
+        figure.clone().measured(Some(value), None).verdict
+    }
+
+    #[test]
+    fn theory_goes_before_what_was_published() {
+        let figure = Figure::new("x", "s").published(100.0);
+        assert_eq!(judged(&figure, 102.9), FigureVerdict::Within);
+        let figure = figure.theory(200.0);
+        assert_eq!(judged(&figure, 100.0), FigureVerdict::Deviates);
+        assert_eq!(judged(&figure, 194.1), FigureVerdict::Within);
+        assert_eq!(judged(&figure, 206.1), FigureVerdict::Deviates);
+        // Without any there is nothing to agree with.
+        let nothing = Figure::new("x", "s");
+        assert_eq!(judged(&nothing, 1.0), FigureVerdict::Deviates);
+    }
+
+    #[test]
+    fn tolerances() {
+        let zero = Figure::new("x", "s")
+            .theory(0.0)
+            .within(Tolerance::Absolute(0.0));
+        assert_eq!(judged(&zero, 0.0), FigureVerdict::Within);
+        assert_eq!(judged(&zero, 0.1), FigureVerdict::Deviates);
+        let range = Figure::new("x", "s").within(Tolerance::Range(1.0, 2.0));
+        let of = [0.9, 1.0, 2.0, 2.1].map(|value| judged(&range, value));
+        let [within, deviates] = [FigureVerdict::Within, FigureVerdict::Deviates];
+        assert_eq!(of, [deviates, within, within, deviates]);
+        assert_eq!(judged(&range, f64::NAN), FigureVerdict::Missing);
+        let least = Figure::new("x", "s").within(Tolerance::AtLeast(1.0));
+        let of = [0.9, 1.0, 99.0].map(|value| judged(&least, value));
+        assert_eq!(of, [deviates, within, within]);
+    }
+
+    /// A reason covers the difference that it is known for, and no other.
+    #[test]
+    fn an_explanation_has_a_range() {
+        let figure = Figure::new("x", "s").published(10.0).known(5.0, 7.0, "why");
+        let of = |value| {
+            let figure = figure.clone().measured(Some(value), None);
+            (figure.verdict, figure.explanation)
+        };
+        assert_eq!(of(6.0), (FigureVerdict::Explained, Some("why")));
+        assert_eq!(of(10.0), (FigureVerdict::Within, None));
+        assert_eq!(of(4.9), (FigureVerdict::Deviates, None));
+    }
+
+    #[test]
+    fn a_run_that_is_not_clean_agrees_with_nothing() {
+        let figure = Figure::new("x", "s").published(10.0).known(5.0, 7.0, "why");
+        for (run, wanted) in [
+            (RunVerdict::Contended, FigureVerdict::Contended),
+            (RunVerdict::Invalid, FigureVerdict::Invalid),
+            (RunVerdict::Unwatched, FigureVerdict::Invalid),
+        ] {
+            for value in [10.0, 6.0, 1.0] {
+                let judged = figure.clone().measured(Some(value), Some(run));
+                assert_eq!((judged.verdict, judged.measured), (wanted, Some(value)));
+                assert_eq!(judged.explanation, None);
+            }
+        }
+        let clean = figure.measured(None, Some(RunVerdict::Clean));
+        assert_eq!(clean.verdict, FigureVerdict::Missing);
+    }
+}

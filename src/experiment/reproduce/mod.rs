@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Published experiments, carried out again. Each is a shipped scenario that runs as `emud run`
+//! runs it, or a model in virtual time, and yields figures that are judged by theory or by what was
+//! published.
+
+mod air_flows;
+mod c_aqm;
+mod c_diffserv;
+mod c_wireless;
+mod figure;
+mod live;
+mod newreno;
+mod report;
+mod t_tree;
+
+use crate::datapath::attach::HolderStart;
+use crate::experiment::run::{RunError, Settings};
+use crate::experiment::scenario::ScenarioError;
+use crate::profile::ProfileError;
+use crate::text::closest;
+
+pub use figure::{Figure, FigureVerdict, Tolerance};
+pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
+
+/// A published experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// As on the command line.
+    pub name: &'static str,
+    pub description: &'static str,
+    pub source: &'static str,
+    /// How its figures are measured.
+    pub method: &'static str,
+    /// Shipped scenarios that it runs; empty: it is computed in virtual time.
+    pub scenarios: &'static [&'static str],
+    measure: fn(&Bench<'_>) -> Result<Vec<Figure>, ReproduceError>,
+}
+
+/// All experiments. Those in virtual time come first.
+pub const EXPERIMENTS: &[Experiment] = &[
+    c_aqm::EXPERIMENT,
+    c_wireless::EXPERIMENT,
+    c_diffserv::EXPERIMENT,
+    t_tree::EXPERIMENT,
+];
+
+/// How to carry out an experiment.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    /// Shorter runs and fewer variants.
+    pub quick: bool,
+    /// Of every run.
+    pub settings: &'a Settings,
+    /// Returns the command line of a holder, engine hold's process.
+    pub holder: fn(HolderStart) -> std::process::Command,
+    /// How often a run is repeated until its verdict is clean.
+    pub attempts: u32,
+    /// Called with each step.
+    pub progress: &'a dyn Fn(&str),
+}
+
+/// Why an experiment could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReproduceError {
+    #[error("no experiment is called `{name}`{help}")]
+    Unknown { name: String, help: String },
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Run(Box<RunError>),
+    #[error("{scenario}: {problem}")]
+    Program { scenario: String, problem: String },
+    #[error("interrupted by signal {0}")]
+    Interrupted(i32),
+}
+
+impl ReproduceError {
+    /// Returns the exit code from sysexits.h; for a signal that of shells.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unknown { .. } => 66,
+            Self::Scenario(e) => e.exit_code(),
+            Self::Profile(e) => e.exit_code(),
+            Self::Run(e) => e.exit_code(),
+            Self::Program { .. } => 69,
+            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+impl From<RunError> for ReproduceError {
+    fn from(error: RunError) -> Self {
+        Self::Run(Box::new(error))
+    }
+}
+
+impl Experiment {
+    /// Returns the experiment of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, ReproduceError> {
+        let found = EXPERIMENTS
+            .iter()
+            .find(|experiment| experiment.name == name);
+        found.copied().ok_or_else(|| {
+            let names = EXPERIMENTS.iter().map(|experiment| experiment.name);
+            let near = closest(name, names.clone());
+            let near = near.map(|near| format!("did you mean `{near}`? "));
+            ReproduceError::Unknown {
+                name: name.to_owned(),
+                help: format!(
+                    ": {}available are {}",
+                    near.unwrap_or_default(),
+                    names.collect::<Vec<_>>().join(", ")
+                ),
+            }
+        })
+    }
+
+    /// Carries the experiment out.
+    ///
+    /// # Errors
+    /// A run could not take place.
+    pub fn reproduce(&self, bench: &Bench<'_>) -> Result<Reproduced, ReproduceError> {
+        let figures = (self.measure)(bench)?;
+        Ok(Reproduced::new(self, figures))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::scenario::shipped;
+
+    #[test]
+    fn names_are_known_and_mistakes_have_suggestions() {
+        for experiment in EXPERIMENTS {
+            assert_eq!(
+                Experiment::named(experiment.name).unwrap().name,
+                experiment.name
+            );
+            for scenario in experiment.scenarios {
+                assert!(shipped::load(scenario).is_ok(), "{scenario}");
+            }
+        }
+        let error = Experiment::named("t-tre").unwrap_err();
+        assert_eq!(error.exit_code(), 66);
+        assert!(
+            error.to_string().contains("did you mean `t-tree`"),
+            "{error}"
+        );
+    }
+
+    /// A signal ends a run, but not a computation: tokio keeps its handlers.
+    #[test]
+    fn those_in_virtual_time_come_first() {
+        let is_live = |experiment: &Experiment| !experiment.scenarios.is_empty();
+        assert!(EXPERIMENTS.is_sorted_by_key(is_live));
+    }
+}

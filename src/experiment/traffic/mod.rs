@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Senders and receivers for experiments: UDP at a constant rate, and one TCP transfer. Each prints
+//! what it counted as one line of JSON. Times are of CLOCK_MONOTONIC, which all nodes share.
+
+mod receive;
+mod send;
+mod transfer;
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+pub use receive::{Ports, receive};
+pub use send::{Stream, send};
+pub use transfer::{Transfer, transfer};
+
+/// Length of the header in each datagram: number and time of sending, both 64 bits, little-endian.
+pub const DATAGRAM_MIN: usize = 16;
+/// Largest datagram without fragments in a frame of 1500 bytes.
+pub const DATAGRAM_MAX: usize = 1472;
+/// Interval at which a receiver counts bytes.
+pub const BIN_NS: u64 = 100_000_000;
+
+/// A line of output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Count {
+    Sent(Sent),
+    Received(Received),
+    Transferred(Transferred),
+}
+
+/// What a sender of datagrams has sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Destination.
+    pub port: u16,
+    pub packets: u64,
+    /// Bytes of data in each packet.
+    pub size: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// What arrived at a port.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Received {
+    pub port: u16,
+    pub packets: u64,
+    /// Of data.
+    pub bytes: u64,
+    /// From sending to arrival: the shortest, the mean, and the longest.
+    pub delay_ns: [u64; 3],
+    /// Bytes in each interval of [`BIN_NS`]; the first one begins at this multiple of it.
+    pub first_bin: u64,
+    pub bins: Vec<u64>,
+}
+
+/// A TCP transfer as its sender saw it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Transferred {
+    pub port: u16,
+    /// Acknowledged data.
+    pub bytes: u64,
+    pub duration_ns: u64,
+    /// Smoothed round-trip time every 10 ms: the shortest, the mean, and the longest.
+    pub rtt_ns: [u64; 3],
+    pub retransmissions: u64,
+}
+
+/// Why traffic could not be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    #[error("{what}: {error}")]
+    System { what: String, error: io::Error },
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl TrafficError {
+    /// Returns the exit code from sysexits.h.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::System { .. } => 71,
+            Self::Usage(_) => 64,
+        }
+    }
+}
+
+fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TrafficError {
+    let what = what.into();
+    move |error| TrafficError::System { what, error }
+}
+
+/// The shortest, the mean and the longest of several times.
+#[derive(Debug, Default)]
+struct Times {
+    least: Option<u64>,
+    sum: u128,
+    count: u64,
+    most: u64,
+}
+
+impl Times {
+    fn add(&mut self, ns: u64) {
+        self.least = Some(self.least.map_or(ns, |least| least.min(ns)));
+        self.most = self.most.max(ns);
+        self.sum += u128::from(ns);
+        self.count += 1;
+    }
+
+    fn figures(&self) -> [u64; 3] {
+        let mean = self.sum / u128::from(self.count.max(1));
+        [
+            self.least.unwrap_or(0),
+            u64::try_from(mean).unwrap_or(u64::MAX),
+            self.most,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn every_datagram_is_counted_once_and_with_its_time() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let ports = Ports::bind(&[port], &[]).unwrap();
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let ends = stop.clone();
+        let receiver = std::thread::spawn(move || receive(ports, &ends));
+        let sent = send(&Stream {
+            to: format!("127.0.0.1:{port}"),
+            rate: 4_000_000,
+            size: 500,
+            packets: 300,
+            tos: 0,
+            linger: Duration::from_millis(100),
+        })
+        .unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let received = receiver.join().unwrap().unwrap();
+        let [Count::Received(received)] = &received[..] else {
+            panic!("{received:?}")
+        };
+        assert_eq!((received.packets, received.bytes), (300, 150_000));
+        assert_eq!(received.bins.iter().sum::<u64>(), 150_000);
+        // 300 packets of 1 ms each; the first is sent at 0.
+        let span = sent.last_ns - sent.first_ns;
+        assert!(span >= 299_000_000, "{span}");
+        let [least, mean, most] = received.delay_ns;
+        assert!(least > 0 && least <= mean && mean <= most, "{received:?}");
+        let first = sent.first_ns / BIN_NS;
+        assert!((first..first + 10).contains(&received.first_bin));
+    }
+
+    #[test]
+    fn a_transfer_has_round_trips() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let ports = Ports::bind(&[], &[port]).unwrap();
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let ends = stop.clone();
+        let receiver = std::thread::spawn(move || receive(ports, &ends));
+        let sent = transfer(&Transfer {
+            to: format!("127.0.0.1:{port}"),
+            duration: Duration::from_millis(300),
+            window: 131_072,
+        })
+        .unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        receiver.join().unwrap().unwrap();
+        assert!(sent.bytes > 0 && sent.rtt_ns[2] > 0, "{sent:?}");
+        assert!(sent.duration_ns >= 300_000_000);
+    }
+
+    #[test]
+    fn figures_of_times() {
+        let mut times = Times::default();
+        assert_eq!(times.figures(), [0, 0, 0]);
+        [5, 1, 9].into_iter().for_each(|ns| times.add(ns));
+        assert_eq!(times.figures(), [1, 5, 9]);
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts what arrives at several ports.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use emud_monitor::log::mono_ns;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+
+use super::{BIN_NS, Count, DATAGRAM_MIN, Received, Times, TrafficError, failed};
+
+/// Room for packets while this process does not run, bytes.
+const BUFFER: usize = 8 << 20;
+/// The window of a TCP receiver, bytes: that of the published experiment. The kernel doubles it for
+/// its own needs.
+const WINDOW: usize = 128 << 10;
+/// Interval of checks whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Open ports.
+#[derive(Debug)]
+pub struct Ports {
+    udp: Vec<(u16, UdpSocket)>,
+    tcp: Vec<TcpListener>,
+}
+
+impl Ports {
+    /// Opens ports on all IPv4 addresses.
+    ///
+    /// # Errors
+    /// A port is taken, or the kernel returns an error.
+    pub fn bind(udp: &[u16], tcp: &[u16]) -> Result<Self, TrafficError> {
+        let any = |port| (Ipv4Addr::UNSPECIFIED, port);
+        let datagrams = |port: &u16| {
+            let what = failed(format!("UDP port {port}"));
+            let socket = UdpSocket::bind(any(*port)).map_err(what)?;
+            // Without the capability the host's limit applies.
+            if set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+                let set = set_socket_recv_buffer_size(&socket, BUFFER);
+                set.map_err(|e| failed("the receive buffer")(e.into()))?;
+            }
+            let timeout = socket.set_read_timeout(Some(LOOK_EVERY));
+            timeout.map_err(failed("the timeout"))?;
+            Ok((*port, socket))
+        };
+        let streams = |port: &u16| {
+            let what = failed(format!("TCP port {port}"));
+            let listener = TcpListener::bind(any(*port)).map_err(what)?;
+            set_socket_recv_buffer_size(&listener, WINDOW)
+                .map_err(|e| failed("the receive buffer")(e.into()))?;
+            let set = listener.set_nonblocking(true);
+            set.map_err(failed("a listening socket"))?;
+            Ok(listener)
+        };
+        Ok(Self {
+            udp: udp.iter().map(datagrams).collect::<Result<_, _>>()?,
+            tcp: tcp.iter().map(streams).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Receives until `stop` is set; returns a count for each UDP port. Data of TCP is discarded: its
+/// sender counts.
+///
+/// # Errors
+/// The kernel returns an error.
+pub fn receive(ports: Ports, stop: &AtomicBool) -> Result<Vec<Count>, TrafficError> {
+    thread::scope(|scope| {
+        for listener in &ports.tcp {
+            scope.spawn(move || accept(listener, stop));
+        }
+        let udp: Vec<_> = (ports.udp.iter())
+            .map(|(port, socket)| scope.spawn(move || datagrams(*port, socket, stop)))
+            .collect();
+        let counted = udp.into_iter().map(|thread| match thread.join() {
+            Ok(count) => count.map_err(failed("receiving")),
+            Err(_) => Err(failed("receiving")(ErrorKind::Other.into())),
+        });
+        counted
+            .map(|received| received.map(Count::Received))
+            .collect()
+    })
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
+}
+
+fn datagrams(port: u16, socket: &UdpSocket, stop: &AtomicBool) -> io::Result<Received> {
+    let mut received = Received {
+        port,
+        ..Received::default()
+    };
+    let mut delays = Times::default();
+    let mut data = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        let len = match socket.recv(&mut data) {
+            Ok(len) => len,
+            Err(e) if is_pause(&e) => continue,
+            Err(e) => return Err(e),
+        };
+        let now = mono_ns();
+        if len < DATAGRAM_MIN {
+            continue;
+        }
+        let mut sent = [0; 8];
+        sent.copy_from_slice(&data[8..16]);
+        delays.add(now.saturating_sub(u64::from_le_bytes(sent)));
+        let bin = now / BIN_NS;
+        if received.packets == 0 {
+            received.first_bin = bin;
+        }
+        let index = bin.saturating_sub(received.first_bin) as usize;
+        if received.bins.len() <= index {
+            received.bins.resize(index + 1, 0);
+        }
+        received.bins[index] += len as u64;
+        received.packets += 1;
+        received.bytes += len as u64;
+    }
+    received.delay_ns = delays.figures();
+    Ok(received)
+}
+
+/// One connection after the other.
+fn accept(listener: &TcpListener, stop: &AtomicBool) {
+    let mut data = vec![0; 64 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((mut stream, _)) = listener.accept() else {
+            thread::sleep(LOOK_EVERY);
+            continue;
+        };
+        let set = (stream.set_nonblocking(false)).and(stream.set_read_timeout(Some(LOOK_EVERY)));
+        while set.is_ok() && !stop.load(Ordering::Relaxed) {
+            match stream.read(&mut data) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) if is_pause(&e) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}

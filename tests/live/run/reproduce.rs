@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud reproduce` on a real kernel: its figures, and what remains of it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::emud_path;
+use support::runs::{Folder, WATCHED};
+use support::validator::assert_valid;
+
+/// Contention is watched, but no load of a minute reaches the threshold: these tests are about the
+/// figures.
+fn reproduce(folder: &Folder, name: &str) -> Command {
+    let mut emud = Command::new(emud_path());
+    let monitor = folder.file("monitor.toml", WATCHED);
+    emud.args([
+        "reproduce",
+        "--quick",
+        "--json",
+        name,
+        "--monitor",
+        &monitor,
+    ]);
+    emud
+}
+
+/// The published experiment, each figure within its tolerance or explained.
+fn agrees(name: &str) {
+    let folder = Folder::new();
+    let output = reproduce(&folder, name).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    let document: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{err}"));
+    assert_valid("reproduce", &document);
+    let figures = document["experiments"][0]["figures"].as_array().unwrap();
+    for figure in figures {
+        println!(
+            "    {}: {} {}, {}",
+            figure["figure"], figure["measured"], figure["unit"], figure["verdict"]
+        );
+    }
+    assert_eq!(output.status.code(), Some(0), "{err}");
+}
+
+pub fn diffserv() {
+    agrees("c-diffserv");
+}
+
+pub fn tree() {
+    agrees("t-tree");
+}
+
+/// The kernel removes the network, and the log was only in memory: the caller checks what remains.
+pub fn killed() {
+    let folder = Folder::new();
+    let mut emud = reproduce(&folder, "t-tree");
+    let mut emud = emud
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut err = BufReader::new(emud.stderr.take().unwrap());
+    err.read_line(&mut line).unwrap();
+    assert!(line.contains("all greedy"), "{line}");
+    sleep(Duration::from_millis(1500));
+    emud.kill().unwrap();
+    emud.wait().unwrap();
+    // All that it started ends with its namespaces; what holds standard error would keep it open.
+    while err.read_line(&mut line).unwrap() > 0 {}
+}
