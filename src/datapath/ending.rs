@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Links that end by themselves: from a time on, which is in the kernel, the classifier passes all
+//! packets unchanged. No process is needed for that; the next emud removes what is left.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::maps::{DatapathError, Maps};
+use super::{LinkError, attachment, detach};
+use crate::host::{interface, now_ns, timespec};
+use crate::netlink::{Link, Netlink, NetlinkError};
+
+/// How long a link outlives a process that must renew it: [`renew`] may wait 2 s for another emud.
+pub const LEASE: Duration = Duration::from_secs(5);
+
+const RENEWED_EVERY: Duration = Duration::from_secs(1);
+
+/// Returns the time on the kernel's clock after this time.
+pub(crate) fn after(time: Duration) -> u64 {
+    now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Time to the end in s; 0 from then on; `None`: the link does not end by itself.
+pub(crate) fn ends_in_s(maps: &Maps, now_ns: u64) -> Result<Option<f64>, DatapathError> {
+    let ends_at = maps.ends_at()?;
+    Ok(ends_at.map(|end| end.saturating_sub(now_ns) as f64 / 1e9))
+}
+
+/// Returns whether the link has ended by itself.
+pub(crate) fn is_over(maps: &Maps) -> Result<bool, DatapathError> {
+    Ok(maps.ends_at()?.is_some_and(|end| end <= now_ns()))
+}
+
+/// Removes every link of this network namespace that has ended, and returns a sentence about each.
+/// One that another emud process is changing is left to it.
+///
+/// # Errors
+/// The interfaces cannot be listed.
+pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, NetlinkError> {
+    let mut notes = Vec::new();
+    for link in nl.links()? {
+        match sweep_one(nl, &link) {
+            Ok(true) => notes.push(format!(
+                "removed the link of {}, which had ended by itself",
+                link.name
+            )),
+            Ok(false) => {}
+            // Another emud process, or the interface was deleted in the meantime.
+            Err(LinkError::Netlink(NetlinkError::Busy(_) | NetlinkError::NoInterface(_))) => {}
+            Err(LinkError::Netlink(e)) if e.is_no_device() => {}
+            Err(e) => notes.push(format!(
+                "cannot remove the link of {}, which has ended by itself: {e}",
+                link.name
+            )),
+        }
+    }
+    Ok(notes)
+}
+
+fn sweep_one(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
+    let over = |nl: &mut Netlink| match attachment::find(nl, link.index) {
+        Ok(Some(there)) => Ok(is_over(&there.maps)?.then_some(there)),
+        // A link of another version is none of ours.
+        Ok(None)
+        | Err(LinkError::Datapath(DatapathError::Abi { .. } | DatapathError::OtherVersion(_))) => {
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    };
+    if over(nl)?.is_none() {
+        return Ok(false);
+    }
+    let _lock = interface::lock(link.index, Duration::ZERO)?;
+    let Some(mut there) = over(nl)? else {
+        return Ok(false);
+    };
+    detach::undo_attachment(nl, link, &mut there)?;
+    Ok(true)
+}
+
+/// A process whose end is the end of a link.
+#[derive(Debug)]
+pub struct Whose(OwnedFd);
+
+impl Whose {
+    /// Finds a process.
+    ///
+    /// # Errors
+    /// There is none with this ID.
+    pub fn find(pid: i32) -> Result<Self, LinkError> {
+        let found = Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH);
+        let found = found.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        found.map(Self).map_err(|e| LinkError::NoProcess {
+            pid,
+            cause: e.into(),
+        })
+    }
+
+    /// Waits for its end; false: it still runs.
+    fn ends_within(&self, time: Duration) -> bool {
+        let wait = timespec(time.as_nanos() as u64);
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&wait)), Ok(1))
+    }
+}
+
+impl From<OwnedFd> for Whose {
+    fn from(pidfd: OwnedFd) -> Self {
+        Self(pidfd)
+    }
+}
+
+impl AsFd for Whose {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Renews a link's [`LEASE`] as long as a process runs, then removes the link. Returns earlier if
+/// the link is gone, replaced or made independent of the process.
+///
+/// # Errors
+/// The kernel returns an error; the link ends with its lease then.
+pub fn renew(interface: &str, program_id: u32, whose: &Whose) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let index = nl.link(interface)?.index;
+    loop {
+        let over = whose.ends_within(RENEWED_EVERY);
+        let _lock = interface::lock(index, interface::PATIENCE)?;
+        // The interface may have a different name by now.
+        let link = match nl.link_by_index(index) {
+            Err(e) if e.is_no_device() => return Ok(()),
+            found => found?,
+        };
+        let Some(mut there) = attachment::find(&mut nl, index)? else {
+            return Ok(());
+        };
+        if there.program_id != program_id || there.maps.ends_at()?.is_none() {
+            return Ok(());
+        }
+        if over {
+            return detach::undo_attachment(&mut nl, &link, &mut there).map(drop);
+        }
+        there.maps.end_at(after(LEASE))?;
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Links that end by themselves.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use support::lab::{Engine, Lab, Verdict, sh, wait_until};
+
+use super::restore::{assert_same, emuds, holders};
+
+const LINK: &str = "[link]\ndelay = \"300ms\"\n";
+
+/// A lease is 5 s, and this machine may be busy.
+const SOON: Duration = Duration::from_secs(30);
+
+fn is_over(lab: &Lab) -> bool {
+    lab.show()["ends_in_s"] == 0.0
+}
+
+fn wait_for_the_end(lab: &Lab) {
+    wait_until("ended", SOON, || is_over(lab));
+}
+
+/// No process is left, and no packet is delayed from then on.
+pub fn after_a_time(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let mut checks = Verdict::default();
+    lab.attach(engine, &lab.profile(LINK), &["--for", "3s"]);
+    lab.ping("-q -c 1");
+    checks.at_least("packets", 1.0, lab.shown("/up/counters/packets") as f64);
+    for holder in holders(&lab) {
+        sh(&format!("kill -9 {holder}"));
+    }
+    wait_for_the_end(&lab);
+    let counted = |lab: &Lab| ["up", "down"].map(|d| lab.shown(&format!("/{d}/counters/packets")));
+    let at_the_end = counted(&lab);
+    let answers = lab.ping("-q -c 5 -i 0.01");
+    checks.same("all came", true, answers.contains(" 0% packet loss"));
+    checks.same("packets that the link saw", at_the_end, counted(&lab));
+    checks.same("list", true, lab.emud(&["list"]).out.contains("\tENDED"));
+    let set = lab.emud(&["set", "va", "loss=1%"]).expect(66);
+    checks.same("set", true, set.err.contains("has ended by itself"));
+    lab.detach();
+    assert_same("detached", &before, &lab.snapshot());
+    checks.end();
+}
+
+/// The next emud removes what is left, on this interface and on others.
+pub fn removed_by_the_next(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let profile = lab.profile(LINK);
+    lab.attach(engine, &profile, &["--for", "1ms"]);
+    wait_for_the_end(&lab);
+    let again = lab.attach(engine, &profile, &[]);
+    assert!(
+        again.out.contains("which had ended by itself"),
+        "{}",
+        again.out
+    );
+    assert!(!is_over(&lab), "the second has no end");
+    lab.detach();
+    assert_same("attached again", &before, &lab.snapshot());
+
+    lab.in_a("ip link add other type veth peer name its-peer");
+    let before = lab.snapshot();
+    lab.attach(engine, &profile, &["--for", "1ms"]);
+    wait_for_the_end(&lab);
+    let other = ["attach", "other", "-p", &profile, "--engine", engine.name()];
+    let said = lab.emud(&other).expect(0);
+    assert!(said.out.contains("removed the link of va"), "{}", said.out);
+    lab.emud(&["detach", "other"]).expect(0);
+    assert_same("another interface", &before, &lab.snapshot());
+}
+
+/// With a process, and soon after the one that renews it for that process.
+pub fn with_a_process(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let profile = lab.profile(LINK);
+    let mut process = Command::new("sleep")
+        .arg("600")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("sleep");
+    let pid = process.id().to_string();
+    lab.attach(engine, &profile, &["--while-pid", &pid]);
+    // Longer than a lease.
+    std::thread::sleep(Duration::from_millis(5500));
+    assert!(!is_over(&lab), "ended before its process");
+    for renewer in emuds(&lab, "renew") {
+        sh(&format!("kill -9 {renewer}"));
+    }
+    wait_for_the_end(&lab);
+    lab.detach();
+    assert_same("renewed no more", &before, &lab.snapshot());
+
+    lab.attach(engine, &profile, &["--while-pid", &pid]);
+    process.kill().expect("kill sleep");
+    process.wait().expect("its end");
+    wait_until("removed", SOON, || lab.emud(&["list"]).out.is_empty());
+    assert_same("the process ended", &before, &lab.snapshot());
+    let gone = ["attach", "va", "-p", &profile, "--while-pid", &pid];
+    let said = lab.emud(&gone).expect(66);
+    assert!(said.err.contains("there is no process"), "{}", said.err);
+    assert_same("no such process", &before, &lab.snapshot());
+}
