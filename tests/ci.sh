@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Execute the commands of docs/ci.md in order, in separate namespaces, and check the files that they
+# write. A busy host may be contended: 3 and 4 are valid exit codes of `run`, and 3 of `compare`.
+#
+# usage: ci.sh EMUD
+set -euo pipefail
+
+emud=$(realpath -- "${1:?usage: ci.sh EMUD}")
+root=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/..")
+
+if [ -z "${EMUD_CI_INSIDE-}" ]; then
+    EMUD_CI_INSIDE=1 exec unshare --net --mount --pid --fork --kill-child -- "$0" "$emud"
+fi
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+ip link set lo up
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin"
+ln -s "$emud" "$scratch/bin/emud"
+export PATH=$scratch/bin:$PATH
+unset GITHUB_ACTIONS SUDO_UID
+cd "$scratch"
+
+executed=0
+while IFS= read -r command; do
+    echo "# $command"
+    status=0
+    bash -c "$command" </dev/null >>out 2>>err || status=$?
+    case "$command $status" in
+    *" 0" | *"emud run"*[34] | *"emud compare"*" 3") ;;
+    *) cat out err; echo "ci.sh: exit $status" >&2; exit 1 ;;
+    esac
+    executed=$((executed + 1))
+done < <(awk '/^```console$/ { on = 1; next } /^```$/ { on = 0 } on && sub(/^[#$] /, "")' "$root/docs/ci.md")
+[ "$executed" -ge 6 ] || { echo "ci.sh: only $executed commands: where is the page?" >&2; exit 1; }
+
+grep -q '<testsuite name="lte" tests="2"' lte.xml
+grep -q '<testcase classname="lte" name="verdict"' lte.xml
+grep -q 'name="lte 1 of 3"' many.xml
+grep -q 'Figures of the programs' lte.html
+[ "$(jq -r 'select(.type == "metric") | "\(.name)=\(.value)\(.unit)"' a.2.log)" = $'page-load=1.84s\nstalls=3null' ]
+emud compare --json a.1.log a.2.log --against b.1.log b.2.log >compare.json || true
+[ "$(jq '[.. | objects | select(.quantity? == "metric") | .link] | unique | length' compare.json)" = 2 ]
+# A failed program, and its annotation.
+status=0
+GITHUB_ACTIONS=true emud run --profile lte --monitor shared --junit f.xml -- sh -c 'exit 7' 2>f.err || status=$?
+[ "$status" = 7 ]
+grep -q '^::error title=emud run%3A lte::client: exit code 7' f.err
+grep -q '<failure type="program" message="client: exit code 7">' f.xml
+# What the action calls.
+[ -x "$root/tests/setup.sh" ]
+grep -q '^install:' "$root/Makefile"
+echo "$executed commands"
