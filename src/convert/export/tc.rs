@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A bottleneck with its links and rules as a tree of HTB classes with netem leaves.
+
+use super::netem::Options;
+use super::tc_class::{Ids, Use, class_of, target_of, uses, without_class};
+use super::tc_filter::filters;
+use super::{Direction, ExportError, Exported};
+use crate::abi;
+use crate::bottleneck::{QUANTUM, Schedule};
+use crate::profile::{
+    Bottleneck, DEFAULT_QUEUE_PACKETS, Link, Profile, Queue, Rule, ServiceClass, Target,
+};
+use crate::text::Word;
+
+/// htb's `prio` is 0 to 7.
+const PRIORITY_MAX: u32 = 7;
+/// Minor number of the class above all others.
+pub(super) const SERVER: u32 = 1;
+/// First number for a class or qdisc whose name does not have one.
+pub(super) const FIRST_FREE: u32 = 0x10;
+
+/// Returns the commands for one direction of a profile with a bottleneck: `emud import tc` reads
+/// them back.
+///
+/// # Errors
+/// Every property that tc does not support.
+pub fn tc(profile: &Profile, direction: Direction, device: &str) -> Result<Exported, ExportError> {
+    let number = match direction {
+        Direction::Up => abi::EMUD_UP,
+        Direction::Down => abi::EMUD_DOWN,
+    };
+    let mut script = Script::default();
+    script.profile(profile, number);
+    if let Some(bottleneck) = script.bottleneck(profile, number) {
+        script.tree(profile, number, bottleneck, device);
+    }
+    if !script.reasons.is_empty() {
+        return Err(ExportError::NoTree(script.reasons));
+    }
+    Ok(Exported {
+        command: script.lines.join("\n"),
+        notes: script.notes,
+        differences: vec![],
+    })
+}
+
+#[derive(Default)]
+struct Script {
+    lines: Vec<String>,
+    notes: Vec<String>,
+    reasons: Vec<String>,
+    /// Major numbers in use.
+    qdiscs: u32,
+}
+
+impl Script {
+    fn reason(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.reasons.contains(&text) {
+            self.reasons.push(text);
+        }
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// What a tree cannot represent, whatever its classes are.
+    fn profile(&mut self, profile: &Profile, number: u32) {
+        let Profile {
+            name: _,
+            description: _,
+            source: _,
+            seed,
+            offload: _,
+            up,
+            down,
+            links,
+            bottlenecks: _,
+            rules: _,
+            instances: _,
+            matrix,
+            phases,
+        } = profile;
+        if matrix.is_some() {
+            self.reason("`[matrix]`: each of its pairs needs a class and a netem");
+        }
+        if !phases.list.is_empty() {
+            self.reason("`[[phase]]`, `[[state]]`: a qdisc does not change by itself");
+        }
+        let of_links = links.iter().map(|named| named.direction(number));
+        let mut all = std::iter::once(profile.direction(number)).chain(of_links);
+        if all.any(|link| link.trace.is_some()) {
+            self.reason("`trace`: netem has none");
+        }
+        if seed.is_some() {
+            self.note("the seed is not exported: it would repeat netem's decisions, not emud's");
+        }
+        let nothing = Link::default();
+        if *up != nothing && *down != nothing {
+            self.note("the other direction needs a separate tree, on an ifb for ingress packets");
+        }
+    }
+
+    /// The only bottleneck of this direction.
+    fn bottleneck<'a>(&mut self, profile: &'a Profile, number: u32) -> Option<&'a Bottleneck> {
+        let mut names: Vec<_> = (uses(profile, number).iter())
+            .filter_map(|used| used.class.split('.').next())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let [name] = names[..] else {
+            self.reason(match names.len() {
+                0 => "no packet of this direction waits in a `[bottleneck]`".to_owned(),
+                n => format!("{n} bottlenecks: a device has one tree"),
+            });
+            return None;
+        };
+        let found = profile.bottlenecks.iter().find(|b| b.name == name)?;
+        if found.schedule != Schedule::Htb {
+            let word = found.schedule.word();
+            self.reason(format!(
+                "schedule = \"{word}\": only htb has a rate for the whole tree"
+            ));
+        }
+        if found.classes.is_empty() {
+            self.reason(format!("`[bottleneck.{name}]` has no classes"));
+        }
+        self.reasons.is_empty().then_some(found)
+    }
+
+    fn tree(&mut self, profile: &Profile, number: u32, bottleneck: &Bottleneck, device: &str) {
+        let ids = Ids::new(&bottleneck.classes);
+        let uses = uses(profile, number);
+        let own = profile.direction(number);
+        let default = own.class.as_deref().and_then(|class| ids.of(class));
+        if own.class.is_none() && *own != Link::default() {
+            self.reason("packets that no rule matches wait in no class, but meet a link");
+        }
+        let default = default.map_or(String::new(), |minor| format!(" default {minor:x}"));
+        self.lines.push(format!(
+            "tc qdisc add dev {device} root handle 1: htb{default}"
+        ));
+        let rate = self.bytes("rate of the bottleneck", bottleneck.rate.unwrap_or(1));
+        self.lines.push(format!(
+            "tc class add dev {device} parent 1: classid 1:{SERVER:x} htb {}",
+            rates(rate, rate)
+        ));
+        let plan = bottleneck.plan();
+        for (class, of_plan) in bottleneck.classes.iter().zip(&plan.classes) {
+            self.class(bottleneck, class, plan.quantum(of_plan), &ids, device);
+        }
+        for class in &bottleneck.classes {
+            let is_inner = |c: &ServiceClass| c.parent.as_ref() == Some(&class.name);
+            if !bottleneck.classes.iter().any(is_inner) {
+                self.leaf(bottleneck, class, &ids, &uses, device);
+            }
+        }
+        self.rules(profile, number, &ids, device);
+        self.note(
+            "htb has bursts of 10 ms, because it depends on a timer; emud's clocks are exact",
+        );
+        let delays = uses
+            .iter()
+            .any(|used| without_class(used.link) != Link::default());
+        if delays {
+            self.note("netem delays and loses packets before htb serves them, emud afterwards");
+        }
+    }
+
+    fn class(&mut self, of: &Bottleneck, class: &ServiceClass, quantum: u64, ids: &Ids, dev: &str) {
+        let ServiceClass {
+            priority,
+            // Of other schedules.
+            weight: _,
+            rate,
+            ceil,
+            parent,
+            name,
+            // Of a leaf.
+            queue: _,
+        } = class;
+        let is_inner = of.classes.iter().any(|c| c.parent.as_ref() == Some(name));
+        if is_inner && *priority != 0 {
+            self.reason(format!(
+                "class `{name}`: htb has no priority of a class above others"
+            ));
+        }
+        if *priority > PRIORITY_MAX {
+            self.reason(format!(
+                "class `{name}`: priority {priority}: htb has 0 to {PRIORITY_MAX}"
+            ));
+        }
+        // Without a ceil the server's rate is the highest one.
+        let ceil = ceil.or(of.rate).unwrap_or(1);
+        let rate = self.bytes(&format!("rate of class `{name}`"), rate.unwrap_or(1));
+        let ceil = self.bytes(&format!("ceil of class `{name}`"), ceil);
+        let parent = parent.as_deref().and_then(|parent| ids.named(parent));
+        let (parent, minor) = (parent.unwrap_or(SERVER), ids.named(name).unwrap_or(0));
+        let quantum = u32::try_from(quantum).unwrap_or_else(|_| {
+            self.reason(format!(
+                "class `{name}`: its share does not fit into htb's quantum"
+            ));
+            u32::MAX
+        });
+        let priority = match priority {
+            0 => String::new(),
+            priority => format!(" prio {priority}"),
+        };
+        self.lines.push(format!(
+            "tc class add dev {dev} parent 1:{parent:x} classid 1:{minor:x} htb {}{priority} quantum {quantum}",
+            rates(rate, ceil)
+        ));
+    }
+
+    /// tc's rates are whole bytes per second.
+    fn bytes(&mut self, what: &str, bits: u64) -> u64 {
+        if !bits.is_multiple_of(8) {
+            self.reason(format!(
+                "{what}: {bits} bit/s are not a whole number of bytes per second"
+            ));
+        }
+        bits
+    }
+
+    /// The netem and the queue of a class in which packets wait.
+    fn leaf(
+        &mut self,
+        of: &Bottleneck,
+        class: &ServiceClass,
+        ids: &Ids,
+        uses: &[Use<'_>],
+        device: &str,
+    ) {
+        let name = &class.name;
+        let service = format!("{}.{name}", of.name);
+        let own = uses.iter().filter(|used| used.class == service);
+        let mut links: Vec<Link> = own.map(|used| without_class(used.link)).collect();
+        links.dedup();
+        let link = links.pop().unwrap_or_default();
+        if links.iter().any(|other| *other != link) {
+            self.reason(format!(
+                "class `{name}` has packets of different links: a class of htb has one netem"
+            ));
+        }
+        let mut parent = format!("1:{:x}", ids.named(name).unwrap_or(0));
+        if link != Link::default() {
+            let mut options = Options::default();
+            options.link(&link, None);
+            let differences = options.differences.iter();
+            let differences: Vec<_> = differences
+                .map(|text| format!("class `{name}`: {text}"))
+                .collect();
+            differences.into_iter().for_each(|text| self.reason(text));
+            options.notes.iter().for_each(|text| self.note(text));
+            let handle = self.handle();
+            self.lines.push(format!(
+                "tc qdisc add dev {device} parent {parent} handle {handle:x}: {}",
+                options.command()
+            ));
+            parent = format!("{handle:x}:1");
+        }
+        let queue = self.queue(name, &class.queue);
+        let handle = self.handle();
+        self.lines.push(format!(
+            "tc qdisc add dev {device} parent {parent} handle {handle:x}: {queue}"
+        ));
+    }
+
+    fn handle(&mut self) -> u32 {
+        self.qdiscs += 1;
+        FIRST_FREE + self.qdiscs - 1
+    }
+
+    fn queue(&mut self, class: &str, queue: &Queue) -> String {
+        let Queue {
+            packets,
+            bytes,
+            time_ns,
+            ecn_above_ns,
+            aqm,
+        } = queue;
+        if time_ns.is_some() {
+            self.reason(format!(
+                "class `{class}`: `queue.time`: no plain queue of tc has it"
+            ));
+        }
+        if ecn_above_ns.is_some() || aqm.is_some() {
+            self.reason(format!(
+                "class `{class}`: `queue.aqm` and `queue.ecn` are not exported"
+            ));
+        }
+        match (packets, bytes) {
+            (Some(_), Some(_)) => {
+                self.reason(format!(
+                    "class `{class}`: limits in packets and in bytes: a queue of tc has one limit"
+                ));
+                String::new()
+            }
+            (None, Some(bytes)) => format!("bfifo limit {bytes}"),
+            (packets, None) => {
+                format!("pfifo limit {}", packets.unwrap_or(DEFAULT_QUEUE_PACKETS))
+            }
+        }
+    }
+
+    fn rules(&mut self, profile: &Profile, number: u32, ids: &Ids, device: &str) {
+        let mut priority = 0;
+        for (place, rule) in (1..).zip(&profile.rules) {
+            if !rule.is_for(number) {
+                continue;
+            }
+            let Rule {
+                matches,
+                target,
+                direction: _,
+                per,
+                class: _,
+            } = rule;
+            if per.is_some() {
+                self.reason(format!(
+                    "rule {place}: `per`: a netem is one link for all packets"
+                ));
+            }
+            if *target == Target::Untouched {
+                self.reason(format!(
+                    "rule {place}: link = \"none\": htb's filters select a class"
+                ));
+                continue;
+            }
+            let link = target_of(profile, number, rule);
+            let class = class_of(rule, link).and_then(|class| ids.of(class));
+            let Some(minor) = class else {
+                self.reason(format!("rule {place}: its packets wait in no class"));
+                continue;
+            };
+            match filters(matches) {
+                Err(reasons) => {
+                    let reasons = reasons.into_iter();
+                    reasons.for_each(|why| self.reason(format!("rule {place}: {why}")));
+                }
+                Ok(filters) => {
+                    for filter in filters {
+                        priority += 1;
+                        filter.notes.iter().for_each(|note| self.note(*note));
+                        self.lines.push(format!(
+                            "tc filter add dev {device} parent 1: protocol {} prio {priority} {} flowid \
+                             1:{minor:x}",
+                            filter.protocol, filter.text
+                        ));
+                    }
+                }
+            }
+        }
+        if priority > i32::from(u16::MAX) {
+            self.reason(format!("{priority} filters: tc has 65535 priorities"));
+        }
+    }
+}
+
+/// `rate` and `ceil` with bursts of 10 ms: by default tc makes room for one packet, and then a late
+/// timer costs part of the rate (9.92 of 10 Mbit/s on a busy machine; with the bursts 10.00).
+fn rates(rate: u64, ceil: u64) -> String {
+    let burst = |bits: u64| (bits / 8 / 100).clamp(QUANTUM, u64::from(u32::MAX));
+    format!(
+        "rate {rate}bit burst {} ceil {ceil}bit cburst {}",
+        burst(rate),
+        burst(ceil)
+    )
+}

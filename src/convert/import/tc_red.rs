@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads tc's red (iproute2: tc/q_red.c, tc/tc_red.c).
+
+use super::tc_command::{Made, begins};
+use super::tc_units::{size, whole};
+use crate::text::Mistake;
+
+/// tc's default for `probability`.
+const PROBABILITY: f64 = 0.02;
+/// tc-red(8) recommends it.
+const AVERAGE_PACKET: u32 = 1000;
+
+/// RED as the kernel runs it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Red {
+    /// Bytes.
+    pub limit: u32,
+    pub min: u32,
+    pub max: u32,
+    pub probability: f64,
+    /// A power of 1/2.
+    pub weight: f64,
+    pub ecn: bool,
+}
+
+/// In tc's order: an abbreviation stands for the first match.
+const OPTIONS: [&str; 11] = [
+    "limit",
+    "min",
+    "max",
+    "burst",
+    "avpkt",
+    "probability",
+    "bandwidth",
+    "ecn",
+    "harddrop",
+    "nodrop",
+    "adaptive",
+];
+
+impl Red {
+    /// Reads the options; `warnings` gets those without an equivalent.
+    pub fn read(made: &mut Made, warnings: &mut Vec<String>) -> Result<Self, Mistake> {
+        let at = made.kind.at.clone();
+        let (mut limit, mut min, mut max) = (0, 0, 0);
+        let (mut burst, mut average_packet) = (0, AVERAGE_PACKET);
+        let (mut probability, mut ecn) = (PROBABILITY, false);
+        let words = &mut made.options;
+        while let Some(word) = words.next() {
+            // tc prints the size of a queue with its unit, and other options as adaptive/adaptative.
+            let option = OPTIONS.iter().find(|option| begins(word.value, option));
+            let mut value = |example| words.argument(word.value, example);
+            match option.copied() {
+                Some("limit") => limit = size(&value("60KB")?)?,
+                Some("min") => min = size(&value("15KB")?)?,
+                Some("max") => max = size(&value("45KB")?)?,
+                Some("burst") => burst = whole(&value("20")?, 0..=i64::from(u32::MAX))? as u32,
+                Some("avpkt") => average_packet = size(&value("1000")?)?.max(1),
+                Some("probability") => {
+                    let word = value("0.02")?;
+                    let parsed = word.value.parse().ok();
+                    let parsed = parsed.filter(|value| (0.0..=1.0).contains(value));
+                    probability = parsed.ok_or_else(|| {
+                        let title = format!("`{}` is not a probability", word.value);
+                        Mistake::new(&word.at, title, "red's are from 0.0 to 1.0, such as 0.02")
+                    })?;
+                }
+                // Of the average in idle times; emud knows the rate.
+                Some("bandwidth") => {
+                    value("10mbit")?;
+                }
+                Some("ecn") => ecn = true,
+                Some(other) => warnings.push(format!("`{other}` of red: {}", instead(other))),
+                // `adaptative` in older versions.
+                None if word.value == "adaptative" => {
+                    warnings.push(format!("`adaptative` of red: {}", instead("adaptive")));
+                }
+                None => drop(words.number()),
+            }
+        }
+        let mistake = |title: &str, help: &str| Err(Mistake::new(&at, title, help));
+        if limit == 0 {
+            return mistake("red without `limit`", "write red limit 60KB avpkt 1000");
+        }
+        // tc's defaults.
+        if max == 0 {
+            max = limit / 4;
+        }
+        if min == 0 {
+            min = max / 3;
+        }
+        if min == 0 || max <= min {
+            let help = "write min and max in bytes, such as min 15KB max 45KB";
+            return mistake("red's `max` is not above its `min`", help);
+        }
+        if burst == 0 {
+            let sum = 2 * u64::from(min) + u64::from(max);
+            burst = (sum / (3 * u64::from(average_packet))) as u32;
+        }
+        let Some(weight) = weight(min, burst, average_packet) else {
+            let title = format!("red's `burst` of {burst} is too small for its `min`");
+            let help = format!(
+                "tc rejects it: write at least burst {}",
+                min.div_ceil(average_packet)
+            );
+            return Err(Mistake::new(&at, title, help));
+        };
+        Ok(Self {
+            limit,
+            min,
+            max,
+            probability,
+            weight,
+            ecn,
+        })
+    }
+}
+
+/// The largest power of 1/2 with which the average of a queue that grows by one packet at a time
+/// reaches `min` only after `burst` packets: `tc_red_eval_ewma()`.
+fn weight(min: u32, burst: u32, average_packet: u32) -> Option<f64> {
+    let burst = f64::from(burst);
+    let wanted = burst + 1.0 - f64::from(min) / f64::from(average_packet);
+    let mut weights = (1..32).map(|n| 0.5f64.powi(n));
+    match wanted < 1.0 {
+        true => None,
+        false => weights.find(|weight| wanted <= (1.0 - (1.0 - weight).powf(burst)) / weight),
+    }
+}
+
+fn instead(option: &str) -> &'static str {
+    match option {
+        "adaptive" => "the probability stays; aqm = \"ared\" adapts it to a target",
+        "harddrop" => "above `max` emud marks packets whose senders support ECN",
+        _ => "emud drops packets whose senders do not support ECN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::weight;
+
+    /// Of the recurrence: the average of a queue of 1, 2, 3 ... packets.
+    #[test]
+    fn a_burst_does_not_reach_the_lower_threshold() {
+        for (min, burst) in [
+            (15_000, 20),
+            (30_000, 55),
+            (15_360, 24),
+            (1_000, 1),
+            (50_000, 60),
+        ] {
+            let weight = weight(min, burst, 1000).unwrap();
+            let average = |weight: f64| {
+                (1..=burst).fold(0.0, |average, n| {
+                    average + weight * (f64::from(n) * 1000.0 - average)
+                })
+            };
+            // tc's comparison is one packet stricter.
+            assert!(average(weight) <= f64::from(min), "{min} {burst} {weight}");
+            let larger = average(2.0 * weight) > f64::from(min) - 1000.0;
+            assert!(larger || weight == 0.5, "{min} {burst} {weight}");
+        }
+        assert_eq!(weight(15_000, 20, 1000), Some(1.0 / 8.0));
+        assert_eq!(weight(15_000, 14, 1000), None);
+    }
+}

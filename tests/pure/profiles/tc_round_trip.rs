@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Export to a tree of htb and import again: the same bottleneck, links and rules.
+
+use std::fmt::Write;
+
+use emud::convert::export::{Direction, ExportError, tc};
+use emud::convert::import::{self, Header};
+use emud::profile::{Link, Profile, shipped};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use support::chance::same_cases;
+
+use super::netem_round_trip::exportable;
+use super::parse;
+
+/// A class: minor number, position of its parent among those before, and figures.
+#[derive(Debug, Clone)]
+struct Made {
+    parent: Option<Index>,
+    priority: u32,
+    rate_bytes: u64,
+    ceil_bytes: u64,
+    queue: Option<String>,
+    link: Option<Link>,
+}
+
+fn class() -> impl Strategy<Value = Made> {
+    let queue = prop_oneof![
+        Just(None),
+        (1..=65536u32)
+            .prop_filter("the default", |n| *n != 1000)
+            .prop_map(|n| Some(format!("\"{n}p\""))),
+        (1514..=u32::MAX).prop_map(|n| Some(format!("\"{n}B\""))),
+    ];
+    (
+        prop::option::of(any::<Index>()),
+        0..=7u32,
+        1..=1_000_000u64,
+        1..=10_000_000u64,
+        queue,
+        prop::option::of(exportable()),
+    )
+        .prop_map(
+            |(parent, priority, rate_bytes, ceil_bytes, queue, link)| Made {
+                parent,
+                priority,
+                rate_bytes,
+                ceil_bytes: rate_bytes + ceil_bytes,
+                queue,
+                link,
+            },
+        )
+}
+
+fn matches() -> impl Strategy<Value = String> {
+    let v4 = (any::<u32>(), 0..=32u8).prop_map(|(bits, len)| {
+        let net = ipnet::Ipv4Net::new(bits.into(), len).unwrap();
+        net.trunc().to_string()
+    });
+    let v6 = (any::<u128>(), 0..=128u8).prop_map(|(bits, len)| {
+        let net = ipnet::Ipv6Net::new(bits.into(), len).unwrap();
+        net.trunc().to_string()
+    });
+    let nets = |net: BoxedStrategy<String>| {
+        (prop::option::of(net.clone()), prop::option::of(net)).prop_map(|(source, destination)| {
+            let mut keys = vec![];
+            keys.extend(source.map(|net| format!("source = \"{net}\"")));
+            keys.extend(destination.map(|net| format!("destination = \"{net}\"")));
+            keys
+        })
+    };
+    let transport = (
+        prop::option::of(prop::sample::select(vec![6u8, 17, 200])),
+        prop::option::of(any::<u16>()),
+        prop::option::of(any::<u16>()),
+    );
+    let tos = prop_oneof![
+        2 => Just(None),
+        1 => any::<u8>().prop_map(|tos| Some(format!("tos = {tos}"))),
+        1 => (0..64u8).prop_map(|dscp| Some(format!("dscp = {dscp}"))),
+    ];
+    let header = (
+        prop_oneof![nets(v4.boxed()), nets(v6.boxed())],
+        transport,
+        tos,
+    )
+        .prop_map(|(mut keys, (protocol, source, destination), tos)| {
+            keys.extend(protocol.map(|number| format!("protocol = \"{number}\"")));
+            // Only these protocols have ports.
+            if matches!(protocol, Some(6 | 17)) {
+                keys.extend(source.map(|port| format!("source-port = {port}")));
+                keys.extend(destination.map(|port| format!("destination-port = {port}")));
+            }
+            keys.extend(tos);
+            keys.join(", ")
+        });
+    let mark = (1..=u32::MAX, prop::option::of(1..=u32::MAX)).prop_map(|(mark, mask)| {
+        let mask = mask.filter(|mask| mark & !mask == 0);
+        let mask = mask.map_or(String::new(), |mask| format!("/{mask:#x}"));
+        format!("mark = \"{mark:#x}{mask}\"")
+    });
+    prop_oneof![4 => header, 1 => mark]
+}
+
+fn name(place: usize) -> String {
+    format!("class-1-{:x}", 2 + 3 * place)
+}
+
+/// As the import writes it: a named link for each leaf, of which the default one is also the link
+/// of all other packets.
+fn profile(
+    classes: &[Made],
+    default: Option<Index>,
+    rules: &[(String, Index)],
+    rate: u64,
+) -> Profile {
+    let parents: Vec<Option<usize>> = (classes.iter().enumerate())
+        .map(|(place, class)| match (place, &class.parent) {
+            (0, _) | (_, None) => None,
+            (place, Some(parent)) => Some(parent.index(place)),
+        })
+        .collect();
+    let is_leaf = |place: &usize| !parents.contains(&Some(*place));
+    let leaves: Vec<usize> = (0..classes.len()).filter(is_leaf).collect();
+    let default = default.map(|default| leaves[default.index(leaves.len())]);
+    let mut text = String::from("[up]\n");
+    if let Some(default) = default {
+        let _ = writeln!(text, "class = \"tree.{}\"", name(default));
+    }
+    for &leaf in &leaves {
+        let _ = writeln!(text, "[links.{0}]\nclass = \"tree.{0}\"", name(leaf));
+    }
+    let _ = writeln!(
+        text,
+        "[bottleneck.tree]\nrate = \"{}bit\"\nschedule = \"htb\"",
+        rate * 8
+    );
+    for (place, class) in classes.iter().enumerate() {
+        let _ = writeln!(text, "[bottleneck.tree.class.{}]", name(place));
+        let _ = writeln!(text, "rate = \"{}bit\"", class.rate_bytes * 8);
+        let _ = writeln!(text, "ceil = \"{}bit\"", class.ceil_bytes * 8);
+        if let Some(parent) = parents[place] {
+            let _ = writeln!(text, "parent = \"{}\"", name(parent));
+        }
+        if leaves.contains(&place) {
+            let _ = writeln!(text, "priority = {}", class.priority);
+            if let Some(queue) = &class.queue {
+                let _ = writeln!(text, "queue = {queue}");
+            }
+        }
+    }
+    let mut before = None;
+    for (matches, leaf) in rules {
+        let leaf = leaves[leaf.index(leaves.len())];
+        // A rule that follows an equal one has no effect; the import leaves it out.
+        if before == Some((matches, leaf)) {
+            continue;
+        }
+        before = Some((matches, leaf));
+        let keys = match matches.is_empty() {
+            true => String::new(),
+            false => format!("match = {{ {matches} }}\n"),
+        };
+        let _ = writeln!(
+            text,
+            "[[rule]]\n{keys}link = \"{}\"\ndirection = \"up\"",
+            name(leaf)
+        );
+    }
+    let mut profile = parse(&text);
+    for leaf in leaves {
+        let Some(link) = &classes[leaf].link else {
+            continue;
+        };
+        let class = Some(format!("tree.{}", name(leaf)));
+        let link = Link {
+            class,
+            ..link.clone()
+        };
+        if default == Some(leaf) {
+            profile.up = link.clone();
+        }
+        let of = name(leaf);
+        for named in profile.links.iter_mut().filter(|named| named.name == of) {
+            (named.up, named.down) = (link.clone(), link.clone());
+        }
+    }
+    profile
+}
+
+fn back(script: &str) -> Profile {
+    let imported = import::tc(script, "x.sh", Header::Up, None, &|_| None);
+    let imported = imported.unwrap_or_else(|error| panic!("{script}\n{error}"));
+    assert_eq!(imported.warnings, [""; 0], "{script}");
+    parse(&imported.toml)
+}
+
+proptest! {
+    #![proptest_config(same_cases(support::cases(2_000)))]
+
+    #[test]
+    fn import_of_export_is_the_profile(
+        classes in prop::collection::vec(class(), 1..7),
+        default in prop::option::of(any::<Index>()),
+        rules in prop::collection::vec((matches(), any::<Index>()), 0..5),
+        rate in 1..=125_000_000_000u64,
+    ) {
+        let profile = profile(&classes, default, &rules, rate);
+        let exported = match tc(&profile, Direction::Up, "eth0") {
+            Ok(exported) => exported,
+            // More packets in flight than netem's limit permits, or a quantum beyond 32 bits.
+            Err(error) => {
+                let text = error.to_string();
+                let known = text.contains("maximum limit is") || text.contains("quantum");
+                prop_assert!(known, "{text}");
+                return Ok(());
+            }
+        };
+        let again = back(&exported.command);
+        prop_assert_eq!(&again.bottlenecks, &profile.bottlenecks, "{}", exported.command);
+        prop_assert_eq!(&again.rules, &profile.rules, "{}", exported.command);
+        prop_assert_eq!(&again.links, &profile.links, "{}", exported.command);
+        prop_assert_eq!(&again.up, &profile.up, "{}", exported.command);
+        prop_assert_eq!(&again.down, &profile.down);
+    }
+}
+
+#[test]
+fn the_shipped_tree() {
+    let profile = shipped::find("tiainen-tree").unwrap();
+    let exported = tc(&profile, Direction::Up, "eth1").unwrap();
+    // By name: far, near, rest.
+    let want = "\
+tc qdisc add dev eth1 root handle 1: htb default 12
+tc class add dev eth1 parent 1: classid 1:1 htb rate 100000000bit burst 125000 ceil 100000000bit cburst 125000
+tc class add dev eth1 parent 1:1 classid 1:10 htb rate 10000000bit burst 12500 ceil 100000000bit cburst 125000 quantum 16000
+tc class add dev eth1 parent 1:1 classid 1:11 htb rate 1000000bit burst 1600 ceil 100000000bit cburst 125000 quantum 1600
+tc class add dev eth1 parent 1:1 classid 1:12 htb rate 89000000bit burst 111250 ceil 100000000bit cburst 125000 quantum 142400
+tc qdisc add dev eth1 parent 1:10 handle 10: netem delay 200ms loss random 2% limit 1000000
+tc qdisc add dev eth1 parent 10:1 handle 11: pfifo limit 1000
+tc qdisc add dev eth1 parent 1:11 handle 12: netem delay 50ms loss random 1% limit 1000000
+tc qdisc add dev eth1 parent 12:1 handle 13: pfifo limit 1000
+tc qdisc add dev eth1 parent 1:12 handle 14: pfifo limit 1000
+tc filter add dev eth1 parent 1: protocol ip prio 1 u32 match ip dst 10.0.1.0/24 flowid 1:11
+tc filter add dev eth1 parent 1: protocol ip prio 2 u32 match ip dst 10.0.2.0/24 flowid 1:10";
+    assert_eq!(exported.command, want);
+    assert!(
+        exported
+            .notes
+            .iter()
+            .any(|note| note.contains("before htb serves"))
+    );
+    let again = back(&exported.command);
+    let ours = profile.bottlenecks[0].plan();
+    assert_eq!(again.bottlenecks[0].plan(), ours);
+    // Another export is the same one.
+    assert_eq!(tc(&again, Direction::Up, "eth1").unwrap().command, want);
+}
+
+/// A rule for both families is two filters, and one rule again.
+#[test]
+fn both_families() {
+    let text = "[up]\nclass = \"t.a\"\n[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"\n\
+        [bottleneck.t.class.a]\nrate = \"1Mbit\"\n[bottleneck.t.class.b]\nrate = \"2Mbit\"\nqueue = \"9000B\"\n\
+        [[rule]]\nmatch = { dscp = \"ef\", protocol = \"udp\", destination-port = 53 }\nclass = \"t.b\"\n";
+    let exported = tc(&parse(text), Direction::Up, "e").unwrap();
+    for line in [
+        "protocol ip prio 1 u32 match ip protocol 17 0xff match ip dport 53 0xffff match ip tos 184 0xfc \
+         flowid 1:11",
+        "protocol ipv6 prio 2 u32 match ip6 protocol 17 0xff match ip6 dport 53 0xffff match ip6 priority \
+         184 0xfc flowid 1:11",
+        "classid 1:10 htb rate 1000000bit burst 1600 ceil 8000000bit cburst 10000 quantum 1600",
+        "parent 1:11 handle 11: bfifo limit 9000",
+    ] {
+        assert!(
+            exported.command.contains(line),
+            "{line}\n{}",
+            exported.command
+        );
+    }
+    let [rule] = &back(&exported.command).rules[..] else {
+        panic!("{}", exported.command)
+    };
+    assert_eq!(rule.matches, parse(text).rules[0].matches);
+    assert!(
+        exported
+            .notes
+            .iter()
+            .any(|note| note.contains("fixed position"))
+    );
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_a_tree_cannot_do_is_listed() {
+    let tree = "[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"\n[bottleneck.t.class.a]\nrate = \"1Mbit\"\n";
+    let refused = |text: &str| match tc(&parse(text), Direction::Up, "e") {
+        Err(error @ ExportError::NoTree(_)) => {
+            assert_eq!(error.exit_code(), 65);
+            error.to_string()
+        }
+        other => panic!("{text}: {other:?}"),
+    };
+    for (rest, said) in [
+        ("queue = { time = \"20ms\" }", "class `a`: `queue.time`"),
+        ("queue = { limit = \"9p\", bytes = \"9000B\" }", "one limit"),
+        ("priority = 8", "priority 8"),
+        ("ceil = \"1000001bit\"", "ceil of class `a`: 1000001 bit/s"),
+        ("[bottleneck.t.class.b]\nrate = \"1Mbit\"\nparent = \"c\"\n[bottleneck.t.class.c]\nrate = \"1Mbit\"\npriority = 1",
+            "class `c`: htb has no priority"),
+        ("[[rule]]\nlink = \"none\"", "rule 1: link = \"none\""),
+        ("[links.x]\nclass = \"t.a\"\nrate = \"1Mbit\"\n[[rule]]\nmatch = { vlan = 5 }\nlink = \"x\"", "rule 1: `vlan`"),
+        ("[[rule]]\nmatch = { protocol = \"udp\", source-port = \"5-9\" }\nclass = \"t.a\"", "has no range"),
+        ("[[rule]]\nmatch = { mark = 5, protocol = \"udp\" }\nclass = \"t.a\"", "`mark`"),
+        ("[links.x]\nclass = \"t.a\"\ndelay = \"5ms\"\n[[rule]]\nlink = \"x\"", "packets of different links"),
+        ("[links.x]\nclass = \"t.a\"\ndelay = { mean = \"5ms\", jitter = \"1ms\" }", "keeps packets in order"),
+        ("[links.x]\nclass = \"t.a\"\n[[rule]]\nlink = \"x\"\nper = \"flow\"", "`per`"),
+        ("[[phase]]\ndelay = \"1ms\"", "[[phase]]"),
+    ] {
+        let text = format!("instances = 8\n[up]\nclass = \"t.a\"\n{tree}{rest}\n");
+        let got = refused(&text);
+        assert!(got.contains(said), "{rest}: {got}");
+    }
+    for (text, said) in [
+        ("[up]\ndelay = \"5ms\"", "no packet of this direction waits"),
+        ("[up]\nclass = \"t\"\n[bottleneck.t]\nrate = \"8Mbit\"", "schedule = \"fifo\""),
+        ("[up]\nclass = \"t\"\n[bottleneck.t]\nrate = \"8Mbit\"\nschedule = \"htb\"", "has no classes"),
+    ] {
+        let got = refused(text);
+        assert!(got.contains(said), "{text}: {got}");
+    }
+    let direct = format!("[up]\ndelay = \"5ms\"\n{tree}[[rule]]\nmatch = {{ protocol = \"udp\" }}\nclass = \"t.a\"\n");
+    assert!(refused(&direct).contains("wait in no class, but meet a link"));
+}
