@@ -32,7 +32,7 @@ test: ## all tests, here and in guest kernels 6.1 and 7.2, within 10 minutes (ro
 	@tests/run.sh
 
 test-full: ## the same with all statistics and timings, and kernel 6.12: hours (root)
-	@tests/setup.sh test
+	@tests/setup.sh full
 	@tests/run.sh --full
 
 bench: ## emud beside stock netem in guest kernels, under 10 minutes: target/bench/report.md (root)

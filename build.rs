@@ -10,5 +10,6 @@ fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
     bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
     bpf::compile(Path::new("bpf/segment.bpf.c"), &out.join("segment.bpf.o"))?;
+    bpf::compile(Path::new("bpf/stamp.bpf.c"), &out.join("stamp.bpf.o"))?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
 }

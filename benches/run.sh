@@ -17,7 +17,7 @@ if [ "${1-}" = --full ]; then full=--full; fi
 guests=("7.2 links" "7.2 tcp" "7.2 cost" "6.1 cost" "7.2 accuracy" "7.2 hold" "7.2 verifier" "6.1 verifier")
 # Two CPUs cannot have such a clock.
 parallel=("7.2 cpus")
-host=(hold monitor verifier)
+host=(hold classes monitor verifier)
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: wants to be root" >&2; exit 77; }
 # Of others, whom what is measured here has to bear.

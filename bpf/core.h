@@ -1,35 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The only field of the kernel's packet that is read and that struct __sk_buff
- * does not have; the loader finds its offset (CO-RE).
+ * Fields of the kernel that are read and that struct __sk_buff and struct bpf_sock
+ * do not have.
  */
 #ifndef EMUD_CORE_H
 #define EMUD_CORE_H
 
 #include "maps.h"
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct refcount_struct {
-	int refs;
-};
-
-struct sk_buff {
-	struct refcount_struct users;
-};
-
-#pragma clang attribute pop
+/* Offsets in bytes, from the loader (src/host/btf.rs): CO-RE would have it build all
+ * types of the kernel for three fields. 0: not known. */
+const volatile __u32 emud_users_offset; /* of struct sk_buff */
+const volatile __u32 emud_sndbuf_offset; /* of struct sock */
+const volatile __u32 emud_wmem_offset; /* of struct sock */
 
 /* Returns whether this packet has a single reference. A shared packet (pktgen
  * sends the same one repeatedly) must not be changed, and the kernel crashes on
  * its clone (pskb_expand_head). A field that cannot be read is not 1. */
 static __always_inline int emud_alone(const struct __sk_buff *skb)
 {
-	const struct sk_buff *packet = (const void *)skb;
 	__u32 users = 0;
 
-	bpf_probe_read_kernel(&users, sizeof(users), &packet->users);
+	if (emud_users_offset)
+		bpf_probe_read_kernel(&users, sizeof(users),
+				      (const char *)skb + emud_users_offset);
 	return users == 1;
+}
+
+/*
+ * Returns whether a packet may keep its socket while it waits: most of the send
+ * buffer is free, so the socket does not stop its sender.
+ *
+ * Only unconnected UDP: TCP's small queues stop a sender long before; to fq, all
+ * packets of a connected socket are one flow, whatever their hash; and a packet or
+ * XDP socket may wait for its packets themselves.
+ */
+__noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction)
+{
+	struct emud_packet *scratch = EMUD_LOOKUP(emud_packets, direction);
+	struct bpf_sock *sk = skb->sk;
+	__u32 room, used;
+	const char *at;
+
+	if (!emud_sndbuf_offset || !emud_wmem_offset || !sk || !scratch)
+		return 0;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk || sk->protocol != IPPROTO_UDP || sk->state != BPF_TCP_CLOSE)
+		return 0;
+	/* The verifier permits no arithmetic on a socket; what is read from a map is a
+	 * number. */
+	*(void *volatile *)&scratch->socket = sk;
+	at = (const char *)*(volatile __u64 *)&scratch->socket;
+	if (bpf_probe_read_kernel(&used, sizeof(used), at + emud_wmem_offset) ||
+	    bpf_probe_read_kernel(&room, sizeof(room), at + emud_sndbuf_offset))
+		return 0;
+	return used < room >> 1;
 }
 
 #endif

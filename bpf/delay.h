@@ -32,6 +32,33 @@
 
 #define EMUD_CLAMP_TRIES 4
 
+static __always_inline __u64 emud_now(const struct __sk_buff *skb)
+{
+	return emud_test_run ? skb->hwtstamp : bpf_ktime_get_ns();
+}
+
+/* TCP pacing and SO_TXTIME put a departure time into the stamp: the packet must
+ * not be on the wire before. It delays that packet only. If it counted as the
+ * time of arrival, the queue's clock and the order of packets would advance to
+ * it, and every other flow would wait until then: one packet of any user, 10 s
+ * ahead, would stop the link. */
+static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 now)
+{
+	__u64 stamp = skb->tstamp;
+
+	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : 0;
+}
+
+/* After all stages with a state. */
+static __always_inline void emud_hold_back(struct emud_packet *p)
+{
+	if (p->earliest <= p->sent)
+		return;
+	p->held = p->earliest - p->sent;
+	p->departure += p->held;
+	p->copy_departure += p->held;
+}
+
 /* The delay stage draws for each packet, which requires packet numbers. */
 #define EMUD_F_DRAWN (EMUD_F_PER_PACKET | EMUD_F_SHARE | EMUD_F_REORDER)
 
@@ -232,6 +259,13 @@ static __always_inline __u32 emud_delay_class(__u64 ns)
 	return emud_bound(octave * EMUD_HIST_STEPS + (units >> octave), EMUD_HIST_LEN);
 }
 
+static __always_inline void emud_add_delay(const struct emud_packet *p,
+					   struct emud_counters *count, __u64 delay)
+{
+	count->delay_ns += delay * p->segments;
+	count->sent_bytes += p->wire_len;
+}
+
 static __always_inline void emud_count_delay(const struct emud_packet *p,
 					     struct emud_counters *count)
 {
@@ -241,8 +275,20 @@ static __always_inline void emud_count_delay(const struct emud_packet *p,
 		p->departure - (p->earliest > p->arrival ? p->earliest : p->arrival);
 
 	count->delay_hist[emud_delay_class(delay)] += p->segments;
-	count->delay_ns += delay * p->segments;
-	count->sent_bytes += p->wire_len;
+	emud_add_delay(p, count, delay);
+}
+
+/* The same for a constant delay, whose class the loader has computed (35 instructions). */
+static __always_inline void emud_count_constant(const struct emud_packet *p,
+						const struct emud_link *l,
+						struct emud_counters *count)
+{
+	if (unlikely(p->departure - p->arrival != l->delay_ns || p->held)) {
+		emud_count_delay(p, count);
+		return;
+	}
+	count->delay_hist[emud_bound(l->delay_class, EMUD_HIST_LEN)] += p->segments;
+	emud_add_delay(p, count, l->delay_ns);
 }
 
 #endif

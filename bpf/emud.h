@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 6
+#define EMUD_ABI 8
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -401,11 +401,13 @@ struct emud_link {
 	__u32 fq_shift; /* packets of one delay, to 2^this ns, are a flow to fq */
 	__u32 service; /* number of the class where packets wait; 0: none */
 	__u32 loss_run_max; /* maximum number of packets lost in a row; 0: any */
+	__u32 delay_class; /* of delay_ns, in emud_counters.delay_hist */
+	__u32 reserved; /* 0 */
 
 	struct emud_timeline timeline;
 	struct emud_tdma tdma;
 };
-_Static_assert(sizeof(struct emud_link) == 696, "shared with Rust");
+_Static_assert(sizeof(struct emud_link) == 704, "shared with Rust");
 
 /* Which figures replace those of the link. */
 enum emud_set {
@@ -610,16 +612,20 @@ _Static_assert(sizeof(struct emud_state) == 320, "shared with Rust");
 /* Which generation is active, for both directions at once: bits of one integer. */
 #define EMUD_LINKS_GENERATION 1
 #define EMUD_PAIRS_GENERATION 2
+/* The link in force needs no stage but a constant delay: plain packets take the short path.
+ * Shifted by the direction. */
+#define EMUD_SHORT 4
 /* Added at each change of links, so that a change and its reverse do not look like no change. */
 #define EMUD_CHANGE 256
 struct emud_control {
 	__u32 abi; /* EMUD_ABI */
-	__u32 generation; /* of links and rules, of pairs, and how many changes */
+	__u32 generation; /* of links and rules, of pairs, EMUD_SHORT, and how many changes */
 	__u32 ifindex; /* the device, for emud_tap */
 	__u32 netns; /* inode number of its network namespace, for the monitor */
 	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
+	__u64 ends_at; /* ns: packets that come then or later pass unchanged; 0: it does not end by itself */
 };
-_Static_assert(sizeof(struct emud_control) == 24, "shared with Rust");
+_Static_assert(sizeof(struct emud_control) == 32, "shared with Rust");
 
 struct emud_counters {
 	__u64 packets; /* seen, wire packets */
@@ -662,8 +668,10 @@ struct emud_holder {
 struct emud_class {
 	__u64 sent_packets;
 	__u64 sent_bytes; /* on the wire */
+	__u64 marked; /* of those sent */
 	__u64 full; /* dropped for want of room in packets or bytes */
 	__u64 expired; /* dropped because they would have waited for too long */
+	__u64 managed; /* dropped by the queue's manager */
 	__u64 wait_ns; /* from arrival to transmission: the sum, */
 	__u64 longest_wait_ns;
 	__u64 backlog_packets; /* waiting right now */

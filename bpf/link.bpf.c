@@ -37,11 +37,7 @@
 #include "alter.h"
 #include "release.h"
 #include "slot.h"
-
-static __always_inline __u64 emud_now(const struct __sk_buff *skb)
-{
-	return emud_virtual_clock ? skb->hwtstamp : bpf_ktime_get_ns();
-}
+#include "short.h"
 
 static __always_inline int emud_holder_gone(const struct emud_packet *p,
 					    const struct emud_link *l, __u64 now)
@@ -52,28 +48,6 @@ static __always_inline int emud_holder_gone(const struct emud_packet *p,
 		return 0;
 	h = EMUD_LOOKUP(emud_holders, p->direction);
 	return !h || *(volatile __u64 *)&h->lease_ns < now;
-}
-
-/* TCP pacing and SO_TXTIME put a departure time into the stamp: the packet must
- * not be on the wire before. It delays that packet only. If it counted as the
- * time of arrival, the queue's clock and the order of packets would advance to
- * it, and every other flow would wait until then: one packet of any user, 10 s
- * ahead, would stop the link. */
-static __always_inline __u64 emud_earliest(const struct __sk_buff *skb, __u64 now)
-{
-	__u64 stamp = skb->tstamp;
-
-	return stamp > now && stamp - now < EMUD_HORIZON_NS ? stamp : 0;
-}
-
-/* After all stages with a state. */
-static __always_inline void emud_hold_back(struct emud_packet *p)
-{
-	if (p->earliest <= p->sent)
-		return;
-	p->held = p->earliest - p->sent;
-	p->departure += p->held;
-	p->copy_departure += p->held;
 }
 
 /* Returns whether the link needs packet numbers for its draws. */
@@ -283,7 +257,9 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 {
 	struct emud_control *control;
 	struct emud_packet *p;
-	__u32 segmenter;
+	__u32 segmenter, generation, base;
+	__u64 ends_at;
+	int verdict;
 
 	if (skb->tc_index == EMUD_TC_INDEX) {
 		/* detach finds the saved state through the maps of this
@@ -308,10 +284,23 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	if (skb->tc_index == EMUD_TC_INDEX_CLONE)
 		skb->tc_index = 0;
 	control = EMUD_LOOKUP(emud_control, 0);
-	p = EMUD_LOOKUP(emud_packets, direction);
-	if (!control || !p)
+	if (!control)
 		return TC_ACT_UNSPEC;
+	ends_at = *(volatile __u64 *)&control->ends_at;
+	if (unlikely(ends_at && emud_now(skb) >= ends_at))
+		return TC_ACT_UNSPEC;
+	generation = *(volatile __u32 *)&control->generation;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
+	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
+	if (likely(generation & EMUD_SHORT << direction) && likely(!segmenter) &&
+	    likely(skb->tc_index != EMUD_TC_INDEX_SEGMENT)) {
+		verdict = emud_short(skb, direction, base);
+		if (likely(verdict != EMUD_NOT_PLAIN))
+			return verdict;
+	}
+	p = EMUD_LOOKUP(emud_packets, direction);
+	if (!p)
+		return TC_ACT_UNSPEC;
 	segmenter = emud_to_segment(skb, p, segmenter);
 	if (unlikely(segmenter)) {
 		skb->tc_index = EMUD_TC_INDEX_SEGMENT;
@@ -319,9 +308,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	}
 	__builtin_memset(p, 0, EMUD_PACKET_ZEROED);
 	p->direction = direction;
-	p->control = *(volatile __u32 *)&control->generation;
-	p->base = direction * EMUD_GENERATIONS + (p->control & EMUD_LINKS_GENERATION);
-	p->slot = p->base;
+	p->control = generation;
+	p->base = p->slot = base;
 	p->queue = p->path = direction;
 	return emud_stages(skb, p);
 }
@@ -332,20 +320,9 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 SEC("classifier")
 int emud_classify(struct __sk_buff *skb)
 {
-	return emud_run(skb, skb->tc_classid == EMUD_CLASSID_DOWN ? EMUD_DOWN : EMUD_UP);
-}
+	int down = emud_test_run ? skb->cb[0] : skb->tc_classid == EMUD_CLASSID_DOWN;
 
-/* The same for BPF_PROG_TEST_RUN, where no filter sets the classid. */
-SEC("classifier")
-int emud_egress(struct __sk_buff *skb)
-{
-	return emud_run(skb, EMUD_UP);
-}
-
-SEC("classifier")
-int emud_ingress(struct __sk_buff *skb)
-{
-	return emud_run(skb, EMUD_DOWN);
+	return emud_run(skb, down ? EMUD_DOWN : EMUD_UP);
 }
 
 /*

@@ -49,7 +49,16 @@ struct emud_lanes {
 EMUD_MAP(emud_control, ARRAY, 1, struct emud_control);
 EMUD_MAP(emud_links, ARRAY, EMUD_SLOTS, struct emud_link);
 EMUD_MAP(emud_tables, ARRAY, EMUD_SLOTS, struct emud_table);
-EMUD_MAP(emud_states, ARRAY, EMUD_DIRECTIONS, struct emud_state);
+/* Mappable only to begin at a page: then no state shares a cache line with that of the
+ * other direction, whose packets another CPU sends. */
+_Static_assert(sizeof(struct emud_state) % 64 == 0, "cache lines");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, EMUD_DIRECTIONS);
+	__type(key, __u32);
+	__type(value, struct emud_state);
+} emud_states SEC(".maps");
 EMUD_MAP(emud_holders, ARRAY, EMUD_DIRECTIONS, struct emud_holder);
 EMUD_MAP(emud_classes, ARRAY, 1, struct emud_class);
 EMUD_MAP(emud_counts, PERCPU_ARRAY, EMUD_DIRECTIONS, struct emud_counters);
@@ -59,9 +68,9 @@ EMUD_MAP(emud_patterns, ARRAY, EMUD_SLOTS, struct emud_pattern);
 EMUD_MAP(emud_rings, ARRAY, EMUD_DIRECTIONS *(EMUD_RING_LEN / EMUD_RING_STEP),
 	 struct emud_ring);
 
-/* Set by tests only, whose packets carry the time in hwtstamp. The verifier
- * removes the branch that the constant rules out. */
-const volatile __u8 emud_virtual_clock;
+/* Set by tests only, whose packets carry the time in hwtstamp and the hook in
+ * cb[0]. The verifier removes the branch that the constant rules out. */
+const volatile __u8 emud_test_run;
 
 /* Filled by the loader. Being constant, it removes the code of features that
  * are not used. */
@@ -123,6 +132,8 @@ struct emud_packet {
 	__u64 copy_departure;
 	__u64 earliest; /* not on the wire before: the sender's stamp; 0: any time */
 	__u64 held; /* additional delay because of that, ns */
+
+	__u64 socket; /* address of struct sock */
 
 	/* per CPU, kept from packet to packet */
 	__u64 segmenting_until; /* 0: no super-packet lately */

@@ -24,9 +24,9 @@
 
 /* Of 64 CPUs that compete for one queue, all but one lose each race: with 8
  * attempts seven of eight packets would lose all of them, with 1,024 one in
- * 10^7. Such a packet is dropped, as by a full queue. A loop, because
- * bpf_loop() needs one frame more than the verifier allows. */
-#define EMUD_QUEUE_TRIES 1024
+ * 10^7. Such a packet is dropped, as by a full queue. The verifier follows each
+ * pass of a plain loop, so these are two loops in two functions. */
+#define EMUD_QUEUE_TRIES 32
 
 /* 1 if x is above limit, both below 2^63: no branch, which the verifier would
  * follow through all that comes after it. */
@@ -279,7 +279,7 @@ __noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 		if (likely(verdict != EMUD_AGAIN))
 			return verdict;
 	}
-	return EMUD_FULL;
+	return verdict;
 }
 
 /* The most common case, without a call: one packet, the link's own queue, only
@@ -298,7 +298,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		.behind = l->queue_packets,
 		.limited = emud_nonzero(l->queue_packets),
 	};
-	int verdict = EMUD_AGAIN;
+	int i, verdict = EMUD_AGAIN;
 
 	if (s && (l->flags & EMUD_F_PLAIN_QUEUE) && p->segments == 1 && !p->over.set &&
 	    p->queue < emud_layout.plain) {
@@ -309,7 +309,9 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 		return verdict;
 	if (l->queueing.aqm)
 		emud_manager_catch_up(p);
-	return emud_queue_any(skb, p);
+	for (i = 0; i < EMUD_QUEUE_TRIES && verdict == EMUD_AGAIN; i++)
+		verdict = emud_queue_any(skb, p);
+	return verdict == EMUD_AGAIN ? EMUD_FULL : verdict;
 }
 
 /* The same with a transmission time that a timeline computes. */
@@ -341,29 +343,39 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	return verdict;
 }
 
-/* Repeats until no packet of a different CPU was admitted in between. */
+struct emud_tries {
+	struct __sk_buff *skb;
+	struct emud_packet *p;
+	int verdict;
+};
+
+static long emud_timed_once(__u32 i, struct emud_tries *t)
+{
+	t->verdict = EMUD_FULL;
+	if (emud_timed_turn(t->p))
+		t->verdict = emud_queue_timed(t->skb, t->p);
+	return t->verdict != EMUD_AGAIN;
+}
+
+/* Repeats until no packet of a different CPU was admitted in between. With
+ * bpf_loop(): there are two stages to repeat. */
 __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 {
+	struct emud_tries t = {.skb = skb, .p = p};
 	const struct emud_link *l;
-	int i, verdict;
-	__u64 len;
+	struct emud_timed *w;
 
 	if (!p)
 		return EMUD_FULL;
 	l = emud_link(p);
-	if (!l)
+	w = EMUD_LOOKUP(emud_turns, p->direction);
+	if (!l || !w)
 		return EMUD_FULL;
-	len = emud_on_wire(p, l);
+	w->len = emud_on_wire(p, l);
 	if (l->queueing.aqm)
 		emud_manager_catch_up(p);
-	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
-		if (!emud_timed_turn(p, len))
-			return EMUD_FULL;
-		verdict = emud_queue_timed(skb, p);
-		if (verdict != EMUD_AGAIN)
-			return verdict;
-	}
-	return EMUD_FULL;
+	bpf_loop(EMUD_QUEUE_TRIES * EMUD_QUEUE_TRIES, emud_timed_once, &t, 0);
+	return t.verdict == EMUD_AGAIN ? EMUD_FULL : t.verdict;
 }
 
 #endif

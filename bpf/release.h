@@ -7,7 +7,8 @@
  * counted as "in the local queue" until it is freed, and TCP Small Queues stop
  * a sender at about 1 ms worth of those: with 50 ms in fq one flow made 0.96
  * Mbit/s where netem made 430. So such a packet is replaced by a clone, which
- * has no socket, and the original is consumed. The stamp is typed
+ * has no socket, and the original is consumed, unless its socket has enough room
+ * to wait (emud_keeps_socket()): a clone takes some 2,500 instructions. The stamp is typed
  * (bpf_skb_set_tstamp) and set before: the redirect clears an untyped one, and
  * on a veth it would count as a receive time. The helper supports IPv4 and IPv6
  * only; other protocols take the plain path with an untyped stamp, with or
@@ -24,6 +25,7 @@
 #ifndef EMUD_RELEASE_H
 #define EMUD_RELEASE_H
 
+#include "core.h"
 #include "maps.h"
 
 /* What the functions below need of the stage that they are part of. */
@@ -152,7 +154,7 @@ static __always_inline int emud_stampable(const struct __sk_buff *skb)
  * time. */
 static __always_inline __u64 emud_fq_time(__u64 departure)
 {
-	return emud_virtual_clock ? departure : departure - EMUD_FQ_LEAD_NS;
+	return emud_test_run ? departure : departure - EMUD_FQ_LEAD_NS;
 }
 
 /* Sets what fq needs. Returns non-zero if the packet is not IP, which the
@@ -197,9 +199,10 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
-	/* Keeps its socket, whose buffer limits the number of such packets in
-	 * fq. */
-	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS)
+	/* A packet held back for long keeps its socket, whose buffer limits the number
+	 * of such packets in fq. */
+	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS ||
+	    emud_keeps_socket(skb, p->direction))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
 	/* Without memory for a clone the packet itself waits, with its socket. */
@@ -270,7 +273,8 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 		return emud_pass_by(e, why);
 	emud_copy_by_stamp(e, e->link->ifindex, 0);
 	emud_mark_encrypted(e);
-	if (e->skb->sk && emud_by_clone(e, e->link->ifindex))
+	if (e->skb->sk && !emud_keeps_socket(e->skb, e->p->direction) &&
+	    emud_by_clone(e, e->link->ifindex))
 		return TC_ACT_STOLEN;
 	return bpf_redirect(e->link->ifindex, 0);
 }
@@ -394,6 +398,26 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 		return emud_release_hold(&e);
 	}
 	return emud_pass_by(&e, EMUD_PASS_INACTIVE);
+}
+
+/* The same for fq alone: the loader chooses the short path for no other engine. */
+static __always_inline int emud_release_short(struct __sk_buff *skb,
+					      struct emud_packet *p,
+					      const struct emud_link *l,
+					      struct emud_counters *count)
+{
+	const struct emud_exit e = {
+		.skb = skb,
+		.p = p,
+		.link = l,
+		.count = count,
+	};
+
+	if (l->release == EMUD_RELEASE_STAMP)
+		return emud_release_stamp(&e);
+	if (l->release == EMUD_RELEASE_IFB)
+		return emud_release_ifb(&e);
+	return emud_release_mirred(&e);
 }
 
 #endif

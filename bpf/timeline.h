@@ -456,21 +456,18 @@ __noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_tim
 }
 
 /* Computes the transmission from the current state; false: never sent. */
-__noinline int emud_timed_turn(struct emud_packet *p, __u64 len)
+static __always_inline int emud_timed_turn(struct emud_packet *p)
 {
 	const struct emud_link *l;
 	struct emud_state *s;
 	struct emud_timed *w;
 	int ever;
 
-	if (!p)
-		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
 	w = EMUD_LOOKUP(emud_turns, p->direction);
 	if (!l || !s || !w)
 		return 0;
-	w->len = len;
 	w->turn.full = 0;
 	w->seen_pos = *(volatile __u32 *)&s->ring_pos;
 	w->seen_until = *(volatile __u64 *)&s->busy_until;

@@ -18,6 +18,10 @@ pub static LINK_OBJECT: &[u8] =
 pub static SEGMENT_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/segment.bpf.o"));
 
+/// The object file of bpf/stamp.bpf.c.
+pub static STAMP_OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
+
 /// Both directions, `EMUD_UP` and `EMUD_DOWN`.
 pub const DIRECTIONS: [u32; 2] = [EMUD_UP, EMUD_DOWN];
 

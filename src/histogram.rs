@@ -124,6 +124,11 @@ impl Delays {
         packets.fold(0, u64::saturating_add)
     }
 
+    /// Returns the sum of all delays in ns.
+    pub fn sum_ns(&self) -> f64 {
+        self.sum_ns
+    }
+
     /// Returns the mean; `None` without packets.
     pub fn mean_ns(&self) -> Option<f64> {
         (!self.buckets.is_empty()).then(|| self.sum_ns / self.packets() as f64)

@@ -3,15 +3,20 @@
 
 pub mod abi;
 pub mod bottleneck;
+pub mod catalogue;
+pub mod container;
 pub mod convert;
 pub mod datapath;
 pub mod experiment;
 pub mod histogram;
 pub mod host;
+pub mod medium;
+pub mod metrics;
 pub mod monitor;
 pub mod netlink;
 pub mod plot;
 pub mod profile;
 pub mod schema;
 pub mod text;
+pub mod top;
 pub mod verify;

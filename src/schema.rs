@@ -6,11 +6,15 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use crate::catalogue::{CATALOGUE_SCHEMA, Catalogue};
 use crate::datapath::doctor::{DOCTOR_SCHEMA, Examination};
 use crate::datapath::show::list::{LIST_SCHEMA, List};
 use crate::datapath::show::report::{SHOW_SCHEMA, Show};
+use crate::experiment::reproduce::{REPRODUCE_SCHEMA, Reproduction};
 use crate::experiment::results::{COMPARE_SCHEMA, Comparison};
+use crate::experiment::scenario;
 use crate::monitor::calibration::{CALIBRATE_SCHEMA, Calibration};
+use crate::top::{TOP_SCHEMA, TopLine};
 use crate::verify::{Outcome, VERIFY_SCHEMA};
 
 /// Returns the schemas (JSON Schema, draft 2020-12), each with its name in docs/.
@@ -26,19 +30,46 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("show", of::<Show>(SHOW_SCHEMA, "emud show --json")),
         ("list", of::<List>(LIST_SCHEMA, "emud list --json")),
         (
+            "catalogue",
+            of::<Catalogue>(
+                CATALOGUE_SCHEMA,
+                "emud profile list --json, emud scenario list --json",
+            ),
+        ),
+        (
             "doctor",
             of::<Examination>(DOCTOR_SCHEMA, "emud doctor --json"),
         ),
+        ("top", of::<TopLine>(TOP_SCHEMA, "emud top --json: a line")),
         ("verify", of::<Outcome>(VERIFY_SCHEMA, "emud verify --json")),
         (
             "compare",
             of::<Comparison>(COMPARE_SCHEMA, "emud compare --json"),
         ),
         (
+            "reproduce",
+            of::<Reproduction>(REPRODUCE_SCHEMA, "emud reproduce --json"),
+        ),
+        (
             "calibrate",
             of::<Calibration>(CALIBRATE_SCHEMA, "emud monitor calibrate --json"),
         ),
     ]
+}
+
+/// Returns the tables of keys in docs/ that follow from the code: the page, the name of the table
+/// there, and its text in Markdown.
+pub fn key_tables() -> Vec<(&'static str, &'static str, String)> {
+    let table = |(name, rows): (&'static str, Vec<[String; 3]>)| {
+        let rows = rows.iter().map(|row| format!("| {} |\n", row.join(" | ")));
+        let head = "| key | value | default |\n|---|---|---|\n";
+        (
+            "scenario.md",
+            name,
+            head.to_owned() + &rows.collect::<String>(),
+        )
+    };
+    scenario::key_tables().map(table).into()
 }
 
 /// `version`: such as "emud-log/2".

@@ -41,6 +41,22 @@ advisories() {
     echo
 }
 
+# What a user builds, with the oldest Rust that Cargo.toml promises. rustup installs it the first time.
+# Without rustup or a network, this is neither a pass nor a failure.
+oldest_rust() {
+    local version
+    version=$(sed -n 's/^rust-version = "\(.*\)"$/\1.0/p' Cargo.toml)
+    if ! cargo "+$version" --version &>/dev/null &&
+        ! timeout 300 rustup toolchain install "$version" --profile minimal --no-self-update &>/dev/null; then
+        unchecked+=("oldest-rust: not checked: rustup cannot install Rust $version")
+        echo "=== oldest-rust"
+        echo "${unchecked[-1]}"
+        echo
+        return
+    fi
+    job oldest-rust cargo "+$version" check --locked --target-dir "${CARGO_TARGET_DIR:-target}/oldest-rust"
+}
+
 job rustfmt cargo fmt --all --check
 job clang-format clang_format
 job shellcheck shell_scripts
@@ -49,6 +65,7 @@ job deny cargo deny --workspace --locked check -D warnings licenses bans sources
 advisories
 job clippy cargo clippy --locked --workspace --all-targets -- -D warnings
 job rustdoc rustdoc
+oldest_rust
 job unit cargo test --locked --workspace --lib --bins
 job pure cargo test --locked --test pure
 # Built for the tests above.

@@ -21,7 +21,7 @@ export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 
 (flock 9 && exec tests/vm/kernels.sh "${kernels[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
 fetching=$!
-job build cargo test --locked --workspace --no-run
+job build cargo test --locked "${test_targets[@]}" --no-run
 [ "$failed" -eq 0 ] || finish
 programs
 wait "$fetching" || { cat "$jobs/kernels.log"; add_failure kernels; }
@@ -44,6 +44,8 @@ else
     job pure "$EMUD_PURE"
     job kernel "$EMUD_KERNEL" --include-ignored --test-threads=1
     job live env EMUD_LIVE_SCALE=1 "$EMUD_LIVE"
+    job ci tests/ci.sh "$EMUD_BIN"
+    job containers tests/containers.sh "$EMUD_BIN"
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1
     for kernel in "${kernels[@]}"; do
         # The longest first. netem takes a seed since 6.6.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|check|demo|bench|test
-# (check and demo include build, bench and test include demo)
+# usage: setup.sh build|check|demo|bench|test|full
+# (check and demo include build, bench and test include demo, full includes test)
 set -eu
 
 build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
@@ -11,6 +11,7 @@ demo='bash iproute2 iputils-ping iperf3 jq ethtool procps'
 guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
 # Another emulator, to compare engine hold with.
 beside='vde2'
+containers='podman runc conmon netavark iptables'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
@@ -52,14 +53,15 @@ demo) needed="$build $demo" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
+full) needed="$build $demo $guests $check $containers" ;;
 *)
-    echo "usage: setup.sh build|check|demo|bench|test" >&2
+    echo "usage: setup.sh build|check|demo|bench|test|full" >&2
     exit 64
     ;;
 esac
 # shellcheck disable=SC2086 # a list of names
 packages $needed
-case $1 in check | test)
+case $1 in check | test | full)
     component fmt rustfmt
     component clippy clippy
     ;;

@@ -17,13 +17,6 @@ count=
 if [ "${1-}" = --count ]; then count=1; shift; fi
 if [ $# -eq 0 ]; then
     set -- README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs bpf monitor src tests benches build.rs
-    # Not yet in this style: remove a line when its files are.
-    for path in \
-        monitor/src/event.rs monitor/src/log/{experiment,line,thresholds}.rs \
-        src/profile src/datapath/{show,stage} src/experiment/{report,results} \
-        tests/pure/profiles/{loss,trace}.rs; do
-        set -- "$@" ":(exclude)$path"
-    done
 fi
 command -v codespell >/dev/null || { echo "style.sh: codespell is missing (tests/setup.sh check)" >&2; exit 69; }
 

@@ -46,7 +46,7 @@ fn parse(text: &str) -> Profile {
 fn loaded(profile: &Profile) -> (Loaded, Maps) {
     let sizes = Sizes::of(profile);
     let mut loaded =
-        Loaded::load_only(&[Program::Egress], &sizes).expect("load the classifier (root?)");
+        Loaded::load_only(&[Program::Classify], &sizes).expect("load the classifier (root?)");
     let mut maps = loaded.maps().unwrap();
     maps.init(1, 0).unwrap();
     let [mut up, down] = [abi::EMUD_UP, abi::EMUD_DOWN].map(|d| compiled(profile, d));
@@ -60,7 +60,7 @@ fn loaded(profile: &Profile) -> (Loaded, Maps) {
 }
 
 fn measure(group: &mut BenchmarkGroup<WallTime>, id: BenchmarkId, loaded: &Loaded, frame: &[u8]) {
-    let program = loaded.program(Program::Egress).unwrap();
+    let program = loaded.program(Program::Classify).unwrap();
     group.bench_function(id, |b| {
         b.iter_custom(|iterations| {
             let batches = iterations.div_ceil(BATCH.into());

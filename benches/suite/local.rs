@@ -8,8 +8,10 @@ use std::os::fd::AsRawFd;
 use super::pktgen::LEN;
 use super::site::Site;
 use support::lab::{Lab, inside};
-use support::probe::HEADERS;
+use support::probe::{HEADERS, set_dscp};
 
+/// Of the first flow.
+pub const PORT: u16 = 2000;
 /// Packets of one system call.
 const BATCH: usize = 64;
 
@@ -21,8 +23,12 @@ pub struct Sender {
 impl Sender {
     /// The same path through the kernel for one flow as for many: one socket, not connected.
     pub fn new(site: &Site, flows: u16) -> Self {
+        Self::inside(&site.lab, flows)
+    }
+
+    fn inside(lab: &Lab, flows: u16) -> Self {
         let open = || UdpSocket::bind((Lab::A4, 0)).expect("bind");
-        let socket = inside(&site.lab.a, open).join().expect("a socket");
+        let socket = inside(&lab.a, open).join().expect("a socket");
         // Packets in flight must not block the sender.
         let room: libc::c_int = 256 << 20;
         // SAFETY: the value is an int that lives until the call returns.
@@ -37,6 +43,13 @@ impl Sender {
         };
         assert_eq!(done, 0, "SO_SNDBUFFORCE: {}", io::Error::last_os_error());
         Self { socket, flows }
+    }
+
+    /// One flow with this DSCP, to [`PORT`].
+    pub fn with_dscp(lab: &Lab, dscp: u8) -> Self {
+        let sender = Self::inside(lab, 1);
+        set_dscp(&sender.socket, dscp);
+        sender
     }
 
     /// As fast as the kernel accepts them.
@@ -70,7 +83,7 @@ impl Sender {
     }
 
     fn address(&self, number: u64) -> libc::sockaddr_in {
-        let port = 2000 + (number % u64::from(self.flows)) as u16;
+        let port = PORT + (number % u64::from(self.flows)) as u16;
         let to = SocketAddrV4::new(Lab::B4.parse().unwrap(), port);
         libc::sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,

@@ -8,6 +8,7 @@
 mod accuracy;
 mod case;
 mod check;
+mod classes;
 mod cost;
 mod cpus;
 mod figure;
@@ -51,13 +52,14 @@ pub struct Suite {
 
 type Measure = fn(&mut Suite);
 
-const SECTIONS: [(&str, Measure); 8] = [
+const SECTIONS: [(&str, Measure); 9] = [
     ("cost", cost::run),
     ("links", links::run),
     ("cpus", cpus::run),
     ("accuracy", accuracy::run),
     ("tcp", tcp::run),
     ("hold", hold::run),
+    ("classes", classes::run),
     ("monitor", monitor::run),
     ("verifier", verifier::run),
 ];

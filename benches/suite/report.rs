@@ -21,13 +21,14 @@ const ALL: &str = "results.json";
 const FAILED: &str = "failed";
 
 /// Every section, in the order of the report.
-const SECTIONS: [(&str, &str); 8] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("cost", "Cost a packet"),
     ("links", "Many links"),
     ("cpus", "Many CPUs"),
     ("accuracy", "Accuracy"),
     ("tcp", "TCP"),
     ("hold", "Engine hold"),
+    ("classes", "Classes of a bottleneck"),
     ("monitor", "Monitor"),
     ("verifier", "Work of the verifier"),
 ];

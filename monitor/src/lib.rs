@@ -7,6 +7,8 @@
 //! find thresholds: [`record`] (what the criteria judge, in a file) → [`calibrate`] (the result of
 //! thresholds on it).
 
+#![warn(missing_docs)]
+
 mod abi;
 pub mod calibrate;
 pub mod config;

@@ -40,6 +40,11 @@ impl Clock {
         }
     }
 
+    /// The same in bytes, rounded up.
+    pub fn bytes_left(&self, now: u64, rate: u64) -> u64 {
+        self.work_left(now, rate).div_ceil(BIT_NS.into()) as u64
+    }
+
     /// Whether the bytes, and what is still to be sent at `now`, are more than `limit`.
     pub fn above(&self, now: u64, rate: u64, bytes: u64, limit: u64) -> bool {
         let unit = u128::from(BIT_NS);

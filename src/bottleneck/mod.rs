@@ -21,14 +21,20 @@
 //! 3. The bytes are charged to the `rate` of the lender and all above it (what is borrowed costs
 //!    no guarantee), to the `ceil` of the leaf and all above it, and to the deficits between.
 //!
+//! A manager of a queue judges a packet when it arrives or, as CoDel, when it is chosen: a packet
+//! dropped then is charged to nobody, and the choice is made again.
+//!
 //! The order of levels is that of HTB (Devera 2002); other than there, a guarantee and a ceil are
 //! exact clocks in place of buckets, and no class exceeds the ceil of one above it.
 
 pub mod aqm;
 mod clock;
 mod plan;
+mod queue;
 mod server;
+mod sorted;
 mod tree;
 
-pub use plan::{Class, Limits, Plan, QUANTUM, Schedule};
-pub use server::{Cause, ClassCount, Decision, Dropped, Served, Server};
+pub use plan::{Class, Limits, Plan, QUANTUM, Schedule, Signals};
+pub use queue::ClassCount;
+pub use server::{Arrival, Cause, Decision, Dropped, Served, Server};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a bottleneck is to be.
 
+use super::aqm::Choice;
+
 /// Bytes of the class of least share in a round: a full Ethernet frame with preamble, gap and tags.
 pub const QUANTUM: u64 = 1600;
 
@@ -10,6 +12,8 @@ pub struct Plan {
     /// bit/s, 1 at least.
     pub rate: u64,
     pub schedule: Schedule,
+    /// Of what the managers of its classes draw.
+    pub seed: u64,
     /// At least one; a class stands behind its parent.
     pub classes: Vec<Class>,
 }
@@ -42,6 +46,7 @@ pub struct Class {
     /// The most, bit/s, 1 at least.
     pub ceil: Option<u64>,
     pub limits: Limits,
+    pub signals: Signals,
 }
 
 impl Default for Class {
@@ -53,6 +58,7 @@ impl Default for Class {
             rate: None,
             ceil: None,
             limits: Limits::default(),
+            signals: Signals::None,
         }
     }
 }
@@ -66,6 +72,17 @@ pub struct Limits {
     pub bytes: Option<u64>,
     /// Longest wait in ns before transmission.
     pub time_ns: Option<u64>,
+}
+
+/// What a queue does about congestion before it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Signals {
+    #[default]
+    None,
+    /// Packets that have waited for longer than so many ns are marked when they are sent.
+    MarkAbove(u64),
+    /// A manager, which drops; `marks`: it marks packets whose sender understands that.
+    Managed { by: Choice, marks: bool },
 }
 
 impl Plan {
@@ -87,7 +104,7 @@ impl Plan {
     }
 
     /// Bytes of a class in a round of those beside it that have the same priority.
-    pub(super) fn quantum(&self, class: &Class) -> u64 {
+    pub fn quantum(&self, class: &Class) -> u64 {
         let beside = self.classes.iter().filter(|other| {
             other.parent == class.parent && self.priority(other) == self.priority(class)
         });

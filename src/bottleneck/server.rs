@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The events of a server: arrivals, changes of classes, transmissions.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
+use super::aqm::Verdict;
 use super::clock::Clock;
-use super::plan::{Limits, Plan};
+use super::plan::Plan;
+use super::queue::{ClassCount, Queue, Waiting};
+use super::sorted::Sorted;
 use super::tree::Tree;
+use crate::abi::mix;
 
 /// A server with its queues; `T` is what the caller knows a packet by.
 #[derive(Debug)]
@@ -14,19 +17,31 @@ pub struct Server<T> {
     rate: u64,
     tree: Tree,
     queues: Vec<Queue<T>>,
-    /// Handed over, and yet to arrive.
-    arrivals: BinaryHeap<Reverse<Arrival<T>>>,
-    /// Packets handed over, and admitted, so far.
-    handed_over: u64,
+    /// Handed over, and yet to arrive, by stamp, then by the order of handing over.
+    arrivals: VecDeque<Coming<T>>,
+    /// Packets admitted so far.
     admitted: u64,
     /// When the head of each queue with a limit in time has waited too long.
-    expiries: BTreeSet<(u64, usize)>,
-    /// The wire is busy until then,
+    expiries: Sorted<(u64, usize)>,
+    /// The wire is busy until then.
     wire: Clock,
-    /// with a packet of this class.
-    sending: usize,
+    /// The caller reports when the wire is free again; of which class the packet on it is.
+    is_paced: bool,
+    on_wire: Option<usize>,
     /// All that happens before is decided.
     now_ns: u64,
+}
+
+/// A packet that is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Arrival {
+    pub at_ns: u64,
+    /// Without classes below it.
+    pub class: usize,
+    /// On the wire.
+    pub bytes: u32,
+    /// DS field: DSCP and ECN bits; 0 of a packet without.
+    pub ds: u8,
 }
 
 /// What became of a packet.
@@ -43,8 +58,10 @@ pub struct Served<T> {
     pub class: usize,
     pub arrival_ns: u64,
     pub start_ns: u64,
-    /// The last bit is sent.
+    /// The last bit is sent; on a paced wire the end of time.
     pub finish_ns: u64,
+    /// It is to signal congestion.
+    pub marked: bool,
 }
 
 /// A packet that never gets to the wire.
@@ -63,70 +80,14 @@ pub enum Cause {
     Full,
     /// It would wait for longer than the limit in time.
     Expired,
-}
-
-/// What a class has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClassCount {
-    pub sent_packets: u64,
-    pub sent_bytes: u64,
-    pub full: u64,
-    pub expired: u64,
-    /// Time from arrival to transmission: its sum and the longest, ns.
-    pub wait_ns: u64,
-    pub longest_wait_ns: u64,
-    /// Waiting now.
-    pub backlog_packets: u64,
-    pub backlog_bytes: u64,
+    /// By the manager of the queue.
+    Managed,
 }
 
 #[derive(Debug)]
-struct Queue<T> {
-    limits: Limits,
-    waiting: VecDeque<Waiting<T>>,
-    expiry: Option<u64>,
-    count: ClassCount,
-}
-
-#[derive(Debug)]
-struct Waiting<T> {
-    token: T,
-    arrival_ns: u64,
-    bytes: u32,
-    number: u64,
-}
-
-/// By stamp, then by the order of handing over.
-#[derive(Debug)]
-struct Arrival<T> {
+struct Coming<T> {
     class: usize,
     packet: Waiting<T>,
-}
-
-impl<T> Arrival<T> {
-    fn key(&self) -> (u64, u64) {
-        (self.packet.arrival_ns, self.packet.number)
-    }
-}
-
-impl<T> PartialEq for Arrival<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<T> Eq for Arrival<T> {}
-
-impl<T> PartialOrd for Arrival<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Arrival<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
 }
 
 /// The next thing to happen; at one moment in this order.
@@ -140,23 +101,36 @@ enum Event {
 
 impl<T> Server<T> {
     pub fn new(plan: &Plan) -> Self {
-        let queue = |limits| Queue {
-            limits,
-            waiting: VecDeque::new(),
-            expiry: None,
-            count: ClassCount::default(),
-        };
+        let queue = |(index, class)| Queue::new(class, mix(plan.seed ^ mix(index)));
         Self {
             rate: plan.rate,
             tree: Tree::new(plan),
-            queues: plan.classes.iter().map(|c| queue(c.limits)).collect(),
-            arrivals: BinaryHeap::new(),
-            handed_over: 0,
+            queues: (1..).zip(&plan.classes).map(queue).collect(),
+            arrivals: VecDeque::new(),
             admitted: 0,
-            expiries: BTreeSet::new(),
+            expiries: Sorted::default(),
             wire: Clock::default(),
-            sending: 0,
+            is_paced: false,
+            on_wire: None,
             now_ns: 0,
+        }
+    }
+
+    /// Returns a server in front of a wire whose packets last until [`Server::finish`], such as a
+    /// radio. The plan's rate is that of its managers and ceilings.
+    pub fn paced(plan: &Plan) -> Self {
+        Self {
+            is_paced: true,
+            ..Self::new(plan)
+        }
+    }
+
+    /// The packet on a paced wire has been sent, or given up; another one can begin.
+    pub fn finish(&mut self, at_ns: u64) {
+        if let Some(class) = self.on_wire.take() {
+            self.wire = Clock::default();
+            self.wire.raise(at_ns);
+            self.queues[class].finish(self.wire);
         }
     }
 
@@ -165,7 +139,7 @@ impl<T> Server<T> {
         self.rate = plan.rate;
         self.wire.drop_rest();
         for (queue, class) in self.queues.iter_mut().zip(&plan.classes) {
-            queue.limits = class.limits;
+            queue.change(class, self.now_ns);
         }
         self.tree.change(plan, self.now_ns);
         for class in 0..self.queues.len() {
@@ -173,18 +147,28 @@ impl<T> Server<T> {
         }
     }
 
-    /// Hands over a packet of a class without classes below it. One that arrived before what is
-    /// decided already counts from there on: false.
-    pub fn arrive(&mut self, arrival_ns: u64, class: usize, bytes: u32, token: T) -> bool {
+    /// Hands over a packet. One that arrived before what is decided already counts from there on:
+    /// false.
+    pub fn arrive(&mut self, arrival: Arrival, token: T) -> bool {
         let packet = Waiting {
             token,
-            arrival_ns,
-            bytes,
-            number: self.handed_over,
+            arrival_ns: arrival.at_ns,
+            bytes: arrival.bytes,
+            ds: arrival.ds,
+            marked: false,
+            number: 0,
         };
-        self.handed_over += 1;
-        self.arrivals.push(Reverse(Arrival { class, packet }));
-        arrival_ns >= self.now_ns
+        let class = arrival.class;
+        let coming = Coming { class, packet };
+        match self.arrivals.back() {
+            Some(last) if last.packet.arrival_ns > arrival.at_ns => {
+                let is_before = |c: &Coming<T>| c.packet.arrival_ns <= arrival.at_ns;
+                let place = self.arrivals.partition_point(is_before);
+                self.arrivals.insert(place, coming);
+            }
+            _ => self.arrivals.push_back(coming),
+        }
+        arrival.at_ns >= self.now_ns
     }
 
     /// The next decision, if it is at `until_ns` at the latest: all that arrives by then has been
@@ -227,15 +211,15 @@ impl<T> Server<T> {
     /// Every packet that has neither been sent nor dropped, at the end of a server.
     pub fn into_waiting(self) -> impl Iterator<Item = T> {
         let waiting = self.queues.into_iter().flat_map(|queue| queue.waiting);
-        let arrivals = self.arrivals.into_iter().map(|Reverse(a)| a.packet);
+        let arrivals = self.arrivals.into_iter().map(|a| a.packet);
         waiting.chain(arrivals).map(|packet| packet.token)
     }
 
     fn next(&self) -> Option<(u64, Event)> {
         let expiry = self.expiries.first().map(|(at, _)| *at);
         let timer = self.tree.next_timer();
-        let arrival = self.arrivals.peek();
-        let arrival = arrival.map(|Reverse(a)| a.packet.arrival_ns.max(self.now_ns));
+        let arrival = self.arrivals.front();
+        let arrival = arrival.map(|a| a.packet.arrival_ns.max(self.now_ns));
         let ready = self.tree.is_ready();
         let transmission = ready.then_some(self.wire.at_ns.max(self.now_ns));
         [
@@ -250,84 +234,73 @@ impl<T> Server<T> {
     }
 
     fn admit(&mut self) -> Option<Decision<T>> {
-        let Reverse(Arrival { class, packet }) = self.arrivals.pop()?;
-        if self.is_full(class, u64::from(packet.bytes)) {
-            self.queues[class].count.full += 1;
-            return Some(Decision::Dropped(Dropped {
-                token: packet.token,
-                class,
-                at_ns: self.now_ns,
-                cause: Cause::Full,
-            }));
+        let Coming { class, mut packet } = self.arrivals.pop_front()?;
+        let (now_ns, rate) = (self.now_ns, self.rate);
+        let queue = &mut self.queues[class];
+        let full = queue.is_full(packet.bytes, now_ns, rate);
+        // Some managers count what a full queue drops.
+        let verdict = queue.judge_arrival(&packet, full, now_ns, rate);
+        if full {
+            queue.count.full += 1;
+            return Some(dropped(packet, class, now_ns, Cause::Full));
+        }
+        if verdict == Verdict::Drop {
+            queue.count.managed += 1;
+            return Some(dropped(packet, class, now_ns, Cause::Managed));
         }
         self.admitted += 1;
-        let queue = &mut self.queues[class];
-        queue.count.backlog_bytes += u64::from(packet.bytes);
-        queue.waiting.push_back(Waiting {
-            number: self.admitted,
-            ..packet
-        });
+        packet.marked = verdict == Verdict::Mark;
+        packet.number = self.admitted;
+        queue.push(packet);
         if queue.waiting.len() == 1 {
             self.new_head(class);
         }
         None
     }
 
-    fn is_full(&self, class: usize, bytes: u64) -> bool {
-        let queue = &self.queues[class];
-        let sending = self.sending == class && self.wire.at_ns > self.now_ns;
-        let packets = queue.waiting.len() + usize::from(sending);
-        let behind = queue.count.backlog_bytes + bytes;
-        let wire = if sending { self.wire } else { Clock::default() };
-        let limits = &queue.limits;
-        (limits.packets).is_some_and(|limit| packets >= limit as usize)
-            || (limits.bytes).is_some_and(|limit| wire.above(self.now_ns, self.rate, behind, limit))
-    }
-
     /// The first packet has waited too long.
     fn expire(&mut self) -> Option<Decision<T>> {
         let (at_ns, class) = *self.expiries.first()?;
-        let packet = self.pop(class)?;
-        self.queues[class].count.expired += 1;
+        let queue = &mut self.queues[class];
+        queue.catch_up(at_ns, self.rate);
+        let packet = queue.pop()?;
+        queue.expired(&packet, at_ns);
         self.new_head(class);
-        Some(Decision::Dropped(Dropped {
-            token: packet.token,
-            class,
-            at_ns,
-            cause: Cause::Expired,
-        }))
+        Some(dropped(packet, class, at_ns, Cause::Expired))
     }
 
     fn send(&mut self) -> Option<Decision<T>> {
         let (leaf, lender) = self.tree.choose()?;
         let class = leaf - 1;
-        let packet = self.pop(class)?;
-        let (start_ns, bytes) = (self.now_ns, u64::from(packet.bytes));
+        let start_ns = self.now_ns;
+        let queue = &mut self.queues[class];
+        queue.catch_up(start_ns, self.rate);
+        let mut packet = queue.pop()?;
+        let verdict = queue.judge_departure(&packet, start_ns);
+        if verdict == Verdict::Drop {
+            queue.count.managed += 1;
+            self.new_head(class);
+            return Some(dropped(packet, class, start_ns, Cause::Managed));
+        }
+        packet.marked |= verdict == Verdict::Mark;
+        let bytes = u64::from(packet.bytes);
         self.wire.raise(start_ns);
         self.wire.add(bytes, self.rate);
-        self.sending = class;
+        if self.is_paced {
+            self.wire.at_ns = u64::MAX;
+            self.on_wire = Some(class);
+        }
+        queue.sent(&packet, start_ns, self.wire, self.is_paced);
         self.tree.charge(leaf, lender, bytes, start_ns);
         self.new_head(class);
-        let count = &mut self.queues[class].count;
-        let wait = start_ns.saturating_sub(packet.arrival_ns);
-        count.sent_packets += 1;
-        count.sent_bytes += bytes;
-        count.wait_ns += wait;
-        count.longest_wait_ns = count.longest_wait_ns.max(wait);
         Some(Decision::Served(Served {
             token: packet.token,
             class,
             arrival_ns: packet.arrival_ns,
             start_ns,
             finish_ns: self.wire.at_ns,
+            marked: packet.marked,
         }))
-    }
-
-    fn pop(&mut self, class: usize) -> Option<Waiting<T>> {
-        let queue = &mut self.queues[class];
-        let packet = queue.waiting.pop_front()?;
-        queue.count.backlog_bytes -= u64::from(packet.bytes);
-        Some(packet)
     }
 
     fn new_head(&mut self, class: usize) {
@@ -345,10 +318,21 @@ impl<T> Server<T> {
         let expiry = expiry.map(|(head, limit)| head.arrival_ns.saturating_add(limit + 1));
         let before = std::mem::replace(&mut queue.expiry, expiry);
         if before != expiry {
-            before.inspect(|at| {
-                self.expiries.remove(&(*at, class));
-            });
-            self.expiries.extend(expiry.map(|at| (at, class)));
+            if let Some(at) = before {
+                self.expiries.remove(&(at, class));
+            }
+            if let Some(at) = expiry {
+                self.expiries.insert((at, class));
+            }
         }
     }
+}
+
+fn dropped<T>(packet: Waiting<T>, class: usize, at_ns: u64, cause: Cause) -> Decision<T> {
+    Decision::Dropped(Dropped {
+        token: packet.token,
+        class,
+        at_ns,
+        cause,
+    })
 }

@@ -5,10 +5,9 @@
 //! in order, and a change walks up as far as it changes anything: so a packet costs a few
 //! operations on sorted sets for each level.
 
-use std::collections::BTreeSet;
-
 use super::clock::{Clock, duration};
 use super::plan::{Plan, QUANTUM, Schedule};
+use super::sorted::Sorted;
 
 /// The wire.
 pub(super) const ROOT: usize = 0;
@@ -48,12 +47,14 @@ struct Node {
     /// Number of the first packet, of a leaf.
     head: Option<u64>,
     /// Ready classes directly below.
-    round: BTreeSet<(Position, usize)>,
+    round: Sorted<(Position, usize)>,
     /// The best of each class directly below.
-    due: BTreeSet<Due>,
+    due: Sorted<Due>,
 
     /// Position in the parent's round, kept while the class is closed: its quantum is not used up.
     position: Option<Position>,
+    /// Since the class was closed with a part of its quantum left: positions given by then.
+    waits_since: Option<u64>,
     /// Own entries in the parent's `round` and `due`, and in the timers.
     is_ready: bool,
     offered: Option<Due>,
@@ -70,6 +71,12 @@ impl Node {
             true => self.head.is_some(),
             false => !self.round.is_empty(),
         }
+    }
+
+    /// Its position in the round.
+    fn give_up(&mut self) {
+        self.position = None;
+        self.waits_since = None;
     }
 
     /// When, after now, its state changes by itself.
@@ -89,7 +96,7 @@ pub(super) struct Tree {
     wire_rate: u64,
     leaves: u64,
     nodes: Vec<Node>,
-    timers: BTreeSet<(u64, usize)>,
+    timers: Sorted<(u64, usize)>,
     /// Of positions in rounds.
     tickets: u64,
     /// Bytes of the longest packet so far.
@@ -109,7 +116,7 @@ impl Tree {
             wire_rate: plan.rate,
             leaves,
             nodes,
-            timers: BTreeSet::new(),
+            timers: Sorted::default(),
             tickets: 0,
             longest: 0,
         };
@@ -259,20 +266,31 @@ impl Tree {
             let timer = this.next_change(now);
 
             self.set_timer(node, timer);
+            let this = &mut self.nodes[node];
+            if this.is_ready && !open && this.filled > 0 {
+                if this.deficit <= 0 {
+                    // While it is closed the others have their turns.
+                    self.next_round(node);
+                } else {
+                    this.waits_since.get_or_insert(self.tickets);
+                }
+            }
             match ready {
                 true => self.join_round(node),
                 false => self.leave_round(node),
             }
             if self.nodes[node].filled == 0 {
-                self.nodes[node].position = None;
+                self.nodes[node].give_up();
             }
             if best != self.nodes[node].offered {
                 let offered = std::mem::replace(&mut self.nodes[node].offered, best);
                 let due = &mut self.nodes[parent].due;
-                offered.inspect(|old| {
-                    due.remove(old);
-                });
-                due.extend(best);
+                if let Some(old) = offered {
+                    due.remove(&old);
+                }
+                if let Some(best) = best {
+                    due.insert(best);
+                }
             }
             node = parent;
         }
@@ -281,10 +299,12 @@ impl Tree {
     fn set_timer(&mut self, node: usize, at: Option<u64>) {
         let before = std::mem::replace(&mut self.nodes[node].timer, at);
         if before != at {
-            before.inspect(|before| {
-                self.timers.remove(&(*before, node));
-            });
-            self.timers.extend(at.map(|at| (at, node)));
+            if let Some(before) = before {
+                self.timers.remove(&(before, node));
+            }
+            if let Some(at) = at {
+                self.timers.insert((at, node));
+            }
         }
     }
 
@@ -316,11 +336,21 @@ impl Tree {
         }
     }
 
-    /// Behind all others of its priority, with a quantum more.
+    /// Behind all others of its priority, with a quantum more; or where it is, if all of them have had
+    /// a turn while it was closed.
     fn next_round(&mut self, node: usize) {
         self.leave_round(node);
-        let deficit = self.nodes[node].deficit + self.nodes[node].quantum as i64;
-        self.nodes[node].position = None;
+        let tickets = self.tickets;
+        let this = &self.nodes[node];
+        let mut beside = self.nodes[this.parent].round.iter();
+        let next = beside.find(|((priority, _), _)| *priority == this.priority);
+        let next = next.map_or(u64::MAX, |((_, order), _)| *order);
+        let deficit = this.deficit + this.quantum as i64;
+        let this = &mut self.nodes[node];
+        match this.waits_since.filter(|since| next > *since) {
+            Some(_) => this.waits_since = Some(tickets),
+            None => this.give_up(),
+        }
         self.join_round(node);
         self.nodes[node].deficit = deficit;
     }
@@ -328,7 +358,7 @@ impl Tree {
     /// Out of the parent's sets, to be put where it belongs.
     fn leave(&mut self, node: usize) {
         self.leave_round(node);
-        self.nodes[node].position = None;
+        self.nodes[node].give_up();
         let parent = self.nodes[node].parent;
         if let Some(offered) = self.nodes[node].offered.take() {
             self.nodes[parent].due.remove(&offered);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use emud::datapath::matrix;
 use emud::profile::Pair;
 
-use super::Failure;
+use super::{Failure, Place};
 
 /// Change the pairs of a matrix, all at once
 #[derive(Debug, clap::Args)]
@@ -31,9 +31,10 @@ pub struct Args {
     replace: bool,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
     let pairs = Pair::load(&args.file)?;
-    let (interface, applied) = matrix::apply(args.interface.as_deref(), &pairs, args.replace)?;
+    let interface = place.given(args.interface.as_deref())?;
+    let (interface, applied) = matrix::apply(interface.as_deref(), &pairs, args.replace)?;
     super::out(&format!(
         "{interface}: {} pairs, {} of them new, room for {}\n",
         applied.pairs, applied.new, applied.capacity

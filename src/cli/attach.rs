@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use emud::datapath::attach;
 use emud::datapath::attach::Request;
+use emud::datapath::ending::{LEASE, Whose};
 use emud::datapath::engine::EngineChoice;
 use emud::profile::{Offload, shipped};
 
-use super::Failure;
-use super::failure::EX_USAGE;
+use super::{Failure, Place, spare};
 
 /// Make an interface behave like the link in a profile
 #[derive(Debug, clap::Args)]
@@ -16,13 +18,16 @@ Examples:
   emud attach eth0 --profile hsdpa
   emud attach eth0 --profile ./dsl.toml --direction up --seed 7
   emud attach veth0 --profile adsl24 --netns client --reverse
+  emud attach --container web --profile lte       a container of Docker or Podman
+  emud attach eth0 --profile lte --spare ssh      not the session you are logged in through
+  emud attach eth0 --profile lte --for 10min      ends even if every process is killed
 
 `up` is what the interface sends, `down` what it receives. A root qdisc that was
 configured by hand is only replaced with --replace; detach restores it.")]
 pub struct Args {
-    /// Interface to change
+    /// Interface to change; optional with --container
     #[arg(value_name = "IFACE")]
-    interface: String,
+    interface: Option<String>,
 
     /// Profile to apply: shipped name or path to a TOML file
     #[arg(long, short, value_name = "PROFILE")]
@@ -50,13 +55,26 @@ pub struct Args {
     #[arg(long, value_enum)]
     offload: Option<OffloadArg>,
 
+    /// Traffic that passes untouched: from and to these addresses, or `ssh`, the session in which emud
+    /// was started
+    #[arg(long, value_name = "CIDR|ssh")]
+    spare: Vec<String>,
+
     /// Replace a root qdisc that was configured by hand; detach restores it
     #[arg(long)]
     replace: bool,
 
     /// Stay attached until Ctrl-C, SIGTERM or SIGHUP, then detach
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["lasts", "while_pid"])]
     foreground: bool,
+
+    /// End after this time: the kernel passes all packets unchanged from then on
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting, conflicts_with = "while_pid")]
+    lasts: Option<Duration>,
+
+    /// End with this process, at most 5 s after it
+    #[arg(long, value_name = "PID")]
+    while_pid: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,10 +97,8 @@ enum OffloadArg {
     Keep,
 }
 
-pub fn run(args: Args) -> Result<(), Failure> {
-    if args.interface.is_empty() {
-        return Err(Failure::new(EX_USAGE, "the interface's name is empty"));
-    }
+pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
+    let interface = place.interface(args.interface.as_deref())?;
     let mut profile = shipped::find(&args.profile)?;
     if let Some(offload) = args.offload {
         profile.offload = match offload {
@@ -93,8 +109,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.reverse {
         profile = profile.reversed();
     }
+    place.resolve(&mut profile)?;
+    spare::apply(&mut profile, &args.spare)?;
     let request = Request {
-        interface: args.interface,
+        interface,
         seed: args.seed.or(profile.seed),
         profile,
         directions: [
@@ -108,16 +126,28 @@ pub fn run(args: Args) -> Result<(), Failure> {
             Engine::Hold => EngineChoice::Hold,
         },
         replace: args.replace,
+        lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
     };
+    // Before anything is changed: there is such a process.
+    let whose = args.while_pid.map(Whose::find).transpose()?;
     if args.foreground {
         // Even if the output fails, the link is attached and will be detached.
         attach::foreground(&request, |done| drop(super::out(&said(done))))?;
         return Ok(());
     }
-    super::out(&said(&attach::background(
-        &request,
-        super::hold_run::command,
-    )?))
+    let done = attach::background(&request, super::hold_run::command)?;
+    if let Some(whose) = whose {
+        super::renew::start(&done, &whose)?;
+    }
+    super::out(&said(&done))
+}
+
+/// Parses the time of `--for`.
+fn lasting(text: &str) -> Result<Duration, String> {
+    match super::monitor::run::duration(text)? {
+        Duration::ZERO => Err("a link of 0 s would not begin".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// Formats one line about the attachment, and a line per note.

@@ -41,6 +41,24 @@ warnings list each property that netem does not support.")]
         #[arg(long)]
         nearest: bool,
     },
+    /// Print the htb tree for a profile with a bottleneck, or what tc does not support
+    #[command(after_long_help = "\
+Example:
+  emud export tc tiainen-tree --dev eth1
+
+Notes on standard error list the differences of htb and netem that no command removes.")]
+    Tc {
+        /// Profile to export: shipped name or path to a TOML file
+        profile: String,
+
+        /// Direction to export: a tree has only one
+        #[arg(long, value_enum, default_value_t = Side::Up)]
+        direction: Side,
+
+        /// Device in the commands
+        #[arg(long, value_name = "IFACE")]
+        dev: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -50,20 +68,24 @@ enum Side {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Verb::Netem {
-        profile,
-        direction,
-        dev,
-        nearest,
-    } = &args.verb;
-    let direction = match direction {
-        Side::Up => Direction::Up,
-        Side::Down => Direction::Down,
-    };
-    let (profile, dev) = (shipped::find(profile)?, dev.as_deref());
-    let exported = match nearest {
-        true => export::nearest_netem(&profile, direction, dev),
-        false => export::netem(&profile, direction, dev)?,
+    let exported = match &args.verb {
+        Verb::Netem {
+            profile,
+            direction,
+            dev,
+            nearest,
+        } => {
+            let (profile, dev) = (shipped::find(profile)?, dev.as_deref());
+            match nearest {
+                true => export::nearest_netem(&profile, (*direction).into(), dev),
+                false => export::netem(&profile, (*direction).into(), dev)?,
+            }
+        }
+        Verb::Tc {
+            profile,
+            direction,
+            dev,
+        } => export::tc(&shipped::find(profile)?, (*direction).into(), dev)?,
     };
     super::out(&format!("{}\n", exported.command))?;
     for difference in &exported.differences {
@@ -73,4 +95,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         eprintln!("emud: note: {note}");
     }
     Ok(())
+}
+
+impl From<Side> for Direction {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Up => Self::Up,
+            Side::Down => Self::Down,
+        }
+    }
 }

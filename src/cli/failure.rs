@@ -3,15 +3,19 @@
 
 use std::io;
 
+use emud::container::ContainerError;
 use emud::convert::export::ExportError;
 use emud::datapath::LinkError;
 use emud::datapath::engine::hold::HoldError;
 use emud::datapath::maps::DatapathError;
+use emud::datapath::radio::ReplayError;
 use emud::experiment::lab::LabError;
 use emud::experiment::report::PageError;
+use emud::experiment::reproduce::ReproduceError;
 use emud::experiment::results::ResultsError;
 use emud::experiment::run::RunError;
 use emud::experiment::scenario::ScenarioError;
+use emud::experiment::traffic::TrafficError;
 use emud::monitor::session::{ObserveError, StartError};
 use emud::netlink::NetlinkError;
 use emud::profile::ProfileError;
@@ -20,10 +24,12 @@ use emud_monitor::MonitorError;
 
 pub const EX_USAGE: u8 = 64;
 pub const EX_NOUSER: u8 = 67;
+pub const EX_NOHOST: u8 = 68;
 pub const EX_UNAVAILABLE: u8 = 69;
 pub const EX_OSERR: u8 = 71;
 pub const EX_CANTCREAT: u8 = 73;
 pub const EX_IOERR: u8 = 74;
+pub const EX_TEMPFAIL: u8 = 75;
 pub const EX_NOPERM: u8 = 77;
 
 #[derive(Debug)]
@@ -56,6 +62,8 @@ macro_rules! from_error {
 }
 
 from_error!(
+    ContainerError,
+    ReplayError,
     NetlinkError,
     ProfileError,
     StartError,
@@ -69,7 +77,9 @@ from_error!(
     ObserveError,
     ScenarioError,
     PageError,
+    ReproduceError,
     ResultsError,
+    TrafficError,
     VerifyError
 );
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use emud::experiment::scenario::shipped as scenario;
+use emud::profile::shipped as profile;
 
 use super::{Cli, Failure};
 
@@ -28,9 +30,28 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
     // clap_complete panics if it cannot write.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "emud", &mut script);
-    super::out(&String::from_utf8_lossy(&script))
+    clap_complete::generate(args.shell, &mut shown(), "emud", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if args.shell == Shell::Bash {
+        let profiles: Vec<_> = profile::SHIPPED.iter().map(|one| one.name).collect();
+        let scenarios: Vec<_> = scenario::SHIPPED.iter().map(|one| one.name).collect();
+        script += &(LIVE.replace("@PROFILES@", &profiles.join(" ")))
+            .replace("@SCENARIOS@", &scenarios.join(" "));
+    }
+    super::out(&script)
 }
+
+/// The command line without internal verbs, which clap_complete would complete.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());
+    clap::Command::new("emud")
+        .args(all.get_arguments().cloned())
+        .subcommands(verbs.cloned())
+}
+
+/// What clap_complete does not know: names that exist now.
+const LIVE: &str = include_str!("completions.bash");
 
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let Some(folder) = &args.folder else {

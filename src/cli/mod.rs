@@ -5,6 +5,7 @@ mod alarm;
 mod apply;
 mod attach;
 mod collect;
+mod colour;
 mod compare;
 mod detach;
 mod doctor;
@@ -15,19 +16,29 @@ mod guard;
 mod hold_run;
 mod import;
 mod list;
+mod medium;
+mod metric;
+mod metrics;
 mod monitor;
 mod node_run;
+mod place;
 mod plot;
 mod plot_runs;
 mod plot_time;
 mod profile;
 mod progress;
+mod renew;
 mod report;
+mod reproduce;
 mod run;
 mod scenario;
 mod set;
 mod show;
+mod spare;
+mod top;
+mod traffic;
 mod verify;
+mod watch;
 
 use std::io::{self, Write};
 
@@ -36,6 +47,7 @@ use emud::text::printable;
 use serde::Serialize;
 
 pub use failure::Failure;
+use place::Place;
 
 /// Exit codes that are not failures.
 pub const DONE: u8 = 0;
@@ -54,6 +66,11 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "NAME|PID|PATH")]
     netns: Option<String>,
 
+    /// Act in the network namespace of this container, by name or ID [IFACE: the container's only
+    /// interface]
+    #[arg(long, global = true, value_name = "NAME[:IFACE]")]
+    container: Option<String>,
+
     #[command(subcommand)]
     verb: Verb,
 }
@@ -68,10 +85,11 @@ Examples:
   emud verify eth0 --peer 192.0.2.7          does the link behave as configured?
   emud detach eth0                           restore the previous state
   emud run --profile lte -- curl ...          a program behind a link, and a verdict
+  emud reproduce --quick t-tree              a published experiment, and its figures
   emud monitor -o log.json                   was the host itself the bottleneck?
 
-Exit codes: 0 done, 1 and 2 a link is not as configured or not all measured (verify), 3 contention was seen (monitor,
-run), 4 the emulation was late (run), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
+Exit codes: 0 done, 1 and 2 a link is not as configured, a figure deviates, or not all measured (verify, reproduce), 3
+contention was seen (monitor, run, reproduce), 4 the emulation was late (run, reproduce), 64 usage, 65 bad profile, 66 no such interface, file or attachment,
 67 no such user (run), 69 the kernel lacks something, 70 internal error, 71 the kernel returned an error, 73 already attached
 or a qdisc configured by hand is in the way, 74 output could not be written, 75 another emud process is changing it, 77 no permission.";
 
@@ -83,8 +101,13 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
 /// Writes to standard output. A reader that closes the pipe early (`| head`) is not a failure.
 fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
+    let text = printable(text);
+    let text = match colour::is_wanted() {
+        true => colour::marked(&text),
+        false => text,
+    };
     match stdout
-        .write_all(printable(text).as_bytes())
+        .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
@@ -103,17 +126,24 @@ enum Verb {
     Set(set::Args),
     Apply(apply::Args),
     List(list::Args),
+    Watch(watch::Args),
     Doctor(doctor::Args),
     Monitor(Box<monitor::Args>),
     Alarm(alarm::Args),
+    Metric(metric::Args),
+    Top(top::Args),
+    Metrics(metrics::Args),
     Run(Box<run::Args>),
     Report(report::Args),
     Compare(compare::Args),
+    Reproduce(reproduce::Args),
     Profile(profile::Args),
     Scenario(scenario::Args),
+    Medium(medium::Args),
     Import(import::Args),
     Export(export::Args),
     Verify(verify::Args),
+    Traffic(traffic::Args),
     Completions(generate::CompletionArgs),
     Man(generate::ManArgs),
     #[command(hide = true)]
@@ -124,6 +154,22 @@ enum Verb {
     HoldRun(hold_run::Args),
     #[command(hide = true)]
     NodeRun(node_run::Args),
+    #[command(hide = true)]
+    Renew(renew::Args),
+}
+
+impl Verb {
+    /// Returns whether the verb acts on the interface of `--container NAME:IFACE`.
+    fn takes_interface(&self) -> bool {
+        match self {
+            Self::Attach(_) | Self::Show(_) | Self::Set(_) | Self::Apply(_) | Self::Verify(_) => {
+                true
+            }
+            Self::Detach(args) => !args.all,
+            Self::Run(args) => args.in_place.is_some(),
+            _ => false,
+        }
+    }
 }
 
 impl Cli {
@@ -132,33 +178,42 @@ impl Cli {
     /// # Errors
     /// The failure, with its exit code.
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(netns) = &self.netns {
-            emud::netlink::enter(netns)?;
+        let place = Place::enter(self.netns.as_deref(), self.container.as_deref())?;
+        if !self.verb.takes_interface() {
+            place.without_interface()?;
         }
         match self.verb {
-            Verb::Attach(args) => attach::run(args),
-            Verb::Detach(args) => detach::run(&args),
-            Verb::Show(args) => show::run(&args),
-            Verb::Set(args) => set::run(&args),
-            Verb::Apply(args) => apply::run(&args),
-            Verb::List(args) => list::run(&args),
+            Verb::Attach(args) => attach::run(args, &place),
+            Verb::Detach(args) => return detach::run(&args, &place),
+            Verb::Show(args) => show::run(&args, &place),
+            Verb::Set(args) => set::run(&args, &place),
+            Verb::Apply(args) => apply::run(&args, &place),
+            Verb::List(args) => return list::run(&args),
+            Verb::Watch(args) => watch::run(&args),
             Verb::Doctor(args) => doctor::run(&args),
             Verb::Report(args) => report::run(&args),
             Verb::Compare(args) => return compare::run(&args),
+            Verb::Reproduce(args) => return reproduce::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Scenario(args) => scenario::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
-            Verb::Verify(args) => return verify::run(args),
+            Verb::Verify(args) => return verify::run(args, &place),
+            Verb::Traffic(args) => traffic::run(args),
             Verb::Completions(args) => generate::completions(&args),
             Verb::Man(args) => generate::man(&args),
             Verb::Monitor(args) => return monitor::run(*args),
             Verb::Alarm(args) => alarm::run(&args),
-            Verb::Run(args) => return run::run(*args),
+            Verb::Metric(args) => metric::run(&args),
+            Verb::Top(args) => top::run(&args),
+            Verb::Metrics(args) => metrics::run(&args),
+            Verb::Medium(args) => return medium::run(&args),
+            Verb::Run(args) => return run::run(*args, &place),
             Verb::Collect(args) => collect::run(&args),
             Verb::Guard(args) => guard::run(&args),
             Verb::HoldRun(args) => hold_run::run(args),
             Verb::NodeRun(args) => node_run::run(&args),
+            Verb::Renew(args) => renew::run(&args),
         }?;
         Ok(DONE)
     }

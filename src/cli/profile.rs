@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use emud::abi::{DIRECTIONS, direction_name};
+use emud::catalogue::{Catalogue, Listed};
 use emud::datapath::stage::timeline;
 use emud::profile::shipped::{self, SHIPPED};
 use emud::profile::{Loss, Profile, Rate, loss_runs, over_time};
@@ -23,7 +24,11 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List the shipped profiles
-    List,
+    List {
+        /// Print JSON (docs/json.md)
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the text of a profile
     #[command(after_long_help = "Example:\n  emud profile show hsdpa > mine.toml")]
     Show {
@@ -51,19 +56,24 @@ enum Verb {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
-        Verb::List => list(),
+        Verb::List { json } => list(json),
         Verb::Show { profile } => super::out(&text(&profile)?),
         Verb::Check { profiles } => check(&profiles),
         Verb::Plot { profile, output } => draw(&profile, &output),
     }
 }
 
-fn list() -> Result<(), Failure> {
-    let mut lines = String::new();
-    for profile in SHIPPED {
-        lines += &format!("{:22} {}\n", profile.name, profile.parse()?.description);
+fn list(json: bool) -> Result<(), Failure> {
+    let mut listed = Vec::new();
+    for shipped in SHIPPED {
+        let profile = shipped.parse()?;
+        listed.push(Listed {
+            name: shipped.name,
+            description: profile.description,
+            source: Some(profile.source).filter(|source| !source.is_empty()),
+        });
     }
-    super::out(&lines)
+    super::out(&Catalogue::text(listed, json)?)
 }
 
 /// Returns the text of a valid profile, including comments.

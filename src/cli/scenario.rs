@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use clap::Subcommand;
+use emud::catalogue::{Catalogue, Listed};
 use emud::experiment::scenario::shipped::SHIPPED;
 use emud::experiment::scenario::{Overrides, Plan, shipped};
 use emud::profile::Time;
@@ -17,7 +18,11 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List the shipped scenarios
-    List,
+    List {
+        /// Print JSON (docs/json.md)
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the text of a scenario
     #[command(after_long_help = "Example:\n  emud scenario show chain > mine.toml")]
     Show {
@@ -50,7 +55,7 @@ enum Verb {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
-        Verb::List => list(),
+        Verb::List { json } => list(json),
         Verb::Show { scenario } => super::out(&shipped::load(&scenario)?.text),
         Verb::Check { scenarios } => check(&scenarios),
         Verb::Plan {
@@ -69,12 +74,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-fn list() -> Result<(), Failure> {
-    let mut lines = String::new();
-    for scenario in SHIPPED {
-        lines += &format!("{:12} {}\n", scenario.name, scenario.parse()?.description);
+fn list(json: bool) -> Result<(), Failure> {
+    let mut listed = Vec::new();
+    for shipped in SHIPPED {
+        listed.push(Listed {
+            name: shipped.name,
+            description: shipped.parse()?.top.description,
+            source: None,
+        });
     }
-    super::out(&lines)
+    super::out(&Catalogue::text(listed, json)?)
 }
 
 /// Checks all of them; the first failure determines the exit code.

@@ -7,14 +7,13 @@ use emud::datapath::show::matching::{HiddenBy, Matching};
 use emud::datapath::show::overlap;
 use emud::datapath::show::report::{Counters, Direction, Report, Show};
 use emud::datapath::show::time::TimelineReport;
-use emud::datapath::stage::aqm::{Manager, Red};
 use emud::datapath::{attachment, matrix};
 use emud::profile::{
-    Corrupt, Delay, Duplicate, LinkState, Loss, Neighbours, Pair, Percent, Rate, Reordering, Slot,
-    Time, Word,
+    Aqm, Corrupt, Delay, Duplicate, Length, LinkState, Loss, Neighbours, Pair, Percent, Rate,
+    Reordering, Slot, Time, Word,
 };
 
-use super::Failure;
+use super::{Failure, Place};
 
 /// Show what the kernel really runs, and the counters
 #[derive(Debug, clap::Args)]
@@ -31,17 +30,22 @@ pub struct Args {
     json: bool,
 
     /// Print the pairs of a matrix as `emud apply` takes them
-    #[arg(long, requires = "interface", conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json")]
     matrix: bool,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
-    if let (true, Some(interface)) = (args.matrix, &args.interface) {
-        let rows = matrix::show(interface)?;
+pub fn run(args: &Args, place: &Place) -> Result<(), Failure> {
+    let interface = place.given(args.interface.as_deref())?;
+    if args.matrix {
+        let interface = match interface {
+            Some(interface) => interface,
+            None => place.interface(None)?,
+        };
+        let rows = matrix::show(&interface)?;
         let rows: String = rows.iter().map(Pair::to_csv).collect();
         return super::out(&(Pair::csv_header() + &rows));
     }
-    let reports = attachment::reports(args.interface.as_deref())?;
+    let reports = attachment::reports(interface.as_deref())?;
     if args.json {
         return super::out(&super::json(&Show::of(&reports))?);
     }
@@ -61,6 +65,19 @@ fn text(r: &Report) -> String {
         r.engine, r.engine_reason, r.seed
     );
     let _ = writeln!(out, "  attached {:.0} s ago", r.attached_s);
+    match r.ends_in_s {
+        Some(0.0) => {
+            let _ = writeln!(
+                out,
+                "  ENDED by itself: packets pass unchanged; emud detach {} removes it",
+                r.interface
+            );
+        }
+        Some(left) => {
+            let _ = writeln!(out, "  ends by itself in {left:.1} s");
+        }
+        None => {}
+    }
     for what in &r.tampered {
         let _ = writeln!(out, "  TAMPERED: {what}");
     }
@@ -132,7 +149,7 @@ fn write_hiding(out: &mut String, by: &[HiddenBy]) {
     }
     let more = partly.len().saturating_sub(NAMED);
     if more > 0 {
-        let or_more = if partly.len() == overlap::MOST_TOLD {
+        let or_more = if partly.len() == overlap::MOST_REPORTED {
             " or more"
         } else {
             ""
@@ -260,98 +277,74 @@ fn queue(queue: &QueueInForce) -> String {
     limits.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn red(name: &str, red: &Red) -> String {
+fn thresholds(name: &str, min: Length, max: Length, probability: f64, weight: f64) -> String {
     format!(
         "{name} from {} to {}, {}, weight {}",
-        ns(red.min_ns as f64),
-        ns(red.max_ns as f64),
-        Percent((red.probability * 1e8).round() / 1e8),
-        (red.weight * 1e8).round() / 1e8
+        length(min),
+        length(max),
+        Percent((probability * 1e8).round() / 1e8),
+        (weight * 1e8).round() / 1e8
     )
 }
 
-fn manager(m: &Manager) -> String {
-    let sampled = |name: &str, target_ns: u64, tupdate_ns: u64| {
-        format!("{name} {} every {}", Time(target_ns), Time(tupdate_ns))
+fn length(length: Length) -> String {
+    length
+        .ns()
+        .map_or(length.to_string(), |time| ns(time as f64))
+}
+
+fn manager(aqm: &Aqm) -> String {
+    let sampled = |name: &str, target: Length, tupdate_ns: u64| {
+        format!("{name} {target} every {}", Time(tupdate_ns))
     };
-    let (text, ecn) = match m {
-        Manager::Red { red: figures, ecn } => (red("red", figures), ecn),
-        Manager::Ared {
-            red: figures,
-            interval_ns,
-            alpha,
-            beta,
-            ecn,
-        } => {
-            let every = Time(*interval_ns);
-            let text = red("ared", figures);
-            (
-                format!("{text}, every {every} +{alpha:.6} or *{beta:.6}"),
-                ecn,
+    let text = match aqm {
+        Aqm::Red(red) => thresholds("red", red.min, red.max, red.probability, red.weight),
+        Aqm::Ared(ared) => {
+            let min_ns = ared.target.ns().unwrap_or(0) / 2;
+            let (min, max) = (Length::Time(min_ns), Length::Time(3 * min_ns));
+            let weight = ared.weight.unwrap_or(0.0);
+            let text = thresholds("ared", min, max, ared.probability, weight);
+            let every = Time(ared.interval_ns);
+            format!(
+                "{text}, every {every} +{:.6} or *{:.6}",
+                ared.alpha, ared.beta
             )
         }
-        Manager::Rio {
-            red: figures,
-            assured_min_ns,
-            assured_max_ns,
-            assured_probability,
-            assured,
-            ecn,
-        } => {
-            let text = red("rio", figures);
-            let codes: Vec<String> = assured.iter().map(u32::to_string).collect();
-            (
-                format!(
-                    "{text}; DSCP {} from {} to {}, {}",
-                    codes.join(" "),
-                    ns(*assured_min_ns as f64),
-                    ns(*assured_max_ns as f64),
-                    Percent((assured_probability * 1e8).round() / 1e8),
-                ),
-                ecn,
+        Aqm::Rio(rio) => {
+            let text = thresholds("rio", rio.min, rio.max, rio.probability, rio.weight);
+            let codes: Vec<String> = rio.codes().map(|code| code.to_string()).collect();
+            format!(
+                "{text}; DSCP {} from {} to {}, {}",
+                codes.join(" "),
+                length(rio.assured_min),
+                length(rio.assured_max),
+                Percent((rio.assured_probability * 1e8).round() / 1e8),
             )
         }
-        Manager::Codel {
-            target_ns,
-            interval_ns,
-            ecn,
-        } => (
-            format!("codel {} in {}", Time(*target_ns), Time(*interval_ns)),
-            ecn,
-        ),
-        Manager::Pie {
-            target_ns,
-            tupdate_ns,
-            alpha,
-            beta,
-            ecn,
-        } => {
-            let text = sampled("pie", *target_ns, *tupdate_ns);
-            (format!("{text}, alpha {alpha:.6}, beta {beta:.6}"), ecn)
+        Aqm::CoDel(codel) => {
+            format!(
+                "codel {} in {}",
+                Time(codel.target_ns),
+                Time(codel.interval_ns)
+            )
         }
-        Manager::Pi {
-            target_ns,
-            tupdate_ns,
-            a,
-            b,
-            ecn,
-        } => {
-            let text = sampled("pi", *target_ns, *tupdate_ns);
-            (format!("{text}, a {a:.9}, b {b:.9}"), ecn)
+        Aqm::Pie(pie) => {
+            let text = sampled("pie", Length::Time(pie.target_ns), pie.tupdate_ns);
+            format!("{text}, alpha {:.6}, beta {:.6}", pie.alpha, pie.beta)
         }
-        Manager::Rem {
-            target_ns,
-            tupdate_ns,
-            gamma,
-            alpha,
-            ecn,
-        } => {
-            let text = sampled("rem", *target_ns, *tupdate_ns);
-            let text = format!("{text}, gamma ln(phi) {gamma:.12}, alpha {alpha:.6}");
-            (text, ecn)
+        Aqm::Pi(pi) => {
+            let text = sampled("pi", pi.target, pi.tupdate_ns);
+            format!("{text}, a {:.9}, b {:.9}", pi.a, pi.b)
+        }
+        Aqm::Rem(rem) => {
+            let text = sampled("rem", rem.target, rem.tupdate_ns);
+            format!(
+                "{text}, gamma ln(phi) {:.12}, alpha {:.6}",
+                rem.gamma, rem.alpha
+            )
         }
     };
-    if *ecn { text + " ecn" } else { text }
+    if aqm.marks() { text + " ecn" } else { text }
 }
 
 fn delay(delay: &Delay) -> String {

@@ -7,7 +7,7 @@ use emud::profile::{Time, shipped};
 use emud::verify::{Curve, Outcome, Request, Verdict, table, verify};
 
 use super::progress::Progress;
-use super::{DONE, Failure, INCOMPLETE, OTHERWISE, plot};
+use super::{DONE, Failure, INCOMPLETE, OTHERWISE, Place, plot};
 
 /// Measure whether a link behaves as configured
 #[derive(Debug, clap::Args)]
@@ -29,9 +29,9 @@ others agree; 64 usage, 65 bad profile, 66 nothing attached or no peer, 69 no an
 the link can be judged (docs/verify.md lists what cannot), 71 the kernel returned an error, 73 the plot cannot be written, 77 no
 permission.")]
 pub struct Args {
-    /// Interface to verify
+    /// Interface to verify; optional with --container
     #[arg(value_name = "IFACE")]
-    interface: String,
+    interface: Option<String>,
 
     /// Address of the peer [default with --peer-netns: found there]
     #[arg(long, value_name = "ADDR")]
@@ -62,11 +62,12 @@ pub struct Args {
     plot: Option<PathBuf>,
 }
 
-pub fn run(args: Args) -> Result<u8, Failure> {
+pub fn run(args: Args, place: &Place) -> Result<u8, Failure> {
+    let interface = place.interface(args.interface.as_deref())?;
     let against = args.against.as_deref().map(shipped::find).transpose()?;
     let progress = Progress::start(Some(&format!("about {}", args.duration)));
     let request = Request {
-        interface: args.interface,
+        interface,
         peer_netns: args.peer_netns,
         peer: args.peer,
         against,

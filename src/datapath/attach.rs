@@ -20,7 +20,7 @@ use super::saved::Saved;
 use super::stage::compile::{Compiled, Place, compile, of_number};
 use super::stage::timeline;
 use super::{
-    FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, ORPHAN_HANDLE, attachment, detach,
+    FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, ORPHAN_HANDLE, attachment, detach, ending,
     filter_classid, filter_name, held, hook, pieces, segments, serve,
 };
 use crate::abi;
@@ -47,12 +47,16 @@ pub struct Request {
     pub engine: EngineChoice,
     /// Whether to remove a root qdisc that a user configured; detach restores it.
     pub replace: bool,
+    /// Time after which the link ends by itself; `None`: it does not.
+    pub lasts: Option<Duration>,
 }
 
 /// The result of an attach.
 #[derive(Debug)]
 pub struct Done {
     pub interface: String,
+    /// The classifier.
+    pub program_id: u32,
     pub profile: String,
     pub directions: &'static str,
     pub engine: Engine,
@@ -123,18 +127,23 @@ fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
     };
     let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
     let profile = profile.unwrap_or_default();
-    let found = pieces::tampering(nl, link, &there)?;
-    if !found.iter().any(|one| one.gone) {
-        return Err(LinkError::AlreadyAttached {
-            interface: link.name.clone(),
-            profile,
-        });
-    }
-    let found: Vec<String> = found.into_iter().map(|one| one.what).collect();
-    let mut notes = vec![format!(
-        "removed the remains of the link {profile:?} and restored the state before it: {}",
-        found.join("; ")
-    )];
+    let why = if ending::is_over(&there.maps)? {
+        format!("removed the link {profile:?}, which had ended by itself")
+    } else {
+        let found = pieces::tampering(nl, link, &there)?;
+        if !found.iter().any(|one| one.gone) {
+            return Err(LinkError::AlreadyAttached {
+                interface: link.name.clone(),
+                profile,
+            });
+        }
+        let found: Vec<String> = found.into_iter().map(|one| one.what).collect();
+        format!(
+            "removed the remains of the link {profile:?} and restored the state before it: {}",
+            found.join("; ")
+        )
+    };
+    let mut notes = vec![why];
     notes.extend(detach::undo_attachment(nl, link, &mut there)?.notes);
     Ok(notes)
 }
@@ -150,6 +159,7 @@ struct Session {
     taps: Vec<(OwnedFd, Direction)>,
     /// Ifindex of the ifb or TAP, indexed by direction.
     targets: [u32; 2],
+    lasts: Option<Duration>,
 }
 
 impl Session {
@@ -161,7 +171,8 @@ impl Session {
         let mut nl = Netlink::open()?;
         let link = nl.link(&request.interface)?;
         let lock = interface::lock(link.index, interface::PATIENCE)?;
-        let taken_over = take_over(&mut nl, &link)?;
+        let mut taken_over = take_over(&mut nl, &link)?;
+        taken_over.extend(ending::sweep(&mut nl)?);
         // With the limits that the user configured.
         let link = nl.link_by_index(link.index)?;
         let mut saved = plan(&mut nl, &link, request)?;
@@ -179,6 +190,7 @@ impl Session {
             maps,
             taps: Vec::new(),
             targets: [0; 2],
+            lasts: request.lasts,
         };
         // A profile that cannot be compiled fails before any change.
         let both = session.compile_both()?;
@@ -227,6 +239,9 @@ impl Session {
             self.saved.epoch_ns = now_ns();
         }
         let [up, down] = self.compile_both()?;
+        if let Some(time) = self.lasts {
+            self.maps.end_at(ending::after(time))?;
+        }
         Ok(self.maps.apply_with([&up, &down], &rules)?)
     }
 
@@ -245,6 +260,7 @@ impl Session {
         // Notes may have been added.
         self.maps.save(&serde_json::to_vec(&self.saved)?)?;
         Ok(Done {
+            program_id: self.program_id()?,
             interface: self.link.name,
             profile: self.profile.name,
             directions: match self.saved.directions {

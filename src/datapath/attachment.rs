@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::maps::Maps;
 use super::saved::Saved;
 use super::show::report::{Report, report};
-use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, filter_name, hook, pieces};
+use super::{FILTER_HANDLE, KEEPER_NAME, LinkError, devices, ending, filter_name, hook, pieces};
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::now_ns;
 use crate::netlink::{Hook, Link, Netlink, NetlinkError};
@@ -101,6 +101,20 @@ pub fn get(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
     })
 }
 
+/// Returns the link on a device, to be changed or measured.
+///
+/// # Errors
+/// As [`get`], and if it has ended by itself.
+pub(crate) fn running(nl: &mut Netlink, link: &Link) -> Result<Attachment, LinkError> {
+    let there = get(nl, link)?;
+    match ending::is_over(&there.maps)? {
+        false => Ok(there),
+        true => Err(LinkError::Ended {
+            interface: link.name.clone(),
+        }),
+    }
+}
+
 /// Returns the interface with an emulated link if there is exactly one.
 pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
     let mut found = Vec::new();
@@ -117,6 +131,17 @@ pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
             Err(LinkError::WhichInterface(names.join(", ")))
         }
     }
+}
+
+/// Returns the interfaces of this namespace that can have a link and are up, without loopback and
+/// emud's devices.
+///
+/// # Errors
+/// The kernel returns an error.
+pub fn candidates(nl: &mut Netlink) -> Result<Vec<Link>, NetlinkError> {
+    let mut links = nl.links()?;
+    links.retain(|link| link.up && !link.loopback && devices::serves(link).is_none());
+    Ok(links)
 }
 
 /// Returns the links on one interface, or on all interfaces with an emulated link.

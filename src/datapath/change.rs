@@ -29,7 +29,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let mut nl = Netlink::open()?;
     let link = nl.link(interface)?;
     let _lock = interface::lock(link.index, interface::PATIENCE)?;
-    let mut there = attachment::get(&mut nl, &link)?;
+    let mut there = attachment::running(&mut nl, &link)?;
     let before = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     let (restarts, assignments): (Vec<_>, Vec<_>) =
         (assignments.iter().cloned()).partition(|a| a.trim() == RESTART);

@@ -8,7 +8,9 @@ use super::engine::hold::signal;
 use super::engine::{Engine, fq};
 use super::maps::{DatapathError, Maps, Program};
 use super::saved::Saved;
-use super::{FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, hook, pieces, sweep};
+use super::{
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, devices, ending, hook, pieces, sweep,
+};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
@@ -57,7 +59,9 @@ fn detach_within(interface: &str, patience: Duration) -> Result<Done, LinkError>
     let link = nl.link(interface)?;
     let _lock = interface::lock(link.index, patience)?;
     if let Some(mut there) = attachment::find(&mut nl, link.index)? {
-        return undo_attachment(&mut nl, &link, &mut there);
+        let mut done = undo_attachment(&mut nl, &link, &mut there)?;
+        done.notes.extend(ending::sweep(&mut nl)?);
+        return Ok(done);
     }
     match remains(&mut nl, &link)? {
         notes if notes.is_empty() => Err(LinkError::NotAttached {

@@ -101,7 +101,7 @@ impl Search {
 }
 
 /// Programs are loaded and unloaded while the list is read.
-fn is_gone(error: &ProgramError) -> bool {
+pub(crate) fn is_gone(error: &ProgramError) -> bool {
     let ProgramError::SyscallError(error) = error else {
         return false;
     };

@@ -3,6 +3,7 @@
 use super::engine::hold::HoldError;
 use super::maps::DatapathError;
 use super::maps::pairs::Full;
+use crate::container::ContainerError;
 use crate::netlink::NetlinkError;
 use crate::profile::ProfileError;
 use crate::profile::quantile::SpreadError;
@@ -43,6 +44,12 @@ pub enum LinkError {
     #[error("nothing is attached to {interface} in this network namespace: see `emud list`")]
     NotAttached { interface: String },
     #[error(
+        "the link on {interface} has ended by itself: attach again; `emud detach {interface}` restores the state before it"
+    )]
+    Ended { interface: String },
+    #[error("there is no process {pid}: {cause}")]
+    NoProcess { pid: i32, cause: std::io::Error },
+    #[error(
         "{interface}: at its rate and delay engine hold has to buffer {needed} MiB of packets, and has room \
          for {room}: take a lower rate, a shorter delay or queue, or engine fq; after `set`, attach again"
     )]
@@ -55,6 +62,10 @@ pub enum LinkError {
     Memory(std::io::Error),
     #[error("attaching needs root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot,
+    #[error("the links of all network namespaces can be found only by root")]
+    NotRootForAll,
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     #[error(
         "engine hold cannot carry {interface}: a packet over loopback carries its route, which \
          is lost in user space; use a kernel with sch_fq"
@@ -139,11 +150,16 @@ impl LinkError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Netlink(e) => e.exit_code(),
+            Self::Container(e) => e.exit_code(),
             Self::Datapath(e) => e.exit_code(),
             Self::Hold(e) => e.exit_code(),
             Self::Profile(e) => e.exit_code(),
             Self::Spread { .. } | Self::Rules(_) => 65,
-            Self::NotAttached { .. } | Self::NoMatrix { .. } | Self::NoInterface => 66,
+            Self::NotAttached { .. }
+            | Self::Ended { .. }
+            | Self::NoProcess { .. }
+            | Self::NoMatrix { .. }
+            | Self::NoInterface => 66,
             Self::NoFq(_)
             | Self::HeldLoopback { .. }
             | Self::NoBtf { .. }
@@ -159,7 +175,7 @@ impl LinkError {
             Self::NoRoom { .. } | Self::MatrixFull { .. } => 73,
             Self::NotEmulated { .. } | Self::WhichInterface(_) | Self::OwnDevice { .. } => 64,
             Self::NoTime(_) | Self::Phased(_) => 64,
-            Self::NotRoot => 77,
+            Self::NotRoot | Self::NotRootForAll => 77,
         }
     }
 }

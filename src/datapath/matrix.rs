@@ -27,7 +27,7 @@ pub fn apply(
         None => attachment::only(&mut nl)?,
     };
     let _lock = interface::lock(link.index, interface::PATIENCE)?;
-    let mut there = attachment::get(&mut nl, &link)?;
+    let mut there = attachment::running(&mut nl, &link)?;
     let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
     if profile.matrix.is_none() {
         return Err(LinkError::NoMatrix {

@@ -8,9 +8,9 @@
 
 use std::os::fd::AsFd;
 
-use aya::{Ebpf, EbpfLoader};
+use aya::Ebpf;
 
-use super::maps::{DatapathError, Maps, classifier};
+use super::maps::{DatapathError, Maps, classifier, loader};
 use super::saved::{Saved, Segmenter};
 use super::{FILTER_HANDLE, LinkError, devices};
 use crate::abi;
@@ -144,7 +144,7 @@ fn make(nl: &mut Netlink, link: &Link, names: &[String; 2]) -> Result<[Link; 2],
 }
 
 fn load(ifindex: u32) -> Result<Ebpf, DatapathError> {
-    let object = EbpfLoader::new()
+    let object = loader()
         .override_global("emud_ifindex", &ifindex, true)
         .load(abi::SEGMENT_OBJECT)?;
     Ok(object)

@@ -88,7 +88,7 @@ pub fn serve(
     let own = (taps.iter().map(|(fd, _)| fd.try_clone()))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|e| HoldError::system("duplicating a descriptor", e))?;
-    let in_force = lock(&account).profile()?;
+    let (in_force, _) = lock(&account).in_force()?;
     let mut holder = Holder::new(taps);
     let classes = InForce(&account);
     if !in_force.bottlenecks.is_empty() {
@@ -112,14 +112,15 @@ pub fn serve(
 }
 
 impl Account {
-    /// The profile that is in the kernel.
-    fn profile(&self) -> Result<Profile, HoldError> {
+    /// The profile that is in the kernel, and its seed.
+    fn in_force(&self) -> Result<(Profile, u64), HoldError> {
         let failed =
             |e: String| HoldError::system("the profile in the kernel", io::Error::other(e));
         let saved = self.maps.saved().map_err(|e| failed(e.to_string()))?;
         let saved: Saved = serde_json::from_slice(&saved).map_err(|e| failed(e.to_string()))?;
-        Profile::parse(&saved.profile, "the profile in the kernel")
-            .map_err(|e| failed(e.to_string()))
+        let profile = Profile::parse(&saved.profile, "the profile in the kernel")
+            .map_err(|e| failed(e.to_string()))?;
+        Ok((profile, saved.seed))
     }
 }
 
@@ -134,9 +135,9 @@ impl Classes for InForce<'_> {
         if now == *version {
             return None;
         }
-        let profile = account.profile().ok()?;
+        let (profile, seed) = account.in_force().ok()?;
         *version = now;
-        Some(profile.bottlenecks.iter().map(|b| b.plan()).collect())
+        Some(profile.plans(seed))
     }
 
     fn account(&self, classes: &[(u32, abi::emud_class)]) {

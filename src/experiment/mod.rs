@@ -3,6 +3,8 @@
 
 pub mod lab;
 pub mod report;
+pub mod reproduce;
 pub mod results;
 pub mod run;
 pub mod scenario;
+pub mod traffic;

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Services of the host for emud's processes: locks between them, their folder, signals, the clock.
 
+pub(crate) mod btf;
 pub mod interface;
 pub mod lock;
 pub mod runtime;
 pub mod signals;
+pub mod ssh;
 
 /// Returns the time now in ns on CLOCK_MONOTONIC, the clock of every departure time.
 pub fn now_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Returns a time or a duration of so many ns.
+pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
+    rustix::time::Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    }
 }
 
 /// Runs `trial` in a new network namespace, in a separate thread.

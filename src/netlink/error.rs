@@ -3,6 +3,7 @@ use std::{fmt, io};
 
 use netlink_socket2::ReplyError;
 
+/// The result of a netlink request.
 pub type Result<T, E = NetlinkError> = std::result::Result<T, E>;
 
 /// The kernel's answer to an attempt.
@@ -29,31 +30,48 @@ impl fmt::Display for OsFailure {
     }
 }
 
+/// Why a netlink request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetlinkError {
+    /// The interface of this name does not exist.
     #[error("there is no interface {0} in this network namespace")]
     NoInterface(String),
+    /// The network namespace of this name does not exist.
     #[error("there is no network namespace {0}")]
     NoNamespace(String),
     /// This kernel, driver or device does not support the request.
     #[error("{0} (not available in this kernel or on this device)")]
     Unavailable(OsFailure),
+    /// EPERM or EACCES.
     #[error("{0} (needs root: CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     Denied(OsFailure),
+    /// EEXIST.
     #[error("{0}")]
     Exists(OsFailure),
+    /// EBUSY, EAGAIN or EADDRINUSE.
     #[error("{0}")]
     Busy(OsFailure),
+    /// Any other answer of the kernel.
     #[error("{0}")]
     Os(OsFailure),
     /// Detected before anything was removed.
     #[error("detach could not restore the root qdisc of {ifname}: {reason}")]
-    CannotRestore { ifname: String, reason: String },
+    CannotRestore {
+        /// Name of the interface.
+        ifname: String,
+        /// Why.
+        reason: String,
+    },
     /// Restored, but the kernel now shows a different qdisc than before.
     #[error(
         "the root qdisc of {ifname} was restored, but differs from the previous one: {difference}"
     )]
-    RestoreDiffers { ifname: String, difference: String },
+    RestoreDiffers {
+        /// Name of the interface.
+        ifname: String,
+        /// What differs.
+        difference: String,
+    },
     /// The saved state has a format that this version does not support.
     #[error("cannot read the saved state: {0}")]
     BadSnapshot(String),

@@ -15,9 +15,12 @@ const CLSACT_EGRESS: u32 = 0xffff_fff3;
 const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
 const ETH_P_ALL: u16 = 3;
 
+/// The direction of packets that a filter of clsact sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hook {
+    /// Packets that the interface sends.
     Egress,
+    /// Packets that the interface receives.
     Ingress,
 }
 
@@ -29,6 +32,7 @@ impl Hook {
         }
     }
 
+    /// Returns the name as tc prints it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Egress => "egress",
@@ -40,18 +44,26 @@ impl Hook {
 /// The program of a bpf filter, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterBpf {
+    /// Id of the program.
     pub program_id: u32,
+    /// Name of the filter.
     pub name: String,
+    /// Hash of the instructions.
     pub tag: Vec<u8>,
+    /// Whether the return value of the program is the action.
     pub direct_action: bool,
 }
 
+/// A filter, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
+    /// Kind, such as "bpf" or "u32".
     pub kind: String,
     /// 1 runs first.
     pub pref: u16,
+    /// Number of the filter among those of the same `pref`.
     pub handle: u32,
+    /// Number of the chain.
     pub chain: u32,
     /// ETH_P_*, 3 is all.
     pub protocol: u16,
@@ -71,11 +83,15 @@ pub enum Place {
 /// A direct-action bpf filter for every protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct BpfFilter<'a> {
+    /// Direction.
     pub hook: Hook,
+    /// Priority; 1 runs first.
     pub pref: u16,
     /// Not 0. A filter with the same hook, pref and handle is replaced.
     pub handle: u32,
+    /// The loaded program.
     pub program: BorrowedFd<'a>,
+    /// Name of the filter.
     pub name: &'a str,
     /// Value that the program reads as tc_classid; 0: none.
     pub classid: u32,

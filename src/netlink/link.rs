@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::Path;
 
@@ -27,31 +28,44 @@ pub struct Gso {
 /// The other end of a veth, or the lower device of a stacked device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
+    /// Index of the device.
     pub ifindex: u32,
     /// Id of its network namespace in this one; `None` for this namespace.
     pub netnsid: Option<i32>,
 }
 
+/// An interface, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
+    /// Index.
     pub index: u32,
+    /// Name.
     pub name: String,
     /// "veth", "ifb", "tun"...; `None` for hardware and lo.
     pub kind: Option<String>,
     /// ARPHRD_*: 1 is Ethernet, 772 loopback, 65534 no link header.
     pub arphrd: u16,
+    /// Largest packet in bytes, without the link header.
     pub mtu: u32,
+    /// IFF_UP.
     pub up: bool,
+    /// IFF_LOOPBACK.
     pub loopback: bool,
+    /// IFF_NOARP.
     pub noarp: bool,
     /// Number of allocated transmit queues.
     pub num_tx_queues: u32,
+    /// Length of the transmit queue in packets.
     pub txqlen: u32,
+    /// Limits of super-packets.
     pub gso: Gso,
+    /// Address of the link layer; empty without one.
     pub mac: Vec<u8>,
     /// Kind of the root qdisc.
     pub qdisc: Option<String>,
+    /// Index of the bridge or bond that it belongs to.
     pub master: Option<u32>,
+    /// The other end or the lower device.
     pub peer: Option<Peer>,
     /// Id of an attached XDP program (0: attached, id unknown).
     pub xdp: Option<u32>,
@@ -60,11 +74,25 @@ pub struct Link {
 /// Options of a new ifb.
 #[derive(Debug, Clone, Copy)]
 pub struct IfbOptions {
+    /// Largest packet in bytes, without the link header.
     pub mtu: u32,
     /// Length of the transmit queue in packets.
     pub txqlen: u32,
     /// `None` keeps the kernel's defaults.
     pub gso: Option<Gso>,
+}
+
+/// What an interface is called, and the packets dropped there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Name of the interface.
+    pub name: String,
+    /// By its qdiscs fq.
+    pub by_fq: u64,
+    /// By all its qdiscs except clsact.
+    pub by_qdiscs: u64,
+    /// By the device on transmit.
+    pub on_transmit: u64,
 }
 
 fn text(s: &CStr) -> String {
@@ -211,6 +239,36 @@ impl Netlink {
         Ok(links)
     }
 
+    /// Returns the name and the drops of every interface of the namespace, by index.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn dropped(&mut self) -> Result<HashMap<u32, Dropped>> {
+        let request = rt_link::Request::new().op_getlink_dump(&Default::default());
+        let mut found = HashMap::new();
+        let what = || "list interfaces".into();
+        self.exchange(&request, what, |(header, attrs)| {
+            let device = Dropped {
+                name: attrs.get_ifname().map(text).unwrap_or_default(),
+                on_transmit: attrs.get_stats64().map_or(0, |stats| stats.tx_dropped),
+                ..Dropped::default()
+            };
+            found.insert(index(header.ifi_index), device);
+        })?;
+        self.each_qdisc(|ifindex, kind, drops| {
+            let Some(device) = found.get_mut(&ifindex) else {
+                return;
+            };
+            if kind == "fq" {
+                device.by_fq += drops;
+            }
+            if kind != "clsact" {
+                device.by_qdiscs += drops;
+            }
+        })?;
+        Ok(found)
+    }
+
     /// Sets the limits of segmentation offload.
     pub fn set_gso(&mut self, ifindex: u32, gso: &Gso) -> Result<()> {
         // Not in one message with max_size: max_size also sets ipv4_max_size (up to 64 KiB), and
@@ -243,6 +301,10 @@ impl Netlink {
         self.ack(&request, || format!("{what} {name}"))
     }
 
+    /// Brings the interface up or down.
+    ///
+    /// # Errors
+    /// The answer of the kernel.
     pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<()> {
         let bit = flag(libc::IFF_UP);
         let (flags, what) = if up {
@@ -253,6 +315,32 @@ impl Netlink {
         self.set_flags(ifindex, flags, bit, what)
     }
 
+    /// Sets the link-layer address.
+    ///
+    /// # Errors
+    /// The answer of the kernel.
+    pub fn set_mac(&mut self, ifindex: u32, mac: &[u8; 6]) -> Result<()> {
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request.encode().push_address(mac);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("set the address of {name}"))
+    }
+
+    /// Sets the number of packets that a device's queue holds.
+    ///
+    /// # Errors
+    /// The answer of the kernel.
+    pub fn set_txqlen(&mut self, ifindex: u32, packets: u32) -> Result<()> {
+        let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
+        request.encode().push_txqlen(packets);
+        let name = self.name_of(ifindex);
+        self.ack(&request, || format!("set txqueuelen {packets} on {name}"))
+    }
+
+    /// Sets the size of the largest packet in bytes, without the link header.
+    ///
+    /// # Errors
+    /// The answer of the kernel.
     pub fn set_mtu(&mut self, ifindex: u32, mtu: u32) -> Result<()> {
         let mut request = rt_link::Request::new().op_setlink_do(&header(ifindex));
         request.encode().push_mtu(mtu);
@@ -345,6 +433,10 @@ impl Netlink {
         })
     }
 
+    /// Deletes the interface.
+    ///
+    /// # Errors
+    /// The answer of the kernel.
     pub fn delete_link(&mut self, ifindex: u32) -> Result<()> {
         if ifindex == 0 {
             return Err(NetlinkError::Os(OsFailure {

@@ -5,12 +5,15 @@
 //! `/proc/sys/net` for settings that netlink does not have. sysfs is never read, because a mounted
 //! sysfs shows the namespace that mounted it.
 
+#![deny(missing_docs)]
+
 mod address;
 mod attr;
 mod error;
 mod filter;
 mod link;
 mod mirred;
+mod namespaces;
 mod nat;
 mod netns;
 mod notices;
@@ -30,9 +33,10 @@ use netlink_socket2::NetlinkSocket;
 
 pub use error::{NetlinkError, OsFailure, Result};
 pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
-pub use link::{Gso, IfbOptions, Link, Peer};
+pub use link::{Dropped, Gso, IfbOptions, Link, Peer};
+pub use namespaces::Namespace;
 pub use nat::{ForwardDrop, Masquerade, Translated};
-pub use netns::{NetnsId, enter, identity, within};
+pub use netns::{NetnsId, Space, enter, identity, inside, spaces, within};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};

@@ -180,7 +180,9 @@ fn push_equal<P: Pusher>(rule: Expressions<P>, value: &[u8]) -> Expressions<P> {
 /// A chain of the host that drops forwarded packets which no rule accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardDrop {
+    /// Name of its table.
     pub table: String,
+    /// Name of the chain.
     pub chain: String,
 }
 

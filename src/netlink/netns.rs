@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::ErrorKind;
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread;
@@ -14,7 +15,9 @@ use super::{NetlinkError, Result};
 /// Identity of a network namespace: device and inode of its nsfs file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NetnsId {
+    /// Device of the file.
     pub dev: u64,
+    /// Inode of the file.
     pub inode: u64,
 }
 
@@ -56,34 +59,90 @@ pub fn enter(spec: &str) -> Result<()> {
     })
 }
 
-/// Runs `work` in the network namespace with this inode number, in a separate thread. Returns
-/// `None` if no process and no name of this mount namespace refers to it.
-pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
-    let file = find(inode)?;
-    let inside = || {
-        let entered = move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network));
-        entered.is_ok().then(work)
+/// Runs `work` in the network namespace of an open file, in a separate thread.
+///
+/// # Errors
+/// The kernel does not let this process enter it, or `work` panicked.
+pub fn inside<T: Send>(space: BorrowedFd<'_>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let enter = || {
+        move_into_link_name_space(space, Some(LinkNameSpaceType::Network))?;
+        Ok(work())
     };
-    thread::scope(|scope| scope.spawn(inside).join().ok().flatten())
+    thread::scope(|scope| {
+        let ended = scope.spawn(enter).join();
+        ended.unwrap_or_else(|_| Err(io::Error::other("the work ended unexpectedly")))
+    })
 }
 
-/// Opens a network namespace: the one of this thread, one with a name, or one of a process.
-fn find(inode: u64) -> Option<File> {
+/// Runs `work` in the network namespace with this inode number. Returns `None` if no process and no
+/// name of this mount namespace refers to it.
+pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
+    let space = spaces(&HashSet::from([inode])).pop()?;
+    space.within(work).ok()
+}
+
+/// A network namespace, and what a user calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    /// Inode number.
+    pub inode: u64,
+    /// What `--netns` takes: a name of `ip netns`, or a path; empty: that of this thread.
+    pub name: String,
+    path: PathBuf,
+}
+
+impl Space {
+    fn at(name: String, path: PathBuf) -> Option<Self> {
+        let inode = std::fs::metadata(&path).ok()?.ino();
+        Some(Self { inode, name, path })
+    }
+
+    /// Runs `work` in this namespace, in a separate thread.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoNamespace`]: it no longer exists or may not be entered.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        if self.name.is_empty() {
+            return Ok(work());
+        }
+        let none = || NetlinkError::NoNamespace(self.path.display().to_string());
+        let file = File::open(&self.path).map_err(|_| none())?;
+        // The process may have ended, and another have its number.
+        if file.metadata().map_or(0, |meta| meta.ino()) != self.inode {
+            return Err(none());
+        }
+        inside(file.as_fd(), work).map_err(|_| none())
+    }
+}
+
+/// Returns the network namespaces with these inode numbers: that of this thread, those with a name,
+/// and the others by one of their processes. Those that have none of these are missing.
+pub fn spaces(wanted: &HashSet<u64>) -> Vec<Space> {
+    let own = Space::at(String::new(), "/proc/thread-self/ns/net".into());
     let list = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"));
-    let named = list("/run/netns").map(|entry| entry.path());
-    let process = |entry: &std::fs::DirEntry| {
+    let named = list("/run/netns").filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        Space::at(name, entry.path())
+    });
+    let mut found: Vec<Space> = Vec::new();
+    let mut add = |space: Space| {
+        let new = wanted.contains(&space.inode) && found.iter().all(|f| f.inode != space.inode);
+        found.extend(new.then_some(space));
+        found.len() == wanted.len()
+    };
+    if own.into_iter().chain(named).any(&mut add) {
+        return found;
+    }
+    let digits = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
         name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
     };
-    let of_processes = list("/proc")
-        .filter(process)
-        .map(|entry| entry.path().join("ns/net"));
-    let mut all = own.chain(named).chain(of_processes);
-    let path = all.find(|path| std::fs::metadata(path).is_ok_and(|meta| meta.ino() == inode))?;
-    let file = File::open(path).ok()?;
-    // The process may have ended in between.
-    (file.metadata().ok()?.ino() == inode).then_some(file)
+    let mut processes = list("/proc").filter(digits).filter_map(|entry| {
+        let path = entry.path().join("ns/net");
+        Space::at(path.display().to_string(), path)
+    });
+    processes.any(add);
+    found
 }
 
 /// Returns the network namespace of the calling thread.

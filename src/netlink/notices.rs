@@ -28,7 +28,9 @@ pub struct Notices {
 /// The changes since the last call, by ifindex.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Changes {
+    /// New or different.
     pub changed: BTreeSet<u32>,
+    /// Deleted.
     pub deleted: BTreeSet<u32>,
     /// Moved to a different network namespace.
     pub moved: BTreeSet<u32>,

@@ -30,8 +30,10 @@ pub fn show_handle(handle: u32) -> String {
     }
 }
 
+/// A qdisc, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qdisc {
+    /// Kind, such as "fq".
     pub kind: String,
     /// Major number in the upper half; 0 if the kernel installed it by default.
     pub handle: u32,
@@ -41,7 +43,9 @@ pub struct Qdisc {
     pub options: Option<Vec<u8>>,
     /// TCA_STAB as the kernel sent it.
     pub stab: Option<Vec<u8>>,
+    /// Number of the shared block of its ingress filters.
     pub ingress_block: Option<u32>,
+    /// Number of the shared block of its egress filters.
     pub egress_block: Option<u32>,
     /// Whether it has a rate estimator.
     pub estimator: bool,
@@ -57,16 +61,20 @@ impl Qdisc {
         self.handle & MAJOR != 0
     }
 
+    /// Returns whether it is the root of its interface.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
     }
 }
 
+/// The qdisc that holds the ingress filters of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IngressQdisc {
+    /// No such qdisc.
     None,
     /// The older `ingress`: excludes clsact, has no egress side.
     Ingress,
+    /// For both directions.
     Clsact,
 }
 
@@ -139,6 +147,17 @@ impl Netlink {
             }
         })?;
         Ok(found)
+    }
+
+    /// Passes the interface, the kind and the drops of every qdisc of the namespace.
+    pub(super) fn each_qdisc(&mut self, mut each: impl FnMut(u32, &str, u64)) -> Result<()> {
+        let request = tc::Request::new().op_getqdisc_dump(&tcmsg(0, 0, 0));
+        let what = || "list qdiscs".into();
+        self.exchange(&request, what, |(header, attrs)| {
+            let queue = attrs.get_stats2().and_then(|stats| stats.get_queue());
+            let drops = queue.map_or(0, |queue| u64::from(queue.drops));
+            each(header.ifindex.cast_unsigned(), &kind(&attrs), drops);
+        })
     }
 
     /// Returns the root qdisc if a user configured it.

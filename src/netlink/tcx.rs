@@ -7,7 +7,9 @@ use super::{Hook, NetlinkError, OsFailure, Result};
 /// A program attached by tcx: it runs before every filter of clsact and may consume packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcxProgram {
+    /// Id of the program.
     pub id: u32,
+    /// Name of the program.
     pub name: String,
 }
 

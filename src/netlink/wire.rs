@@ -16,6 +16,7 @@ const VETH_INFO_PEER: u16 = 1;
 /// One end of a new veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct WireEnd<'a> {
+    /// Name of the interface.
     pub name: &'a str,
     /// The network namespace of the end; `None`: that of the socket.
     pub netns: Option<BorrowedFd<'a>>,

@@ -12,7 +12,7 @@ use crate::text::{Mistake, Percent, Reader, table, words};
 pub const MAX_CORRUPT_BITS: u32 = crate::abi::EMUD_CORRUPT_BITS;
 
 table! {
-    /// Packets of which a copy arrives, too, with a delay of its own.
+    /// Packets of which a copy arrives, too, with a separate delay.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
     pub struct Duplicate {
         /// Probability that a packet is affected.

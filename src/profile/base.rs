@@ -17,7 +17,7 @@ pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[Link
         return None;
     };
     let cannot = |error: &dyn std::fmt::Display| {
-        let help = "`emud profile check` looks at it alone";
+        let help = "`emud profile check` checks that file alone";
         Mistake::new(&value.at, format!("profile {name}: {error}"), help)
     };
     let file = name.contains('/') || name.ends_with(".toml");
@@ -80,7 +80,7 @@ fn alone(
     }
 }
 
-/// Places in another file are none in this one.
+/// Sets the position of a value from another file to one in this file.
 fn here(entry: &mut Entry, at: &At) {
     entry.key.at = at.clone();
     relocate(&mut entry.value, at);

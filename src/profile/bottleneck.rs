@@ -4,7 +4,7 @@
 use super::kinds::{BitRate, Count, OneOf};
 use super::queueing::QueueDraft;
 use super::{Profile, Queue};
-use crate::bottleneck::{Class, Limits, Plan, Schedule};
+use crate::bottleneck::Schedule;
 use crate::text::{Kind, Located, Mistake, Value, Word, table};
 
 pub(super) const NAME_BYTES: usize = 32;
@@ -147,7 +147,7 @@ impl Profile {
 }
 
 impl Bottleneck {
-    /// What packets may name, in the order of [`Plan::classes`].
+    /// What packets may name, in the order of a plan's classes.
     fn services(&self) -> impl Iterator<Item = String> {
         let classes = self.classes.iter();
         let classes = classes.map(|class| format!("{}.{}", self.name, class.name));
@@ -155,35 +155,11 @@ impl Bottleneck {
         classes.chain(alone)
     }
 
-    pub(super) fn is_inner(&self, class: &str) -> bool {
+    /// Whether there are classes below one.
+    pub(crate) fn is_inner(&self, class: &str) -> bool {
         self.classes
             .iter()
             .any(|c| c.parent.as_deref() == Some(class))
-    }
-
-    /// As the server runs it.
-    pub fn plan(&self) -> Plan {
-        let place = |name: &String| self.classes.iter().position(|class| class.name == *name);
-        let class = |class: &ServiceClass| Class {
-            parent: class.parent.as_ref().and_then(place),
-            priority: class.priority as u8,
-            weight: class.weight,
-            rate: class.rate,
-            ceil: class.ceil,
-            limits: limits(&class.queue),
-        };
-        let alone = Class {
-            limits: limits(&self.queue),
-            ..Class::default()
-        };
-        Plan {
-            rate: self.rate.unwrap_or(1),
-            schedule: self.schedule,
-            classes: match self.classes.is_empty() {
-                true => vec![alone],
-                false => self.classes.iter().map(class).collect(),
-            },
-        }
     }
 
     /// Whether a plan differs in figures alone.
@@ -217,14 +193,5 @@ impl Bottleneck {
             out.push('\n');
         }
         out
-    }
-}
-
-fn limits(queue: &Queue) -> Limits {
-    let packets = queue.limit_packets();
-    Limits {
-        packets: (packets > 0).then_some(packets),
-        bytes: queue.bytes,
-        time_ns: queue.time_ns,
     }
 }

@@ -158,7 +158,7 @@ impl Reader {
             self.mistakes.push(Mistake::new(&name.at, title, help));
         }
         if let (Some(at), false) = (draft.queue.place(), draft.classes.is_empty()) {
-            let help = "each class has a queue of its own: write it there";
+            let help = "each class has a separate queue: write it there";
             let title = "a `queue` beside classes";
             self.mistakes.push(Mistake::new(at, title, help));
         }
@@ -246,14 +246,6 @@ impl Reader {
 
     /// A queue whose packets wait.
     fn real_queue(&mut self, draft: &QueueDraft) -> Queue {
-        let ecn = draft.ecn.as_ref().map(|ecn| ("ecn", &ecn.at));
-        let aqm = draft.aqm.as_ref().map(|aqm| ("aqm", &aqm.at));
-        for (key, at) in aqm.into_iter().chain(ecn) {
-            let title = format!("`{key}` in the queue of a bottleneck");
-            let help = "such a queue has limits in packets, bytes and time; `rate` and `queue` of a \
-                        link have managers";
-            self.mistakes.push(Mistake::new(at, title, help));
-        }
         if let Some(bytes) = &draft.bytes
             && bytes.value < u64::from(PACKET_BYTES)
         {
@@ -264,7 +256,7 @@ impl Reader {
             let help = format!("write at least \"{PACKET_BYTES}B\", or count packets: \"1p\"");
             self.mistakes.push(Mistake::new(&bytes.at, title, help));
         }
-        draft.values()
+        self.managed_queue(draft)
     }
 
     /// A class that packets are put into.

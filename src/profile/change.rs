@@ -266,7 +266,9 @@ fn fixed(key: &str) -> Option<&'static str> {
              with the first one again",
         ),
         "name" | "description" | "source" => Some("it says where the profile came from"),
-        "link" | "" => Some("name what to change, such as delay=80ms (both ways) or up.delay=80ms"),
+        "link" | "" => {
+            Some("name what to change, such as delay=80ms (both directions) or up.delay=80ms")
+        }
         _ => None,
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn value<T: Copy>(slot: &Option<Located<T>>) -> Option<T> {
     slot.as_ref().map(|located| located.value)
 }
 
-/// Of the places that do not go together, the one written last: it was the one to change.
+/// Returns the last of the positions that contradict each other: that one was meant as the change.
 pub(super) fn latest<'a, const N: usize>(first: &'a At, others: [Option<&'a At>; N]) -> &'a At {
     others
         .into_iter()

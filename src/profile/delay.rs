@@ -10,7 +10,7 @@ use super::check::{latest, value};
 use super::kinds::{Correlation, Duration, OneOf, Share, SomeTime};
 use super::quantile::largest_sd_ns;
 use super::words::ShapeWord;
-use super::{Distribution, Reorder, Shape, file, keys};
+use super::{Distribution, Reorder, Shape, file, keys, print};
 use crate::text::{
     At, Draft, Entry, Located, Mistake, Nanoseconds, Reader, Time, Value, is_none, quantity, table,
     word,
@@ -91,7 +91,7 @@ fn with_or_without<S: Serializer>(jitter: &Option<Jitter>, to: S) -> Result<S::O
 /// The keys of `delay` that the tables do not read.
 pub(super) const OTHER_KEYS: &[&str] = &["jitter", "sd", "distribution", "samples"];
 
-/// The two ways to say how much the delay varies; each replaces the other.
+/// The two keys for the variation of the delay; each replaces the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Spread {
     /// Half-width of a uniform distribution, standard deviation of the others; ns.
@@ -367,7 +367,7 @@ impl Reader {
     }
 }
 
-/// The distribution as asked for or measured, else the usual one.
+/// The configured or measured distribution; without one, the default.
 fn shape_of(draft: &JitterDraft, spread: Spread) -> Shape {
     let measured = draft.samples.as_ref().and_then(|s| s.value.table.as_ref());
     match (&draft.distribution, measured, spread) {
@@ -421,10 +421,7 @@ impl Delay {
             ));
             keys.extend(jitter.keys_text());
         }
-        match &keys[..] {
-            [one] if let Some(mean) = one.strip_prefix("mean = ") => mean.to_owned(),
-            _ => format!("{{ {} }}", keys.join(", ")),
-        }
+        print::table(&keys, "mean")
     }
 }
 

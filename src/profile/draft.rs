@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has been written so far about a link, each value with its place.
+//! What has been written so far about a link, each value with its position.
 //!
 //! A table or an assignment is applied to a draft, so a later one overrides an earlier one key by
 //! key. Whether the values go together is judged at the end, in `check`.

@@ -223,7 +223,7 @@ fn flag(value: &Located<Value>) -> Result<bool, Mistake> {
     }
 }
 
-/// Numbers with blanks between, each with its place among them.
+/// Numbers with blanks between, each with its index.
 fn numbers(name: &Located<String>, text: &str) -> Result<Vec<(usize, f64)>, Mistake> {
     let words = (1..).zip(text.split_whitespace());
     words
@@ -231,7 +231,7 @@ fn numbers(name: &Located<String>, text: &str) -> Result<Vec<(usize, f64)>, Mist
         .collect()
 }
 
-/// The numbers of one column, each with its line. A first line of words is a header.
+/// The numbers of one column, each with its line. A first line of text is a header.
 fn column(
     file: &Located<String>,
     column: &Column,

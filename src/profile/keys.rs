@@ -6,15 +6,18 @@ use super::bottleneck::{BottleneckDraft, ClassDraft};
 use super::delay::{DelayDraft, JitterDraft, OTHER_KEYS};
 use super::draft::{LinkDraft, TABLES};
 use super::loss::{FiguresDraft, LossDraft};
+use super::matrix::MatrixDraft;
 use super::queueing::QueueDraft;
 use super::reordering::ReorderDraft;
+use super::rules::{MatchDraft, RuleDraft};
 use super::slot::SlotDraft;
+use super::trace_read::{SOURCES, TraceDraft};
 use super::wire::{LINK_KEYS, WireDraft};
 use super::{aqm, queueing};
-use crate::text::{Located, Mistake, Section, Vocabulary, joined};
+use crate::text::{Located, Mistake, Section, Vocabulary};
 
 pub(super) const TOP: Section = Section {
-    keys: &[
+    keys: &[&[
         "name",
         "description",
         "source",
@@ -32,143 +35,109 @@ pub(super) const TOP: Section = Section {
         "phase",
         "phases",
         "state",
-    ],
+    ]],
     place: "at the top of a profile",
     belongs: "at the top of the file, above the first [header]",
 };
 pub(super) const LINK: Section = Section {
-    keys: &joined::<{ LinkDraft::KEYS.len() + TABLES.len() - 1 }>(&[
+    keys: &[
         LinkDraft::KEYS,
         // `rate` is in both.
         TABLES.split_at(1).1,
-    ]),
+    ],
     place: "of a link",
     belongs: "under [link], [up], [down] or [links.NAME]",
 };
-pub(super) const DELAY: Section =
-    Section {
-        keys: &joined::<{ DelayDraft::KEYS.len() + JitterDraft::KEYS.len() + OTHER_KEYS.len() }>(
-            &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
-        ),
-        place: "of a delay",
-        belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
-    };
+pub(super) const DELAY: Section = Section {
+    keys: &[DelayDraft::KEYS, OTHER_KEYS, JitterDraft::KEYS],
+    place: "of a delay",
+    belongs: "inside `delay`, as in delay = { mean = \"50ms\", jitter = \"5ms\" }",
+};
 pub(super) const LOSS: Section = Section {
-    keys: &joined::<{ LossDraft::KEYS.len() + FiguresDraft::KEYS.len() }>(&[
-        FiguresDraft::KEYS,
-        LossDraft::KEYS,
-    ]),
+    keys: &[FiguresDraft::KEYS, LossDraft::KEYS],
     place: "of a loss",
     belongs: "inside `loss`, as in loss = { model = \"burst\", probability = \"1%\", length = 5 }",
 };
 pub(super) const DUPLICATE: Section = Section {
-    keys: DuplicateDraft::KEYS,
+    keys: &[DuplicateDraft::KEYS],
     place: "of a duplicate",
     belongs: "inside `duplicate`, as in duplicate = { probability = \"1%\", correlation = \"25%\" }",
 };
 pub(super) const CORRUPT: Section = Section {
-    keys: CorruptDraft::KEYS,
+    keys: &[CorruptDraft::KEYS],
     place: "of a corrupt",
     belongs: "inside `corrupt`, as in corrupt = { probability = \"1%\", bits = 2 }",
 };
 pub(super) const TRACE: Section = Section {
-    keys: &[
-        "file",
-        "mahimahi",
-        "rows",
-        "opportunities",
-        "in-force",
-        "loop",
-        "offset",
-        "period",
-    ],
+    keys: &[SOURCES, TraceDraft::KEYS],
     place: "of a trace",
     belongs: "inside `trace`, as in trace = { file = \"cell.csv\", offset = \"5s\" }",
 };
 pub(super) const SLOT: Section = Section {
-    keys: SlotDraft::KEYS,
+    keys: &[SlotDraft::KEYS],
     place: "of a slot",
     belongs: "inside `slot`, as in slot = { min = \"10ms\", max = \"20ms\", packets = 32 }",
 };
 pub(super) const PHASE: Section = Section {
-    keys: &["for", "link", "name", "ramp", "whole", "up", "down"],
+    keys: &[&["for", "link", "name", "ramp", "whole", "up", "down"]],
     place: "of a phase",
     belongs: "under [[phase]]",
 };
 pub(super) const STATE: Section = Section {
-    keys: &["dwell", "link", "name", "next", "whole", "up", "down"],
+    keys: &[&["dwell", "link", "name", "next", "whole", "up", "down"]],
     place: "of a state",
     belongs: "under [[state]]",
 };
 pub(super) const PHASES: Section = Section {
-    keys: &["loop", "offset"],
+    keys: &[&["loop", "offset"]],
     place: "of `phases`",
     belongs: "at the top, as in phases = { loop = true, offset = \"10s\" }",
 };
 
 pub(super) const REORDER: Section = Section {
-    keys: ReorderDraft::KEYS,
+    keys: &[ReorderDraft::KEYS],
     place: "of `reorder`",
     belongs: "inside `reorder`, as in reorder = { probability = \"1%\", gap = 5 }",
 };
 
 pub(super) const RULE: Section = Section {
-    keys: &["match", "link", "direction", "per", "class"],
+    keys: &[&["match"], RuleDraft::KEYS],
     place: "of a rule",
     belongs: "under [[rule]]",
 };
 pub(super) const MATCH: Section = Section {
-    keys: &[
-        "source",
-        "destination",
-        "protocol",
-        "source-port",
-        "destination-port",
-        "dscp",
-        "tos",
-        "mark",
-        "vlan",
-        "icmp-type",
-        "source-mac",
-        "destination-mac",
-    ],
+    keys: &[MatchDraft::KEYS],
     place: "of a match",
     belongs: "inside `match` of a [[rule]], as in match = { protocol = \"tcp\" }",
 };
 pub(super) const MATRIX: Section = Section {
-    keys: &["file", "link", "capacity"],
+    keys: &[&["file"], MatrixDraft::KEYS],
     place: "of a matrix",
     belongs: "under [matrix]",
 };
 pub(super) const RATE: Section = Section {
-    keys: &joined::<{ LINK_KEYS.len() + WireDraft::KEYS.len() }>(&[LINK_KEYS, WireDraft::KEYS]),
+    keys: &[LINK_KEYS, WireDraft::KEYS],
     place: "of a rate",
     belongs: "inside `rate`, as in rate = { rate = \"10Mbit\", burst = \"32kB\" }",
 };
 pub(super) const CELL: Section = Section {
-    keys: &["size", "overhead"],
+    keys: &[&["size", "overhead"]],
     place: "of a cell",
     belongs: "inside `cell`, as in cell = { size = 48, overhead = 5 }",
 };
-pub(super) const QUEUE: Section =
-    Section {
-        keys: &joined::<{ QueueDraft::KEYS.len() + queueing::OTHER_KEYS.len() + aqm::KEYS.len() }>(
-            &[QueueDraft::KEYS, queueing::OTHER_KEYS, aqm::KEYS],
-        ),
-        place: "of a queue",
-        belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
-    };
+pub(super) const QUEUE: Section = Section {
+    keys: &[QueueDraft::KEYS, queueing::OTHER_KEYS, aqm::KEYS],
+    place: "of a queue",
+    belongs: "inside `queue`, as in queue = { limit = \"1000p\", time = \"200ms\" }",
+};
 
 pub(super) const BOTTLENECK: Section = Section {
-    keys: &joined::<{ BottleneckDraft::KEYS.len() + 2 }>(&[
-        BottleneckDraft::KEYS,
-        &["queue", "class"],
-    ]),
+    keys: &[BottleneckDraft::KEYS, &["queue", "class"]],
     place: "of a bottleneck",
     belongs: "under [bottleneck.NAME]",
 };
 pub(super) const SERVICE_CLASS: Section = Section {
-    keys: &joined::<{ ClassDraft::KEYS.len() + 1 }>(&[ClassDraft::KEYS, &["queue"]]),
+    keys: &[ClassDraft::KEYS, &["queue"]],
     place: "of a class",
     belongs: "under [bottleneck.NAME.class.CLASS]",
 };

@@ -3,7 +3,7 @@
 
 use super::queue::{Bytes, Packets, is_nothing};
 use crate::text::{
-    Kind, Located, Mistake, Percent, Rate, Time, Value, Word, duration, quantity, word,
+    Kind, Located, Mistake, Percent, Rate, Span, Time, Value, Word, duration, kinds, quantity, word,
 };
 
 /// A share or probability, 0.0..=1.0, in percent.
@@ -30,10 +30,10 @@ pub(crate) struct Text;
 /// Whole numbers.
 pub(crate) struct Numbers;
 pub(crate) struct Flag;
-/// One word of a few.
+/// One of a few names.
 pub(crate) struct OneOf<T>(std::marker::PhantomData<T>);
 
-fn quoted(value: impl std::fmt::Display) -> String {
+pub(super) fn quoted(value: impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
@@ -251,6 +251,11 @@ impl Kind for Numbers {
     fn text(numbers: &Vec<u64>) -> String {
         format!("{numbers:?}")
     }
+}
+
+kinds! {
+    /// ns, up to 100 years.
+    Long: u64 = |value, key| quantity(value, key, "\"10s\"").map(|Span(ns)| ns), |ns| quoted(Time(*ns));
 }
 
 fn wrong_kind(value: &Located<Value>, key: &str, example: &str) -> Mistake {

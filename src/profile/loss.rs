@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::kinds::{BitErrorRate, Correlation, Count, Flag, Numbers, OneOf, Share, Text};
-use super::loss_runs;
 use super::pattern::Pattern;
+use super::{loss_runs, print};
 use crate::text::{Percent, Word, table, words};
 
 table! {
@@ -372,20 +372,11 @@ impl Loss {
         if let LossModel::Pattern { pattern, .. } = &self.model {
             keys.insert(0, pattern.keys());
         }
-        let bernoulli = matches!(self.model, LossModel::Bernoulli { .. });
-        match &keys[..] {
-            [one]
-                if let Some(plain) = one.strip_prefix("probability = ")
-                    && bernoulli
-                    && own.is_empty() =>
-            {
-                plain.to_owned()
-            }
-            _ => {
-                keys.insert(0, format!("model = \"{}\"", self.model.name().word()));
-                keys.extend(own);
-                format!("{{ {} }}", keys.join(", "))
-            }
+        let plain = matches!(&keys[..], [one] if one.starts_with("probability = "));
+        if !plain || !own.is_empty() || self.model.name() != Model::Bernoulli {
+            keys.insert(0, format!("model = \"{}\"", self.model.name().word()));
+            keys.extend(own);
         }
+        print::table(&keys, "probability")
     }
 }

@@ -6,7 +6,7 @@ use super::loss::{Figures, FiguresDraft, Loss, LossDraft, LossModel, Model};
 use super::pattern::{self, Pattern, PatternError};
 use crate::text::{At, Draft, Entry, Located, Mistake, Percent, Reader, Value, Word, is_none};
 
-/// Three ways to give a pattern, one slot.
+/// Three keys for a pattern; each replaces the others.
 const PATTERNS: [&str; 3] = ["pattern", "file", "lost"];
 
 impl Model {
@@ -228,7 +228,7 @@ impl Reader {
         }
         let read = self.read_pattern(draft, at)?;
         if let (Some(_), Some(length)) = (&draft.pattern, &draft.length) {
-            let help = "`pattern` has a length of its own; `length` goes with `lost`, or a `file` \
+            let help = "`pattern` already has a length; `length` goes with `lost`, or a `file` \
                         of packet numbers";
             let mistake = Mistake::new(&length.at, "`length` with `pattern`", help);
             self.mistakes.push(mistake);

@@ -212,7 +212,7 @@ fn lost_of(pattern: &Pattern) -> Vec<bool> {
     lost
 }
 
-/// Runs as they were; `round`: the end goes on at the beginning.
+/// The runs of a sequence; `round`: its end continues at its beginning.
 fn counted(lost: &[bool], round: bool, cut: Cut) -> Option<Vec<f64>> {
     // So that no run goes over the end.
     let start = match round {

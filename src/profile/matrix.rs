@@ -6,26 +6,34 @@ use std::sync::Arc;
 
 use super::check::latest;
 use super::draft::LinkDraft;
+use super::kinds::{Count, Text};
 use super::links::NamedDraft;
 use super::rules::OWN;
 use super::{Link, NamedLink, Profile, ProfileError, keys, links};
 use crate::abi;
-use crate::text::{At, Entry, Located, Mistake, Reader, TextError, Value};
+use crate::text::{At, Draft, Entry, Kind, Located, Mistake, Reader, TextError, Value, table};
 
 pub const MAX_PAIRS: u32 = abi::EMUD_PAIRS_MAX;
 /// The longest queue of a pair in packets, and all of those together.
 const RING_MAX: u32 = 256;
 const RINGS_MAX_BYTES: u64 = 64 << 20;
 
-/// Pairs and what they are based on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Matrix {
-    /// A named link; `None`: the profile's own.
-    pub link: Option<String>,
-    /// How many pairs there may be, 1..=65536.
-    pub capacity: u32,
-    /// To begin with. They are not in the canonical text, where they would not fit.
-    pub pairs: Arc<Vec<Pair>>,
+table! {
+    /// Pairs and what they are based on.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Matrix {
+        /// A named link; `None`: the profile's own.
+        link: Option<String> = None, "link" as Text;
+        /// How many pairs there may be, 1..=65536.
+        capacity: u32 = 1, "capacity" as Count<1, MAX_PAIRS>;
+    }
+    beside {
+        /// To begin with. They are not in the canonical text, where they would not fit.
+        pairs: Arc<Vec<Pair>> = Arc::default();
+    }
+    struct MatrixDraft {
+        file: Option<Located<Vec<Pair>>>;
+    }
 }
 
 /// A row: packets from one address to another. What is `None` is the base link's.
@@ -38,16 +46,6 @@ pub struct Pair {
     pub delay_ns: Option<u64>,
     /// 0.0..=1.0
     pub loss: Option<f64>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct MatrixDraft {
-    at: At,
-    link: Option<Located<String>>,
-    capacity: Option<Located<u32>>,
-    file: Option<Located<Vec<Pair>>>,
-    /// Neither file nor capacity is written.
-    empty: bool,
 }
 
 impl Profile {
@@ -80,32 +78,27 @@ impl Matrix {
 /// Reads the table `matrix`.
 pub(super) fn read(reader: &mut Reader, key: &At, entries: &[Entry]) -> MatrixDraft {
     let mut draft = MatrixDraft {
-        at: key.clone(),
-        link: None,
-        capacity: None,
-        file: None,
-        empty: !entries
-            .iter()
-            .any(|e| matches!(e.key.value.as_str(), "file" | "capacity")),
+        at: Some(key.clone()),
+        ..MatrixDraft::default()
     };
     for entry in entries {
-        let value = &entry.value;
-        match entry.key.value.as_str() {
-            "link" => reader.put(&mut draft.link, value, |v| text(v, "link", "\"lte\"")),
-            "capacity" => reader.put(&mut draft.capacity, value, |v| {
-                count(v, "capacity", MAX_PAIRS)
-            }),
-            "file" => {
-                let folder = reader.folder.clone();
-                reader.put(&mut draft.file, value, |v| {
-                    let name = text(v, "file", "\"pairs.csv\"")?;
-                    Pair::load(&folder.join(name)).map_err(|error| in_file(v, &error))
-                });
-            }
-            _ => reader
-                .mistakes
-                .push(keys::unknown(&entry.key, &keys::MATRIX)),
+        if entry.key.value == "file" {
+            let folder = reader.folder.clone();
+            reader.put(&mut draft.file, &entry.value, |v| {
+                let name = Text::read(v, "file")?;
+                Pair::load(&folder.join(name)).map_err(|error| in_file(v, &error))
+            });
+        } else if !draft.key(reader, entry) {
+            let unknown = keys::unknown(&entry.key, &keys::MATRIX);
+            reader.mistakes.push(unknown);
         }
+    }
+    let written = |key: &str| entries.iter().any(|e| e.key.value == key);
+    if !written("file") && !written("capacity") {
+        let help = "name the pairs, file = \"pairs.csv\", or say how many `emud apply` may bring, \
+                    capacity = 1000";
+        let mistake = Mistake::new(key, "a matrix without pairs", help);
+        reader.mistakes.push(mistake);
     }
     draft
 }
@@ -123,26 +116,11 @@ fn in_file(value: &Located<Value>, error: &ProfileError) -> Mistake {
     Mistake::new(&value.at, error.to_string(), help)
 }
 
-/// A whole number from 1 to `most`.
-pub(super) fn count(value: &Located<Value>, key: &str, most: u32) -> Result<u32, Mistake> {
-    let read = match &value.value {
-        Value::Number(text) | Value::Text(text) => text.parse().ok(),
-        _ => None,
-    };
-    read.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
-        let help = format!("write a whole number from 1 to {most}, such as {key} = 4096");
-        Mistake::new(&value.at, format!("this is not a {key}"), help)
-    })
-}
-
-fn text(value: &Located<Value>, key: &str, example: &str) -> Result<String, Mistake> {
-    match &value.value {
-        Value::Text(text) => Ok(text.clone()),
-        other => {
-            let title = format!("`{key}` cannot be {}", other.kind());
-            let help = format!("write {key} = {example}");
-            Err(Mistake::new(&value.at, title, help))
-        }
+impl MatrixDraft {
+    /// Where its link is named, or else the table.
+    fn at(&self) -> &At {
+        let link = self.link.as_ref().map(|link| &link.at);
+        link.or(self.at.as_ref()).unwrap_or(&At::START)
     }
 }
 
@@ -158,12 +136,6 @@ impl Reader {
         }
         let pairs = draft.file.as_ref().map(|file| file.value.clone());
         let pairs = pairs.unwrap_or_default();
-        if draft.empty {
-            let help = "name the pairs, file = \"pairs.csv\", or say how many `emud apply` may \
-                        bring, capacity = 1000";
-            let title = "a matrix without pairs";
-            self.mistakes.push(Mistake::new(&draft.at, title, help));
-        }
         let capacity = draft.capacity.as_ref();
         if let Some(capacity) = capacity
             && pairs.len() > capacity.value as usize
@@ -179,7 +151,7 @@ impl Reader {
         }
     }
 
-    /// Rows of a trace and phases would take the place of the pairs' figures.
+    /// Rows of a trace and phases would replace the pairs' figures.
     pub(super) fn pairs_stay(
         &mut self,
         draft: &MatrixDraft,
@@ -190,7 +162,7 @@ impl Reader {
         let base = draft.link.as_ref().map(|link| link.value.as_str());
         let base = named.iter().filter(|n| Some(n.name.value.as_str()) == base);
         let links = own.into_iter().chain(base.flat_map(|n| [&n.up, &n.down]));
-        let traces = links.filter_map(|link| link.trace.at());
+        let traces = links.filter_map(|link| link.trace.at.as_ref());
         let (title, timed) = match (phases, traces.max_by_key(|at| at.source)) {
             (Some(at), _) => ("a matrix beside phases", at),
             (None, Some(at)) => ("a matrix on a link with a trace", at),
@@ -198,7 +170,7 @@ impl Reader {
         };
         let help = "a pair's figures are those of its row at all times: take the matrix away or \
                     what changes with time, for which rules can send packets to links with traces";
-        let at = draft.link.as_ref().map_or(&draft.at, |link| &link.at);
+        let at = draft.at();
         let mistake = Mistake::new(latest(at, [Some(timed)]), title, help);
         self.mistakes.push(mistake);
     }
@@ -213,9 +185,9 @@ impl Reader {
             .into_iter()
             .any(|link| link.delay.max_ns.is_some())
         {
-            let help = "a pair has a mean of its own, and `max` is one of the link's: leave it out";
+            let help = "a pair has a separate mean, and `max` is that of the link: leave it out";
             let title = "a matrix on a link whose delay has a `max`";
-            self.mistakes.push(Mistake::new(&draft.at, title, help));
+            self.mistakes.push(Mistake::new(draft.at(), title, help));
         }
         let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
         let Some(packets) = limits.into_iter().flatten().max() else {
@@ -241,7 +213,7 @@ impl Reader {
             "each pair's queue remembers its packets: limit that link's queue, {most} in bytes or \
              time, such as queue = \"256KiB\" or \"200ms\""
         );
-        let at = draft.link.as_ref().map_or(&draft.at, |link| &link.at);
+        let at = draft.at();
         self.mistakes.push(Mistake::new(at, title, help));
     }
 }

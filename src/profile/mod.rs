@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Profiles: TOML text to a validated [`Profile`].
 //!
-//! One way only: text -> [`crate::text`] (TOML with places) -> `draft` (what was said about each direction,
-//! later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
+//! The data flow is: text -> [`crate::text`] (TOML with positions) -> `draft` (the keys of each
+//! direction, later over earlier) -> `check` -> [`Profile`]. The format is in docs/profile.md.
 
 mod alter;
 pub(crate) mod aqm;
 mod base;
 mod bottleneck;
+mod bottleneck_plan;
 mod bottleneck_read;
 mod change;
 mod check;
@@ -15,8 +16,9 @@ mod delay;
 mod draft;
 mod error;
 mod file;
+pub mod hosts;
 mod keys;
-mod kinds;
+pub(crate) mod kinds;
 mod links;
 mod loss;
 mod loss_read;
@@ -40,6 +42,7 @@ mod rules_read;
 mod shared;
 pub mod shipped;
 mod slot;
+mod spare;
 mod states;
 mod trace;
 mod trace_figures;
@@ -66,6 +69,7 @@ pub use queueing::{DEFAULT_QUEUE_PACKETS, Queue};
 pub use reordering::Reordering;
 pub use rules::{Match, Per, Ports, Rule, Target};
 pub use slot::Slot;
+pub use spare::{Connection, Spare};
 pub use states::{Chain, STATES_IN_A_ROUND};
 pub use trace::{MAX_ROWS, Summary, Trace, TraceRow, TraceSource};
 pub use wire::{Cells, PACKET_BYTES, Wire};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Delay and loss of a direction over time, for those who look at a profile.
+//! Delay and loss of a direction over time, for plots of a profile.
 
 use crate::profile::{Link, LinkState, Profile, TraceRow, TraceSource};
 

@@ -3,7 +3,7 @@
 
 use super::check::value;
 use super::draft::LinkDraft;
-use super::kinds::Flag;
+use super::kinds::{Flag, Long};
 use super::links::{self, MAX_LINKS, NamedDraft};
 use super::phase::{Phase, Phases};
 use super::read::{name, section};
@@ -146,7 +146,7 @@ impl PhasesDraft {
         for entry in entries {
             match entry.key.value.as_str() {
                 "loop" => reader.put(&mut self.repeat, &entry.value, |v| Flag::read(v, "loop")),
-                "offset" => reader.put(&mut self.offset, &entry.value, span),
+                "offset" => reader.put(&mut self.offset, &entry.value, |v| Long::read(v, "offset")),
                 _ => (reader.mistakes).push(keys::unknown(&entry.key, &keys::PHASES)),
             }
         }
@@ -245,7 +245,7 @@ fn one(
     };
     let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
     let mut phase = PhaseDraft {
-        // A header's table has no place of its own.
+        // The table of a header has no position.
         at: entries.first().map_or(&key.at, |e| &e.key.at).clone(),
         for_ns: None,
         next: None,
@@ -325,10 +325,6 @@ fn named_link<'a>(
         reader.mistakes.push(links::unknown(&name, names));
     }
     found
-}
-
-fn span(value: &Located<Value>) -> Result<u64, Mistake> {
-    quantity(value, "offset", "\"10s\"").map(|Span(ns)| ns)
 }
 
 fn duration(value: &Located<Value>) -> Result<u64, Mistake> {

@@ -44,7 +44,7 @@ impl Profile {
             let [up, down] =
                 [(&named.up, takes[0]), (&named.down, takes[1])].map(|(link, takes)| {
                     match takes {
-                        // Written where the queue is, so that `emud set` changes it in one place.
+                        // Written where the queue is, so that `emud set` changes it once.
                         true => shared::without_queue(link),
                         false => link.clone(),
                     }
@@ -67,6 +67,40 @@ impl Profile {
         }
         self.phases.tables(&mut out);
         out
+    }
+}
+
+impl Profile {
+    /// Returns the figures of the link on one line, as assignments; those of other links, rules and
+    /// phases are only counted.
+    pub fn one_line(&self) -> String {
+        let of = |link: &Link| {
+            let mut text = String::new();
+            section(&mut text, "", link);
+            let keys: Vec<&str> = text.lines().skip(2).collect();
+            match keys.is_empty() {
+                true => "no delay, no limit".to_owned(),
+                false => keys.join(", "),
+            }
+        };
+        let mut parts = match self.up == self.down {
+            true => vec![of(&self.up)],
+            false => vec![
+                format!("up: {}", of(&self.up)),
+                format!("down: {}", of(&self.down)),
+            ],
+        };
+        let counts = [
+            (self.links.len(), "named link"),
+            (self.bottlenecks.len(), "bottleneck"),
+            (self.rules.len(), "rule"),
+            (self.phases.list.len(), "phase"),
+        ];
+        let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+        parts
+            .extend(counts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" })));
+        parts.extend(self.matrix.is_some().then(|| "a matrix".to_owned()));
+        parts.join("; ")
     }
 }
 
@@ -94,13 +128,25 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
         line(out, "loss", link.loss.text());
     }
     if let Some(reordering) = &link.reorder {
-        line(out, "reorder", table(reordering.keys_text()));
+        line(
+            out,
+            "reorder",
+            table(&reordering.keys_text(), "probability"),
+        );
     }
     if link.duplicate.probability != 0.0 {
-        line(out, "duplicate", table(link.duplicate.keys_text()));
+        line(
+            out,
+            "duplicate",
+            table(&link.duplicate.keys_text(), "probability"),
+        );
     }
     if link.corrupt.probability != 0.0 {
-        line(out, "corrupt", table(link.corrupt.keys_text()));
+        line(
+            out,
+            "corrupt",
+            table(&link.corrupt.keys_text(), "probability"),
+        );
     }
     for key in link.keys_text() {
         // With its wire, above.
@@ -116,10 +162,13 @@ pub(super) fn section(out: &mut String, header: &str, link: &Link) {
     }
 }
 
-/// A table of keys; of `probability` alone, its value.
-fn table(keys: Vec<String>) -> String {
-    match &keys[..] {
-        [one] if let Some(plain) = one.strip_prefix("probability = ") => plain.to_owned(),
-        _ => format!("{{ {} }}", keys.join(", ")),
+/// Formats a table of keys; of the key `plain` alone, its value.
+pub(super) fn table(keys: &[String], plain: &str) -> String {
+    if let [one] = keys
+        && let Some(value) = one.strip_prefix(plain)
+        && let Some(value) = value.strip_prefix(" = ")
+    {
+        return value.to_owned();
     }
+    format!("{{ {} }}", keys.join(", "))
 }

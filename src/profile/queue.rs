@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of a queue: packets, bytes or time, told apart by the unit.
+//! Limits of a queue: packets, bytes or time, distinguished by the unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,7 +43,7 @@ const KIND: Kind = Kind {
 impl FromStr for Limit {
     type Err = UnitError;
 
-    /// Refuses what holds no packet at all; how many bytes a packet has is the link's affair.
+    /// Rejects a limit of no packet at all; the bytes of a packet depend on the link.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (value, unit) = KIND.read_with_unit(text)?;
         match unit.name {

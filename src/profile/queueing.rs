@@ -51,7 +51,7 @@ table! {
 }
 
 /// The keys of `queue` that the table does not read.
-pub(super) const OTHER_KEYS: &[&str] = &["ecn", "aqm"];
+pub(super) const OTHER_KEYS: &[&str] = &["ecn", "aqm", "full"];
 
 impl Queue {
     /// Whether a limit is given; without any there is a usual one.
@@ -170,6 +170,7 @@ impl Reader {
         for entry in entries {
             match entry.key.value.as_str() {
                 "aqm" => {}
+                "full" => self.full(&entry.value),
                 "ecn" => self.put_or_remove(&mut draft.ecn, &entry.value, ecn),
                 _ if draft.key(self, entry) || self.aqm_key(&mut draft.aqm, entry) => {}
                 _ => self.mistakes.push(keys::unknown(&entry.key, &keys::QUEUE)),
@@ -177,10 +178,29 @@ impl Reader {
         }
     }
 
+    /// What happens to a packet that finds no room: drop is all there is.
+    fn full(&mut self, value: &Located<Value>) {
+        let (title, help) = match &value.value {
+            Value::Text(text) if text == "drop" => return,
+            Value::Text(text) if text == "block" => (
+                "a full queue cannot hold back local senders",
+                "the kernel takes a packet from its socket before emud's queues have it, and drops \
+                 what finds no room, so no sender waits (docs/queues.md#senders-do-not-wait): write \
+                 full = \"drop\", or leave it out",
+            ),
+            _ => ("`full` is \"drop\"", "it is the default: leave it out"),
+        };
+        self.mistakes.push(Mistake::new(&value.at, title, help));
+    }
+
     /// The finished queue; meaningless if that adds a mistake.
     pub(super) fn finish_queue(&mut self, link: &LinkDraft, wire: &Wire) -> Queue {
         self.holds_a_packet(link, wire);
-        let draft = &link.queue;
+        self.managed_queue(&link.queue)
+    }
+
+    /// With its manager, whatever its limits.
+    pub(super) fn managed_queue(&mut self, draft: &QueueDraft) -> Queue {
         let (above_ns, wanted) = self.finish_ecn(draft);
         Queue {
             ecn_above_ns: above_ns,

@@ -6,18 +6,19 @@ use std::path::Path;
 use super::bottleneck::BottleneckDraft;
 use super::check::value;
 use super::draft::LinkDraft;
+use super::kinds::Count;
 use super::links::{self, NamedDraft};
 use super::matrix::{self, MatrixDraft};
 use super::model::DEFAULT_INSTANCES;
 use super::phase_read::PhasesDraft;
-use super::rules_read::{self, RuleDraft};
+use super::rules::RuleDraft;
 use super::{
     Bottleneck, Link, Matrix, NamedLink, Offload, Phases, Profile, ProfileError, Rule,
-    bottleneck_read, keys,
+    bottleneck_read, keys, rules_read,
 };
 use crate::text::{
-    At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document, read_file,
-    utf8, word,
+    At, Entry, Kind, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document,
+    read_file, utf8, word,
 };
 
 /// Bounds of the texts, so that a profile fits into the kernel's map beside what to restore.
@@ -136,15 +137,13 @@ impl Draft {
             (reader.mistakes).push(Mistake::new(&links.key.at, title, help));
         } else if nothing {
             // A file cut short, or the wrong one: never a link without any property.
-            let start = At {
-                source: 0,
-                span: 0..0,
-            };
             let help = "add a table [link] (both directions), [up] or [down]; an empty [link] is a \
                         link that does nothing";
-            reader
-                .mistakes
-                .push(Mistake::new(&start, "the profile describes no link", help));
+            reader.mistakes.push(Mistake::new(
+                &At::START,
+                "the profile describes no link",
+                help,
+            ));
         }
         if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
             let (offload, link): (Vec<_>, Vec<_>) = link
@@ -192,7 +191,7 @@ impl Draft {
             "seed" => reader.put(&mut self.seed, value, seed),
             "offload" => self.offload(reader, entry),
             "instances" => reader.put(&mut self.instances, value, |v| {
-                matrix::count(v, "instances", crate::abi::EMUD_INSTANCES_MAX)
+                Count::<1, { crate::abi::EMUD_INSTANCES_MAX }>::read(v, "instances")
             }),
             "neighbours" => reader.put(&mut both.neighbours, value, |v| word(v, "neighbours")),
             key if keys::TOP.has(key) => {}
@@ -295,7 +294,7 @@ pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [
     }
     let key = &entry.key.value;
     let title = format!("`{key}` cannot be {}", entry.value.value.kind());
-    let help = format!("write the header [{key}] on a line of its own, its keys below");
+    let help = format!("write the header [{key}] on a separate line, its keys below");
     reader
         .mistakes
         .push(Mistake::new(&entry.value.at, title, help));

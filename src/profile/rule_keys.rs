@@ -15,17 +15,19 @@ const ENTRIES_MAX: usize = 1 << 18;
 /// Why rules cannot be compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
-    #[error("with this rule they look at packets in more than {max} different ways", max = abi::EMUD_MASKS_MAX)]
+    #[error("with this rule the rules match more than {max} different combinations of fields", max = abi::EMUD_MASKS_MAX)]
     Masks { place: usize },
     #[error("with this rule they have more than {max} keys", max = ENTRIES_MAX)]
     Entries { place: usize },
+    #[error("rule {} has a `host`, which only `emud attach` and `emud run --profile` resolve: give its address", place + 1)]
+    Host { place: usize },
 }
 
 impl RulesError {
     /// Of the rule that is too much, from 0.
     pub const fn place(self) -> usize {
         match self {
-            Self::Masks { place } | Self::Entries { place } => place,
+            Self::Masks { place } | Self::Entries { place } | Self::Host { place } => place,
         }
     }
 }
@@ -51,7 +53,7 @@ pub fn none() -> Compiled {
 /// Compiles rules; `number_of` says the numbers of named links, `service_of` those of classes.
 ///
 /// # Errors
-/// They look at too many different things.
+/// They match too many different combinations of fields.
 pub fn compile(
     rules: &[Rule],
     number_of: impl Fn(&str) -> Option<u32>,
@@ -61,6 +63,9 @@ pub fn compile(
     for (direction, table) in DIRECTIONS.into_iter().zip(&mut out) {
         let mut builder = Builder::default();
         for (place, rule) in rules.iter().enumerate() {
+            if rule.matches.host.is_some() {
+                return Err(RulesError::Host { place });
+            }
             if rule.is_for(direction) {
                 let value = value_of(place, rule, &number_of, &service_of);
                 builder.add(table, value, rule)?;
@@ -184,7 +189,7 @@ fn without_ports(m: &Match) -> (abi::emud_key, abi::emud_key) {
     let nets = [m.source, m.destination];
     let ip6 = nets.iter().flatten().any(|net| matches!(net, IpNet::V6(_)));
     let addressed = nets.iter().any(Option::is_some);
-    let of_ip = addressed || m.protocol.is_some() || m.tos.is_some();
+    let of_ip = addressed || m.protocol.is_some() || m.ds_field().is_some();
     has(abi::EMUD_HAS_IP, of_ip);
     has(abi::EMUD_HAS_IP6, ip6);
     has(
@@ -208,7 +213,7 @@ fn without_ports(m: &Match) -> (abi::emud_key, abi::emud_key) {
     let mac = |value: Option<[u8; 6]>| value.map_or(([0; 6], [0; 6]), |mac| ([u8::MAX; 6], mac));
     (bits.source_mac, key.source_mac) = mac(m.source_mac);
     (bits.destination_mac, key.destination_mac) = mac(m.destination_mac);
-    if let Some((value, mask)) = m.tos {
+    if let Some((value, mask)) = m.ds_field() {
         (bits.tos, key.tos) = (mask, value);
     }
     if let Some((value, mask)) = m.mark {
@@ -238,7 +243,7 @@ fn address(net: Option<IpNet>) -> ([u64; 2], [u64; 2]) {
     }
 }
 
-/// A range as prefixes: mask and bits of each; one that asks for nothing without a range.
+/// A range as prefixes: mask and bits of each; without a range, one that matches everything.
 pub(crate) fn prefixes(ports: Option<Ports>) -> Vec<(u16, u16)> {
     let Some(ports) = ports else {
         return vec![(0, 0)];

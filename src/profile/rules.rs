@@ -1,28 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[[rule]]`: which link a packet takes.
 
-use std::fmt::Write;
-
 use ipnet::IpNet;
 
+use super::bottleneck::ClassName;
+use super::kinds::OneOf;
+use super::rules_read::{
+    Byte, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Towards, Vlan,
+};
 use crate::abi;
-use crate::text::{Word, words};
+use crate::text::{table, words};
 
 /// The link of a rule that is the profile's own, and the one that is none.
 pub(super) const OWN: &str = "link";
 pub(super) const NONE: &str = "none";
 
-/// One rule; the first that matches wins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
-    pub matches: Match,
-    pub target: Target,
-    /// `EMUD_UP` or `EMUD_DOWN`; `None`: both.
-    pub direction: Option<u32>,
-    /// Who has a queue, a loss chain and an order of his own.
-    pub per: Option<Per>,
-    /// Where its packets wait, in place of the link's class.
-    pub class: Option<String>,
+table! {
+    /// One rule; the first that matches wins.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Rule {
+        target: Target = Target::Own, "link" as LinkName;
+        /// `EMUD_UP` or `EMUD_DOWN`; `None`: both.
+        direction: Option<u32> = None, "direction" as Towards;
+        /// Each flow, source and so on has a separate queue, loss chain and order.
+        per: Option<Per> = None, "per" as OneOf<Per>;
+        /// Where its packets wait, in place of the link's class.
+        class: Option<String> = None, "class" as ClassName;
+    }
+    beside {
+        matches: Match = Match::default();
+    }
+    struct RuleDraft {
+        matches: Match;
+    }
 }
 
 /// Where a rule's packets go.
@@ -45,25 +55,32 @@ words! {
     }
 }
 
-/// What a packet must have; all parts that are there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Match {
-    /// The packet's own, in either direction.
-    pub source: Option<IpNet>,
-    pub destination: Option<IpNet>,
-    pub protocol: Option<u8>,
-    pub source_port: Option<Ports>,
-    pub destination_port: Option<Ports>,
-    /// Bits of the DS field, and which of them count.
-    pub tos: Option<(u8, u8)>,
-    /// Bits of skb->mark, and which of them count.
-    pub mark: Option<(u32, u32)>,
-    /// Id of the outer tag, 0..=4095.
-    pub vlan: Option<u16>,
-    /// ICMP's or ICMPv6's.
-    pub icmp_type: Option<u8>,
-    pub source_mac: Option<[u8; 6]>,
-    pub destination_mac: Option<[u8; 6]>,
+table! {
+    /// What a packet must have; all parts that are there.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Match {
+        /// The packet's own, in either direction.
+        source: Option<IpNet> = None, "source" as Net;
+        destination: Option<IpNet> = None, "destination" as Net;
+        /// The other host by its name, until attach resolves it.
+        host: Option<String> = None, "host" as Host;
+        protocol: Option<u8> = None, "protocol" as Protocol;
+        source_port: Option<Ports> = None, "source-port" as PortRange;
+        destination_port: Option<Ports> = None, "destination-port" as PortRange;
+        source_mac: Option<[u8; 6]> = None, "source-mac" as Mac;
+        destination_mac: Option<[u8; 6]> = None, "destination-mac" as Mac;
+        /// Bits of skb->mark, and which of them count.
+        mark: Option<(u32, u32)> = None, "mark" as Mark;
+        /// The upper six bits of the DS field, 0..=63; not beside `tos`.
+        dscp: Option<u8> = None, "dscp" as Dscp;
+        /// All bits of the DS field.
+        tos: Option<u8> = None, "tos" as Byte;
+        /// Id of the outer tag, 0..=4095.
+        vlan: Option<u16> = None, "vlan" as Vlan;
+        /// ICMP's or ICMPv6's.
+        icmp_type: Option<u8> = None, "icmp-type" as Byte;
+    }
+    struct MatchDraft {}
 }
 
 /// From and to, both included.
@@ -72,9 +89,6 @@ pub struct Ports {
     pub first: u16,
     pub last: u16,
 }
-
-/// The bits of the DS field that are the DSCP.
-pub(super) const DSCP: u8 = 0xfc;
 
 /// Protocols by the names that people write; the first of a number is printed.
 pub(super) const PROTOCOLS: &[(&str, u8)] = &[
@@ -115,64 +129,25 @@ impl Rule {
 
     /// As a table of a profile.
     pub(super) fn to_toml(&self) -> String {
-        let mut out = "\n[[rule]]\n".to_owned();
-        if self.matches != Match::default() {
-            let _ = writeln!(out, "match = {{ {} }}", self.matches.keys());
-        }
-        let link = match &self.target {
-            Target::Own => OWN,
-            Target::Named(name) => name,
-            Target::Untouched => NONE,
-        };
-        let _ = writeln!(out, "link = \"{link}\"");
-        if let Some(direction) = self.direction {
-            let name = crate::abi::direction_name(direction);
-            let _ = writeln!(out, "direction = \"{name}\"");
-        }
-        if let Some(per) = self.per {
-            let _ = writeln!(out, "per = \"{}\"", per.word());
-        }
-        if let Some(class) = &self.class {
-            let _ = writeln!(out, "class = \"{class}\"");
-        }
-        out
+        let all = self.matches == Match::default();
+        let matches = (!all).then(|| format!("match = {{ {} }}", self.matches.keys()));
+        let own = (self.target == Target::Own).then(|| format!("link = \"{OWN}\""));
+        let keys = matches.into_iter().chain(own).chain(self.keys_text());
+        let keys: Vec<_> = keys.collect();
+        format!("\n[[rule]]\n{}\n", keys.join("\n"))
     }
 }
 
 impl Match {
     /// As the keys of `match`.
     pub fn keys(&self) -> String {
-        let mut parts = Vec::new();
-        let mut quoted = |key: &str, value: Option<String>| {
-            parts.extend(value.map(|value| format!("{key} = \"{value}\"")));
-        };
-        quoted("source", self.source.map(|net| net.to_string()));
-        quoted("destination", self.destination.map(|net| net.to_string()));
-        quoted("protocol", self.protocol.map(protocol_name));
-        quoted("source-port", self.source_port.map(|p| p.to_string()));
-        quoted(
-            "destination-port",
-            self.destination_port.map(|p| p.to_string()),
-        );
-        quoted("source-mac", self.source_mac.map(mac));
-        quoted("destination-mac", self.destination_mac.map(mac));
-        quoted(
-            "mark",
-            self.mark.map(|(value, mask)| match mask {
-                u32::MAX => format!("{value:#x}"),
-                mask => format!("{value:#x}/{mask:#x}"),
-            }),
-        );
-        let mut number = |key: &str, value: Option<u16>| {
-            parts.extend(value.map(|value| format!("{key} = {value}")));
-        };
-        match self.tos {
-            Some((value, DSCP)) => number("dscp", Some(u16::from(value >> 2))),
-            other => number("tos", other.map(|(value, _)| value.into())),
-        }
-        number("vlan", self.vlan);
-        number("icmp-type", self.icmp_type.map(u16::from));
-        parts.join(", ")
+        self.keys_text().join(", ")
+    }
+
+    /// Returns bits of the DS field, and which of them count.
+    pub fn ds_field(&self) -> Option<(u8, u8)> {
+        let dscp = self.dscp.map(|dscp| (dscp << 2, 0xfc));
+        dscp.or(self.tos.map(|tos| (tos, u8::MAX)))
     }
 }
 
@@ -185,14 +160,14 @@ impl std::fmt::Display for Ports {
     }
 }
 
-fn protocol_name(number: u8) -> String {
+pub(super) fn protocol_name(number: u8) -> String {
     match PROTOCOLS.iter().find(|(_, known)| *known == number) {
         Some((name, _)) => (*name).to_owned(),
         None => number.to_string(),
     }
 }
 
-fn mac(bytes: [u8; 6]) -> String {
+pub(super) fn mac_name(bytes: &[u8; 6]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
     bytes.join(":")
 }

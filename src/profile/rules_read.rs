@@ -6,13 +6,14 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::bottleneck::ClassName;
+use super::kinds::quoted;
 use super::rule_keys::{RulesError, compile};
-use super::rules::{DSCP, NONE, OWN, PROTOCOLS};
-use super::{Bottleneck, Match, NamedLink, Per, Ports, Profile, Rule, Target, keys, links};
+use super::rules::{MatchDraft, NONE, OWN, PROTOCOLS, RuleDraft, mac_name, protocol_name};
+use super::{Bottleneck, Match, NamedLink, Ports, Profile, Rule, Target, keys, links};
 use crate::abi;
-use crate::text::is_none;
-use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Value, closest, word};
+use crate::text::{
+    At, Draft, Entry, Kind, Located, Mistake, Reader, Value, closest, is_none, kinds,
+};
 
 /// The longest queue of an instance in packets.
 const INSTANCE_PACKETS: u32 = 1024;
@@ -21,15 +22,26 @@ const ICMP6: u8 = 58;
 /// TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// A rule as written.
-#[derive(Debug, Clone)]
-pub(super) struct RuleDraft {
-    pub at: At,
-    matches: Match,
-    link: Option<Located<String>>,
-    direction: Option<Located<u32>>,
-    per: Option<Located<Per>>,
-    class: Option<Located<String>>,
+kinds! {
+    /// The name of a link.
+    LinkName: Target = target, |target| quoted(match target {
+        Target::Own => OWN,
+        Target::Named(name) => name,
+        Target::Untouched => NONE,
+    });
+    Towards: u32 = direction, |direction| quoted(abi::direction_name(*direction));
+    Net: IpNet = net, |net| quoted(net);
+    Host: String = host, |host| quoted(host);
+    Protocol: u8 = protocol, |number| quoted(protocol_name(*number));
+    PortRange: Ports = ports, |ports| quoted(ports);
+    Mac: [u8; 6] = mac, |mac| quoted(mac_name(mac));
+    Mark: (u32, u32) = mark, |(bits, mask)| match *mask {
+        u32::MAX => format!("\"{bits:#x}\""),
+        mask => format!("\"{bits:#x}/{mask:#x}\""),
+    };
+    Dscp: u8 = dscp, u8::to_string;
+    Byte: u8 = |value, key| number(value, key, u8::MAX), u8::to_string;
+    Vlan: u16 = |value, key| number(value, key, 4095), u16::to_string;
 }
 
 /// Reads all rules: an array of tables; `none` takes them away.
@@ -58,12 +70,8 @@ pub(super) fn read(reader: &mut Reader, value: &Located<Value>) -> Vec<RuleDraft
 
 fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
     let mut draft = RuleDraft {
-        at: at.clone(),
-        matches: Match::default(),
-        link: None,
-        direction: None,
-        per: None,
-        class: None,
+        at: Some(at.clone()),
+        ..RuleDraft::default()
     };
     for entry in entries {
         let value = &entry.value;
@@ -76,14 +84,13 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
                     reader.mistakes.push(Mistake::new(&value.at, title, help));
                 }
             },
-            "link" => reader.put(&mut draft.link, value, |v| text(v, "link", "\"lte\"")),
-            "direction" => reader.put(&mut draft.direction, value, direction),
-            "per" => reader.put(&mut draft.per, value, |v| word(v, "per")),
-            "class" => reader.put(&mut draft.class, value, |v| ClassName::read(v, "class")),
+            // "none" is a target here.
+            "link" => reader.put(&mut draft.target, value, |v| LinkName::read(v, "link")),
+            _ if draft.key(reader, entry) => {}
             _ => reader.mistakes.push(keys::unknown(&entry.key, &keys::RULE)),
         }
     }
-    if draft.link.is_none() && !entries.iter().any(|e| e.key.value == "class") {
+    if draft.target.is_none() && !entries.iter().any(|e| e.key.value == "class") {
         let help = "say where its packets go: link = \"NAME\" of a [links.NAME], \"link\" for the \
                     profile's own, \"none\" to let them pass untouched";
         reader
@@ -94,12 +101,15 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
 }
 
 fn matches(reader: &mut Reader, entries: &[Entry]) -> Match {
-    let mut m = Match::default();
+    let mut draft = MatchDraft::default();
     let find = |key: &str| entries.iter().find(|e| e.key.value == key);
     for entry in entries {
-        let read = part(&mut m, &entry.key, &entry.value);
-        reader.mistakes.extend(read.err());
+        if !draft.key(reader, entry) {
+            let unknown = keys::unknown(&entry.key, &keys::MATCH);
+            reader.mistakes.push(unknown);
+        }
     }
+    let m = draft.values();
     if let (Some(_), Some(second)) = (find("dscp"), find("tos")) {
         let help = "keep one: the DSCP is the upper six bits of the ToS";
         let title = "both `dscp` and `tos` are given";
@@ -116,6 +126,13 @@ fn matches(reader: &mut Reader, entries: &[Entry]) -> Match {
         reader
             .mistakes
             .push(Mistake::new(&second.value.at, title, help));
+    }
+    if let (Some(host), Some(_)) = (find("host"), find("source").or(find("destination"))) {
+        let title = "`host` beside `source` or `destination`";
+        let help = "keep one: `host` is the address of the other host, in both directions";
+        reader
+            .mistakes
+            .push(Mistake::new(&host.key.at, title, help));
     }
     never(reader, &m, &find);
     m
@@ -142,25 +159,6 @@ fn never<'a>(reader: &mut Reader, m: &Match, find: &impl Fn(&str) -> Option<&'a 
     }
 }
 
-fn part(m: &mut Match, key: &Located<String>, value: &Located<Value>) -> Result<(), Mistake> {
-    match key.value.as_str() {
-        "source" => m.source = Some(net(value, "source")?),
-        "destination" => m.destination = Some(net(value, "destination")?),
-        "protocol" => m.protocol = Some(protocol(value)?),
-        "source-port" => m.source_port = Some(ports(value, "source-port")?),
-        "destination-port" => m.destination_port = Some(ports(value, "destination-port")?),
-        "dscp" => m.tos = Some((dscp(value)? << 2, DSCP)),
-        "tos" => m.tos = Some((number(value, "tos", u8::MAX)?, u8::MAX)),
-        "mark" => m.mark = Some(mark(value)?),
-        "vlan" => m.vlan = Some(number(value, "vlan", 4095)?),
-        "icmp-type" => m.icmp_type = Some(number(value, "icmp-type", u8::MAX)?),
-        "source-mac" => m.source_mac = Some(mac(value, "source-mac")?),
-        "destination-mac" => m.destination_mac = Some(mac(value, "destination-mac")?),
-        _ => return Err(keys::unknown(key, &keys::MATCH)),
-    }
-    Ok(())
-}
-
 fn text(value: &Located<Value>, key: &str, example: &str) -> Result<String, Mistake> {
     match &value.value {
         Value::Text(text) | Value::Number(text) => Ok(text.trim().to_owned()),
@@ -170,6 +168,15 @@ fn text(value: &Located<Value>, key: &str, example: &str) -> Result<String, Mist
             Err(Mistake::new(&value.at, title, help))
         }
     }
+}
+
+fn target(value: &Located<Value>, key: &str) -> Result<Target, Mistake> {
+    let name = text(value, key, "\"lte\"")?;
+    Ok(match name.as_str() {
+        OWN => Target::Own,
+        NONE => Target::Untouched,
+        _ => Target::Named(name),
+    })
 }
 
 fn net(value: &Located<Value>, key: &str) -> Result<IpNet, Mistake> {
@@ -190,6 +197,17 @@ fn net(value: &Located<Value>, key: &str) -> Result<IpNet, Mistake> {
         return Err(Mistake::new(&value.at, title, help));
     }
     Ok(net)
+}
+
+fn host(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
+    let name = text(value, key, "\"api.example.org\"")?;
+    let valid = |c: char| !c.is_whitespace() && !c.is_control() && c != '/';
+    if name.is_empty() || !name.chars().all(valid) {
+        let title = format!("`{name}` is not the name of a host");
+        let help = "write host = \"api.example.org\"";
+        return Err(Mistake::new(&value.at, title, help));
+    }
+    Ok(name)
 }
 
 /// A number from 0 to `most`, decimal or with 0x.
@@ -215,8 +233,8 @@ fn integer(text: &str) -> Option<u32> {
     }
 }
 
-fn protocol(value: &Located<Value>) -> Result<u8, Mistake> {
-    let text = text(value, "protocol", "\"tcp\"")?;
+fn protocol(value: &Located<Value>, key: &str) -> Result<u8, Mistake> {
+    let text = text(value, key, "\"tcp\"")?;
     let lower = text.to_lowercase();
     if let Some((_, number)) = PROTOCOLS.iter().find(|(name, _)| *name == lower) {
         return Ok(*number);
@@ -256,8 +274,8 @@ fn ports(value: &Located<Value>, key: &str) -> Result<Ports, Mistake> {
 }
 
 /// RFC 2474, 2597, 3246, 5865, 8622.
-fn dscp(value: &Located<Value>) -> Result<u8, Mistake> {
-    let text = text(value, "dscp", "\"ef\"")?;
+fn dscp(value: &Located<Value>, key: &str) -> Result<u8, Mistake> {
+    let text = text(value, key, "\"ef\"")?;
     let name = text.to_lowercase();
     let digit = |at: usize| name.as_bytes().get(at).map(|d| d.wrapping_sub(b'0'));
     let by_name = match name.as_str() {
@@ -280,8 +298,8 @@ fn dscp(value: &Located<Value>) -> Result<u8, Mistake> {
     })
 }
 
-fn mark(value: &Located<Value>) -> Result<(u32, u32), Mistake> {
-    let text = text(value, "mark", "\"0x1\"")?;
+fn mark(value: &Located<Value>, key: &str) -> Result<(u32, u32), Mistake> {
+    let text = text(value, key, "\"0x1\"")?;
     let (bits, mask) = match text.split_once('/') {
         Some((bits, mask)) => (integer(bits.trim()), integer(mask.trim())),
         None => (integer(&text), Some(u32::MAX)),
@@ -318,7 +336,7 @@ fn mac(value: &Located<Value>, key: &str) -> Result<[u8; 6], Mistake> {
     })
 }
 
-fn direction(value: &Located<Value>) -> Result<u32, Mistake> {
+fn direction(value: &Located<Value>, _: &str) -> Result<u32, Mistake> {
     match &value.value {
         Value::Text(text) if text == "up" => Ok(abi::EMUD_UP),
         Value::Text(text) if text == "down" => Ok(abi::EMUD_DOWN),
@@ -345,13 +363,23 @@ impl Reader {
         if self.mistakes.len() > before {
             return rules;
         }
-        if let Err(error) = compile(&rules, |_| Some(0), |_| Some(0)) {
-            let at = drafts.get(error.place()).map(|draft| &draft.at);
+        // With as many masks as the addresses of a host will have.
+        let mut resolved = rules.clone();
+        for rule in &mut resolved {
+            let address = IpNet::from(IpAddr::from([0; 4]));
+            let host = rule.matches.host.take();
+            rule.matches.destination = host.map(|_| address).or(rule.matches.destination);
+        }
+        if let Err(error) = compile(&resolved, |_| Some(0), |_| Some(0)) {
+            let at = drafts
+                .get(error.place())
+                .and_then(|draft| draft.at.as_ref());
             let help = match error {
                 RulesError::Masks { .. } => {
                     "give prefixes of equal length, and port ranges that begin and end at \
                      multiples of a power of two: those of equal size share a mask"
                 }
+                RulesError::Host { .. } => "give its address",
                 RulesError::Entries { .. } => "take wider prefixes or port ranges",
             };
             if let Some(at) = at {
@@ -382,37 +410,28 @@ impl Reader {
     }
 
     fn finish_rule(&mut self, draft: &RuleDraft, named: &[NamedLink]) -> Rule {
-        let target = match &draft.link {
-            None => Target::Own,
-            Some(link) => match link.value.as_str() {
-                OWN => Target::Own,
-                NONE => Target::Untouched,
-                name => {
-                    let mut names = named.iter().map(|n| n.name.as_str());
-                    if !names.any(|known| known == name) {
-                        let names = named.iter().map(|n| n.name.as_str());
-                        self.mistakes.push(links::unknown(link, names));
-                    }
-                    Target::Named(name.to_owned())
-                }
-            },
+        let rule = Rule {
+            matches: draft.matches.clone(),
+            ..draft.values()
         };
-        if let (Some(per), Target::Untouched) = (&draft.per, &target) {
+        if let (Some(link), Target::Named(name)) = (&draft.target, &rule.target)
+            && !named.iter().any(|known| known.name == *name)
+        {
+            let (value, at) = (name.clone(), link.at.clone());
+            let names = named.iter().map(|n| n.name.as_str());
+            self.mistakes
+                .push(links::unknown(&Located { value, at }, names));
+        }
+        if let (Some(per), Target::Untouched) = (&draft.per, &rule.target) {
             let help = "leave it out: packets that pass untouched meet no link";
             let title = "`per` where `link` is \"none\"";
             self.mistakes.push(Mistake::new(&per.at, title, help));
         }
-        if let (Some(class), Target::Untouched) = (&draft.class, &target) {
+        if let (Some(class), Target::Untouched) = (&draft.class, &rule.target) {
             let help = "leave it out: packets that pass untouched wait nowhere";
             let title = "`class` where `link` is \"none\"";
             self.mistakes.push(Mistake::new(&class.at, title, help));
         }
-        Rule {
-            class: draft.class.as_ref().map(|class| class.value.clone()),
-            matches: draft.matches.clone(),
-            target,
-            direction: draft.direction.as_ref().map(|d| d.value),
-            per: draft.per.as_ref().map(|p| p.value),
-        }
+        rule
     }
 }

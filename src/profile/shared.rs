@@ -108,7 +108,7 @@ fn one_rate(reader: &mut Reader, draft: &LinkDraft, link: &Link) {
     if let (Some(shared), Some(trace)) = (&draft.shared, &link.trace)
         && trace.has_rate()
     {
-        let at = latest(&shared.at, [draft.trace.at()]);
+        let at = latest(&shared.at, [draft.trace.at.as_ref()]);
         let title = "`shared` on a link whose trace has rates";
         let help = "a shared queue has one rate at all times: take `shared` or the trace away, or \
                     give the trace delay, jitter and loss alone";
@@ -164,7 +164,7 @@ fn rate_at(link: &LinkDraft) -> Option<&At> {
     rate.or_else(|| Some(link.wire.places().next()?.1))
 }
 
-/// A rate and its wire, without their places.
+/// A rate and its wire, without their positions.
 fn figures(rate: Option<&Located<u64>>, wire: &WireDraft) -> (Option<u64>, Wire) {
     (rate.map(|rate| rate.value), wire.values())
 }

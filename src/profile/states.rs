@@ -27,7 +27,7 @@ pub(super) type NextDraft = Option<Located<Vec<(Located<String>, f64)>>>;
 
 impl Phases {
     /// The phases in the order in which they come, each with its duration in ns (0: for ever). States
-    /// are drawn: exponential times about each one's mean, and the next one from the chain.
+    /// are random: exponential times with each one's mean, and the next one from the chain.
     pub fn sequence(&self, seed: u64) -> Vec<(usize, u64)> {
         let durations: Vec<u64> = (self.list.iter())
             .map(|phase| phase.for_ns.unwrap_or(0))

@@ -340,7 +340,7 @@ pub(crate) fn mahimahi(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(lines.map(|(number, line)| (number, line.trim(), 1)))
 }
 
-/// The same as emud writes it: words, with `x3` behind a time for three of it.
+/// The same as emud writes it: times with blanks between, with `x3` behind a time for three of it.
 pub(super) fn opportunities(text: &str) -> Result<Vec<u32>, Wrong> {
     in_order(text.split_whitespace().map(|word| {
         let (ms, times) = word.split_once('x').unwrap_or((word, "1"));

@@ -3,45 +3,39 @@
 
 use std::sync::Arc;
 
-use super::check::{latest, value};
+use super::check::latest;
 use super::draft::LinkDraft;
-use super::kinds::Flag;
+use super::kinds::{Flag, Long};
 use super::trace::{Summary, Trace, TraceRow, TraceSource};
 use super::trace_file::{self, Place, Wrong};
 use super::{Link, file, keys, trace_figures};
-use crate::text::is_none;
-use crate::text::{At, Entry, Kind, Located, Mistake, Reader, Span, Value, quantity};
+use crate::text::{At, Draft, Entry, Located, Mistake, Reader, Value, is_none, table};
 
 const LOOKS: &str = "trace = { file = \"cell.csv\" } or trace = { mahimahi = \"up.trace\" }";
 
-/// What has been written of a trace.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TraceDraft {
-    at: Option<At>,
-    source: Option<Located<Source>>,
-    repeat: Option<bool>,
-    offset: Option<Located<u64>>,
-    period: Option<Located<u64>>,
-    /// Its rows could not be read: what goes with them is not judged.
-    broken: bool,
+table! {
+    /// The keys of a trace besides its source.
+    #[derive(Debug)]
+    pub struct TraceKeys {
+        repeat: bool = true, "loop" as Flag;
+        offset_ns: u64 = 0, "offset" as Long;
+        period_ns: Option<u64> = None, "period" as Long;
+    }
+    /// `broken`: its rows could not be read; what goes with them is not judged.
+    struct TraceDraft {
+        source: Option<Located<Source>>;
+    }
 }
 
 /// As read: a file is read where it is named, so that both directions share it.
 #[derive(Debug, Clone)]
-enum Source {
+pub(crate) enum Source {
     Rows(Arc<[TraceRow]>),
     Mahimahi(Arc<[u32]>),
     InForce(Summary),
 }
 
-const SOURCES: [&str; 5] = ["file", "rows", "mahimahi", "opportunities", "in-force"];
-
-impl TraceDraft {
-    /// Where it is written.
-    pub fn at(&self) -> Option<&At> {
-        self.at.as_ref()
-    }
-}
+pub(super) const SOURCES: &[&str] = &["file", "rows", "mahimahi", "opportunities", "in-force"];
 
 impl Reader {
     /// Applies `trace`: other rows take `period` away, everything else is merged key by key.
@@ -61,40 +55,25 @@ impl Reader {
         let is_source = |e: &&Entry| SOURCES.contains(&e.key.value.as_str());
         let mut sources = entries.iter().filter(is_source);
         if let Some(entry) = sources.next() {
-            draft.period = None;
+            draft.period_ns = None;
             draft.source = self.trace_source(entry);
             draft.broken = draft.source.is_none();
         }
         if let Some(second) = sources.next() {
-            let title = "a trace from two places";
+            let title = "a trace from two sources";
             let help = format!("keep one of them: {LOOKS}");
             self.mistakes
                 .push(Mistake::new(&second.key.at, title, help));
         }
         for entry in entries.iter().filter(|e| !is_source(e)) {
-            self.trace_key(draft, entry);
-        }
-    }
-
-    fn trace_key(&mut self, draft: &mut TraceDraft, entry: &Entry) {
-        let value = &entry.value;
-        let span = |key: &'static str| {
-            move |v: &Located<Value>| quantity(v, key, "\"5s\"").map(|Span(ns)| ns)
-        };
-        match entry.key.value.as_str() {
-            "loop" => {
-                if let Some(read) = self.read(value, |v| Flag::read(v, "loop")) {
-                    draft.repeat = Some(read.value);
-                }
-            }
-            "offset" => self.put_or_remove(&mut draft.offset, value, span("offset")),
-            "period" => self.put_or_remove(&mut draft.period, value, span("period")),
-            "restart" => {
+            if entry.key.value == "restart" {
                 let help = "it is no property: emud set IFACE trace.restart";
                 let title = "`restart` has no value";
                 self.mistakes.push(Mistake::new(&entry.key.at, title, help));
+            } else if !draft.key(self, entry) {
+                let unknown = keys::unknown(&entry.key, &keys::TRACE);
+                self.mistakes.push(unknown);
             }
-            _ => self.mistakes.push(keys::unknown(&entry.key, &keys::TRACE)),
         }
     }
 
@@ -164,8 +143,10 @@ impl Reader {
                 .push(Mistake::new(at, "a trace without rows", help));
             return None;
         };
-        let repeat = draft.repeat.unwrap_or(true);
-        let period = draft.period.as_ref();
+        let TraceKeys {
+            repeat, offset_ns, ..
+        } = draft.values();
+        let period = draft.period_ns.as_ref();
         if let Some(period) = period {
             self.mistakes.extend(no_period(&source.value, &period.at));
         }
@@ -187,13 +168,13 @@ impl Reader {
         Some(Trace {
             source: found,
             repeat,
-            offset_ns: value(&draft.offset).unwrap_or_default(),
+            offset_ns,
         })
     }
 
     /// Rows that only the classifier has cannot be made to vary about another delay.
     pub(super) fn rows_in_force_fit(&mut self, draft: &LinkDraft, link: &Link) {
-        let (Some(trace), Some(at)) = (&link.trace, draft.trace.at()) else {
+        let (Some(trace), Some(at)) = (&link.trace, &draft.trace.at) else {
             return;
         };
         let TraceSource::InForce(summary) = &trace.source else {
@@ -259,7 +240,7 @@ fn no_period(source: &Source, at: &At) -> Option<Mistake> {
     Some(match mahimahi {
         true => {
             let help = "a Mahimahi trace ends with its last line";
-            Mistake::new(at, "`period` of what has one of its own", help)
+            Mistake::new(at, "`period` of a trace that has a period", help)
         }
         false => {
             let help = "give their file again together with it: trace.file=cell.csv";

@@ -110,7 +110,7 @@ impl Cells {
 }
 
 impl Wire {
-    /// Bytes on the wire of a packet of `len` with so much `overhead` of its own.
+    /// Bytes on the wire of a packet of `len` with an additional `overhead`.
     pub fn bytes(&self, len: u32, overhead: i32) -> u64 {
         let len = (i64::from(len) + i64::from(overhead)).max(i64::from(self.mpu));
         let Some(cells) = self.cells else {
@@ -138,7 +138,7 @@ impl Wire {
 }
 
 impl Reader {
-    /// A plain rate leaves the wire as it was, as it always left the overhead.
+    /// A plain rate changes neither the wire nor the overhead.
     pub(super) fn rate(&mut self, draft: &mut LinkDraft, value: &Located<Value>) {
         if is_none(value) {
             draft.rate = None;

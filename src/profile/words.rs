@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values that are one word of a few.
+//! The values that are one of a few names.
 
 use super::{Distribution, Shape};
 use crate::text::Word;

@@ -21,10 +21,22 @@ pub enum TextError {
     /// The text has mistakes; the list is complete.
     #[error("{0}")]
     Mistakes(Mistakes),
+    /// The text has more than `limit` bytes.
     #[error("{origin}: the file is too long, the maximum is {limit} bytes")]
-    TooLarge { origin: String, limit: usize },
+    TooLarge {
+        /// Name of the text.
+        origin: String,
+        /// Largest number of bytes.
+        limit: usize,
+    },
+    /// The file cannot be read.
     #[error("{}: {error}", .path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
 }
 
 impl TextError {

@@ -6,31 +6,21 @@ use super::{Located, Mistake, closest};
 /// A table and its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {
-    pub keys: &'static [&'static str],
+    /// The keys of its parts.
+    pub keys: &'static [&'static [&'static str]],
     /// "of a link".
     pub place: &'static str,
     /// Where a key of this table belongs: `under [link]`.
     pub belongs: &'static str,
 }
 
-/// Concatenates lists of keys.
-pub(crate) const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
-    let mut all = [""; N];
-    let (mut list, mut next) = (0, 0);
-    while list < lists.len() {
-        let mut key = 0;
-        while key < lists[list].len() {
-            all[next] = lists[list][key];
-            (key, next) = (key + 1, next + 1);
-        }
-        list += 1;
-    }
-    all
-}
-
 impl Section {
+    pub fn all(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().copied().flatten().copied()
+    }
+
     pub fn has(&self, key: &str) -> bool {
-        self.keys.contains(&key)
+        self.all().any(|known| known == key)
     }
 }
 
@@ -55,7 +45,8 @@ impl Vocabulary {
         {
             return Mistake::new(&key.at, title, *help);
         }
-        let all = format!("the keys are {}", section.keys.join(", "));
+        let all: Vec<_> = section.all().collect();
+        let all = format!("the keys are {}", all.join(", "));
         let help = match (self.meant(word, section), self.elsewhere(word, section)) {
             (_, Some(others)) => format!("`{word}` belongs {others}"),
             (Some(meant), None) => match self.elsewhere(meant, section) {
@@ -75,10 +66,10 @@ impl Vocabulary {
                 .find(|(alias, _)| *alias == word)
                 .map(|(_, key)| *key)
         };
-        let others = || self.sections.iter().flat_map(|section| section.keys);
+        let others = || self.sections.iter().flat_map(Section::all);
         by_alias(word)
-            .or_else(|| closest(word, section.keys.iter().copied()))
-            .or_else(|| closest(word, others().copied()))
+            .or_else(|| closest(word, section.all()))
+            .or_else(|| closest(word, others()))
             .or_else(|| by_alias(closest(word, self.aliases.iter().map(|(alias, _)| *alias))?))
     }
 

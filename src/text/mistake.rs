@@ -26,16 +26,24 @@ pub(crate) struct Source {
     pub text: String,
 }
 
-/// The position of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The position of a value; by default the start of the first source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct At {
     /// Index of the source; later ones override earlier ones.
     pub source: usize,
     pub span: Range<usize>,
 }
 
+impl At {
+    /// The start of the first source.
+    pub const START: Self = Self {
+        source: 0,
+        span: 0..0,
+    };
+}
+
 /// A value and its position.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     pub value: T,
     pub at: At,
@@ -84,6 +92,7 @@ impl Mistakes {
         Self { sources, list }
     }
 
+    /// Returns the mistakes in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = &Mistake> {
         self.list.iter()
     }

@@ -2,6 +2,8 @@
 //! User input: TOML with the position of every value, quantities with units, and messages about
 //! mistakes.
 
+#![deny(missing_docs)]
+
 mod columns;
 mod count;
 mod error;
@@ -25,10 +27,10 @@ pub use word::Word;
 pub(crate) use word::words;
 
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
-pub(crate) use keys::{Section, Vocabulary, joined};
+pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source, clipped};
 pub(crate) use reader::{Reader, duration, number, one_of, quantity, word};
 pub(crate) use shipped::{is_file, not_shipped};
-pub(crate) use table::{Draft, Given, Kind, is_none, plain, table};
+pub(crate) use table::{Draft, Given, Kind, is_none, kinds, plain, row, table};
 pub(crate) use units::{Span, closest};
 pub(crate) use value::{Entry, Value, document, toml_value};

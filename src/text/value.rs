@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Error};
 use super::{At, Located, Mistake};
 
 /// A value before its key determines its meaning.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
     /// Decimal text as written.
@@ -33,7 +33,7 @@ impl Value {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub key: Located<String>,
     pub value: Located<Value>,

@@ -5,6 +5,7 @@ pub trait Word: Copy + PartialEq + 'static {
     /// The available names.
     const WORDS: &'static [(&'static str, Self)];
 
+    /// Returns the name.
     fn word(self) -> &'static str {
         Self::WORDS
             .iter()
@@ -12,6 +13,7 @@ pub trait Word: Copy + PartialEq + 'static {
             .map_or("", |(word, _)| word)
     }
 
+    /// Returns the value of a name.
     fn from_word(word: &str) -> Option<Self> {
         Self::WORDS
             .iter()

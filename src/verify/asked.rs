@@ -29,7 +29,7 @@ impl Links {
     pub fn read(request: &Request) -> Result<Self, VerifyError> {
         let mut nl = Netlink::open().map_err(crate::datapath::LinkError::from)?;
         let link = nl.link(&request.interface)?;
-        let there = attachment::get(&mut nl, &link)?;
+        let there = attachment::running(&mut nl, &link)?;
         let before = attachment::reports(Some(&request.interface))?;
         let against = request.against.clone().map(|p| match there.saved.reversed {
             true => p.reversed(),

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec};
+use rustix::time::ClockId;
 
 use super::VerifyError;
 use super::port::Port;
-use crate::host::now_ns;
+use crate::host::{now_ns, timespec};
 
 /// Length of the stream's identifier before the number.
 const ID_BYTES: usize = 8;
@@ -195,10 +195,7 @@ fn number(payload: &[u8], plan: Plan) -> Option<u32> {
 
 /// Absolute, so that the late start of one packet does not move the others.
 fn sleep_until(at_ns: u64) {
-    let at = Timespec {
-        tv_sec: (at_ns / 1_000_000_000) as i64,
-        tv_nsec: (at_ns % 1_000_000_000) as i64,
-    };
+    let at = timespec(at_ns);
     while clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() && now_ns() < at_ns {}
 }
 

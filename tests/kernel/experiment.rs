@@ -37,6 +37,7 @@ impl Run {
         let path = std::env::temp_dir().join(name);
         let log = Some(File::create(&path).unwrap());
         let experiment = Experiment::start(ExperimentSetup {
+            metrics: None,
             config,
             user: None,
             log,
@@ -113,24 +114,35 @@ fn lines_of_all_threads_are_in_the_order_of_their_time() {
     let begin = run.experiment.begin_measuring();
     run.phase(begin, PhaseName::Measurement);
     let sender = run.experiment.sender();
+    // The log waits 300 ms for a line; the machine may pause for longer here.
+    let is_late = |at: u64| mono_ns() - at > 250 * MS;
     let other = thread::spawn(move || {
+        let mut too_late = vec![];
         for n in 0..200 {
             // Read some time after it was written.
-            sender.line(output(mono_ns() - 100 * MS, &format!("{n}")));
+            let at = mono_ns() - 100 * MS;
+            sender.line(output(at, &format!("{n}")));
+            too_late.extend(is_late(at).then_some(at));
             thread::sleep(Duration::from_millis(1));
         }
+        too_late
     });
+    let mut too_late = vec![];
     for n in 0..200 {
-        run.output(mono_ns(), &format!("{n}"));
+        let at = mono_ns();
+        run.output(at, &format!("{n}"));
+        too_late.extend(is_late(at).then_some(at));
         thread::sleep(Duration::from_millis(1));
     }
-    other.join().unwrap();
+    too_late.extend(other.join().unwrap());
     let end = run.experiment.end_measuring();
     run.phase(end, PhaseName::CleanUp);
     let (finished, lines) = run.finish(Facts::default());
     assert_valid(&lines);
     assert_eq!(lines[0]["type"], "start");
-    assert_ordered(&lines[1..]);
+    let in_time = |line: &&Value| !too_late.iter().any(|at| line["mono_ns"] == *at);
+    let in_time: Vec<_> = lines[1..].iter().filter(in_time).cloned().collect();
+    assert_ordered(&in_time);
     let last = lines.last().unwrap();
     assert_eq!(
         (&last["type"], &last["reason"]),
@@ -162,14 +174,23 @@ fn only_what_touches_the_measured_phase_counts() {
     report(&run, "clean-up");
     let (finished, lines) = run.finish(Facts::default());
     assert_valid(&lines);
-    assert_eq!(finished.judgement.verdict, RunVerdict::Clean);
-    assert_eq!(lines.last().unwrap()["alarms"]["application"], 2);
+    let last = lines.last().unwrap();
+    let spans = last["contention"].as_array().into_iter().flatten();
+    let reported: Vec<_> = spans
+        .filter(|span| span["resource"] == "application")
+        .collect();
+    assert!(reported.is_empty(), "{reported:?}");
+    // Holders of other tests on this machine report to every monitor.
+    if support::full() {
+        assert_eq!(finished.judgement.verdict, RunVerdict::Clean, "{last}");
+    }
+    assert_eq!(last["alarms"]["application"], 2);
 
     let run = Run::new("within", reports_alone());
-    let mut alarms = run.experiment.alarms();
+    let episodes = run.experiment.episodes();
     run.experiment.begin_measuring();
     report(&run, "measurement");
-    assert_eq!(alarms.borrow_and_update().contention, 1);
+    assert!(run.experiment.is_touched_by(&episodes.borrow()));
     let (finished, lines) = run.finish(Facts::default());
     assert_eq!(finished.judgement.verdict, RunVerdict::Contended);
     let span = &lines.last().unwrap()["contention"][0];
@@ -264,11 +285,11 @@ fn hogged() -> Result<(), ([u64; 2], Vec<Span>)> {
 
 /// Nothing else is contended, nor was a moment ago.
 fn wait_for_quiet(experiment: &Experiment) {
-    let alarms = experiment.alarms();
+    let episodes = experiment.episodes();
     let give_up = Instant::now() + Duration::from_secs(20);
     let mut quiet = Instant::now();
     while quiet.elapsed() < Duration::from_millis(400) && Instant::now() < give_up {
-        if alarms.borrow().open > 0 {
+        if episodes.borrow().any_open() {
             quiet = Instant::now();
         }
         thread::sleep(Duration::from_millis(1));

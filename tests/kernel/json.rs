@@ -101,6 +101,17 @@ fn calibrated_recordings_are_as_described() {
     std::fs::remove_file(file).unwrap();
 }
 
+/// Of one that runs in virtual time; the others have a test of their figures.
+#[test]
+fn reproduced_experiments_are_as_described() {
+    let verb = ["reproduce", "--quick", "--json", "c-aqm"];
+    let mut reproduce = Command::new(support::emud_path());
+    let document: Value = serde_json::from_str(&succeed(reproduce.args(verb))).unwrap();
+    assert_eq!(document["verdict"], "explained");
+    assert_valid("reproduce", &document);
+    assert_refused("reproduce", spoilt(&document, "", &["tolerance"]));
+}
+
 #[test]
 fn nothing_attached_is_as_described() {
     let space = Space::new();
@@ -460,7 +471,8 @@ fn bottlenecks_are_as_described() {
         "rule 1: destination 10.0.1.0/24 -> near (up only) in tree.near: 0 packets",
         "bottleneck tree: rate 100Mbit, htb",
         "class near: priority 0, rate 1Mbit, ceil 100Mbit",
-        "dropped 0 (queue full), 0 (waited too long); backlog 0 packets (0 bytes)",
+        "sent 0 packets (0 bytes), 0bit on average since attach, 0 marked",
+        "dropped 0 (queue full), 0 (waited too long), 0 (aqm); backlog 0 packets (0 bytes)",
     ] {
         assert!(text.contains(line), "{line:?} in:\n{text}");
     }
@@ -474,4 +486,5 @@ fn bottlenecks_are_as_described() {
     assert_valid("show", &shown);
     let alone = &shown["interfaces"][0]["bottlenecks"][0]["classes"][0];
     assert_eq!(alone["name"], Value::Null);
+    assert_eq!(alone["queue"], "1000p");
 }

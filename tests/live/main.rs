@@ -9,6 +9,8 @@
 //! `EMUD_MONITOR_RATE`, `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is the emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod container;
+mod host;
 mod lab;
 mod link;
 mod monitor;
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         [
             link::tests(),
             lab::tests(),
+            container::tests(),
+            host::tests(),
             monitor::tests(),
             run::tests(),
             netem,

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bottleneck;
+mod case;
+mod contrib;
 mod house;
 mod log;
+mod medium;
 mod profiles;
 mod report_page;
 mod scenario;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/*.schema.json are those of the types. `EMUD_BLESS=1 cargo test --test pure schema` writes them.
+//! docs/*.schema.json are those of the types, and tables of keys those of the code. `EMUD_BLESS=1 cargo test --test pure schema` writes them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use emud::schema::schemas;
+use emud::schema::{key_tables, schemas};
 
 const BLESS: &str = "EMUD_BLESS=1 cargo test --test pure schema";
 
@@ -35,7 +35,7 @@ fn difference(written: &str, derived: &str) -> String {
 }
 
 #[test]
-fn the_files_are_those_of_the_types() {
+fn the_schemas_are_those_of_the_types() {
     let mut wrong = String::new();
     for (name, schema) in schemas() {
         let path = docs().join(format!("{name}.schema.json"));
@@ -52,6 +52,22 @@ fn the_files_are_those_of_the_types() {
         wrong.is_empty(),
         "not current (write them with {BLESS}):\n{wrong}"
     );
+}
+
+#[test]
+fn the_schema_of_keys_in_the_pages_is_that_of_the_code() {
+    for (page, name, derived) in key_tables() {
+        let path = docs().join(page);
+        let written = std::fs::read_to_string(&path).unwrap();
+        let begin = format!("<!-- keys of {name}: {BLESS} -->\n");
+        let (before, rest) = written.split_once(&begin).expect(&begin);
+        let (table, behind) = rest.split_once("\n\n").expect("a line behind the table");
+        if std::env::var_os("EMUD_BLESS").is_some() {
+            std::fs::write(&path, [before, &begin, &derived, "\n", behind].concat()).unwrap();
+        } else {
+            assert_eq!(format!("{table}\n"), derived, "write it with {BLESS}");
+        }
+    }
 }
 
 #[test]

@@ -5,48 +5,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::calibrate::{Findings, Outcome, Tally, replay, suggest};
-use crate::config::{Basis, Class, Config, Cpu, Disk, Memory, Network};
+use crate::config::{Class, Config, Cpu, Disk, Memory, Network};
 use crate::criteria::Measured;
 use crate::event::Watched;
-use crate::log::{Clock, Host};
-use crate::record::{
-    Event, Header, Interval, Kind, NetClass, Reader, SCHEMA, StopReason, Trailer, Writer,
-};
+use crate::record::{Event, Header, Interval, Kind, NetClass, Reader, StopReason, Trailer, Writer};
 use proptest::prelude::*;
 
 const START: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
 fn header() -> Header {
-    Header {
-        schema: SCHEMA.into(),
-        version: "0.0.0".into(),
-        host: Host {
-            kernel: "6.1".into(),
-            cpus: 2,
-            hostname: "box".into(),
-        },
-        hz: 250,
-        page_bytes: 4096,
-        clock: Clock {
-            realtime_minus_mono_ns: 0,
-            boottime_minus_mono_ns: 0,
-        },
-        start_mono_ns: START,
-        cpu_basis: Basis::Task,
-        ring_bytes: 1 << 24,
-        hooks: vec![],
-        watched: [
-            ("cpu".into(), Watched::Yes),
-            ("network".into(), Watched::Yes),
-            ("page-ins".into(), Watched::Unknown),
-            ("page-outs".into(), Watched::Yes),
-            ("disk-requests".into(), Watched::Yes),
-            ("disk-bios".into(), Watched::Unknown),
-        ]
-        .into(),
-        swaps: vec![],
-    }
+    let mut header = crate::record::tests::header();
+    (header.start_mono_ns, header.hooks) = (START, vec![]);
+    let bios = header.watched.insert("disk-bios".into(), Watched::Unknown);
+    assert_eq!(bios, Some(Watched::Yes));
+    header
 }
 
 fn findings(events: &[Event], config: &Config) -> Findings {

@@ -214,10 +214,15 @@ pub struct Sample {
     pub class: Option<String>,
     /// Length of the interval in ns.
     pub interval_ns: u64,
+    /// Counters of the interval.
     #[serde(flatten)]
     pub counted: Counted,
     /// Bytes in the queue at the end of the interval; null: the link has no queue.
     pub backlog_bytes: Option<u64>,
+    /// Mean rate of the link's trace over the interval in bit/s; null: no trace, or one without a
+    /// limit.
+    #[serde(default)]
+    pub capacity_bit_s: Option<u64>,
     /// Delays of the packets of the interval; null: no packet.
     pub delay: Option<DelaySample>,
 }
@@ -276,6 +281,78 @@ impl Counted {
             untouched: of(self.untouched, other.untouched),
             late: of(self.late, other.late),
             engine_dropped: of(self.engine_dropped, other.engine_dropped),
+        }
+    }
+}
+
+/// A class of a bottleneck over an interval that ends at `mono_ns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassSample {
+    /// End of the interval in ns of CLOCK_MONOTONIC. The engine's account is up to 50 ms older.
+    pub mono_ns: u64,
+    /// Name of the link.
+    #[schemars(length(min = 1))]
+    pub link: String,
+    /// Name of the bottleneck.
+    #[schemars(length(min = 1))]
+    pub bottleneck: String,
+    /// Name of the class; null: the bottleneck has no classes.
+    pub class: Option<String>,
+    /// Length of the interval in ns.
+    pub interval_ns: u64,
+    /// What the class did in the interval.
+    #[serde(flatten)]
+    pub counted: ClassCounted,
+    /// Packets that wait at the end of the interval.
+    pub backlog_packets: u64,
+    /// Bytes of these packets.
+    pub backlog_bytes: u64,
+}
+
+/// Counters of a class of a bottleneck.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassCounted {
+    /// Packets that the server sent.
+    pub sent_packets: u64,
+    /// Bytes of these packets on the wire.
+    pub sent_bytes: u64,
+    /// Packets among them that were marked (ECN).
+    pub marked: u64,
+    /// Packets that found the queue full.
+    pub dropped_full: u64,
+    /// Packets that waited for too long.
+    pub dropped_expired: u64,
+    /// Packets that the queue's manager dropped.
+    pub dropped_aqm: u64,
+    /// Time from arrival to transmission of all packets that were sent, in ns.
+    pub wait_ns: u64,
+}
+
+impl ClassCounted {
+    /// Returns what was counted since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Returns the sum of both.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// Returns the packets that were dropped, whatever the cause.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_full + self.dropped_expired + self.dropped_aqm
+    }
+
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            sent_packets: of(self.sent_packets, other.sent_packets),
+            sent_bytes: of(self.sent_bytes, other.sent_bytes),
+            marked: of(self.marked, other.marked),
+            dropped_full: of(self.dropped_full, other.dropped_full),
+            dropped_expired: of(self.dropped_expired, other.dropped_expired),
+            dropped_aqm: of(self.dropped_aqm, other.dropped_aqm),
+            wait_ns: of(self.wait_ns, other.wait_ns),
         }
     }
 }
@@ -350,6 +427,20 @@ pub struct ArtefactLine {
     pub bytes: u64,
     /// Why the file could not be kept; null: it was.
     pub error: Option<String>,
+}
+
+/// A figure that a program under test measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricLine {
+    /// Time of the report in ns of CLOCK_MONOTONIC.
+    pub mono_ns: u64,
+    /// Name of the figure.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Unit as the program wrote it; null: it has none.
+    pub unit: Option<String>,
 }
 
 /// Lines that the log could not store since the previous line of this type, because the disk was too

@@ -10,8 +10,8 @@ use serde_json::Value::Null;
 use serde_json::json;
 
 use super::experiment::{
-    ArtefactLine, ExitLine, Judgement, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample,
-    judgement_or_nulls,
+    ArtefactLine, ClassSample, ExitLine, Judgement, LinkLine, Lost, MetricLine, OutputLine,
+    PhaseLine, Run, Sample, judgement_or_nulls,
 };
 use super::schema::{ForEach, JudgementOrNulls, all, one_of};
 use super::{Clock, Thresholds};
@@ -21,6 +21,7 @@ use crate::event::{Alarm, Clear, Cost, Hook, Resource, Watched};
 /// The number increases when a key is removed or changes its meaning.
 pub const SCHEMA: &str = "emud-log/2";
 
+/// A value for each kind of resource.
 pub type PerResource<T> = BTreeMap<Resource, T>;
 
 /// The lines by the value of their key `type`.
@@ -79,11 +80,13 @@ lines! {
     Alarm(Alarm) = "alarm",
     Clear(ClearLine) = "clear",
     Drops(Drops) = "drops",
+    Metric(MetricLine) = "metric",
     Run(Box<Run>) = "run",
     Phase(PhaseLine) = "phase",
     Link(LinkLine) = "link",
     Output(OutputLine) = "output",
     Sample(Box<Sample>) = "sample",
+    Class(Box<ClassSample>) = "class",
     Exit(ExitLine) = "exit",
     Artefact(ArtefactLine) = "artefact",
     Lost(Lost) = "lost",
@@ -169,6 +172,7 @@ pub struct HooksLine {
 /// A contention episode ended; `mono_ns` is the time at which emud noticed it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClearLine {
+    /// The end of the alarm, as the monitor reported it.
     #[serde(flatten)]
     pub clear: Clear,
     /// `until_mono_ns` minus `since_mono_ns`, in ns.
@@ -270,6 +274,7 @@ pub struct End {
 /// Cost of one program in the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostLine {
+    /// What the program needed.
     #[serde(flatten)]
     pub cost: Cost,
     /// Mean time of the timed runs in ns; null: no run was timed.
@@ -336,6 +341,7 @@ pub struct OnAlarm {
 }
 
 impl Line {
+    /// Returns the time of the line in ns of CLOCK_MONOTONIC.
     pub fn mono_ns(&self) -> u64 {
         match self {
             Self::Start(start) => start.mono_ns,
@@ -343,11 +349,13 @@ impl Line {
             Self::Alarm(alarm) => alarm.mono_ns,
             Self::Clear(line) => line.clear.mono_ns,
             Self::Drops(drops) => drops.mono_ns,
+            Self::Metric(line) => line.mono_ns,
             Self::Run(run) => run.mono_ns,
             Self::Phase(line) => line.mono_ns,
             Self::Link(line) => line.mono_ns,
             Self::Output(line) => line.mono_ns,
             Self::Sample(sample) => sample.mono_ns,
+            Self::Class(sample) => sample.mono_ns,
             Self::Exit(line) => line.mono_ns,
             Self::Artefact(line) => line.mono_ns,
             Self::Lost(lost) => lost.mono_ns,

@@ -17,9 +17,9 @@ mod writer;
 
 pub use clock::{Clock, mono_ns};
 pub use experiment::{
-    ArtefactLine, AskedFor, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, Lost,
-    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, RunVerdict,
-    Sample, Span, SpanShare,
+    ArtefactLine, AskedFor, ClassCounted, ClassSample, Counted, DelaySample, ExitLine, Judgement,
+    LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run,
+    RunClass, RunLink, RunNode, RunVerdict, Sample, Span, SpanShare,
 };
 pub use file::{FileLog, Moved};
 pub use line::{

@@ -3,7 +3,7 @@
 //! block the monitor or its handling of signals.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,11 @@ impl Stream {
         }
         self.behind.extend(text.as_bytes());
         self.push(Duration::ZERO).map(drop)
+    }
+
+    /// Returns whether the reader is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.fd.get_ref().is_terminal()
     }
 
     /// Returns the number of lines that were never written.

@@ -51,12 +51,21 @@ impl Text {
             Line::Alarm(line) => alarm(&time, line),
             Line::Clear(line) => clear(&time, line),
             Line::Drops(line) => format!("{time}Z  {}\n", drops(line)),
+            Line::Metric(line) => {
+                let unit = line.unit.as_deref().unwrap_or_default();
+                let (name, unit) = (printable(&line.name), printable(unit));
+                format!("{time}Z  metric {name} = {} {unit}", line.value)
+                    .trim_end()
+                    .to_owned()
+                    + "\n"
+            }
             // An experiment's log is JSON; its output is already on the terminal.
             Line::Run(_)
             | Line::Phase(_)
             | Line::Link(_)
             | Line::Output(_)
             | Line::Sample(_)
+            | Line::Class(_)
             | Line::Exit(_)
             | Line::Artefact(_)
             | Line::Lost(_) => String::new(),

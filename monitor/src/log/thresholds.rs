@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration as the log has it: ns, bytes, pages; null: not asked for.
+//! The configuration as the log has it: ns, bytes, pages; null: not configured.
 
 use std::borrow::Cow;
 

@@ -35,6 +35,8 @@ pub enum Outlet {
 pub struct Log {
     clock: Clock,
     text: Option<Text>,
+    /// Whether the verdict of a contended resource is red.
+    colour: bool,
     out: Outlet,
     beside: Option<FileLog>,
 }
@@ -79,9 +81,12 @@ impl Log {
     /// Creates a log. `out` gets the lines in `format`, `beside` gets them as JSON.
     pub fn new(clock: Clock, format: Format, out: Outlet, beside: Option<FileLog>) -> Self {
         let text = (format == Format::Text).then(Text::default);
+        let terminal = matches!(&out, Outlet::Stream(stream) if stream.is_terminal());
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             clock,
             text,
+            colour: terminal && !plain,
             out,
             beside,
         }
@@ -103,6 +108,11 @@ impl Log {
             beside.line(&json);
         }
         match &mut self.text {
+            Some(text) if self.colour => {
+                let red = "\x1b[1;31mCONTENDED\x1b[0m";
+                let text = text.render(line, &self.clock).replace("CONTENDED", red);
+                self.out.line(line, &text)?;
+            }
             Some(text) => self.out.line(line, &text.render(line, &self.clock))?,
             None => self.out.line(line, &json)?,
         }

@@ -13,7 +13,7 @@ mod programs;
 mod reader;
 mod recorder;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 pub use error::{ReadError, RecordError};

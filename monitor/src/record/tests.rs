@@ -13,7 +13,7 @@ use crate::record::{
 };
 use proptest::prelude::*;
 
-fn header() -> Header {
+pub(crate) fn header() -> Header {
     Header {
         schema: SCHEMA.into(),
         version: "0.0.0".into(),

@@ -17,7 +17,7 @@ pub const BOTTOM: u64 = ONE / 100;
 pub const TOP: u64 = ONE / 2;
 
 /// What A-RED runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Its probability is the one to begin with.
     pub red: RedFigures,
@@ -32,7 +32,7 @@ pub struct Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Ared {
-    figures: Figures,
+    pub(super) figures: Figures,
     average: Average,
     spacing: Spacing,
     /// At `max`, a fraction.

@@ -6,7 +6,7 @@ use super::fixed::over_sqrt;
 use super::{Aqm, Packet, Verdict, signal};
 
 /// What CoDel runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub target_ns: u64,
     pub interval_ns: u64,
@@ -17,7 +17,7 @@ pub struct Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct CoDel {
-    figures: Figures,
+    pub(super) figures: Figures,
     /// When the sojourn time will have been above the target for an interval.
     above_until_ns: Option<u64>,
     next_ns: u64,

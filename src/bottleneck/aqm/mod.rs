@@ -10,6 +10,7 @@
 //! a clock. They are below 2^33; longer ones count as that.
 
 mod ared;
+mod choice;
 mod codel;
 mod fixed;
 mod pi;
@@ -18,9 +19,10 @@ mod red;
 mod rem;
 mod rio;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use ared::{Ared, Figures as AredFigures};
+pub use choice::{Choice, Manager};
 pub use codel::{CoDel, Figures as CoDelFigures};
 pub use fixed::{Gains, probability};
 pub use pi::{Figures as PiFigures, Pi};
@@ -67,6 +69,9 @@ pub trait Aqm {
     /// The moment of [`Aqm::due_ns`] has come. [`catch_up`] calls it as often as due.
     fn update(&mut self, _backlog: u64) {}
 
+    /// All updates up to and with `now_ns` at once, after many of a backlog that stays the same.
+    fn skip(&mut self, _now_ns: u64, _backlog: u64) {}
+
     /// A packet arrives and finds this backlog. Called for each, in order of time.
     fn arrive(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
         Verdict::Pass
@@ -77,14 +82,31 @@ pub trait Aqm {
     fn depart(&mut self, _packet: &Packet, _backlog: u64) -> Verdict {
         Verdict::Pass
     }
+
+    /// A packet that was let in leaves the queue without being sent.
+    fn discard(&mut self, _packet: &Packet) {}
 }
+
+/// Updates made up for one by one; after these, the backlog is taken to stay what it is.
+const UPDATES: u32 = 1024;
 
 /// The updates due up to and with `now_ns`. `backlog` says how long the queue was at a moment since
 /// the last call.
 pub fn catch_up(manager: &mut dyn Aqm, now_ns: u64, backlog: impl Fn(u64) -> u64) {
-    while let Some(due_ns) = manager.due_ns().filter(|due_ns| *due_ns <= now_ns) {
-        manager.update(backlog(due_ns));
+    for _ in 0..UPDATES {
+        match manager.due_ns().filter(|due_ns| *due_ns <= now_ns) {
+            Some(due_ns) => manager.update(backlog(due_ns)),
+            None => return,
+        }
     }
+    if manager.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+        manager.skip(now_ns, backlog(now_ns));
+    }
+}
+
+/// How many updates are due at `now_ns`, one at least.
+fn updates_due(next_ns: u64, tupdate_ns: u64, now_ns: u64) -> u64 {
+    now_ns.saturating_sub(next_ns) / tupdate_ns.max(1) + 1
 }
 
 /// A signal of congestion on this packet, in the form its sender understands.

@@ -7,10 +7,10 @@
 //! a and b differ by 0.3 %, so the sum is computed as (a - b) (q - target) + b (q - q_before).
 
 use super::fixed::{Gains, ONE, length};
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, Packet, Verdict, signal, updates_due};
 
 /// What PI runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub target: u64,
     /// Between two samples.
@@ -22,7 +22,7 @@ pub struct Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Pi {
-    figures: Figures,
+    pub(super) figures: Figures,
     next_ns: u64,
     before: i64,
     /// A fraction.
@@ -53,6 +53,17 @@ impl Aqm for Pi {
         self.probability = (self.probability.saturating_add_signed(change)).min(ONE);
         self.before = now;
         self.next_ns += self.figures.tupdate_ns;
+    }
+
+    fn skip(&mut self, now_ns: u64, backlog: u64) {
+        let updates = updates_due(self.next_ns, self.figures.tupdate_ns, now_ns);
+        let now = length(backlog);
+        let error = now - length(self.figures.target);
+        let change = self.figures.gains.change([error, 0]);
+        let change = change.saturating_mul(updates as i64);
+        self.probability = (self.probability.saturating_add_signed(change)).min(ONE);
+        self.before = now;
+        self.next_ns += updates * self.figures.tupdate_ns;
     }
 
     fn arrive(&mut self, packet: &Packet, _backlog: u64) -> Verdict {

@@ -3,7 +3,7 @@
 //! RFC 8033, with a delay that is known from the backlog and the rate.
 
 use super::fixed::{LENGTH_MAX, scale};
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, Packet, Verdict, signal, updates_due};
 
 /// Probabilities are times 2^48, gains a further 2^6 and per ns.
 const SHIFT: u32 = 48;
@@ -12,7 +12,7 @@ const ONE: u64 = 1 << SHIFT;
 const BURST_NS: u64 = 150_000_000;
 
 /// What PIE runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub target_ns: u64,
     pub tupdate_ns: u64,
@@ -27,7 +27,7 @@ pub struct Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Pie {
-    figures: Figures,
+    pub(super) figures: Figures,
     next_ns: u64,
     probability: u64,
     accumulated: u64,
@@ -121,6 +121,15 @@ impl Aqm for Pie {
         self.before_ns = delay_ns;
         self.burst_ns = self.burst_ns.saturating_sub(self.figures.tupdate_ns);
         self.next_ns += self.figures.tupdate_ns;
+    }
+
+    /// After so many, an empty queue has no probability left.
+    fn skip(&mut self, now_ns: u64, backlog: u64) {
+        if backlog == 0 {
+            self.probability = 0;
+        }
+        let updates = updates_due(self.next_ns, self.figures.tupdate_ns, now_ns);
+        self.next_ns += updates * self.figures.tupdate_ns;
     }
 
     /// A high probability means that marking does not help.

@@ -3,11 +3,13 @@
 //! IEEE/ACM Transactions on Networking 1(4), 1993. Its second method: the distance between two
 //! signals is uniform, not geometric.
 
+use serde::{Deserialize, Serialize};
+
 use super::fixed::{ONE, power, scale};
 use super::{Aqm, Packet, Verdict, signal};
 
 /// What RED runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Average backlog from which packets are dropped.
     pub min: u64,
@@ -18,8 +20,18 @@ pub struct Figures {
     pub average: AverageFigures,
 }
 
+impl Figures {
+    /// Whether they are those of RED, of a file that was written by somebody else.
+    pub fn is_consistent(&self) -> bool {
+        self.min < self.max
+            && self.max < 1 << 33
+            && self.probability <= ONE
+            && self.average.weight <= ONE
+    }
+}
+
 /// How an average forgets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AverageFigures {
     /// Of the newest length, a fraction.
     pub weight: u64,
@@ -123,7 +135,7 @@ pub(super) fn pressure(figures: &Figures, average: u64) -> Pressure {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Red {
-    figures: Figures,
+    pub(super) figures: Figures,
     average: Average,
     spacing: Spacing,
 }

@@ -8,10 +8,10 @@
 //! The price is kept times ln(phi), so that the probability is 1 - exp(-price).
 
 use super::fixed::{Gains, NATS_MAX, length, not_exp};
-use super::{Aqm, Packet, Verdict, signal};
+use super::{Aqm, Packet, Verdict, signal, updates_due};
 
 /// What REM runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub target: u64,
     /// Between two changes of the price.
@@ -25,7 +25,7 @@ pub struct Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Rem {
-    figures: Figures,
+    pub(super) figures: Figures,
     next_ns: u64,
     /// Since the last change of the price, with what was not let in.
     arrived: u64,
@@ -61,6 +61,17 @@ impl Aqm for Rem {
         self.probability = not_exp(self.price);
         self.arrived = 0;
         self.next_ns += self.figures.tupdate_ns;
+    }
+
+    fn skip(&mut self, now_ns: u64, backlog: u64) {
+        let updates = updates_due(self.next_ns, self.figures.tupdate_ns, now_ns);
+        let above = length(backlog) - length(self.figures.target);
+        let more = -length(self.figures.capacity);
+        let change = self.figures.gains.change([above, more]);
+        let change = change.saturating_mul(updates as i64);
+        self.price = (self.price.saturating_add_signed(change)).min(NATS_MAX);
+        self.probability = not_exp(self.price);
+        self.next_ns += updates * self.figures.tupdate_ns;
     }
 
     fn arrive(&mut self, packet: &Packet, _backlog: u64) -> Verdict {

@@ -10,7 +10,7 @@ use super::red::{Average, Figures as RedFigures, Spacing, pressure};
 use super::{Aqm, Packet, Verdict, signal};
 
 /// What RIO runs with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub best_effort: RedFigures,
     /// Its average has the weight of the other one.
@@ -28,7 +28,7 @@ impl Figures {
 /// The manager of one queue.
 #[derive(Debug, Clone)]
 pub struct Rio {
-    figures: Figures,
+    pub(super) figures: Figures,
     all: Average,
     assured: Average,
     all_spacing: Spacing,
@@ -85,10 +85,14 @@ impl Aqm for Rio {
     }
 
     fn depart(&mut self, packet: &Packet, _backlog: u64) -> Verdict {
+        self.discard(packet);
+        Verdict::Pass
+    }
+
+    fn discard(&mut self, packet: &Packet) {
         if self.figures.is_assured(packet) {
             self.assured_backlog = self.assured_backlog.saturating_sub(packet.size);
         }
-        Verdict::Pass
     }
 }
 

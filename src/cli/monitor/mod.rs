@@ -4,7 +4,7 @@ mod calibrate;
 mod quantity;
 mod record;
 mod reset;
-mod run;
+pub(super) mod run;
 mod thresholds;
 
 use clap::Subcommand;

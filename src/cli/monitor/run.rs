@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use std::io::{self, IsTerminal};
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -10,15 +9,16 @@ use std::time::Duration;
 use emud::host::runtime::invoking_user;
 use emud::host::signals::Signals;
 use emud::monitor::session::{
-    Allowed, Finished, Observation, ObserveError, Setup, Side, SideParts, Stop, Until, monitor,
-    pressure, punctual, sockets,
+    Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
+    punctual, sockets,
 };
 use emud::text::Time;
 use emud_monitor::Config;
 use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Moved, Outlet};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
+use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
+use crate::cli::metrics::listen;
 use crate::cli::{CONTENTION_SEEN, DONE, Failure};
 
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,8 @@ pub struct Args {
     #[arg(long, short = 'o', value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// Serve OpenMetrics over HTTP at this address
+    /// Serve metrics of the monitor and of all emulated links over HTTP at this address
+    /// (docs/metrics.md)
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
 
@@ -107,7 +108,9 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         .as_deref()
         .map(|path| append(path, moved))
         .transpose()?;
-    let metrics = args.metrics.as_deref().map(listen).transpose()?;
+    let metrics = (args.metrics.as_deref())
+        .map(|address| listen("--metrics", address))
+        .transpose()?;
     let mut notes = vec![];
     let [programs, root] = sockets(args.socket.as_deref(), &mut notes)?;
     let ((place, control), (_root_place, root)) = (programs.unzip(), root.unzip());
@@ -179,19 +182,6 @@ fn append(path: &Path, moved: Moved) -> Result<FileLog, Failure> {
         Failure::new(EX_CANTCREAT, message)
     };
     FileLog::append(path, moved).map_err(failed)
-}
-
-fn listen(address: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => {
-            let message = format!("--metrics {address}: {error}, as in 127.0.0.1:9109");
-            Failure::new(EX_USAGE, message)
-        }
-        _ => {
-            let at = address.to_owned();
-            ObserveError::Listen { at, error }.into()
-        }
-    })
 }
 
 fn exit_code(finished: Finished) -> Result<u8, Failure> {

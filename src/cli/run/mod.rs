@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+mod junit;
 mod repeat;
 mod what;
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -17,8 +18,9 @@ use emud_monitor::config::GroupBy;
 
 use rustix::process::geteuid;
 
-use super::Failure;
+use super::metrics::listen;
 use super::monitor::duration;
+use super::{Failure, Place};
 
 /// Run a program behind an emulated link, watch the host, and report whether the result is valid
 #[derive(Debug, clap::Args)]
@@ -40,9 +42,23 @@ pub struct Args {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["profile", "in_place"], value_parser = duration)]
     measure: Option<Duration>,
 
-    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md)
-    #[arg(long, value_name = "FILE")]
+    /// Read the thresholds of contention from a file of `emud monitor --config` (docs/monitor.md), or
+    /// take those for machines that others use at the same time: `shared`
+    #[arg(long, value_name = "FILE|shared")]
     monitor: Option<PathBuf>,
+
+    /// Write the results as JUnit XML: a test for each program and one for the verdict
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Print annotations for this service [default: github if GITHUB_ACTIONS is `true`]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "github|off",
+        hide_possible_values = true
+    )]
+    annotations: Option<Annotations>,
 
     /// Write one log of JSON lines (docs/log-format.md); the n-th of several runs writes to
     /// NAME.n.EXT
@@ -68,7 +84,12 @@ pub struct Args {
 
     /// Emulate on this existing interface, and run the program here
     #[arg(long, value_name = "IFACE")]
-    in_place: Option<String>,
+    pub in_place: Option<String>,
+
+    /// Traffic of --in-place that passes untouched: from and to these addresses, or `ssh`, the session
+    /// in which emud was started
+    #[arg(long, value_name = "CIDR|ssh", requires = "in_place")]
+    spare: Vec<String>,
 
     /// Exchange up and down: the program is at the other end of the described link
     #[arg(long)]
@@ -82,6 +103,11 @@ pub struct Args {
     /// Interval at which counters of the links are logged, or `off`
     #[arg(long, value_name = "TIME", default_value = "1s")]
     sample: String,
+
+    /// Serve metrics of the links and of the host over HTTP at this address during the run
+    /// (docs/metrics.md)
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<String>,
 
     /// Whether the output of programs is logged
     #[arg(long, value_name = "on|off", value_enum, default_value_t = Switch::On)]
@@ -105,7 +131,7 @@ pub struct Args {
     user: Option<String>,
 
     /// Run programs as root, even under sudo; with `--root=prepare`, only the `prepare` and
-    /// `clean_up` commands of a scenario
+    /// `clean-up` commands of a scenario
     #[arg(long, value_name = "all|prepare", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_possible_values = true)]
     root: Option<AsRoot>,
 
@@ -153,17 +179,26 @@ enum First {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Annotations {
+    Github,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Switch {
     On,
     Off,
 }
 
 /// Runs the experiment and returns the exit code.
-pub fn run(args: Args) -> Result<u8, Failure> {
+pub fn run(mut args: Args, place: &Place) -> Result<u8, Failure> {
     if !geteuid().is_root() {
         return Err(LabError::NotRoot.into());
     }
-    let what = what::What::new(&args)?;
+    if args.in_place.is_some() {
+        args.in_place = place.given(args.in_place.as_deref())?;
+    }
+    let what = what::What::new(&args, place)?;
     let settings = settings(&args, &what)?;
     if args.require_clean && !settings.config.is_anything_on() {
         let message =
@@ -193,9 +228,14 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
             Engine::Fq => EngineChoice::Fq,
             Engine::Hold => EngineChoice::Hold,
         },
-        config: config(args)?,
+        config: config(args.monitor.as_deref())?,
         sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
+        metrics: match &args.metrics {
+            Some(address) => Some(listen("--metrics", address)?.into()),
+            None => None,
+        },
         log_output: args.log_output == Switch::On,
+        quiet: false,
         artefacts: args.artefacts.clone(),
         abort_on_contention: args.abort_on_contention,
         exit_code: match args.exit_code {
@@ -252,22 +292,24 @@ const LATE: Duration = Duration::from_millis(5);
 /// command, because all nodes of a run are one experiment. Traffic between interfaces of this host
 /// is the measured traffic here, and not contention: a chain of eleven routers at 100 Mbit/s
 /// transmits more than the default threshold of 1 Gbit/s.
-fn config(args: &Args) -> Result<Config, Failure> {
-    let read = |file: Option<&std::path::Path>| {
+pub(super) fn config(file: Option<&Path>) -> Result<Config, Failure> {
+    let read = |file: Option<&Path>| {
         watch::config(file, &[]).map_err(|error| Failure::new(error.exit_code(), error.to_string()))
     };
-    match &args.monitor {
-        Some(file) => read(Some(file)),
-        None => {
-            let mut config = read(None)?;
-            config.alarms.group_by = GroupBy::Command;
-            if let Some(emulator) = &mut config.emulator {
-                emulator.late = LATE;
-            }
-            if let Some(network) = &mut config.network {
-                network.internal_bit_s = None;
-            }
-            Ok(config)
+    match file {
+        None => {}
+        Some(name) if name == Path::new(watch::SHARED) => {
+            return watch::shared().map_err(|e| Failure::new(e.exit_code(), e.to_string()));
         }
+        file => return read(file),
     }
+    let mut config = read(None)?;
+    config.alarms.group_by = GroupBy::Command;
+    if let Some(emulator) = &mut config.emulator {
+        emulator.late = LATE;
+    }
+    if let Some(network) = &mut config.network {
+        network.internal_bit_s = None;
+    }
+    Ok(config)
 }

@@ -13,8 +13,9 @@ use emud::experiment::scenario::Plan;
 use emud_monitor::log::{ExitLine, RunVerdict};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::Args;
+use super::junit::{Suite, junit};
 use super::what::What;
+use super::{Annotations, Args};
 use crate::cli::failure::{EX_CANTCREAT, EX_IOERR};
 use crate::cli::{Failure, hold_run};
 
@@ -23,7 +24,19 @@ use crate::cli::{Failure, hold_run};
 pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> {
     let mut codes = vec![];
     let mut runs = vec![];
+    let mut suites = vec![];
     untouched(args)?;
+    let mut file = args
+        .junit
+        .as_deref()
+        .map(|path| writable(path, &settings))
+        .transpose()?;
+    if let Some(note) = busy(
+        std::fs::read_to_string("/proc/loadavg").ok().as_deref(),
+        cpus(),
+    ) {
+        eprintln!("emud: note: {note}");
+    }
     for n in 1..=args.repeat {
         let plan = what.plan()?;
         let log = Kept::open(args, settings.caller.as_ref(), n)?;
@@ -37,6 +50,11 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
             ..settings.clone()
         };
         let outcome = once(&plan, &settings, log.as_ref())?;
+        let suite = Suite::of(&outcome, &plan.name, settings.repeat, settings.seed);
+        if annotated(args) {
+            say(&suite.annotations());
+        }
+        suites.push(suite);
         if args.repeat > 1 {
             runs.extend(log.map(|log| log.read(n)).transpose()?);
         }
@@ -54,7 +72,45 @@ pub fn run(args: &Args, what: &What, settings: Settings) -> Result<u8, Failure> 
     if args.repeat > 1 {
         say(&summarise(&runs).text());
     }
+    if let (Some(file), Some(path)) = (&mut file, &args.junit) {
+        file.write_all(junit(&suites).as_bytes())
+            .map_err(|e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display())))?;
+    }
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+}
+
+/// Opens a file before the run, so that a mistake in its name does not cost one.
+fn writable(path: &Path, settings: &Settings) -> Result<File, Failure> {
+    create(path, settings.caller.as_ref()).map_err(|e| {
+        Failure::new(
+            EX_CANTCREAT,
+            format!("cannot write {}: {e}", path.display()),
+        )
+    })
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns a warning if more tasks ran in the last minute than two thirds of the CPUs can serve: a
+/// run measures for a minute before its verdict says the same.
+fn busy(loadavg: Option<&str>, cpus: usize) -> Option<String> {
+    let load: f64 = loadavg?.split(' ').next()?.parse().ok()?;
+    (load > cpus as f64 * 2.0 / 3.0).then(|| {
+        format!(
+            "this host is busy (load {load} on {cpus} CPU{}), so runs may be contended; \
+             --monitor FILE sets other thresholds (docs/run.md)",
+            if cpus == 1 { "" } else { "s" }
+        )
+    })
+}
+
+fn annotated(args: &Args) -> bool {
+    match args.annotations {
+        Some(annotations) => annotations == Annotations::Github,
+        None => std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
+    }
 }
 
 /// A log. Repeats need one for their summary, even if it is not kept: then it has no name, and ends
@@ -234,5 +290,18 @@ mod tests {
         assert_eq!(of("a/b.log", 1), Path::new("a/b.log"));
         assert_eq!(of("a/b.log", 3), Path::new("a/b.2.log"));
         assert_eq!(of("b", 3), Path::new("b.2"));
+    }
+
+    #[test]
+    fn a_busy_host_is_noticed_before_the_first_run() {
+        let load = |load: &str| format!("{load} 0.50 0.40 2/345 6789\n");
+        assert_eq!(busy(Some(&load("1.30")), 2), None);
+        let note = busy(Some(&load("1.40")), 2).unwrap();
+        assert!(
+            note.starts_with("this host is busy (load 1.4 on 2 CPUs)"),
+            "{note}"
+        );
+        // What cannot be read is not judged.
+        assert_eq!((busy(None, 1), busy(Some("?"), 1)), (None, None));
     }
 }

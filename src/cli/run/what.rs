@@ -8,8 +8,8 @@ use emud::experiment::{lab, scenario};
 use emud::profile::{Profile, shipped};
 
 use super::Args;
-use crate::cli::Failure;
 use crate::cli::failure::EX_USAGE;
+use crate::cli::{Failure, Place, spare};
 
 #[derive(Debug)]
 pub enum What {
@@ -35,7 +35,7 @@ pub enum At {
 const PREFIX_LEN: u8 = 30;
 
 impl What {
-    pub fn new(args: &Args) -> Result<Self, Failure> {
+    pub fn new(args: &Args, place: &Place) -> Result<Self, Failure> {
         if let Some(scenario) = &args.scenario {
             let overrides = Overrides {
                 nodes: args.nodes,
@@ -50,12 +50,14 @@ impl What {
             let message = "use --profile for one program behind one link, or --scenario";
             return Err(Failure::new(EX_USAGE, message));
         };
-        let profile = shipped::find(asked)?;
+        let mut profile = shipped::find(asked)?;
+        if args.reverse {
+            profile = profile.reversed();
+        }
+        place.resolve(&mut profile)?;
+        spare::apply(&mut profile, &args.spare)?;
         Ok(Self::Program {
-            profile: Box::new(match args.reverse {
-                true => profile.reversed(),
-                false => profile,
-            }),
+            profile: Box::new(profile),
             asked: asked.clone(),
             program: match args.command.is_empty() {
                 true => Program::Interactive,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exports a profile as commands of other tools.
+//! Exports a profile as commands of other tools: one netem, or a tree of htb.
 //!
 //! Every structure of the profile is destructured without `..`: a new property does not compile
 //! here until its equivalent in netem is defined.
@@ -7,10 +7,15 @@
 mod netem;
 mod netem_delay;
 mod netem_loss;
+mod tc;
+mod tc_class;
+mod tc_filter;
 
 use crate::abi;
 use crate::profile::{Link, Profile};
 use netem::Options;
+
+pub use tc::tc;
 
 /// Direction of a profile to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +43,16 @@ pub enum ExportError {
         list(.0)
     )]
     Cannot(Vec<String>),
+    /// The same of a tree of classes.
+    #[error("a tree of htb cannot do what the profile describes:\n{}", list(.0))]
+    NoTree(Vec<String>),
 }
 
 impl ExportError {
     /// Returns the exit code from sysexits.h: 65, the profile is not suitable for that tool.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Cannot(_) => 65,
+            Self::Cannot(_) | Self::NoTree(_) => 65,
         }
     }
 }

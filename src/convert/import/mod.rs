@@ -16,6 +16,7 @@ mod rate_log;
 mod table;
 mod tc_command;
 mod tc_filter;
+mod tc_red;
 mod tc_script;
 mod tc_shaper;
 mod tc_tree;

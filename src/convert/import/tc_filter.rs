@@ -10,6 +10,9 @@ use super::tc_units::whole;
 use super::writer::{quoted, string};
 use crate::text::{Mistake, clipped};
 
+/// Bits of the ToS that are the DSCP.
+const DSCP: i64 = 0xfc;
+
 /// A filter that selects a class.
 pub(crate) struct Filter<'a> {
     pub device: Option<&'a str>,
@@ -120,7 +123,7 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
         ("ip" | "ip6", "sport") | ("tcp" | "udp", "src") => "source-port",
         ("ip" | "ip6", "dport") | ("tcp" | "udp", "dst") => "destination-port",
         ("ip" | "ip6", "protocol") => "protocol",
-        ("ip", "tos" | "dsfield") => "tos",
+        ("ip", "tos" | "dsfield") | ("ip6", "priority") => "tos",
         _ => return Err(cannot(&field)),
     };
     let value = words.argument(field.value, "10.0.0.1/32")?;
@@ -128,14 +131,16 @@ fn u32_match(words: &mut Words, out: &mut Vec<(&'static str, String)>) -> Result
         out.push((key, prefix(&value, key)?));
         return Ok(());
     }
-    out.push((key, whole(&value, 0..=65535)?.to_string()));
+    let number = whole(&value, 0..=65535)?;
     let mask = words.argument(field.value, "80 0xffff")?;
     let full = match key {
         "source-port" | "destination-port" => 0xffff,
         _ => 0xff,
     };
-    match whole(&mask, 0..=0xffff)? == full {
-        true => Ok(()),
-        false => Err(cannot(&mask)),
+    match (key, whole(&mask, 0..=0xffff)?) {
+        ("tos", DSCP) if number <= 0xff => out.push(("dscp", (number >> 2).to_string())),
+        (key, mask) if mask == full => out.push((key, number.to_string())),
+        _ => return Err(cannot(&mask)),
     }
+    Ok(())
 }

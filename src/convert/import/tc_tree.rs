@@ -4,8 +4,10 @@
 use super::netem::{Netem, Under};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
+use super::tc_red::Red;
 use super::tc_units::{rate_bits, size, time_ns, whole};
 use crate::bottleneck::Schedule;
+use crate::profile::DEFAULT_QUEUE_PACKETS;
 use crate::text::{At, Mistake};
 
 /// `priomap` of prio and pfifo_fast: band of a packet's priority.
@@ -42,12 +44,13 @@ pub(super) struct Class {
     pub netem: Option<Netem>,
 }
 
-/// Limits of a queue.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// Limits of a queue, and its manager.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Queue {
     pub packets: Option<u32>,
     pub bytes: Option<u32>,
     pub time_ns: Option<u64>,
+    pub red: Option<Red>,
 }
 
 impl<'a> Tree<'a> {
@@ -89,10 +92,11 @@ impl<'a> Tree<'a> {
         match root.kind.value {
             "htb" => tree.htb(&all, root)?,
             "prio" => tree.prio(root)?,
-            "tbf" => tree.tbf(&mut (*root).clone())?,
+            "tbf" => tree.tbf(&all, root)?,
+            "red" => tree.queue.red = Some(Red::read(&mut (*root).clone(), &mut tree.warnings)?),
             other => {
                 let title = format!("`{other}` at the root has no classes that emud knows");
-                let help = "a tree begins with htb, prio or tbf; a netem alone is read by emud import \
+                let help = "a tree begins with htb, prio, tbf or red; a netem alone is read by emud import \
                             netem";
                 return Err(Mistake::new(&root.kind.at, title, help));
             }
@@ -177,9 +181,23 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn tbf(&mut self, root: &mut Made) -> Result<(), Mistake> {
-        let (rate, queue) = tbf(root)?;
-        (self.rate, self.queue) = (rate, queue);
+    /// A bucket with at most one queue below it.
+    fn tbf(&mut self, all: &[Made], root: &Made) -> Result<(), Mistake> {
+        (self.rate, self.queue) = tbf(&mut root.clone())?;
+        let below = |made: &&Made| {
+            let parent = made.parent.map(major);
+            !made.is_class && parent.is_some() && parent == root.handle.map(major)
+        };
+        if let Some(below) = all.iter().find(below) {
+            let mut below = below.clone();
+            match queue(&mut below, &mut self.warnings)? {
+                Some(queue) => self.queue = queue,
+                None => self.warnings.push(format!(
+                    "`{}` below tbf: emud import netem reads a netem with a tbf; other queues are not read",
+                    below.kind.value
+                )),
+            }
+        }
         Ok(())
     }
 
@@ -201,9 +219,9 @@ impl<'a> Tree<'a> {
             next = all.iter().filter(|made| !made.is_class).find(below);
             let class = &mut self.classes[index];
             match qdisc.kind.value {
-                "netem" => class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?),
-                "pfifo" | "pfifo_head_drop" => class.queue.packets = Some(limit(&mut qdisc)?.unwrap_or(1000)),
-                "bfifo" => class.queue.bytes = limit(&mut qdisc)?,
+                "netem" => {
+                    class.netem = Some(Netem::parse(text, &mut qdisc, Under::Nothing, None)?)
+                }
                 "tbf" => {
                     let (rate, queue) = tbf(&mut qdisc)?;
                     (class.ceil, class.queue) = (rate, queue);
@@ -211,14 +229,31 @@ impl<'a> Tree<'a> {
                         class.rate = class.rate.min(rate);
                     }
                 }
-                other => self.warnings.push(format!(
-                    "`{other}` in class {id}: the queue of a class has limits and no manager; this one \
-                     has 1000 packets"
-                )),
+                other => match queue(&mut qdisc, &mut self.warnings)? {
+                    Some(queue) => class.queue = queue,
+                    None => self.warnings.push(format!(
+                        "`{other}` in class {id}: this queue has 1000 packets instead"
+                    )),
+                },
             }
         }
         Ok(())
     }
+}
+
+/// A queue; `None`: of an unknown kind.
+fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, Mistake> {
+    let mut queue = Queue::default();
+    match made.kind.value {
+        "pfifo" | "pfifo_head_drop" => {
+            // The default is left out.
+            queue.packets = limit(made)?.filter(|limit| *limit != DEFAULT_QUEUE_PACKETS);
+        }
+        "bfifo" => queue.bytes = limit(made)?,
+        "red" => queue.red = Some(Red::read(made, warnings)?),
+        _ => return Ok(None),
+    }
+    Ok(Some(queue))
 }
 
 fn htb_class(made: &mut Made) -> Result<Class, Mistake> {

@@ -2,11 +2,13 @@
 //! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
 
 use super::netem_toml::link;
+use super::tc_filter::Filter;
+use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};
 use super::writer::{Writer, quoted, string, table};
 use super::{Header, Imported, Tables};
 use crate::bottleneck::Schedule;
-use crate::profile::{Rate, Time, Word};
+use crate::profile::{PACKET_BYTES, Percent, Rate, Time, Word};
 use crate::text::Mistake;
 
 /// What the bottleneck is called.
@@ -19,7 +21,7 @@ pub(super) fn profile(
     tables: Tables,
 ) -> Result<Imported, Mistake> {
     let Some(rate) = tree.rate.or(rate) else {
-        let help = "say what the device sends, such as --rate 100Mbit: prio, and htb without a class \
+        let help = "say what the device sends, such as --rate 100Mbit: prio, red, and htb without a class \
                     above all others, have no rate themselves";
         return Err(Mistake::new(&tree.at, "the tree has no rate", help));
     };
@@ -27,6 +29,14 @@ pub(super) fn profile(
     out.key("source", string("imported from tc"));
     let default = tree.default.as_ref();
     let default = tree.classes.iter().find(|class| Some(&class.id) == default);
+    if let (true, Some(_)) = (tree.classes.is_empty(), &tree.queue.red) {
+        // Packets in the order of arrival: the queue of a link, with every engine.
+        out.header(header.word());
+        out.key("rate", quoted(Rate(rate)));
+        queue(&mut out, &tree.queue);
+        warnings(&mut out, tree);
+        return Ok(out.finish());
+    }
     own(&mut out, tree, header, default, tables)?;
     for class in leaves(tree) {
         out.header(&format!("links.{}", name(class)));
@@ -40,11 +50,15 @@ pub(super) fn profile(
     for one in &tree.classes {
         class(&mut out, one, tree);
     }
+    warnings(&mut out, tree);
+    rules(&mut out, tree, header);
+    Ok(out.finish())
+}
+
+fn warnings(out: &mut Writer, tree: &Tree) {
     for warning in &tree.warnings {
         out.warning(warning.clone());
     }
-    rules(&mut out, tree, header);
-    Ok(out.finish())
 }
 
 fn name(class: &Class) -> String {
@@ -120,13 +134,31 @@ fn queue(out: &mut Writer, queue: &Queue) {
         ("limit", queue.packets.map(|n| quoted(format!("{n}p")))),
         (
             "bytes",
-            queue.bytes.map(|n| quoted(format!("{}B", n.max(1514)))),
+            queue
+                .bytes
+                .map(|n| quoted(format!("{}B", n.max(PACKET_BYTES)))),
         ),
         ("time", queue.time_ns.map(|ns| quoted(Time(ns)))),
     ];
+    if let Some(red) = &queue.red {
+        return out.key("queue", table(&managed(red)));
+    }
     if *queue != Queue::default() {
         out.key("queue", table(&keys));
     }
+}
+
+fn managed(red: &Red) -> [(&'static str, Option<String>); 7] {
+    let bytes = |bytes: u32| Some(quoted(format!("{bytes}B")));
+    [
+        ("bytes", bytes(red.limit.max(PACKET_BYTES))),
+        ("aqm", Some(quoted("red"))),
+        ("min", bytes(red.min)),
+        ("max", bytes(red.max)),
+        ("probability", Some(quoted(Percent(red.probability)))),
+        ("weight", Some(red.weight.to_string())),
+        ("ecn", red.ecn.then(|| "true".to_owned())),
+    ]
 }
 
 fn rules(out: &mut Writer, tree: &Tree, header: Header) {
@@ -135,7 +167,14 @@ fn rules(out: &mut Writer, tree: &Tree, header: Header) {
             out.key("direction", quoted(header.word()));
         }
     };
-    for filter in &tree.filters {
+    for (place, filter) in tree.filters.iter().enumerate() {
+        // The same for IPv4 and IPv6 is one rule.
+        let before = place.checked_sub(1).map(|before| &tree.filters[before]);
+        let same =
+            |before: &&Filter| (before.class, &before.matches) == (filter.class, &filter.matches);
+        if before.filter(same).is_some() {
+            continue;
+        }
         let Some(class) = leaves(tree).find(|class| class.id == plain(filter.class)) else {
             let text = format!(
                 "a filter to class {}, in which no packet waits",

@@ -19,8 +19,9 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
-use crate::datapath::stage::shapes;
 use crate::datapath::stage::sizes::Sizes;
+use crate::datapath::stage::{shapes, short};
+use crate::host::btf;
 use crate::profile::rule_keys;
 use pairs::Pairs;
 use record::Record;
@@ -48,6 +49,10 @@ pub enum DatapathError {
         abi::EMUD_ABI
     )]
     Abi { found: u32 },
+    #[error(
+        "map {0} has a size of a different version of emud: detach the link with the version that attached it"
+    )]
+    OtherVersion(&'static str),
     #[error("there is no BPF program with id {0}")]
     NoProgram(u32),
     #[error("cannot list the loaded BPF programs: {}", said(.0))]
@@ -67,7 +72,8 @@ pub enum DatapathError {
     RowsGone,
 }
 
-/// A generation that is written and not yet active.
+/// A generation of links that is written and not yet active: its number, and which directions take
+/// the short path, as bits of the control word.
 #[must_use]
 #[derive(Debug)]
 pub struct Prepared(u32);
@@ -77,9 +83,6 @@ pub struct Prepared(u32);
 pub enum Program {
     /// At both hooks.
     Classify,
-    /// The same for egress, without a filter that sets the hook: under BPF_PROG_TEST_RUN.
-    Egress,
-    Ingress,
     TapUp,
     TapDown,
     Orphan,
@@ -90,8 +93,6 @@ impl Program {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Classify => "emud_classify",
-            Self::Egress => "emud_egress",
-            Self::Ingress => "emud_ingress",
             Self::TapUp => "emud_tap_up",
             Self::TapDown => "emud_tap_down",
             Self::Orphan => "emud_orphan",
@@ -122,27 +123,37 @@ impl Loaded {
         Self::load_with(programs, sizes, false)
     }
 
-    /// Loads the object for tests under BPF_PROG_TEST_RUN: the clock is a packet's stamp, ns since
-    /// boot, and not the kernel's clock.
+    /// Loads the classifier for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware
+    /// stamp, ns since boot, and not the kernel's clock; the hook is egress if `cb[0]` is 0, since
+    /// no filter sets a classid.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn load_virtual(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
-        Self::load_with(programs, sizes, true)
+    pub fn load_test_run(sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(&[Program::Classify], sizes, true)
     }
 
     fn load_with(
         programs: &[Program],
         sizes: &Sizes,
-        virtual_clock: bool,
+        test_run: bool,
     ) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
-        let mut bpf = EbpfLoader::new()
+        let [users_offset, sndbuf_offset, wmem_offset] = btf::kernel_offsets([
+            ("sk_buff", "users"),
+            ("sock", "sk_sndbuf"),
+            ("sock", "sk_wmem_alloc"),
+        ])
+        .map(Option::unwrap_or_default);
+        let mut bpf = loader()
+            .override_global("emud_users_offset", &users_offset, true)
+            .override_global("emud_sndbuf_offset", &sndbuf_offset, true)
+            .override_global("emud_wmem_offset", &wmem_offset, true)
             .override_global("emud_normal_quantile", quantile.as_slice(), true)
             .override_global("emud_blend", blend.as_slice(), true)
             .override_global("emud_layout", &layout, true)
-            .override_global("emud_virtual_clock", &u8::from(virtual_clock), true)
+            .override_global("emud_test_run", &u8::from(test_run), true)
             .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
             .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
@@ -215,6 +226,13 @@ impl Loaded {
     }
 }
 
+/// Returns a loader without relocations: reading the kernel's types for them takes longest.
+pub(crate) fn loader<'a>() -> EbpfLoader<'a> {
+    let mut loader = EbpfLoader::new();
+    loader.btf(None);
+    loader
+}
+
 /// Returns a classifier of an object, to load it.
 pub(crate) fn classifier<'a>(
     bpf: &'a mut Ebpf,
@@ -259,7 +277,15 @@ impl Maps {
             (None, Some(e)) if is_denied(&e) => return Err(DatapathError::Search(e)),
             (None, _) => return Err(DatapathError::NoProgram(id)),
         };
-        let mut found = maps_of(&info, |_| true, usize::MAX)?;
+        Self::of_info(&info)
+    }
+
+    /// Finds the maps of a loaded program.
+    ///
+    /// # Errors
+    /// It belongs to a different version of emud.
+    pub(crate) fn of_info(info: &ProgramInfo) -> Result<Self, DatapathError> {
+        let mut found = maps_of(info, |_| true, usize::MAX)?;
         let maps = Self::from_named(|name| {
             let at = found.iter().position(|(n, _)| n == name);
             let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
@@ -336,6 +362,26 @@ impl Maps {
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
 
+    /// From then on all packets pass unchanged, ns on CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn end_at(&mut self, ns: u64) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            ends_at: ns,
+            ..self.control()?
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
+    /// Returns the time of [`Self::end_at`]; `None`: the link does not end by itself.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn ends_at(&self) -> Result<Option<u64>, DatapathError> {
+        Ok(Some(self.control()?.ends_at).filter(|ns| *ns > 0))
+    }
+
     /// Returns the active link of a direction.
     ///
     /// # Errors
@@ -349,7 +395,7 @@ impl Maps {
     /// # Errors
     /// The map cannot be read.
     pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
-        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        let slot = self.active_slot(number, direction)?;
         self.links.get(&slot, 0).map_err(at("emud_links"))
     }
 
@@ -370,11 +416,16 @@ impl Maps {
         number: u32,
         direction: u32,
     ) -> Result<Box<abi::emud_table>, DatapathError> {
-        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        let slot = self.active_slot(number, direction)?;
         self.tables
             .get(&slot, 0)
             .map(Box::new)
             .map_err(at("emud_tables"))
+    }
+
+    /// Returns the slot of a direction of a link in the generation in force.
+    fn active_slot(&self, number: u32, direction: u32) -> Result<u32, DatapathError> {
+        Ok(slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS)
     }
 
     /// Returns the active loss pattern of a direction of a link, by the link's number.
@@ -383,7 +434,7 @@ impl Maps {
         number: u32,
         direction: u32,
     ) -> Result<Box<abi::emud_pattern>, DatapathError> {
-        let slot = slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS;
+        let slot = self.active_slot(number, direction)?;
         self.patterns
             .get(&slot, 0)
             .map(Box::new)
@@ -445,16 +496,18 @@ impl Maps {
             }
         }
         self.write_rules(next, rules)?;
-        Ok(Prepared(next))
+        let own = both.map(|links| links.first().map(|own| &own.link));
+        Ok(Prepared(next | short::bits(own)))
     }
 
     /// Activates a prepared generation, and waits until no packet still uses the previous one.
     ///
     /// # Errors
     /// A map cannot be written.
-    pub fn enforce(&mut self, Prepared(next): Prepared) -> Result<(), DatapathError> {
-        self.turn(next)?;
-        self.clear_rules((next + 1) % abi::EMUD_GENERATIONS)
+    pub fn enforce(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
+        let previous = (prepared.0 & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
+        self.turn(prepared)?;
+        self.clear_rules(previous)
     }
 
     /// Returns the timelines of all active links.
@@ -486,13 +539,13 @@ impl Maps {
                 .set(slot(direction, next), link, 0)
                 .map_err(at("emud_links"))?;
         }
-        self.turn(next)
+        self.turn(Prepared(next | short::bits(both.each_ref().map(Some))))
     }
 
     /// Activates a generation of links.
-    fn turn(&mut self, generation: u32) -> Result<(), DatapathError> {
-        let before = self.control()?.generation & !abi::EMUD_LINKS_GENERATION;
-        self.turn_to(before.wrapping_add(abi::EMUD_CHANGE) | generation)
+    fn turn(&mut self, Prepared(word): Prepared) -> Result<(), DatapathError> {
+        let before = self.control()?.generation & !(abi::EMUD_LINKS_GENERATION | short::ALL);
+        self.turn_to(before.wrapping_add(abi::EMUD_CHANGE) | word)
     }
 
     /// Activates both generations.
@@ -678,7 +731,12 @@ fn speaks(found: u32) -> Result<(), DatapathError> {
 }
 
 pub(crate) fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
-    move |source| DatapathError::Map { name, source }
+    move |source| match source {
+        MapError::InvalidKeySize { .. } | MapError::InvalidValueSize { .. } => {
+            DatapathError::OtherVersion(name)
+        }
+        source => DatapathError::Map { name, source },
+    }
 }
 
 /// Returns the generation of the links.
@@ -725,7 +783,7 @@ impl DatapathError {
             Self::Program { source: e, .. } | Self::Search(e) if is_denied(e) => 77,
             Self::Load(_) | Self::Program { .. } => 69,
             Self::Search(_) | Self::GracePeriod(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
-            Self::Missing(_) | Self::Abi { .. } => 70,
+            Self::Missing(_) | Self::Abi { .. } | Self::OtherVersion(_) => 70,
             Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }

@@ -9,11 +9,10 @@ use super::time as report_time;
 use super::time::rate_bit_s;
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
-use crate::datapath::stage::aqm::{self, Manager};
 use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::{
-    Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering, Slot,
-    Wire,
+    Aqm, Corrupt, Delay, Duplicate, Link, LinkState, Loss, Neighbours, Profile, Queue, Reordering,
+    Slot, Wire,
 };
 
 /// One direction of a link.
@@ -38,7 +37,7 @@ pub struct LinkReport {
     /// Packets that wait longer are marked, in ns; null: none.
     pub ecn_above_ns: Option<u64>,
     /// Active queue management; null: none.
-    pub aqm: Option<Manager>,
+    pub aqm: Option<Aqm>,
     /// Time until the last packet of the queue has left the wire, in ns.
     pub backlog_ns: u64,
     /// Delay in force.
@@ -85,9 +84,17 @@ pub(crate) struct Reader<'a> {
     pub now_ns: u64,
 }
 
+/// What of a link changes with time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    pub rate_bit_s: Option<f64>,
+    pub backlog_ns: u64,
+    pub down: bool,
+}
+
 /// What a packet would meet now.
 struct InForce {
-    /// Whose the table is: of a phase another link's than the one asked for.
+    /// The link whose table this is: in a phase not the requested one.
     number: u32,
     link: abi::emud_link,
     /// What of it counts is in its `set`.
@@ -97,13 +104,10 @@ struct InForce {
 impl Reader<'_> {
     /// The link of a number, as it is now.
     pub fn link(&self, number: u32, direction: u32) -> Result<LinkReport, DatapathError> {
-        let own = self.maps.link_of(number, direction)?;
-        let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
-        let row = moment.as_ref().map(|m| m.row);
-        let in_force = InForce::of(self.maps, number, direction, own, row)?;
-        // The queue stays what it is, whichever phase it is.
-        let backlog = self.maps.state_of(own.bottleneck, direction)?;
+        let (moment, in_force, backlog_ns) = self.now(number, direction)?;
         let rate_bit_s = in_force.rate_bit_s();
+        // Queue and class stay those of the link itself in every phase.
+        let configured = self.wanted(number, direction);
         let wanted = self.wanted(in_force.number, direction);
         // Without `..`: what a link has is shown.
         let Link {
@@ -134,14 +138,11 @@ impl Reader<'_> {
                     ..queue
                 }),
             },
-            shared: (self.wanted(number, direction)).and_then(|l| l.shared.clone()),
-            class: (self.wanted(number, direction)).and_then(|l| l.class.clone()),
+            shared: configured.and_then(|link| link.shared.clone()),
+            class: configured.and_then(|link| link.class.clone()),
             ecn_above_ns: queue.ecn_above_ns,
-            aqm: aqm::manager(&in_force.link),
-            backlog_ns: match rate_bit_s {
-                Some(_) => backlog.busy_until.saturating_sub(self.now_ns),
-                None => 0,
-            },
+            aqm: queue.aqm,
+            backlog_ns,
             delay,
             reorder,
             loss: loss.share(),
@@ -154,6 +155,37 @@ impl Reader<'_> {
             timeline: moment.map(|m| m.report),
             slot,
         })
+    }
+
+    /// The figures of a link that change with time, without what takes longer to read.
+    pub fn figures(&self, number: u32, direction: u32) -> Result<Figures, DatapathError> {
+        let (_, in_force, backlog_ns) = self.now(number, direction)?;
+        Ok(Figures {
+            rate_bit_s: in_force.rate_bit_s(),
+            backlog_ns,
+            down: in_force.link.flags & abi::EMUD_F_DOWN != 0,
+        })
+    }
+
+    /// Where in time a link is, what is in force there, and the backlog in ns.
+    fn now(
+        &self,
+        number: u32,
+        direction: u32,
+    ) -> Result<(Option<report_time::Moment>, InForce, u64), DatapathError> {
+        let own = self.maps.link_of(number, direction)?;
+        let moment = report_time::moment(self.maps, &own, self.profile, self.now_ns)?;
+        let row = moment.as_ref().map(|m| m.row);
+        let in_force = InForce::of(self.maps, number, direction, own, row)?;
+        let backlog_ns = match in_force.rate_bit_s() {
+            // The queue stays what it is, whichever phase it is.
+            Some(_) => {
+                let state = self.maps.state_of(own.bottleneck, direction)?;
+                state.busy_until.saturating_sub(self.now_ns)
+            }
+            None => 0,
+        };
+        Ok((moment, in_force, backlog_ns))
     }
 
     fn wanted(&self, number: u32, direction: u32) -> Option<&Link> {

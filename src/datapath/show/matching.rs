@@ -58,7 +58,7 @@ pub struct NamedReport {
     pub down: Option<LinkReport>,
 }
 
-/// Flows, sources and so on with a queue of their own.
+/// Flows, sources and so on, each with a separate queue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct InstancesReport {
     /// Queues in use.
@@ -69,7 +69,7 @@ pub struct InstancesReport {
     pub given_up: u64,
 }
 
-/// Pairs of addresses with figures of their own.
+/// Pairs of addresses with separate figures.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatrixReport {
     /// Link on which the pairs are based; "link" is the profile's own.

@@ -6,15 +6,16 @@ use ipnet::IpNet;
 use super::matching::HiddenBy;
 use crate::profile::{Match, Ports, Rule};
 
-/// Rules that hide a part and are told at most; one that hides all is told beside them.
-pub const MOST_TOLD: usize = 32;
-/// Only so many rules, the first, are looked at as hiding others: it is each of them for each rule.
-pub const LOOKED_AT: usize = 1024;
+/// Number of rules hiding a part of another that are reported at most, besides one that hides all
+/// of it.
+pub const MOST_REPORTED: usize = 32;
+/// Only the first so many rules are compared with later ones: the comparison is one for each pair.
+pub const COMPARED: usize = 1024;
 
-/// What is known of so many rules where not all were looked at; nothing else.
+/// Returns a note if there are more rules than are compared.
 pub fn bound(rules: usize) -> Option<String> {
-    (rules > LOOKED_AT).then(|| {
-        format!("which rules hide others is looked up among the first {LOOKED_AT} of {rules} only")
+    (rules > COMPARED).then(|| {
+        format!("which rules hide others is looked up among the first {COMPARED} of {rules} only")
     })
 }
 
@@ -34,13 +35,13 @@ pub(crate) fn hidden(rules: &[Rule], n: usize) -> Vec<HiddenBy> {
         return Vec::new();
     };
     let mut out = Vec::new();
-    for (before, earlier) in (1..).zip(&rules[..n.min(LOOKED_AT)]) {
+    for (before, earlier) in (1..).zip(&rules[..n.min(COMPARED)]) {
         let wholly = match lie(earlier, rule) {
             Lie::Apart => continue,
             lie => lie == Lie::Covers,
         };
         // One that hides all is worth looking for behind those that hide a part.
-        if wholly || out.len() < MOST_TOLD {
+        if wholly || out.len() < MOST_REPORTED {
             out.push(HiddenBy {
                 rule: before,
                 wholly,
@@ -61,7 +62,7 @@ fn lie(a: &Rule, b: &Rule) -> Lie {
     };
     let first = [directions, families(&a.matches, &b.matches)];
     let mut all = Lie::Covers;
-    // Lazily: most rules are apart by the first thing looked at.
+    // Lazily: the first field already separates most rules.
     for lie in first.into_iter().chain(parts(&a.matches, &b.matches)) {
         match lie {
             Lie::Apart => return Lie::Apart,
@@ -80,7 +81,7 @@ fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
         |a, b| part(a.destination, b.destination, nets),
         |a, b| part(a.protocol, b.protocol, same),
         |a, b| {
-            part(a.tos, b.tos, |a, b| {
+            part(a.ds_field(), b.ds_field(), |a, b| {
                 bits((a.0.into(), a.1.into()), (b.0.into(), b.1.into()))
             })
         },
@@ -93,7 +94,7 @@ fn parts(a: &Match, b: &Match) -> impl Iterator<Item = Lie> {
     PARTS.iter().map(|part| part(a, b))
 }
 
-/// What is not asked for covers all.
+/// A field that a rule does not match covers all values.
 fn part<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> Lie) -> Lie {
     match (a, b) {
         (None, _) => Lie::Covers,
@@ -260,12 +261,12 @@ mod tests {
         };
         let mut rules: Vec<_> = (1..=3000).map(rule).collect();
         rules.push(rule(0));
-        assert_eq!(hidden(&rules, 3000).len(), MOST_TOLD);
-        rules.push(rule(LOOKED_AT as u16));
+        assert_eq!(hidden(&rules, 3000).len(), MOST_REPORTED);
+        rules.push(rule(COMPARED as u16));
         let by = hidden(&rules, 3001);
-        assert_eq!(by.iter().map(|h| h.rule).collect::<Vec<_>>(), [LOOKED_AT]);
-        rules.push(rule(LOOKED_AT as u16 + 1));
+        assert_eq!(by.iter().map(|h| h.rule).collect::<Vec<_>>(), [COMPARED]);
+        rules.push(rule(COMPARED as u16 + 1));
         assert_eq!(hidden(&rules, 3002), []);
-        assert!(bound(LOOKED_AT).is_none() && bound(LOOKED_AT + 1).is_some());
+        assert!(bound(COMPARED).is_none() && bound(COMPARED + 1).is_some());
     }
 }

@@ -8,6 +8,7 @@ use super::matching::Matching;
 use super::service::{self, BottleneckReport};
 use crate::abi;
 use crate::abi::direction_name;
+use crate::datapath::ending;
 use crate::datapath::engine::Engine;
 use crate::datapath::maps::{DatapathError, Maps};
 use crate::datapath::saved::Saved;
@@ -64,6 +65,10 @@ pub struct Report {
     /// Time since attach in s.
     #[schemars(range(min = 0))]
     pub attached_s: f64,
+    /// Time in s until the link ends by itself; 0: it has ended, and packets pass unchanged; null:
+    /// it does not.
+    #[schemars(range(min = 0))]
+    pub ends_in_s: Option<f64>,
     /// Sentences on the attach and on later failures.
     pub notes: Vec<String>,
     /// Sentences on the parts of the link that another process deleted or changed; empty: none.
@@ -222,12 +227,17 @@ pub fn report(
         engine_reason: saved.reason.clone(),
         reversed: saved.reversed,
         attached_s: now_ns.saturating_sub(saved.epoch_ns) as f64 / 1e9,
+        ends_in_s: ending::ends_in_s(maps, now_ns)?,
         notes,
         tampered: vec![],
         up,
         down,
         matching: report_match::matching(&reader, saved)?,
-        bottlenecks: service::bottlenecks(maps, profile.as_ref())?,
+        bottlenecks: service::bottlenecks(
+            maps,
+            profile.as_ref(),
+            now_ns.saturating_sub(saved.epoch_ns),
+        )?,
     })
 }
 
@@ -268,7 +278,7 @@ fn complaint(direction: &str, h: &Holder) -> Option<String> {
     let missing = match (h.cpu, h.realtime) {
         (Some(_), true) => return None,
         (None, _) => "could not be bound to a CPU: frames may overtake each other",
-        (_, false) => "was refused SCHED_RR: busy tasks on its CPU make frames late",
+        (_, false) => "did not get SCHED_RR: busy tasks on its CPU make frames late",
     };
     Some(format!("{direction}: the holder {missing}"))
 }
@@ -307,7 +317,7 @@ pub(crate) fn counters(c: &abi::emud_counters) -> Counters {
     }
 }
 
-fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
+pub(crate) fn holder(h: &abi::emud_holder, now_ns: u64) -> Holder {
     let tuned = |bit: abi::emud_tuning| h.tuning & bit != 0;
     Holder {
         pid: h.pid,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::abi;
 use crate::datapath::maps::{DatapathError, Maps};
-use crate::profile::{Bottleneck, Profile, Rate, ServiceClass, Time, Word};
+use crate::profile::{Bottleneck, Profile, Queue, Rate, ServiceClass, Time, Word};
 
 /// A bottleneck.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,13 +31,23 @@ pub struct ClassReport {
     /// Guaranteed.
     pub rate_bit_s: Option<u64>,
     pub ceil_bit_s: Option<u64>,
+    /// As the key `queue` is written; null: packets wait in the classes below.
+    pub queue: Option<String>,
     pub sent_packets: u64,
     /// On the wire.
     pub sent_bytes: u64,
+    /// Measured: these bytes over the time since attach.
+    pub mean_rate_bit_s: u64,
     /// Dropped because the queue was full in packets or bytes.
     pub dropped_full: u64,
     /// Dropped because they would have waited for longer than the queue's time.
     pub dropped_expired: u64,
+    /// Dropped by the queue's manager.
+    pub dropped_aqm: u64,
+    /// Of the packets sent, those marked instead of dropped, or above the threshold.
+    pub marked: u64,
+    /// Time from arrival to transmission of all packets that were sent.
+    pub wait_ns: u64,
     /// Of the packets sent, from arrival to transmission; absent: none was sent.
     pub mean_wait_ns: Option<u64>,
     pub longest_wait_ns: u64,
@@ -45,10 +55,11 @@ pub struct ClassReport {
     pub backlog_bytes: u64,
 }
 
-/// Reads the bottlenecks of a profile.
+/// Reads the bottlenecks of a profile that was attached this long ago.
 pub(crate) fn bottlenecks(
     maps: &Maps,
     profile: Option<&Profile>,
+    attached_ns: u64,
 ) -> Result<Vec<BottleneckReport>, DatapathError> {
     let mut number = 0;
     let mut count = || {
@@ -57,9 +68,12 @@ pub(crate) fn bottlenecks(
     };
     let one = |bottleneck: &Bottleneck| {
         let classes = match bottleneck.classes.is_empty() {
-            true => vec![class(None, count()?)],
+            true => vec![class(None, Some(&bottleneck.queue), count()?, attached_ns)],
             false => (bottleneck.classes.iter())
-                .map(|of| Ok(class(Some(of), count()?)))
+                .map(|of| {
+                    let queue = (!bottleneck.is_inner(&of.name)).then_some(&of.queue);
+                    Ok(class(Some(of), queue, count()?, attached_ns))
+                })
                 .collect::<Result<_, DatapathError>>()?,
         };
         Ok(BottleneckReport {
@@ -73,8 +87,18 @@ pub(crate) fn bottlenecks(
     all.iter().map(one).collect()
 }
 
-fn class(of: Option<&ServiceClass>, count: abi::emud_class) -> ClassReport {
+fn class(
+    of: Option<&ServiceClass>,
+    queue: Option<&Queue>,
+    count: abi::emud_class,
+    attached_ns: u64,
+) -> ClassReport {
+    let in_force = |queue: &Queue| Queue {
+        packets: Some(queue.limit_packets()).filter(|packets| *packets > 0),
+        ..*queue
+    };
     ClassReport {
+        queue: queue.map(|queue| in_force(queue).to_string().trim_matches('"').to_owned()),
         name: of.map(|class| class.name.clone()),
         parent: of.and_then(|class| class.parent.clone()),
         priority: of.map_or(0, |class| class.priority),
@@ -83,8 +107,15 @@ fn class(of: Option<&ServiceClass>, count: abi::emud_class) -> ClassReport {
         ceil_bit_s: of.and_then(|class| class.ceil),
         sent_packets: count.sent_packets,
         sent_bytes: count.sent_bytes,
+        mean_rate_bit_s: match attached_ns {
+            0 => 0,
+            ns => (count.sent_bytes as f64 * 8e9 / ns as f64) as u64,
+        },
         dropped_full: count.full,
         dropped_expired: count.expired,
+        dropped_aqm: count.managed,
+        marked: count.marked,
+        wait_ns: count.wait_ns,
         mean_wait_ns: count.wait_ns.checked_div(count.sent_packets),
         longest_wait_ns: count.longest_wait_ns,
         backlog_packets: count.backlog_packets,
@@ -124,6 +155,9 @@ impl ClassReport {
             };
             let _ = writeln!(out, "    class {name}{figures}");
         }
+        if let Some(queue) = &self.queue {
+            let _ = writeln!(out, "      queue {queue}");
+        }
         let wait = match self.mean_wait_ns {
             None => String::new(),
             Some(mean) => format!(
@@ -134,13 +168,20 @@ impl ClassReport {
         };
         let _ = writeln!(
             out,
-            "      sent {} packets ({} bytes){wait}",
-            self.sent_packets, self.sent_bytes
+            "      sent {} packets ({} bytes), {} on average since attach, {} marked{wait}",
+            self.sent_packets,
+            self.sent_bytes,
+            Rate(self.mean_rate_bit_s),
+            self.marked
         );
         let _ = writeln!(
             out,
-            "      dropped {} (queue full), {} (waited too long); backlog {} packets ({} bytes)",
-            self.dropped_full, self.dropped_expired, self.backlog_packets, self.backlog_bytes
+            "      dropped {} (queue full), {} (waited too long), {} (aqm); backlog {} packets ({} bytes)",
+            self.dropped_full,
+            self.dropped_expired,
+            self.dropped_aqm,
+            self.backlog_packets,
+            self.backlog_bytes
         );
     }
 }

@@ -36,6 +36,10 @@ pub struct TimelineReport {
     pub rate_bit_s: Option<f64>,
     /// Phase in force; null: a trace.
     pub phase: Option<PhaseReport>,
+    /// Bytes that a trace could have sent since its start, for differences; `None`: no trace, or
+    /// one without a limit.
+    #[serde(skip)]
+    pub offered_bytes: Option<f64>,
 }
 
 /// The phase in force.
@@ -102,8 +106,33 @@ pub(crate) fn moment(
             _ => rate_bit_s(row.rate_mult, row.rate_shift),
         },
         phase: phase(&row, profile),
+        offered_bytes: offered(t, &row, [pos, round], later),
     };
     Ok(Some(Moment { row, report }))
+}
+
+/// Returns the bytes that a trace could have sent until `pos` ns of a round, with those of earlier
+/// rounds.
+fn offered(
+    t: &abi::emud_timeline,
+    row: &abi::emud_row,
+    [pos, round]: [u64; 2],
+    later: u32,
+) -> Option<f64> {
+    // The kernel's figures have a fraction.
+    let bytes = |sent: u64| sent as f64 / (1u64 << t.frac) as f64;
+    match t.kind {
+        abi::EMUD_TIMELINE_OPPORTUNITIES => {
+            let past = round as f64 * f64::from(t.count) + f64::from(later);
+            Some(past * f64::from(abi::EMUD_OPPORTUNITY))
+        }
+        abi::EMUD_TIMELINE_RATES => {
+            let rate = rate_bit_s(row.rate_mult, row.rate_shift)?;
+            let of_row = rate / 8e9 * pos.saturating_sub(row.at_ns) as f64;
+            Some(round as f64 * bytes(t.sent) + bytes(row.sent) + of_row)
+        }
+        _ => None,
+    }
 }
 
 /// The first row that begins after `pos`; the one behind the last if none does.

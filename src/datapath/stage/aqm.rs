@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Managers of the queue: from the profile to what the classifier runs, and back for `emud show`.
+//! Managers of the queue: from the profile to what the classifier runs, and back.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,7 +16,7 @@ const RED_LENGTH_MAX_NS: u64 = (1 << 42) - 1;
 const LENGTH_MAX_NS: u64 = (1 << abi::EMUD_LENGTH_SHIFT) - 1;
 
 /// Fills in the manager of a queue in front of this rate (bit/s); its number, and whether it marks.
-pub(super) fn compile(
+pub(super) fn encode(
     q: &mut abi::emud_queueing,
     aqm: &Aqm,
     rate: u64,
@@ -115,116 +115,47 @@ fn gains(first: f64, second: f64, packet_ns: u64) -> abi::emud_gains {
     }
 }
 
-/// As a packet has it.
+/// Returns the gains per packet.
 fn gains_of(gains: &abi::emud_gains, packet_ns: u64) -> [f64; 2] {
     let scale = packet_ns as f64 / 2f64.powi(32 + gains.shift as i32);
     gains.mult.map(|mult| mult as f64 * scale)
 }
 
-/// Who acts before the queue is full; gains and probabilities as the classifier has them.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum Manager {
-    Red {
-        #[serde(flatten)]
-        red: Red,
-        ecn: bool,
-    },
-    Ared {
-        /// The probability is the one to begin with.
-        #[serde(flatten)]
-        red: Red,
-        interval_ns: u64,
-        alpha: f64,
-        beta: f64,
-        ecn: bool,
-    },
-    Rio {
-        #[serde(flatten)]
-        red: Red,
-        assured_min_ns: u64,
-        assured_max_ns: u64,
-        assured_probability: f64,
-        /// DSCPs.
-        assured: Vec<u32>,
-        ecn: bool,
-    },
-    Codel {
-        target_ns: u64,
-        interval_ns: u64,
-        ecn: bool,
-    },
-    Pie {
-        target_ns: u64,
-        tupdate_ns: u64,
-        alpha: f64,
-        beta: f64,
-        ecn: bool,
-    },
-    Pi {
-        target_ns: u64,
-        tupdate_ns: u64,
-        a: f64,
-        b: f64,
-        ecn: bool,
-    },
-    Rem {
-        target_ns: u64,
-        tupdate_ns: u64,
-        /// Times ln(phi): the rise of -ln(1 - probability).
-        gamma: f64,
-        alpha: f64,
-        ecn: bool,
-    },
-}
-
-/// The figures of RED.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Red {
-    pub min_ns: u64,
-    pub max_ns: u64,
-    pub probability: f64,
-    pub weight: f64,
-}
-
-impl Red {
-    fn of(red: &abi::emud_red) -> Self {
-        Self {
-            min_ns: red.min_ns,
-            max_ns: red.max_ns,
-            probability: red.probability as f64 / Q32,
-            weight: red.weight as f64 / Q32,
-        }
-    }
-}
-
-/// The manager of a link's queue, if it has one.
-pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
-    let q = &link.queueing;
+/// Decodes the manager of a queue: the inverse of [`encode`], with lengths in ns. Of REM, `gamma`
+/// contains the logarithm of `phi`, which is e.
+pub(super) fn decode(q: &abi::emud_queueing) -> Option<Aqm> {
     let ecn = q.ecn != 0;
-    let red = Red::of(&q.red);
-    match q.aqm {
-        abi::EMUD_AQM_RED => Some(Manager::Red { red, ecn }),
-        abi::EMUD_AQM_ARED => Some(Manager::Ared {
-            red,
-            interval_ns: q.ared.interval_ns,
-            alpha: q.ared.alpha as f64 / Q32,
-            beta: q.ared.beta as f64 / Q32,
+    let share = |fraction: u64| fraction as f64 / Q32;
+    let red = &q.red;
+    Some(match q.aqm {
+        abi::EMUD_AQM_RED => Aqm::Red(profile::Red {
+            min: Length::Time(red.min_ns),
+            max: Length::Time(red.max_ns),
+            probability: share(red.probability),
+            weight: share(red.weight),
             ecn,
         }),
-        abi::EMUD_AQM_RIO => {
-            let assured = Red::of(&q.rio.assured);
-            let codes = q.rio.codes;
-            Some(Manager::Rio {
-                red,
-                assured_min_ns: assured.min_ns,
-                assured_max_ns: assured.max_ns,
-                assured_probability: assured.probability,
-                assured: (0..64).filter(|code| codes >> code & 1 == 1).collect(),
-                ecn,
-            })
-        }
-        abi::EMUD_AQM_CODEL => Some(Manager::Codel {
+        abi::EMUD_AQM_ARED => Aqm::Ared(profile::Ared {
+            target: Length::Time(2 * red.min_ns),
+            weight: Some(share(red.weight)),
+            probability: share(red.probability),
+            interval_ns: q.ared.interval_ns,
+            alpha: share(q.ared.alpha),
+            beta: share(q.ared.beta),
+            ecn,
+        }),
+        abi::EMUD_AQM_RIO => Aqm::Rio(profile::Rio {
+            min: Length::Time(red.min_ns),
+            max: Length::Time(red.max_ns),
+            probability: share(red.probability),
+            assured_min: Length::Time(q.rio.assured.min_ns),
+            assured_max: Length::Time(q.rio.assured.max_ns),
+            assured_probability: share(q.rio.assured.probability),
+            assured: q.rio.codes,
+            weight: share(red.weight),
+            ecn,
+        }),
+        abi::EMUD_AQM_CODEL => Aqm::CoDel(profile::CoDel {
             target_ns: q.codel.target_ns,
             interval_ns: q.codel.interval_ns,
             ecn,
@@ -232,7 +163,7 @@ pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
         abi::EMUD_AQM_PIE => {
             let shift = abi::EMUD_PIE_SHIFT + abi::EMUD_PIE_GAIN_SHIFT;
             let gain = |fixed: u64| fixed as f64 * 1e9 / 2f64.powi(shift as i32);
-            Some(Manager::Pie {
+            Aqm::Pie(profile::Pie {
                 target_ns: q.pie.target_ns,
                 tupdate_ns: q.pie.tupdate_ns,
                 alpha: gain(q.pie.alpha),
@@ -242,8 +173,8 @@ pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
         }
         abi::EMUD_AQM_PI => {
             let [integral, b] = gains_of(&q.pi.gains, q.pi.packet_ns);
-            Some(Manager::Pi {
-                target_ns: q.pi.target_ns,
+            Aqm::Pi(profile::Pi {
+                target: Length::Time(q.pi.target_ns),
                 tupdate_ns: q.pi.tupdate_ns,
                 a: integral + b,
                 b,
@@ -252,16 +183,17 @@ pub(crate) fn manager(link: &abi::emud_link) -> Option<Manager> {
         }
         abi::EMUD_AQM_REM => {
             let [backlog, gamma] = gains_of(&q.rem.gains, q.rem.packet_ns);
-            Some(Manager::Rem {
-                target_ns: q.rem.target_ns,
+            Aqm::Rem(profile::Rem {
+                target: Length::Time(q.rem.target_ns),
                 tupdate_ns: q.rem.tupdate_ns,
                 gamma,
-                alpha: backlog / gamma,
+                alpha: if gamma > 0.0 { backlog / gamma } else { 0.0 },
+                phi: std::f64::consts::E,
                 ecn,
             })
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// Drops with room in the queue, by who decided them.
@@ -316,7 +248,7 @@ mod tests {
     fn compiled(aqm: Aqm) -> abi::emud_link {
         let mut link = abi::emud_link::default();
         // 1000 bytes take 1 ms.
-        let (number, ecn) = compile(&mut link.queueing, &aqm, 8_000_000, |bytes| {
+        let (number, ecn) = encode(&mut link.queueing, &aqm, 8_000_000, |bytes| {
             u64::from(bytes) * 1000
         });
         (link.queueing.aqm, link.queueing.ecn) = (number, ecn.into());
@@ -361,39 +293,35 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_what_was_asked_for() {
-        let pi = manager(&compiled(Aqm::Pi(profile::Pi::default())));
-        let Some(Manager::Pi {
-            target_ns, a, b, ..
-        }) = pi
-        else {
+    fn what_runs_is_what_was_configured() {
+        let decoded = |aqm| decode(&compiled(aqm).queueing);
+        let pi = decoded(Aqm::Pi(profile::Pi::default()));
+        let Some(Aqm::Pi(pi)) = pi else {
             panic!("{pi:?}");
         };
-        assert_eq!(target_ns, 50_000_000);
-        assert!((a - 1.822e-5).abs() < 1e-11 && (b - 1.816e-5).abs() < 1e-11);
-        let rem = manager(&compiled(Aqm::Rem(profile::Rem::default())));
-        let Some(Manager::Rem { gamma, alpha, .. }) = rem else {
+        assert_eq!(pi.target, Length::Time(50_000_000));
+        assert!((pi.a - 1.822e-5).abs() < 1e-11 && (pi.b - 1.816e-5).abs() < 1e-11);
+        let rem = decoded(Aqm::Rem(profile::Rem::default()));
+        let Some(Aqm::Rem(rem)) = rem else {
             panic!("{rem:?}");
         };
-        assert!((gamma / (0.001 * 1.001f64.ln()) - 1.0).abs() < 1e-6);
-        assert!((alpha - 0.1).abs() < 1e-6);
-        let rio = manager(&compiled(Aqm::Rio(profile::Rio {
+        assert!((rem.gamma / (0.001 * 1.001f64.ln()) - 1.0).abs() < 1e-6);
+        assert!((rem.alpha - 0.1).abs() < 1e-6);
+        let wanted = profile::Rio {
+            min: Length::Time(3),
+            max: Length::Time(9),
             assured_min: Length::Bytes(100_000),
             assured_max: Length::Time(7),
+            probability: 0.25,
+            assured_probability: 0.5,
+            weight: 0.125,
             ecn: true,
             ..profile::Rio::default()
-        })));
-        let Some(Manager::Rio {
-            assured_min_ns,
-            assured_max_ns,
-            assured,
-            ecn,
-            ..
-        }) = rio
-        else {
-            panic!("{rio:?}");
         };
-        assert_eq!((assured_min_ns, assured_max_ns), (100_000_000, 7));
-        assert_eq!((assured, ecn), (vec![10, 18, 26, 34], true));
+        let rio = profile::Rio {
+            assured_min: Length::Time(100_000_000),
+            ..wanted
+        };
+        assert_eq!(decoded(Aqm::Rio(wanted)), Some(Aqm::Rio(rio)));
     }
 }

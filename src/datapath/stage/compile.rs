@@ -3,6 +3,7 @@
 
 use super::{alter, delay, loss, queueing, slot, timeline};
 use crate::abi::{self, mix};
+use crate::histogram;
 use crate::profile::{self, LinkState, Neighbours, quantile};
 
 /// Where the classifier sends the packets.
@@ -72,6 +73,7 @@ pub fn compile(
     let pattern = loss::encode(&mut out, &link.loss);
     alter::encode(&mut out, &link.duplicate, &link.corrupt);
     let table = delay::encode(&mut out, &profile::delay_with_trace(link))?;
+    out.delay_class = histogram::number(out.delay_ns) as u32;
     if let Some(reordering) = &link.reorder {
         delay::encode_reorder(&mut out, reordering);
     }
@@ -126,7 +128,7 @@ pub fn decode(link: &abi::emud_link, beside: Beside<'_>) -> profile::Link {
         wire: rate.map_or_else(profile::Wire::default, |rate| {
             queueing::decode_wire(link, rate)
         }),
-        queue: queueing::decode_queue(link, wanted.map(|wanted| &wanted.queue)),
+        queue: queueing::decode_queue(link),
         delay: delay::decode(link, beside.mean_ns, beside.delays, delay_wanted.as_ref()),
         loss: loss::decode(link, beside.pattern),
         reorder: delay::decode_reorder(link),
@@ -183,7 +185,7 @@ impl Compiled {
     }
 }
 
-/// Delays up to this one are as many flows of fq as it tells apart, at most.
+/// Delays up to this one need at most as many flows of fq as it can distinguish.
 fn fq_shift(longest_ns: u64) -> u32 {
     let flows = u64::from(abi::EMUD_FQ_OTHERS);
     (abi::EMUD_FQ_SHIFT_MIN..63)

@@ -9,6 +9,7 @@ pub(crate) mod fixed;
 pub(crate) mod loss;
 pub mod queueing;
 pub mod shapes;
+pub(crate) mod short;
 pub mod sizes;
 pub(crate) mod slot;
 pub mod timeline;

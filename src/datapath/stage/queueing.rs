@@ -58,7 +58,7 @@ pub(crate) fn compile(out: &mut abi::emud_link, link: &profile::Link, rate: u64)
     q.mark_ns = link.queue.ecn_above_ns.unwrap_or(u64::MAX);
     let mut ecn = link.queue.ecn_above_ns.is_some();
     if let Some(wanted) = &link.queue.aqm {
-        (q.aqm, ecn) = aqm::compile(q, wanted, rate, wire_ns);
+        (q.aqm, ecn) = aqm::encode(q, wanted, rate, wire_ns);
     }
     q.ecn = ecn.into();
     if !ecn && q.aqm == abi::EMUD_AQM_NONE && q.mpu == 0 && q.cell_size == 0 {
@@ -91,18 +91,17 @@ pub fn wire_bytes(link: &abi::emud_link, len: f64) -> f64 {
     cells * (size + f64::from(q.cell_overhead))
 }
 
-/// The limits, marking and management of a queue, as they were configured. A manager is that of the
-/// `wanted` queue: some of its keys are in the figures only together.
-pub(crate) fn decode_queue(link: &abi::emud_link, wanted: Option<&Queue>) -> Queue {
+/// The limits, marking and management of a queue.
+pub(crate) fn decode_queue(link: &abi::emud_link) -> Queue {
     let q = &link.queueing;
     let set = |limit: u64| (limit != u64::MAX).then_some(limit);
-    let managed = q.aqm != abi::EMUD_AQM_NONE;
+    let aqm = aqm::decode(q);
     Queue {
         packets: (link.pair_packets != 0).then_some(link.pair_packets),
         bytes: (link.queue_bytes != 0).then_some(link.queue_bytes.into()),
         time_ns: set(link.queue_wait_ns),
-        ecn_above_ns: (q.ecn != 0 && !managed).then_some(q.mark_ns),
-        aqm: wanted.and_then(|queue| queue.aqm).filter(|_| managed),
+        ecn_above_ns: (q.ecn != 0 && aqm.is_none()).then_some(q.mark_ns),
+        aqm,
     }
 }
 

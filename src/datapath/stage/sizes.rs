@@ -19,7 +19,7 @@ const PLAIN_RINGS: u32 = abi::EMUD_RING_LEN / abi::EMUD_RING_STEP;
 pub struct Sizes {
     /// The profile's own and the named ones.
     pub links: u32,
-    /// Links of phases, which have no queue of their own.
+    /// Links of phases, which have no separate queue.
     pub phases: u32,
     /// Of traces and phases, each with one behind the last.
     pub rows: usize,

@@ -33,7 +33,7 @@ const JITTER_ONE: f64 = (1u32 << abi::EMUD_JITTER_SHIFT) as f64;
 pub struct Rows {
     /// The one behind the last included; empty: the kernel has them.
     pub rows: Vec<abi::emud_row>,
-    /// A packet may wait so long for its turn.
+    /// Longest wait of a packet for its transmission.
     pub longest_wait_ns: u64,
     /// The longest delay of a row; 0: none has one.
     pub longest_delay_ns: u64,

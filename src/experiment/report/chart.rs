@@ -38,7 +38,7 @@ pub struct Panel {
     pub title: String,
     pub unit: &'static str,
     pub curves: Vec<Curve>,
-    /// What was asked for.
+    /// The configured value.
     pub asked: Option<f64>,
     /// The least that the axis has room for.
     pub least: f64,
@@ -82,7 +82,7 @@ fn heading(area: &Area, panel: &Panel) -> Result<(), PlotError> {
         (8, 6),
         15,
     )?;
-    let asked = drawn(panel).map(|_| ("asked", GREY));
+    let asked = drawn(panel).map(|_| ("configured", GREY));
     let names = panel.curves.iter().map(|c| (c.name, c.colour)).chain(asked);
     let mut right = f64::from(WIDTH - RIGHT);
     for (name, colour) in names.collect::<Vec<_>>().into_iter().rev() {
@@ -202,7 +202,7 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What was asked for, unless it is so far above the curves that they would be flat.
+/// Returns the configured value, unless it is so far above the curves that they would be flat.
 fn drawn(panel: &Panel) -> Option<f64> {
     panel.asked.filter(|asked| *asked <= 4.0 * most(panel))
 }

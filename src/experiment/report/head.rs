@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Top of the page: the verdict in words, and what was run. And its end: profiles and scenario.
+//! Top of the page: the verdict and its reasons, and what was run. End of the page: profiles and
+//! scenario.
 
 use emud_monitor::log::RunVerdict;
 
@@ -52,7 +53,7 @@ fn reasons(run: &Run) -> Vec<String> {
                 .to_owned()
         }
         (Some(RunVerdict::Invalid), _) => {
-            "The figures are not those of the link that was asked for.".to_owned()
+            "The figures are not those of the configured link.".to_owned()
         }
         _ => "There is no verdict on this run.".to_owned(),
     };

@@ -1,32 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Links: asked against measured as a table, and over time as plots.
+//! Links: configured against measured as a table, and over time as plots.
 
 use emud_monitor::log::{AskedFor, LinkEvent, RunLink};
 
 use super::plot::Plots;
 use super::{PageError, Table, at, left_out};
-use crate::experiment::results::{Run, Track, count, rate, share, time};
+use crate::experiment::results::{ClassTrack, Run, Track, count, rate, share, time};
 
-/// More plots than of that many links are shown when they are asked for.
+/// With more links, the plots are folded until the reader opens them.
 const OPEN: usize = 4;
 
 /// The template has the groups above them.
 const COLUMNS: &[[&str; 2]] = &[
     ["link", ""],
     ["direction", ""],
-    ["asked", "n first"],
+    ["configured", "n first"],
     ["mean", "n"],
     ["peak", "n"],
-    ["asked", "n first"],
-    ["asked sd", "n"],
+    ["configured", "n first"],
+    ["configured sd", "n"],
     ["mean", "n"],
     ["p50", "n"],
     ["p99", "n"],
-    ["asked", "n first"],
+    ["configured", "n first"],
     ["measured", "n"],
     ["95 % interval", "n"],
     ["came", "n first"],
     ["dropped", "n"],
+];
+
+const CLASS_COLUMNS: &[[&str; 2]] = &[
+    ["link", ""],
+    ["class", ""],
+    ["rate", "n"],
+    ["mean wait", "n"],
+    ["sent", "n"],
+    ["marked", "n"],
+    ["queue full", "n"],
+    ["waited too long", "n"],
+    ["by aqm", "n"],
+    ["largest backlog", "n"],
 ];
 
 pub struct Links {
@@ -36,6 +49,8 @@ pub struct Links {
     pub profiles: Vec<String>,
     pub table: Table,
     pub also: Vec<String>,
+    /// Of bottlenecks.
+    pub classes: Table,
 }
 
 impl Links {
@@ -58,6 +73,7 @@ impl Links {
                 ..Table::new(COLUMNS, run.tracks.iter().map(row))
             },
             also: run.tracks.iter().filter_map(also).collect(),
+            classes: Table::new(CLASS_COLUMNS, run.classes.iter().map(class_row)),
         }
     }
 }
@@ -91,6 +107,22 @@ fn row(track: &Track) -> Vec<String> {
     cells.into_iter().map(Option::unwrap_or_default).collect()
 }
 
+fn class_row(class: &ClassTrack) -> Vec<String> {
+    let counted = &class.counted;
+    vec![
+        class.link.clone(),
+        class.name(),
+        class.throughput_bit_s().map(rate).unwrap_or_default(),
+        class.mean_wait_ns().map(time).unwrap_or_default(),
+        count(counted.sent_packets),
+        count(counted.marked),
+        count(counted.dropped_full),
+        count(counted.dropped_expired),
+        count(counted.dropped_aqm),
+        format!("{} B", count(class.backlog_bytes)),
+    ]
+}
+
 /// What else happened to packets; none: nothing did.
 fn also(track: &Track) -> Option<String> {
     let tally = &track.measured.counted;
@@ -111,7 +143,7 @@ fn also(track: &Track) -> Option<String> {
 }
 
 pub struct OverTime<'a> {
-    /// The plots are shown without being asked for.
+    /// Whether the plots are shown at once.
     pub open: bool,
     pub plots: Vec<OfLink<'a>>,
     pub changes: Vec<String>,
@@ -131,7 +163,7 @@ impl<'a> OverTime<'a> {
     /// A plot cannot be drawn.
     pub fn of(run: &'a Run) -> Result<Self, PageError> {
         let plots = Plots::new(run);
-        let links = run.tracks.chunk_by(|a, b| a.link == b.link);
+        let links = || run.tracks.chunk_by(|a, b| a.link == b.link);
         let link = |tracks| of_link(run, &plots, tracks);
         let changes = &run.changes;
         let changed = changes
@@ -146,8 +178,8 @@ impl<'a> OverTime<'a> {
             format!("{} s: {}: {what}", at(run, change.mono_ns), change.link)
         });
         Ok(Self {
-            open: links.clone().count() <= OPEN,
-            plots: links.map(link).collect::<Result<_, _>>()?,
+            open: links().count() <= OPEN,
+            plots: links().map(link).collect::<Result<_, _>>()?,
             changes: change.collect(),
             left_out: left_out(changes.left_out, "events of links"),
         })

@@ -12,7 +12,7 @@ use crate::experiment::results::{Run, Tally, Track, resource_name};
 use crate::histogram::Delays;
 use crate::plot::{BLUE, BROWN, VIOLET};
 
-/// Spans nearer than this share of the axis are drawn as one: nobody could tell them apart.
+/// Spans closer than this share of the axis become one: a reader cannot distinguish them.
 const NEAR: f64 = 1.0 / 500.0;
 
 /// What all plots of a run have in common.
@@ -93,15 +93,24 @@ impl<'a> Plots<'a> {
     fn throughput(&self, track: &Track, name: &str) -> Panel {
         let points = track.series.points();
         let bit_s = |p: &Tally| p.throughput_bit_s();
-        let most = points.iter().filter_map(bit_s).fold(0.0, f64::max);
+        let capacity = |p: &Tally| p.capacity_bit_s();
+        let figures = points.iter().flat_map(|p| [bit_s(p), capacity(p)]);
+        let most = figures.flatten().fold(0.0, f64::max);
         let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
         let fits = units.into_iter().find(|(factor, _)| most >= *factor);
         let (factor, unit) = fits.unwrap_or((1.0, "bit/s"));
         let asked = track.asked.filter(|a| !a.varies).and_then(|a| a.rate_bit_s);
+        let mut curves = vec![];
+        if points.iter().any(|p| p.offered_bits.is_some()) {
+            // Below what used it.
+            let capacity = self.curve("capacity", BROWN, points, |p| Some(capacity(p)? / factor));
+            curves.push(capacity);
+        }
+        curves.push(self.curve("passed", BLUE, points, |p| Some(bit_s(p)? / factor)));
         Panel {
             title: format!("{name}: throughput"),
             unit,
-            curves: vec![self.curve("passed", BLUE, points, |p| Some(bit_s(p)? / factor))],
+            curves,
             asked: asked.map(|bit_s| bit_s as f64 / factor),
             least: 1.0,
         }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use emud_monitor::log::{ArtefactLine, ExitLine, OutputLine, OutputStream, PhaseName};
 
 use super::{Table, at, left_out};
-use crate::experiment::results::{Run, Tail, count, time};
+use crate::experiment::results::{Metric, Run, Tail, count, number, time};
 
 const PROGRAMS: &[[&str; 2]] = &[
     ["node", ""],
@@ -24,12 +24,23 @@ const FILES: &[[&str; 2]] = &[
     ["bytes", "n"],
 ];
 
+const METRICS: &[[&str; 2]] = &[
+    ["name", ""],
+    ["unit", ""],
+    ["reports", "n"],
+    ["mean", "n"],
+    ["lowest", "n"],
+    ["highest", "n"],
+];
+
 pub struct Programs<'a> {
     pub programs: Table,
     pub programs_left_out: String,
     pub outputs: Vec<Output<'a>>,
     pub files: Table,
     pub files_left_out: String,
+    pub metrics: Table,
+    pub metrics_left_out: String,
 }
 
 /// What a node's programs said.
@@ -58,6 +69,8 @@ impl<'a> Programs<'a> {
                 .collect(),
             files: Table::new(FILES, files.items.iter().map(file)),
             files_left_out: left_out(files.left_out, "files"),
+            metrics: Table::new(METRICS, run.metrics.items.iter().map(metric)),
+            metrics_left_out: left_out(run.metrics.left_out, "reports of other figures"),
         }
     }
 }
@@ -100,6 +113,17 @@ fn output<'a>(run: &Run, node: &'a str, tail: &'a Tail<OutputLine>) -> Output<'a
         count: count(tail.count()),
         lines: first.chain(gap).chain(tail.last.iter().map(said)).collect(),
     }
+}
+
+fn metric(metric: &Metric) -> Vec<String> {
+    vec![
+        metric.name.clone(),
+        metric.unit.clone().unwrap_or_default(),
+        count(metric.count),
+        number(metric.mean()),
+        number(metric.min),
+        number(metric.max),
+    ]
 }
 
 fn file(file: &ArtefactLine) -> Vec<String> {

@@ -12,15 +12,15 @@ use crate::text::columns;
 const NOTABLE: f64 = 0.05;
 
 impl Comparison {
-    /// Verdicts, what was asked differently, figures side by side; ends with a line feed.
+    /// Verdicts, different settings, figures side by side; ends with a line feed.
     pub fn text(&self) -> String {
         let mut out = String::new();
         side(&mut out, "a", &self.a);
         side(&mut out, "b", &self.b);
         if self.differences.is_empty() {
-            out.push_str("asked: the same\n");
+            out.push_str("settings: the same\n");
         } else {
-            out.push_str("asked differently:\n");
+            out.push_str("different settings:\n");
         }
         for d in &self.differences {
             let (what, a, b) = (printable(&d.what), printable(&d.a), printable(&d.b));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was asked differently of two experiments.
+//! Different settings of two experiments.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Run, Track, rate, share, time};
+use super::{ClassTrack, Metric, Run, Track, number, rate, share, time};
 
 /// A measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -22,6 +22,8 @@ pub enum Quantity {
     Loss,
     /// Share of packets dropped by the queue.
     Drops,
+    /// A figure that programs reported: the mean of a run.
+    Metric,
 }
 
 /// Unit of a quantity.
@@ -34,16 +36,20 @@ pub enum Unit {
     Ns,
     /// 0 to 1.
     Share,
+    /// That of the program; it is a part of the name.
+    OfProgram,
 }
 
 /// What a figure is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FigureName {
-    /// Name of the link.
+    /// Name of the link; for a figure that programs reported its name and unit.
     pub link: String,
-    /// "up" is what the interface sends, "down" what it receives.
+    /// "up" is what the interface sends, "down" what it receives; "bottleneck": the class of one, whose
+    /// delay is the wait until transmission; "metric": a figure that programs reported.
     pub direction: String,
-    /// Named link to which rules of the profile send packets; null: the whole direction.
+    /// Named link to which rules of the profile send packets, or the bottleneck and its class; null:
+    /// the whole direction.
     pub class: Option<String>,
     /// The quantity.
     pub quantity: Quantity,
@@ -66,6 +72,7 @@ impl Quantity {
             Self::Throughput => Unit::BitS,
             Self::DelayMean | Self::DelayP50 | Self::DelayP99 => Unit::Ns,
             Self::Loss | Self::Drops => Unit::Share,
+            Self::Metric => Unit::OfProgram,
         }
     }
 
@@ -77,6 +84,7 @@ impl Quantity {
             Self::DelayP99 => "delay p99",
             Self::Loss => "loss",
             Self::Drops => "queue drops",
+            Self::Metric => "metric",
         }
     }
 
@@ -87,6 +95,7 @@ impl Quantity {
             Unit::BitS => rate(value),
             Unit::Ns => time(value),
             Unit::Share => share(value),
+            Unit::OfProgram => number(value),
         }
     }
 }
@@ -94,6 +103,9 @@ impl Quantity {
 impl FigureName {
     /// Returns it as text, such as "access down class mobile delay mean".
     pub fn text(&self) -> String {
+        if self.quantity == Quantity::Metric {
+            return self.link.clone();
+        }
         let class = self.class.iter().map(|class| format!(" class {class}"));
         let class: String = class.collect();
         let name = self.quantity.name();
@@ -103,7 +115,52 @@ impl FigureName {
 
 /// Those that the run has.
 pub fn figures(run: &Run) -> Vec<Figure> {
-    run.tracks.iter().flat_map(of).collect()
+    let classes = run.classes.iter().flat_map(of_class);
+    let metrics = run.metrics.items.iter().map(of_metric);
+    run.tracks
+        .iter()
+        .flat_map(of)
+        .chain(classes)
+        .chain(metrics)
+        .collect()
+}
+
+fn of_metric(metric: &Metric) -> Figure {
+    let quantity = Quantity::Metric;
+    Figure {
+        name: FigureName {
+            link: match &metric.unit {
+                Some(unit) => format!("{} ({unit})", metric.name),
+                None => metric.name.clone(),
+            },
+            direction: "metric".to_owned(),
+            class: None,
+            quantity,
+            unit: quantity.unit(),
+        },
+        value: metric.mean(),
+    }
+}
+
+fn of_class(class: &ClassTrack) -> Vec<Figure> {
+    let all = [
+        (Quantity::Throughput, class.throughput_bit_s()),
+        (Quantity::DelayMean, class.mean_wait_ns()),
+        (Quantity::Drops, class.drop_share()),
+    ];
+    let figure = |(quantity, value): (Quantity, Option<f64>)| {
+        Some(Figure {
+            name: FigureName {
+                link: class.link.clone(),
+                direction: "bottleneck".to_owned(),
+                class: Some(class.name()),
+                quantity,
+                unit: quantity.unit(),
+            },
+            value: value?,
+        })
+    };
+    all.into_iter().filter_map(figure).collect()
 }
 
 fn of(track: &Track) -> Vec<Figure> {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// More alarms, changes or files than that are not looked at one by one.
+/// Up to so many alarms, changes or files are kept one by one; the others are only counted.
 const MOST: usize = 1000;
 /// Lines of a program's output: the first ones say how it began, the last ones what came of it.
 const FIRST: usize = 100;

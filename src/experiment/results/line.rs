@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One line of a log. Types and keys that are not known are passed over, as the format asks.
+//! One line of a log. Unknown types and keys are ignored, as the format requires.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use emud_monitor::log::{
-    ArtefactLine, ExitLine, Host, LinkLine, Lost, OutputLine, PhaseLine, Run, Sample, SpanShare,
+    ArtefactLine, ClassSample, ExitLine, Host, LinkLine, Lost, MetricLine, OutputLine, PhaseLine,
+    Run, Sample, SpanShare,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -24,8 +25,10 @@ pub enum Line {
     Link(LinkLine),
     Output(OutputLine),
     Sample(Box<Sample>),
+    Class(Box<ClassSample>),
     Exit(ExitLine),
     Artefact(ArtefactLine),
+    Metric(MetricLine),
     Lost(Lost),
     Alarm(Alarm),
     Clear(Clear),
@@ -102,8 +105,10 @@ impl Line {
             "link" => Self::Link(body(text)?),
             "output" => Self::Output(body(text)?),
             "sample" => Self::Sample(body(text)?),
+            "class" => Self::Class(body(text)?),
             "exit" => Self::Exit(body(text)?),
             "artefact" => Self::Artefact(body(text)?),
+            "metric" => Self::Metric(body(text)?),
             "lost" => Self::Lost(body(text)?),
             "alarm" => Self::Alarm(body(text)?),
             "clear" => Self::Clear(body(text)?),

@@ -55,7 +55,7 @@ impl<'a> Lines<'a> {
     }
 
     pub fn mistake(&self, e: &serde_json::Error) -> ResultsError {
-        // serde_json's own place is line 1: this one line is all it was given.
+        // serde_json reports line 1: it only received this line.
         let text = e.to_string();
         let problem = text.split(" at line 1 column").next().unwrap_or(&text);
         self.wrong(&format!("column {}: {problem}", e.column()))

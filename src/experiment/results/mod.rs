@@ -4,6 +4,7 @@
 //!
 //! A log is read line by line and only once; what is kept of it has a bounded size.
 
+mod class;
 mod compare;
 mod compare_text;
 mod difference;
@@ -22,6 +23,7 @@ mod series;
 mod summary;
 mod tally;
 
+pub use class::ClassTrack;
 pub use compare::{COMPARE_SCHEMA, Compared, Comparison, Side, compare};
 pub use difference::Difference;
 pub use end::Ending;
@@ -31,9 +33,9 @@ pub use figure::{Figure, FigureName, Quantity, Unit, figures};
 pub use kept::{Kept, Tail};
 pub use line::Alarm;
 pub use losses::{Losses, Same, losses};
-pub use run::{Change, Run, Track, resource_name, verdict_word};
+pub use run::{Change, Metric, Run, Track, resource_name, verdict_word};
 pub use series::Series;
 pub use summary::{Row, RunEntry, Summary, summarise};
 pub use tally::{Share, Tally};
 
-pub(crate) use quantity::{count, rate, share, time};
+pub(crate) use quantity::{count, number, rate, share, time};

@@ -21,6 +21,11 @@ pub(crate) fn share(share: f64) -> String {
     format!("{sign}{}", Percent(four_digits(share.abs())))
 }
 
+/// A number of any unit: "1.234", "-5".
+pub(crate) fn number(value: f64) -> String {
+    four_digits(value).to_string()
+}
+
 fn whole(value: f64) -> u64 {
     four_digits(value).round() as u64
 }
@@ -41,5 +46,9 @@ mod tests {
         assert_eq!(time(-1_500.0), "-1.5us");
         assert_eq!(share(0.012_345_6), "1.235%");
         assert_eq!(share(-0.5), "-50%");
+        assert_eq!(
+            [1.23456, -5.0, 12346.0].map(number),
+            ["1.235", "-5", "12350"]
+        );
     }
 }

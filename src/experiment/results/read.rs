@@ -7,13 +7,14 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use emud_monitor::log::{
-    AskedFor, Counted, OutputLine, PhaseLine, PhaseName, Run as About, SCHEMA, Sample,
+    AskedFor, ClassSample, Counted, MetricLine, OutputLine, PhaseLine, PhaseName, Run as About,
+    SCHEMA, Sample,
 };
 
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
-use super::{Change, ResultsError, Run, Series, Tally, Track};
+use super::{Change, ClassTrack, Metric, ResultsError, Run, Series, Tally, Track};
 
 /// Of a track: link, direction, class.
 type Key = (String, String, Option<String>);
@@ -89,10 +90,12 @@ impl Reading {
             changes: Default::default(),
             alarms: Default::default(),
             tracks: Vec::new(),
+            classes: Vec::new(),
             outputs: Default::default(),
             exits: Default::default(),
             failed: Default::default(),
             artefacts: Default::default(),
+            metrics: Default::default(),
             lost_output_lines: 0,
             lost_samples: 0,
             first_mono_ns: start.mono_ns,
@@ -114,6 +117,7 @@ impl Reading {
         match line {
             Line::Phase(line) => self.phase(line),
             Line::Sample(line) => self.sample(*line),
+            Line::Class(line) => self.class(&line),
             Line::Output(line) => self.output(line),
             Line::Link(line) => {
                 run.saw(line.mono_ns);
@@ -132,6 +136,7 @@ impl Reading {
                 run.exits.push(line);
             }
             Line::Artefact(line) => run.artefacts.push(line),
+            Line::Metric(line) => self.metric(line),
             Line::Lost(line) => {
                 run.lost_output_lines = run.lost_output_lines.saturating_add(line.output_lines);
                 run.lost_samples = run.lost_samples.saturating_add(line.samples);
@@ -153,6 +158,30 @@ impl Reading {
             // A second start has no meaning.
             Line::Start(_) | Line::Run { .. } | Line::Other => {}
         }
+    }
+
+    fn metric(&mut self, line: MetricLine) {
+        self.run.saw(line.mono_ns);
+        let metrics = &mut self.run.metrics;
+        let same = |m: &&mut Metric| (&m.name, &m.unit) == (&line.name, &line.unit);
+        if let Some(metric) = metrics.items.iter_mut().find(same) {
+            metric.count += 1;
+            metric.sum += line.value;
+            metric.min = metric.min.min(line.value);
+            metric.max = metric.max.max(line.value);
+            return;
+        }
+        let MetricLine {
+            name, unit, value, ..
+        } = line;
+        metrics.push(Metric {
+            name,
+            unit,
+            count: 1,
+            sum: value,
+            min: value,
+            max: value,
+        });
     }
 
     fn phase(&mut self, line: PhaseLine) {
@@ -177,9 +206,7 @@ impl Reading {
 
     fn sample(&mut self, sample: Sample) {
         self.run.saw(sample.mono_ns);
-        let middle = sample.mono_ns.saturating_sub(sample.interval_ns / 2);
-        let measured = self.measured_from.is_some_and(|from| middle >= from)
-            && self.measured_until.is_none_or(|until| middle < until);
+        let measured = self.is_measured(sample.mono_ns, sample.interval_ns);
         let tally = Tally::from(&sample);
         let at = self.track(&sample);
         let track = &mut self.run.tracks[at];
@@ -188,6 +215,27 @@ impl Reading {
             track.measured.add(&tally);
             track.samples += 1;
             counters(&sample.counted).hash(&mut self.hashers[at]);
+        }
+    }
+
+    /// Whether the middle of an interval belongs to the measured phase.
+    fn is_measured(&self, until_ns: u64, interval_ns: u64) -> bool {
+        let middle = until_ns.saturating_sub(interval_ns / 2);
+        self.measured_from.is_some_and(|from| middle >= from)
+            && self.measured_until.is_none_or(|until| middle < until)
+    }
+
+    fn class(&mut self, sample: &ClassSample) {
+        self.run.saw(sample.mono_ns);
+        let measured = self.is_measured(sample.mono_ns, sample.interval_ns);
+        let classes = &mut self.run.classes;
+        let found = classes.iter().position(|class| class.is_of(sample));
+        let at = found.unwrap_or_else(|| {
+            classes.push(ClassTrack::of(sample));
+            classes.len() - 1
+        });
+        if measured {
+            classes[at].add(sample);
         }
     }
 

@@ -9,7 +9,9 @@ use emud_monitor::log::{
     RunVerdict, Span,
 };
 
-use super::{Alarm, Ending, Kept, ResultsError, Series, Tail, Tally, read, share, time};
+use super::{
+    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, Tail, Tally, read, share, time,
+};
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone)]
@@ -26,12 +28,16 @@ pub struct Run {
     pub alarms: Kept<Alarm>,
     /// Links in the order of `about`, up before down, the whole direction before its classes.
     pub tracks: Vec<Track>,
+    /// Classes of bottlenecks, in the order of the log.
+    pub classes: Vec<ClassTrack>,
     /// By node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
     pub exits: Kept<ExitLine>,
     /// Programs under test that failed.
     pub failed: Kept<ExitLine>,
     pub artefacts: Kept<ArtefactLine>,
+    /// Figures that programs reported, in the order in which they first appear.
+    pub metrics: Kept<Metric>,
     /// What the log could not take.
     pub lost_output_lines: u64,
     pub lost_samples: u64,
@@ -41,6 +47,25 @@ pub struct Run {
     pub end: Option<Ending>,
     /// Sentences for people: the monitor's, the run's, and what the log itself lacks.
     pub notes: Vec<String>,
+}
+
+/// A figure that programs reported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    pub name: String,
+    pub unit: Option<String>,
+    /// Number of reports, at least 1.
+    pub count: u64,
+    pub sum: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Metric {
+    /// The mean of the reports.
+    pub fn mean(&self) -> f64 {
+        self.sum / self.count as f64
+    }
 }
 
 /// A link came, changed or went.
@@ -61,7 +86,7 @@ pub struct Track {
     pub direction: String,
     /// None: the whole direction.
     pub class: Option<String>,
-    /// None: nothing is known to have been asked.
+    /// `None`: the configuration is unknown.
     pub asked: Option<AskedFor>,
     pub series: Series,
     /// The measured phase; a sample belongs to it if its middle does.
@@ -100,8 +125,8 @@ impl Run {
         self.verdict() == Some(RunVerdict::Clean)
     }
 
-    /// Its figures are part of a mean: nothing is known against it. A run of which nothing was
-    /// watched counts, too: whoever switched everything off wants figures all the same.
+    /// Returns whether its figures are part of a mean: nothing is known against it. An unwatched run
+    /// counts, too: a user who switched all criteria off still wants figures.
     pub fn counts(&self) -> bool {
         self.why_excluded().is_none()
     }

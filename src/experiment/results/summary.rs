@@ -44,7 +44,8 @@ pub struct Summary {
     pub counted: usize,
     /// Confidence level of each interval.
     pub confidence: f64,
-    /// Figures over the runs that count.
+    /// Figures over the runs that count; if none does, over all without a failed program, and
+    /// then they are not valid.
     pub figures: Vec<Row>,
     /// Whether the network repeated in the runs that count.
     pub losses: Losses,
@@ -57,7 +58,11 @@ pub fn summarise(runs: &[Run]) -> Summary {
         runs: runs.iter().map(RunEntry::of).collect(),
         counted: counted.len(),
         confidence: CONFIDENCE,
-        figures: rows(&counted),
+        figures: match counted.is_empty() {
+            // A program that failed at once did not send what a figure would be of.
+            true => rows(&(runs.iter().filter(|r| r.why_failed().is_none())).collect::<Vec<_>>()),
+            false => rows(&counted),
+        },
         losses: losses(&counted),
     }
 }
@@ -89,12 +94,17 @@ impl Summary {
             let _ = writeln!(out, "  {}", run.text());
         }
         if self.figures.is_empty() {
-            let _ = writeln!(out, "no figures: no run that counts has samples");
+            let _ = writeln!(out, "no figures: no run has samples");
             return out;
+        }
+        if counted == 0 {
+            out.push_str(
+                "NOT VALID, because no run counts; the figures of runs without a failed program:\n",
+            );
         }
         let row = |row: &Row| {
             let fewer = match row.estimate.n {
-                n if n < counted => format!("(of {n} runs)"),
+                n if n < counted || counted == 0 && n < all => format!("(of {n} runs)"),
                 _ => String::new(),
             };
             let name = format!("  {}", printable(&row.name.text()));

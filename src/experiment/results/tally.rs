@@ -18,6 +18,9 @@ pub struct Tally {
     pub counted: Counted,
     /// The largest at the end of an interval; none: no queue.
     pub backlog_bytes: Option<u64>,
+    /// Bits that a trace could have sent; none: no trace, or one without a limit in one of the
+    /// intervals.
+    pub offered_bits: Option<f64>,
     /// The fastest interval.
     pub peak_bit_s: f64,
     /// Given to packets.
@@ -52,6 +55,7 @@ impl From<&Sample> for Tally {
             interval_ns: s.interval_ns,
             counted: s.counted,
             backlog_bytes: s.backlog_bytes,
+            offered_bits: (s.capacity_bit_s).map(|rate| rate as f64 * s.interval_ns as f64 / 1e9),
             peak_bit_s: bit_s,
             delays: s.delay.as_ref().map(delays).unwrap_or_default(),
         }
@@ -67,6 +71,7 @@ impl Tally {
         }
         self.until_ns = other.until_ns;
         self.backlog_bytes = self.backlog_bytes.max(other.backlog_bytes);
+        self.offered_bits = (self.offered_bits.zip(other.offered_bits)).map(|(a, b)| a + b);
         self.peak_bit_s = self.peak_bit_s.max(other.peak_bit_s);
         self.delays.add(&other.delays);
         self.interval_ns = self.interval_ns.saturating_add(other.interval_ns);
@@ -77,6 +82,12 @@ impl Tally {
     pub fn throughput_bit_s(&self) -> Option<f64> {
         let bits = self.counted.passed_bytes as f64 * 8.0;
         (self.interval_ns > 0).then(|| bits * 1e9 / self.interval_ns as f64)
+    }
+
+    /// Mean rate of a trace; none: no time, no trace, or one without a limit.
+    pub fn capacity_bit_s(&self) -> Option<f64> {
+        let bits = self.offered_bits.filter(|_| self.interval_ns > 0)?;
+        Some(bits * 1e9 / self.interval_ns as f64)
     }
 
     /// Lost on the wire, of the packets that the queue did not drop: those the loss could meet.

@@ -18,10 +18,11 @@ use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
-use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished};
+use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished, SETTLED};
 
 use super::artefacts::Folders;
 use super::links::How;
+use super::media::OnAir;
 use super::network::Network;
 use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
@@ -80,16 +81,18 @@ pub fn conduct(
         .map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
     let mut signals = Signals::new().map_err(system("catching signals"))?;
+    let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
         user: invoking_user(),
+        metrics: metrics.transpose().map_err(system("serving metrics"))?,
         log,
     })?;
     let mut run = Run {
         plan: Rc::new(plan.clone()),
         settings,
         experiment: &experiment,
-        progress: Progress::new(settings.repeat, alone_at_terminal(plan)),
+        progress: Progress::new(settings.repeat, settings.quiet || alone_at_terminal(plan)),
         notes: vec![],
         facts: Facts::default(),
         exits: vec![],
@@ -161,7 +164,7 @@ impl Run<'_> {
     ) -> Result<(), RunError> {
         let mut network = match &self.settings.in_place {
             Some(interface) => Network::here(interface)?,
-            None => Network::build(&self.plan, folders)?,
+            None => Network::build(&self.plan, folders, self.settings.seed)?,
         };
         if let Err(e) = self.attach(&mut network, how, signals).await {
             // The earlier error is returned.
@@ -210,7 +213,9 @@ impl Run<'_> {
         let notes = network.notes.drain(..).chain(own);
         let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();
         let line = describe::run(&self.plan, self.settings, network, &notes);
-        self.progress.aside(|| describe::say(&line));
+        if !self.settings.quiet {
+            self.progress.aside(|| describe::say(&line));
+        }
         self.experiment.line(Line::Run(Box::new(line)));
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Attached);
@@ -228,6 +233,7 @@ impl Run<'_> {
             network: network.clone(),
             log: self.experiment.sender(),
             log_output: self.settings.log_output,
+            quiet: self.settings.quiet,
             progress: self.progress.clone(),
             env: describe::environment(&self.plan, self.settings, network, socket),
             folders: folders.clone(),
@@ -267,10 +273,11 @@ impl Run<'_> {
             what: "starting a thread",
             error,
         })?;
+        network.media.iter().try_for_each(OnAir::begin_motion)?;
         self.phase(PhaseName::Measurement);
-        let began_ns = self.experiment.begin_measuring();
+        self.experiment.begin_measuring();
         self.measured = true;
-        let over = self.measure(programs, signals, began_ns).await;
+        let over = self.measure(programs, signals).await;
         self.experiment.end_measuring();
         self.found(sampler.finish());
         self.failed_services(programs);
@@ -285,9 +292,9 @@ impl Run<'_> {
     /// Attaching links uses CPU time, which must not count in the measured phase.
     async fn rest(&self) {
         sleep(REST).await;
-        let mut alarms = self.experiment.alarms();
+        let mut episodes = self.experiment.episodes();
         // Contention that lasts longer is not caused by emud, and belongs to the verdict.
-        let _ = timeout(LONGEST_REST, alarms.wait_for(|seen| seen.open == 0)).await;
+        let _ = timeout(LONGEST_REST, episodes.wait_for(|so_far| !so_far.any_open())).await;
     }
 
     /// Waits until the programs have ended, or their time or that of the run is over. Returns the
@@ -296,7 +303,6 @@ impl Run<'_> {
         &self,
         programs: &Rc<Programs>,
         signals: &mut Signals,
-        began_ns: u64,
     ) -> Result<(Over, Vec<ExitLine>), RunError> {
         let measuring = programs.measure();
         tokio::pin!(measuring);
@@ -314,27 +320,31 @@ impl Run<'_> {
             }
             exits = &mut measuring => return Ok((Over::Complete, exits?)),
             () = after(self.plan.measure_for) => Over::Time,
-            () = self.contention(began_ns) => Over::Contention,
+            () = self.contention() => Over::Contention,
         };
         programs.end_under_test().await;
         Ok((over, measuring.await?))
     }
 
-    /// Shows the number of alarms on the terminal; ready at the first one in the measured phase, if
-    /// the run ends at contention. An episode that ended during the preparation is not in the
-    /// verdict: a run that ended because of it would be called clean.
-    async fn contention(&self, began_ns: u64) {
-        let mut alarms = self.experiment.alarms();
+    /// Shows the number of alarms on the terminal; ready as soon as one lowers the verdict, if the
+    /// run ends at contention.
+    async fn contention(&self) {
+        let mut episodes = self.experiment.episodes();
+        let settled = sleep(SETTLED);
+        tokio::pin!(settled);
         loop {
-            let seen = alarms.borrow_and_update().clone();
-            self.progress.alarms(seen.contention + seen.emulator);
-            let latest = seen.latest.as_ref();
-            let touches = seen.open > 0 || latest.is_some_and(|alarm| alarm.mono_ns >= began_ns);
-            if self.settings.abort_on_contention && touches {
-                return;
+            {
+                let so_far = episodes.borrow_and_update();
+                self.progress.alarms(so_far.alarms());
+                if self.settings.abort_on_contention && self.experiment.is_touched_by(&so_far) {
+                    return;
+                }
             }
-            if alarms.changed().await.is_err() {
-                return pending().await;
+            tokio::select! {
+                changed = episodes.changed() => if changed.is_err() {
+                    return pending().await;
+                },
+                () = &mut settled, if !settled.is_elapsed() => {}
             }
         }
     }
@@ -385,6 +395,7 @@ impl Run<'_> {
             }
             self.experiment.line(Line::Artefact(line));
         }
+        self.notes.extend(network.media.iter().map(OnAir::summary));
         for (link, _) in &network.links {
             self.link(&link.name, LinkEvent::Detached);
         }

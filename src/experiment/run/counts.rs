@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of a direction at a moment, and the difference of two moments.
 
-use emud_monitor::log::{Counted, DelaySample, Sample, mono_ns};
+use emud_monitor::log::{ClassCounted, Counted, DelaySample, Sample, mono_ns};
 
 use crate::datapath::show::link::LinkReport;
 use crate::datapath::show::report::Direction;
+use crate::datapath::show::service::ClassReport;
 use crate::histogram::{Bucket, Delays};
 
 /// All counters, which only grow, and the backlog.
@@ -17,6 +18,8 @@ pub struct Counts {
     pub disordered: u64,
     delay_ns: u64,
     backlog_bytes: Option<u64>,
+    /// By a trace, since its start.
+    offered_bytes: Option<f64>,
     delays: Vec<Bucket>,
 }
 
@@ -47,6 +50,7 @@ impl Counts {
             disordered: holder.map_or(0, |holder| holder.disordered),
             delay_ns: c.delay_ns,
             backlog_bytes: link.rate_bit_s.map(bytes),
+            offered_bytes: link.timeline.as_ref().and_then(|t| t.offered_bytes),
             delays: c.delay_histogram.clone(),
         }
     }
@@ -54,6 +58,19 @@ impl Counts {
     fn before(&self, from_ns: u64) -> u64 {
         let same = self.delays.iter().find(|class| class.from_ns == from_ns);
         same.map_or(0, |class| class.packets)
+    }
+}
+
+/// Returns the counters of a class of a bottleneck, which only grow.
+pub fn of_class(class: &ClassReport) -> ClassCounted {
+    ClassCounted {
+        sent_packets: class.sent_packets,
+        sent_bytes: class.sent_bytes,
+        marked: class.marked,
+        dropped_full: class.dropped_full,
+        dropped_expired: class.dropped_expired,
+        dropped_aqm: class.dropped_aqm,
+        wait_ns: class.wait_ns,
     }
 }
 
@@ -82,8 +99,15 @@ pub fn sample(before: &Counts, now: &Counts) -> Option<Sample> {
             ..now.counted.since(&before.counted)
         },
         backlog_bytes: now.backlog_bytes,
+        capacity_bit_s: capacity(before.offered_bytes, now.offered_bytes, interval_ns),
         delay: delay(delays, now.delay_ns.wrapping_sub(before.delay_ns)),
     })
+}
+
+/// `None` also after a restart of the trace, which begins to count anew.
+fn capacity(before: Option<f64>, now: Option<f64>, interval_ns: u64) -> Option<u64> {
+    let offered = now? - before?;
+    (offered >= 0.0).then(|| (offered * 8e9 / interval_ns as f64) as u64)
 }
 
 fn delay(grown: Vec<Bucket>, sum_ns: u64) -> Option<DelaySample> {
@@ -124,6 +148,18 @@ mod tests {
         let delay = sample.delay.unwrap();
         assert_eq!(delay.mean_ns, 5000);
         assert_eq!(delay.buckets, [[1, 1], [4, 99]]);
+    }
+
+    #[test]
+    fn capacity_is_the_mean_of_an_interval() {
+        // 1.5 MB in 2 s.
+        assert_eq!(
+            capacity(Some(1e6), Some(2.5e6), 2_000_000_000),
+            Some(6_000_000)
+        );
+        assert_eq!(capacity(Some(1e6), Some(1e6), 1), Some(0));
+        assert_eq!(capacity(Some(2e6), Some(1e6), 1), None);
+        assert_eq!(capacity(None, Some(1e6), 1), None);
     }
 
     #[test]

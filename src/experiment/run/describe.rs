@@ -99,6 +99,10 @@ pub fn environment(
         ("EMUD_SEED".to_owned(), settings.seed.to_string()),
         ("EMUD_REPEAT".to_owned(), settings.repeat.0.to_string()),
     ];
+    // Programs may use emud itself, wherever it is.
+    if let Ok(emud) = std::env::current_exe() {
+        env.push(("EMUD".to_owned(), emud.to_string_lossy().into_owned()));
+    }
     if let Some(host) = network.host {
         env.push(("EMUD_HOST".to_owned(), host.to_string()));
     }

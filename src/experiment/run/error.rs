@@ -3,6 +3,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::datapath::LinkError;
+use crate::datapath::radio::RadioError;
 use crate::experiment::lab::LabError;
 use crate::monitor::session::StartError;
 
@@ -19,6 +20,13 @@ pub enum RunError {
         interface: String,
         error: Box<LinkError>,
     },
+    #[error("medium {medium}{}: {error}", of_node(.node.as_ref()))]
+    Medium {
+        medium: String,
+        /// A station that could not be created.
+        node: Option<String>,
+        error: Box<RadioError>,
+    },
     #[error(transparent)]
     InPlaceLink(#[from] LinkError),
     #[error(transparent)]
@@ -31,7 +39,7 @@ pub enum RunError {
         /// Empty, or begins with a space.
         hint: String,
     },
-    #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready_within`")]
+    #[error("{node}: the preparation took more than {seconds} s: {what}; see `ready-within`")]
     TooSlow {
         node: String,
         what: String,
@@ -60,6 +68,10 @@ pub enum RunError {
     },
 }
 
+fn of_node(node: Option<&String>) -> String {
+    node.map_or_else(String::new, |node| format!(" in {node}"))
+}
+
 impl RunError {
     /// Returns the exit code from sysexits.h; for a command that cannot be run, the exit code of
     /// shells.
@@ -68,6 +80,7 @@ impl RunError {
             Self::Lab(e) => e.exit_code(),
             Self::Link { error, .. } => error.exit_code(),
             Self::InPlaceLink(e) => e.exit_code(),
+            Self::Medium { error, .. } => error.exit_code(),
             Self::Observe(e) => e.exit_code(),
             Self::Command { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Command { .. } => 126,

@@ -32,6 +32,7 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
             ..Node::default()
         }],
         wires: vec![],
+        media: vec![],
         links: vec![Link {
             name: "link".to_owned(),
             node: HERE.to_owned(),

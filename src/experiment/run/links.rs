@@ -51,6 +51,7 @@ pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached
         reversed: link.reversed,
         engine: how.engine,
         replace: false,
+        lasts: None,
     };
     let attached = place.within(&link.node, || {
         attach::background(&request, how.holder)?;
@@ -115,19 +116,8 @@ fn described(link: &Link, report: &Report) -> RunLink {
         classes: (report.matching.links.iter())
             .map(|named| class(link, named))
             .collect(),
-        notes: notes(report),
+        notes: report.notes.clone(),
     }
-}
-
-/// The notes of a link, and what its samples leave out.
-fn notes(report: &Report) -> Vec<String> {
-    let mut notes = report.notes.clone();
-    if !report.bottlenecks.is_empty() {
-        let left_out = "samples contain neither drops nor waiting times of bottleneck classes; emud \
-                        show prints them";
-        notes.push(left_out.to_owned());
-    }
-    notes
 }
 
 fn class(link: &Link, named: &NamedReport) -> RunClass {

@@ -15,6 +15,7 @@ mod error;
 mod group;
 pub mod in_place;
 mod links;
+mod media;
 mod network;
 mod output;
 mod phases;

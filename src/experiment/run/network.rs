@@ -18,6 +18,7 @@ use super::artefacts::Folders;
 use super::group::Group;
 use super::in_place::Guard;
 use super::links::How;
+use super::media::{self, OnAir};
 use super::place::Place;
 use super::{RunError, in_place, links};
 
@@ -29,6 +30,8 @@ pub struct Network {
     pub place: Place,
     /// Attached links, in the order of the plan.
     pub links: Vec<(Link, RunLink)>,
+    /// Media whose threads run.
+    pub media: Vec<OnAir>,
     /// The host's address on its wire into the network.
     pub host: Option<Ipv4Addr>,
     pub notes: Vec<String>,
@@ -43,7 +46,7 @@ impl Network {
     ///
     /// # Errors
     /// [`RunError::Lab`]; everything is removed then.
-    pub fn build(plan: &Plan, folders: &Folders) -> Result<Self, RunError> {
+    pub fn build(plan: &Plan, folders: &Folders, seed: u64) -> Result<Self, RunError> {
         let (resolv_conf, mut notes) = match plan.nodes.iter().any(|node| node.outside) {
             true => lab::resolver(),
             false => (None, vec![]),
@@ -60,6 +63,10 @@ impl Network {
         for wire in &plan.wires {
             lab.wire(wire)?;
         }
+        let mut media = vec![];
+        for (n, medium) in plan.media.iter().enumerate() {
+            media.push(media::start(&lab, medium, n, seed, &mut notes)?);
+        }
         for node in &plan.nodes {
             if let Some(bridge) = &node.bridge {
                 lab.bridge(&node.name, bridge)?;
@@ -67,7 +74,7 @@ impl Network {
             for route in &node.routes {
                 lab.route(&node.name, route)?;
             }
-            if node.forwards {
+            if node.forwards() {
                 lab.forward(&node.name)?;
             }
         }
@@ -75,6 +82,7 @@ impl Network {
         Ok(Self {
             place: Place::Lab(Box::new(lab)),
             links: vec![],
+            media,
             host,
             notes,
             holders: vec![],
@@ -102,6 +110,7 @@ impl Network {
         Ok(Self {
             place: Place::Here(programs),
             links: vec![],
+            media: vec![],
             host: None,
             notes: vec![],
             holders: vec![],
@@ -168,6 +177,8 @@ impl Network {
     pub fn take_down(self) -> Result<(), RunError> {
         match self.place {
             Place::Lab(lab) => {
+                // Their TAPs end with the threads.
+                drop(self.media);
                 // The links end with their namespaces.
                 lab.close()?;
                 self.holders.iter().for_each(|holder| reap(*holder));

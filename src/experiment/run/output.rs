@@ -26,6 +26,8 @@ pub struct Sink {
     pub stream: OutputStream,
     /// `None`: the stream is not logged.
     pub log: Option<LineSender>,
+    /// Whether it is not printed.
+    pub quiet: bool,
     /// Prefix of each line on the terminal; `None`: bytes are passed on immediately.
     pub prefix: Option<String>,
     pub progress: Progress,
@@ -146,6 +148,9 @@ impl Sink {
     }
 
     fn print(&self, bytes: &[u8]) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
         self.progress.aside(|| match self.stream {
             OutputStream::Stderr => io::stderr().lock().write_all(bytes),
             OutputStream::Stdout | OutputStream::Terminal => {

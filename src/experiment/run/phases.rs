@@ -84,7 +84,7 @@ impl Programs {
                 let Ok(ran) = ran else {
                     failed.push(format!(
                         "{}: `{text}` of the clean-up went on for {} s and was ended \
-                         (see `clean_up_within`)",
+                         (see `clean-up-within`)",
                         node.name,
                         limit.as_secs_f64()
                     ));
@@ -134,7 +134,7 @@ impl Programs {
             return Ok(());
         };
         if timeout_at(until, self.turn(node)).await.is_err() {
-            let others = node.waits_for.join(", ");
+            let others = node.waits_for.iter().collect::<Vec<_>>().join(", ");
             return Err(self.too_slow(node, &format!("it waited for {others}")));
         }
         let user = self.common.user.as_ref();

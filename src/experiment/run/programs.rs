@@ -27,6 +27,8 @@ pub struct Common {
     pub log: LineSender,
     /// Whether lines of output are logged.
     pub log_output: bool,
+    /// Whether lines of output are not printed.
+    pub quiet: bool,
     pub progress: Progress,
     /// The environment of every program.
     pub env: Vec<(String, String)>,
@@ -169,6 +171,7 @@ impl Programs {
                 node: node.name.clone(),
                 stream: OutputStream::Stdout,
                 log: common.log_output.then(|| common.log.clone()),
+                quiet: common.quiet,
                 prefix: (!alone).then(|| format!("{}| ", node.name)),
                 progress: common.progress.clone(),
                 failed: failed.clone(),

@@ -9,16 +9,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use emud_monitor::log::{Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns};
+use emud_monitor::log::{
+    ClassCounted, ClassSample, Line, LineSender, LinkEvent, LinkLine, Sample, mono_ns,
+};
 
 use crate::datapath::LinkError;
+use crate::datapath::radio::Status;
 use crate::datapath::show::report::Report;
 use crate::datapath::watch::Watch;
 use crate::experiment::scenario::Link;
 use crate::monitor::session::experiment::Failure;
 use crate::netlink::{Changes, Netlink, Notices};
 
-use super::counts::{Counts, sample};
+use super::counts::{Counts, of_class, sample};
 use super::network::Network;
 use super::{Progress, RunError, links};
 
@@ -147,9 +150,13 @@ struct Work {
     next_watch: Instant,
     /// Keyed by the link's name, class and direction.
     before: BTreeMap<(String, Option<String>, &'static str), Counts>,
+    /// With their time, keyed by the names of link, bottleneck and class.
+    classes_before: BTreeMap<(String, String, Option<String>), (u64, ClassCounted)>,
     state: BTreeMap<String, State>,
     /// By the link's name: the name of an interface may move to another one.
     ifindex: BTreeMap<String, u32>,
+    /// The last check of each medium.
+    on_air: Vec<Option<(u64, Status)>>,
     found: Found,
 }
 
@@ -168,8 +175,10 @@ impl Work {
             next_watch: Instant::now(),
             parts,
             before: BTreeMap::new(),
+            classes_before: BTreeMap::new(),
             state: BTreeMap::new(),
             ifindex: BTreeMap::new(),
+            on_air: vec![],
             found: Found::default(),
         }
     }
@@ -265,7 +274,36 @@ impl Work {
                 Err(e) => self.gone(link, &e.to_string()),
             }
         }
+        packets += self.media();
         self.parts.progress.packets(packets);
+    }
+
+    /// Returns the frames that media have delivered so far.
+    fn media(&mut self) -> u64 {
+        let network = self.parts.network.clone();
+        let now = mono_ns();
+        let mut frames = 0;
+        self.on_air
+            .resize_with(network.media.len(), Default::default);
+        for (medium, seen) in network.media.iter().zip(&mut self.on_air) {
+            let status = medium.status(&network.place);
+            frames += status.delivered;
+            let before = seen.replace((now, status.clone()));
+            let Some((since, before)) = before else {
+                continue;
+            };
+            let failures = status.failures_since(&before).into_iter();
+            self.found.failures.extend(failures.map(|what| Failure {
+                since_mono_ns: since,
+                until_mono_ns: now,
+                sentence: format!("medium {}: {what}", medium.name),
+            }));
+            let ended = status.ended.filter(|_| before.ended.is_none());
+            self.found.gone.extend(
+                ended.map(|why| format!("medium {}: its thread has ended: {why}", medium.name)),
+            );
+        }
+        frames
     }
 
     /// Returns whether the interface is the one of the first check.
@@ -292,7 +330,35 @@ impl Work {
                 self.interval(link, Some(&class.name), name, &counts);
             }
         }
+        self.classes(link, report);
         packets
+    }
+
+    /// Writes a line for each class of a bottleneck in which packets wait.
+    fn classes(&mut self, link: &Link, report: &Report) {
+        let all = (report.bottlenecks.iter()).flat_map(|b| b.classes.iter().map(move |c| (b, c)));
+        for (bottleneck, class) in all.filter(|(_, class)| class.queue.is_some()) {
+            let (mono_ns, now) = (mono_ns(), of_class(class));
+            let key = (
+                link.name.clone(),
+                bottleneck.name.clone(),
+                class.name.clone(),
+            );
+            let before = self.classes_before.insert(key, (mono_ns, now));
+            let Some((since_ns, before)) = before.filter(|_| self.parts.lines) else {
+                continue;
+            };
+            self.parts.log.line(Line::Class(Box::new(ClassSample {
+                mono_ns,
+                link: link.name.clone(),
+                bottleneck: bottleneck.name.clone(),
+                class: class.name.clone(),
+                interval_ns: mono_ns.saturating_sub(since_ns),
+                counted: now.since(&before),
+                backlog_packets: class.backlog_packets,
+                backlog_bytes: class.backlog_bytes,
+            })));
+        }
     }
 
     /// Writes and returns a line for the interval since the previous check.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use emud_monitor::Config;
@@ -26,8 +28,12 @@ pub struct Settings {
     pub config: Config,
     /// Interval of samples of the links' counters; `None`: no samples.
     pub sample: Option<Duration>,
+    /// Where metrics are served during the run.
+    pub metrics: Option<Arc<TcpListener>>,
     /// Whether the programs' output is logged.
     pub log_output: bool,
+    /// Whether nothing is printed: output and the description of links are only logged.
+    pub quiet: bool,
     /// Folder for artefacts, with a folder per node.
     pub artefacts: Option<PathBuf>,
     /// Whether to end at the first alarm.

@@ -22,47 +22,41 @@ pub(crate) fn check(graph: &Graph, mistakes: &mut Vec<Mistake>) {
 fn of_services(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
-    let name = &node.name;
-    let (title, help) = if node.command.is_none() && node.service {
+    let idle = node.command.is_none();
+    let help = "set its command: command = \"...\"";
+    let cases = [
+        (idle && node.service, "is a service without a command", help),
         (
-            "is a service without a command",
-            "set its command: command = \"iperf3 -s\"",
-        )
-    } else if node.command.is_none() && !node.start.is_zero() {
-        (
+            idle && !node.start.is_zero(),
             "has a `start` and no command",
-            "set its command: command = \"...\"",
-        )
-    } else if node.command.is_none() && !node.waits_for.is_empty() {
+            help,
+        ),
         (
+            idle && node.waits_for.iter().next().is_some(),
             "waits, and has no command",
-            "set its command: command = \"...\"",
-        )
-    } else if node.ready.is_some() && !node.service {
+            help,
+        ),
         (
+            node.ready.is_some() && !node.service,
             "has `ready` and is no service",
             "write service = true, or leave `ready` out",
-        )
-    } else if node.service && !node.start.is_zero() {
+        ),
         (
+            node.service && !node.start.is_zero(),
             "is a service with a `start`",
             "services start before the measured phase: leave it out",
-        )
-    } else {
-        return None;
-    };
-    Some(Mistake::new(
-        &spot.at,
-        format!("node `{name}` {title}"),
-        help,
-    ))
+        ),
+    ];
+    let (_, title, help) = cases.into_iter().find(|(is, ..)| *is)?;
+    let title = format!("node `{}` {title}", node.name);
+    Some(Mistake::new(&spot.at, title, help))
 }
 
 /// A node cannot wait for a command that never ends, or ends too late.
 fn of_waiting(graph: &Graph, number: usize) -> Option<Mistake> {
     let spot = &graph.nodes[number];
     let node = &spot.node;
-    for wanted in &node.waits_for {
+    for wanted in node.waits_for.iter() {
         let other = &graph.nodes[graph.find(wanted)?].node;
         let (title, help) = if other.command.is_none() {
             (
@@ -139,6 +133,11 @@ fn apart(graph: &Graph) -> Option<Mistake> {
     let mut next = vec![0];
     while let Some(number) = next.pop() {
         if !std::mem::replace(seen.get_mut(number)?, true) {
+            let media = graph
+                .media
+                .iter()
+                .filter(|members| members.contains(&number));
+            next.extend(media.flatten());
             next.extend(
                 edges[number]
                     .iter()
@@ -157,8 +156,7 @@ fn apart(graph: &Graph) -> Option<Mistake> {
 /// The measured phase ends with its commands.
 fn nothing_to_measure(graph: &Graph) -> Option<Mistake> {
     let spot = graph.nodes.first()?;
-    let runs =
-        |node: &crate::experiment::scenario::plan::Node| node.command.is_some() && !node.service;
+    let runs = |node: &super::plan::Node| node.command.is_some() && !node.service;
     if graph.nodes.iter().any(|spot| runs(&spot.node)) {
         return None;
     }

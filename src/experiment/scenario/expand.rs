@@ -2,10 +2,14 @@
 //! Expands the file to single nodes and wires.
 
 use super::error::ScenarioError;
-use super::graph::{Graph, Spot};
+use super::graph::Graph;
+use super::kinds::NodeNames;
 use super::limits::{MAX_LINKS, MAX_NODES};
-use super::model::{NodeDraft, Scenario};
-use crate::text::{At, Located, Mistake, closest};
+use super::medium::{self, OnAir};
+use super::model::{NodeTable, Scenario};
+use super::plan::{Node, NodeDraft};
+use super::star::BRIDGE;
+use crate::text::{At, Draft, Located, Mistake, Reader, closest};
 
 impl Scenario {
     /// Returns all nodes and wires; conflicts are added to `mistakes`.
@@ -22,16 +26,36 @@ impl Scenario {
             (None, None) => Graph::default(),
             (None, Some(_)) => return Err(ScenarioError::NoTopology(self.origin.clone())),
         };
-        for draft in self.nodes.iter().filter(|draft| draft.pattern().is_none()) {
-            if graph.find(&draft.name.value).is_none() {
-                graph.add(draft.name.value.clone(), &draft.name.at);
+        for table in self.nodes.iter().filter(|table| !table.is_pattern()) {
+            if graph.find(&table.name.value).is_none() {
+                graph.add(table.name.value.clone(), &table.name.at);
             }
         }
         self.write_links(&mut graph, mistakes);
         self.tell_nodes(&mut graph, mistakes);
+        medium::connect(&self.media, &mut graph, mistakes);
+        self.medium_of_topology(mistakes);
         names_are_apart(&graph, mistakes);
+        medium::interfaces_are_apart(&self.media, &graph, mistakes);
         few_enough(&graph, mistakes);
         Ok(graph)
+    }
+
+    /// A topology names its medium, which has a table.
+    fn medium_of_topology(&self, mistakes: &mut Vec<Mistake>) {
+        let on_air = self.topology.as_ref().and_then(|t| t.on_air.as_ref());
+        let Some(OnAir { medium, .. }) = on_air else {
+            return;
+        };
+        if self
+            .media
+            .iter()
+            .all(|draft| draft.name.value != medium.value)
+        {
+            let title = format!("there is no medium `{}`", medium.value);
+            let help = format!("add it: [medium.{}]", medium.value);
+            mistakes.push(Mistake::new(&medium.at, title, help));
+        }
     }
 
     fn write_links(&self, graph: &mut Graph, mistakes: &mut Vec<Mistake>) {
@@ -51,57 +75,60 @@ impl Scenario {
 
     /// Applies the file's keys to each node: patterns first, the longest last, then its own table.
     fn tell_nodes(&self, graph: &mut Graph, mistakes: &mut Vec<Mistake>) {
-        let mut drafts: Vec<_> = self.nodes.iter().collect();
-        drafts.sort_by_key(|draft| (draft.pattern().is_none(), draft.name.value.len()));
-        for draft in drafts {
-            let meant: Vec<_> = (0..graph.nodes.len())
-                .filter(|number| is_meant(&draft.name.value, &graph.nodes[*number].node.name))
-                .collect();
+        let mut tables: Vec<_> = self.nodes.iter().collect();
+        tables.sort_by_key(|table| (!table.is_pattern(), table.name.value.len()));
+        let mut drafts = vec![NodeDraft::default(); graph.nodes.len()];
+        for table in tables {
+            let name = &table.name;
+            let names = graph.nodes.iter().map(|spot| &spot.node.name);
+            let meant = names.map(|node| is_meant(&name.value, node));
+            let meant: Vec<_> = meant.enumerate().filter(|(_, is)| *is).collect();
             if meant.is_empty() {
-                mistakes.push(unknown(graph, &draft.name));
+                mistakes.push(unknown(graph, name));
             }
-            for number in meant {
-                let waits_for = waits_for(draft, number, graph, mistakes);
-                tell(&mut graph.nodes[number], draft, waits_for);
+            for (number, _) in meant {
+                apply(&mut drafts[number], table);
+                graph.nodes[number].at = name.at.clone();
             }
+        }
+        for (number, draft) in drafts.iter().enumerate() {
+            let waits_for = waits_for(draft, number, graph, mistakes);
+            let node = &mut graph.nodes[number].node;
+            let told = draft.values();
+            *node = Node {
+                name: std::mem::take(&mut node.name),
+                env: std::mem::take(&mut node.env),
+                // After the commands of the topology.
+                prepare: [std::mem::take(&mut node.prepare), told.prepare].concat(),
+                waits_for,
+                ..told
+            };
+        }
+    }
+}
+
+/// Applies a table over earlier ones, key by key; only the commands of `prepare` accumulate.
+fn apply(draft: &mut NodeDraft, table: &NodeTable) {
+    // All mistakes have been reported when the file was read.
+    let mut reader = Reader::default();
+    for entry in &table.keys {
+        let before = draft
+            .prepare
+            .clone()
+            .filter(|_| entry.key.value == "prepare");
+        draft.key(&mut reader, entry);
+        if let (Some(before), Some(prepare)) = (before, &mut draft.prepare) {
+            prepare.value.splice(0..0, before.value);
         }
     }
 }
 
 /// Returns whether `name` is the name of a node, or a pattern that matches it.
-fn is_meant(name: &str, node: &str) -> bool {
+pub(super) fn is_meant(name: &str, node: &str) -> bool {
     match name.strip_suffix('*') {
         Some(prefix) => node.starts_with(prefix),
         None => node == name,
     }
-}
-
-fn tell(spot: &mut Spot, draft: &NodeDraft, waits_for: Option<Vec<String>>) {
-    fn put<T: Clone>(slot: &mut T, said: &Option<Located<T>>) {
-        if let Some(said) = said {
-            *slot = said.value.clone();
-        }
-    }
-    let node = &mut spot.node;
-    node.command = match &draft.command {
-        Some(command) => Some(command.value.clone()),
-        None => node.command.take(),
-    };
-    node.ready = match &draft.ready {
-        Some(ready) => Some(ready.value.clone()),
-        None => node.ready.take(),
-    };
-    put(&mut node.service, &draft.service);
-    put(&mut node.start, &draft.start);
-    put(&mut node.clean_up, &draft.clean_up);
-    put(&mut node.artefacts, &draft.artefacts);
-    put(&mut node.outside, &draft.outside);
-    // Commands from a topology are kept.
-    node.prepare
-        .extend(draft.prepare.iter().flat_map(|p| p.value.clone()));
-    node.waits_for = waits_for.unwrap_or(std::mem::take(&mut node.waits_for));
-    spot.forwards = draft.forwards.as_ref().map(|f| f.value).or(spot.forwards);
-    spot.at = draft.name.at.clone();
 }
 
 /// Returns the names of all nodes that a node waits for; a pattern excludes the node itself.
@@ -110,20 +137,23 @@ fn waits_for(
     number: usize,
     graph: &Graph,
     mistakes: &mut Vec<Mistake>,
-) -> Option<Vec<String>> {
+) -> NodeNames {
     let own = &graph.nodes[number].node.name;
     let mut names = Vec::new();
-    for wanted in &draft.waits_for.as_ref()?.value {
+    for wanted in draft.waits_for.iter().flat_map(|names| &names.value.0) {
         let before = names.len();
-        let all = graph.nodes.iter().map(|spot| &spot.node.name);
         let pattern = wanted.value.ends_with('*');
-        let meant = all.filter(|name| is_meant(&wanted.value, name) && !(pattern && *name == own));
-        names.extend(meant.cloned());
+        for name in graph.nodes.iter().map(|spot| &spot.node.name) {
+            if is_meant(&wanted.value, name) && !(pattern && name == own) {
+                let (value, at) = (name.clone(), wanted.at.clone());
+                names.push(Located { value, at });
+            }
+        }
         if names.len() == before {
             mistakes.push(unknown(graph, wanted));
         }
     }
-    Some(names)
+    NodeNames(names)
 }
 
 fn known(graph: &Graph, name: &Located<String>) -> Result<usize, Mistake> {
@@ -152,7 +182,7 @@ fn names_are_apart(graph: &Graph, mistakes: &mut Vec<Mistake>) {
             let title = format!("there is a link `{}` in the topology", edge.name);
             mistakes.push(Mistake::new(&edge.at, title, help));
         }
-        if edge.name == crate::experiment::scenario::star::BRIDGE && graph.star.is_some() {
+        if edge.name == BRIDGE && graph.star.is_some() {
             let title = "`star` is the hub's bridge";
             mistakes.push(Mistake::new(&edge.at, title, help));
         }

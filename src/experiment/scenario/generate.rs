@@ -9,6 +9,10 @@ impl Topology {
     /// Returns its nodes and links, with `count` instead of the file's number.
     pub(crate) fn generate(&self, count: u32) -> Graph {
         let mut graph = Graph::default();
+        if let Some(on_air) = &self.on_air {
+            self.on_air(&mut graph, count, on_air.spacing_m);
+            return graph;
+        }
         match self.kind {
             Kind::Chain => self.chain(&mut graph, count),
             Kind::Mesh => self.mesh(&mut graph, count),
@@ -16,6 +20,28 @@ impl Topology {
             Kind::Star => star::generate(self, &mut graph, count),
         }
         graph
+    }
+
+    /// The same nodes without wires: a chain in a row, a mesh in rows of a square.
+    fn on_air(&self, graph: &mut Graph, count: u32, spacing_m: f64) {
+        let columns = match self.kind {
+            Kind::Chain => {
+                graph.add("client".to_owned(), &self.at);
+                graph.add_many("r", count, &self.at);
+                graph.add("server".to_owned(), &self.at);
+                graph.nodes.len()
+            }
+            _ => {
+                graph.add_many("n", count, &self.at);
+                (1..)
+                    .find(|columns| columns * columns >= count)
+                    .unwrap_or(1) as usize
+            }
+        };
+        for (number, spot) in graph.nodes.iter_mut().enumerate() {
+            let [x, y] = [number % columns, number / columns];
+            spot.position = [x, y].map(|steps| steps as f64 * spacing_m);
+        }
     }
 
     /// client - r1 - r2 ... - server.

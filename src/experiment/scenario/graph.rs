@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use super::model::{Asked, Class};
 use super::plan::Node;
+use crate::medium::motion::Track;
+use crate::medium::phy::Position;
 use crate::text::At;
 
 #[derive(Debug, Default)]
@@ -12,6 +14,8 @@ pub(crate) struct Graph {
     pub nodes: Vec<Spot>,
     pub edges: Vec<Edge>,
     pub star: Option<Star>,
+    /// The stations of each medium.
+    pub media: Vec<Vec<usize>>,
 }
 
 /// A node and its position in the file.
@@ -19,8 +23,10 @@ pub(crate) struct Graph {
 pub(crate) struct Spot {
     pub at: At,
     pub node: Node,
-    /// Whether the file sets `forwards`, and how.
-    pub forwards: Option<bool>,
+    /// On a medium in m, unless the file has a position of the node.
+    pub position: Position,
+    /// By the mobility of its medium, instead of any position.
+    pub motion: Option<Track>,
 }
 
 /// A wire, with or without a link.
@@ -62,7 +68,8 @@ impl Graph {
                 name,
                 ..Node::default()
             },
-            forwards: None,
+            position: [0.0; 2],
+            motion: None,
         });
         self.nodes.len() - 1
     }
@@ -101,6 +108,22 @@ impl Graph {
             }
         }
         of
+    }
+}
+
+impl Spot {
+    /// Returns where it is over time.
+    pub fn track(&self) -> Track {
+        if let Some(motion) = &self.motion {
+            return motion.clone();
+        }
+        let own = self.node.position.unwrap_or(self.position);
+        let path = self.node.path.as_deref().unwrap_or(&[]);
+        let mut track = Track::still(path.first().map_or(own, |(_, first)| *first));
+        for (at_ns, position) in path.iter().skip(1) {
+            track.push(*at_ns, *position);
+        }
+        track
     }
 }
 

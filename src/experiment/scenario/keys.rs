@@ -1,66 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of a scenario.
+//! The keys of a scenario: those of the tables of [`model`](super::model) and
+//! [`plan`](super::plan), and those that are tables themselves.
 
+use super::medium::MediumTableDraft;
+use super::model::{ClassDraft, LinkDraft, TopDraft, TopologyDraft};
+use super::plan::NodeDraft;
 use crate::text::{Located, Mistake, Section, Vocabulary};
 
 pub(crate) const TOP: Section = Section {
-    keys: &[
-        "name",
-        "description",
-        "network",
-        "measure",
-        "ready_within",
-        "clean_up_within",
-        "topology",
-        "node",
-        "link",
-    ],
+    keys: &[TopDraft::KEYS, &["topology", "node", "link", "medium"]],
     place: "at the top of a scenario",
     belongs: "at the top of the file, above the first [header]",
 };
 pub(crate) const NODE: Section = Section {
-    keys: &[
-        "command",
-        "service",
-        "ready",
-        "start",
-        "waits_for",
-        "prepare",
-        "clean_up",
-        "artefacts",
-        "forwards",
-        "outside",
-    ],
+    keys: &[NodeDraft::KEYS],
     place: "of a node",
     belongs: "under [node.NAME]",
 };
 pub(crate) const LINK: Section = Section {
-    keys: &["between", "profile"],
+    keys: &[LinkDraft::KEYS],
     place: "of a link between nodes",
     belongs: "under [link.NAME]",
 };
 pub(crate) const TOPOLOGY: Section = Section {
-    keys: &[
-        "kind", "routers", "nodes", "pairs", "profile", "access", "class",
-    ],
+    keys: &[TopologyDraft::KEYS],
     place: "of a topology",
     belongs: "under [topology]",
 };
 pub(crate) const CLASS: Section = Section {
-    keys: &["peers", "profile"],
+    keys: &[ClassDraft::KEYS],
     place: "of a class of peers",
     belongs: "under [topology.class.NAME]",
 };
 
+pub(crate) const MEDIUM: Section = Section {
+    keys: &[MediumTableDraft::KEYS],
+    place: "of a medium",
+    belongs: "under [medium.NAME]",
+};
+
 const VOCABULARY: Vocabulary = Vocabulary {
-    sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS],
+    sections: &[TOP, NODE, LINK, TOPOLOGY, CLASS, MEDIUM],
     hints: &[],
     aliases: &[
-        ("after", "waits_for"),
+        ("after", "waits-for"),
         ("artifacts", "artefacts"),
-        ("cleanup", "clean_up"),
+        ("cleanup", "clean-up"),
         ("cmd", "command"),
-        ("depends_on", "waits_for"),
+        ("depends_on", "waits-for"),
         ("duration", "measure"),
         ("exec", "command"),
         ("forward", "forwards"),
@@ -68,8 +55,8 @@ const VOCABULARY: Vocabulary = Vocabulary {
         ("run", "command"),
         ("setup", "prepare"),
         ("subnet", "network"),
-        ("teardown", "clean_up"),
-        ("timeout", "ready_within"),
+        ("teardown", "clean-up"),
+        ("timeout", "ready-within"),
         ("type", "kind"),
     ],
 };

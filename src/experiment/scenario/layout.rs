@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use super::graph::{Graph, Star};
 use super::plan::{Bridge, End, Wire};
 use super::star::BRIDGE;
-use crate::text::{Located, Mistake};
+use crate::text::{At, Mistake};
 
 /// A wire has two addresses, besides those of the network and of broadcast.
 const WIRE_BITS: u8 = 30;
@@ -30,26 +30,26 @@ pub(crate) struct Layout {
     pub outside: Option<(usize, [Ipv4Net; 2])>,
 }
 
-/// Assigns addresses of `network`.
+/// Assigns addresses of `network`, which the file sets at `at`.
 ///
 /// # Errors
 /// It has too few of them.
-pub(crate) fn lay_out(graph: &Graph, network: &Located<Ipv4Net>) -> Result<Layout, Mistake> {
+pub(crate) fn lay_out(graph: &Graph, network: Ipv4Net, at: &At) -> Result<Layout, Mistake> {
     let too_small = |what: String| {
-        let title = format!("the network {} is too small for {what}", network.value);
+        let title = format!("the network {} is too small for {what}", network);
         let help = "use a larger one at the top of the file, such as network = \"10.77.0.0/16\"";
-        Mistake::new(&network.at, title, help)
+        Mistake::new(at, title, help)
     };
     let classes = match &graph.star {
         Some(star) => {
-            let classes = of_classes(star, network.value);
+            let classes = of_classes(star, network);
             classes.ok_or_else(|| too_small(format!("{} classes of peers", star.classes.len())))?
         }
         None => Vec::new(),
     };
-    let hub = classes.first().map(|_| network.value.addr());
+    let hub = classes.first().map(|_| network.addr());
     let hub = hub.map(|base| Ipv4Addr::from(u32::from(base) + 1));
-    let wires = subnets(network.value, WIRE_BITS);
+    let wires = subnets(network, WIRE_BITS);
     let behind = classes.last().map(Ipv4Net::broadcast);
     let mut wires = wires.filter(|wire| behind.is_none_or(|behind| wire.addr() > behind));
     let mut layout = Layout {

@@ -5,23 +5,26 @@ use super::model::{Kind, Topology};
 
 /// Each node is a namespace with processes: the limit of one host.
 pub(crate) const MAX_NODES: u32 = 256;
+/// Besides the client and the server.
+pub(crate) const MAX_ROUTERS: u32 = MAX_NODES - 2;
 /// A mesh of this size has 496 links, each with an emulated device.
-const MAX_MESH: u32 = 32;
+pub(crate) const MAX_MESH: u32 = 32;
+/// Besides the two routers.
+pub(crate) const MAX_PAIRS: u32 = (MAX_NODES - 2) / 2;
+/// Besides the hub.
+pub(crate) const MAX_PEERS: u32 = MAX_NODES - 1;
 pub(crate) const MAX_LINKS: usize = 512;
+/// A thread each.
+pub(crate) const MAX_MEDIA: usize = 16;
 
-/// Returns the key for the size of a topology of this kind, the minimum and the maximum; for a star
-/// it is the key of its classes.
-pub(crate) fn of_kind(kind: Kind) -> (&'static str, u32, u32) {
-    match kind {
-        Kind::Chain => ("routers", 1, MAX_NODES - 2),
-        Kind::Mesh => ("nodes", 2, MAX_MESH),
-        Kind::Dumbbell => ("pairs", 1, (MAX_NODES - 2) / 2),
-        Kind::Star => ("peers", 1, MAX_NODES - 1),
-    }
-}
-
-/// The same for a topology: each class has at least one peer.
+/// Returns what a topology has a number of, the minimum and the maximum: each class of a star has
+/// at least one peer.
 pub(crate) fn of(topology: &Topology) -> (&'static str, u32, u32) {
-    let (what, least, most) = of_kind(topology.kind);
-    (what, least.max(topology.classes.len() as u32), most)
+    match topology.kind {
+        Kind::Mesh if topology.on_air.is_some() => ("nodes", 2, MAX_NODES),
+        Kind::Chain => ("routers", 1, MAX_ROUTERS),
+        Kind::Mesh => ("nodes", 2, MAX_MESH),
+        Kind::Dumbbell => ("pairs", 1, MAX_PAIRS),
+        Kind::Star => ("peers", topology.classes.len().max(1) as u32, MAX_PEERS),
+    }
 }

@@ -11,8 +11,10 @@ mod expand;
 mod generate;
 mod graph;
 mod keys;
+mod kinds;
 mod layout;
 mod limits;
+mod medium;
 mod model;
 mod plan;
 mod print;
@@ -26,7 +28,15 @@ mod value;
 mod work_out;
 
 pub use error::ScenarioError;
-pub use model::Scenario;
+pub use kinds::NodeNames;
+pub use medium::{Medium, Station};
+pub use model::{Scenario, Top};
 pub use plan::{Bridge, End, Link, Node, Plan, Program, Route, Wire};
 pub use shipped::load;
 pub use work_out::Overrides;
+
+/// Returns the tables of keys in docs/scenario.md: the name of each, and its rows of key, meaning
+/// and default.
+pub fn key_tables() -> [(&'static str, Vec<[String; 3]>); 2] {
+    [("scenario", Top::rows()), ("node", Node::rows())]
+}

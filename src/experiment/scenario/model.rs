@@ -5,63 +5,84 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
-use super::plan::Program;
+use super::kinds::{Later, Name, Network, Plain, SomeLasting, Spacing, TwoNames};
+use super::limits::{MAX_NODES, MAX_PAIRS, MAX_PEERS, MAX_ROUTERS};
+use super::medium::{MediumDraft, OnAir};
 use crate::profile::Profile;
-use crate::text::{At, Located, words};
+use crate::profile::kinds::{Count, OneOf};
+use crate::text::{At, Entry, Located, Value, table, words};
 
 /// A scenario as written: valid, but not yet expanded ([`Scenario::plan`]).
 #[derive(Debug)]
 pub struct Scenario {
-    /// Name; the default is the file's name.
-    pub name: String,
-    pub description: String,
+    /// The keys at the top of the file.
+    pub top: Top,
     /// Text of the file with its comments.
     pub text: String,
     /// Name of the text in messages.
     pub(crate) origin: String,
-    /// The network from which addresses are assigned.
-    pub(crate) network: Located<Ipv4Net>,
-    pub(crate) measure: Option<Duration>,
-    pub(crate) ready_within: Duration,
-    pub(crate) clean_up_within: Duration,
+    /// Where the file sets the network.
+    pub(crate) network_at: At,
     pub(crate) topology: Option<Topology>,
     /// In the order of the file.
-    pub(crate) nodes: Vec<NodeDraft>,
-    pub(crate) links: Vec<LinkDraft>,
+    pub(crate) nodes: Vec<NodeTable>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) media: Vec<MediumDraft>,
 }
 
-/// `[node.NAME]`: one node, or all nodes that match a pattern; keys that are not set are `None`.
+table! {
+    /// The keys at the top of a scenario.
+    #[derive(Debug)]
+    pub struct Top {
+        /// one line, at most 64 bytes. Default: the file's name
+        name: String = String::new(), "name" as Name;
+        /// text. Default: empty
+        description: String = String::new(), "description" as Plain;
+        /// the IPv4 prefix of all addresses, 8 to 28 bits
+        network: Ipv4Net = Ipv4Net::new_assert([10, 77, 0, 0].into(), 16), "network" as Network;
+        /// maximum duration of the measured phase, above 0. Default: until its commands have ended
+        measure: Option<Duration> = None, "measure" as SomeLasting;
+        /// maximum duration of the preparation, above 0
+        ready_within: Duration = Duration::from_secs(10), "ready-within" as SomeLasting;
+        /// maximum duration of a `clean-up` command, above 0; then it receives SIGTERM, and after
+        /// 5 s more SIGKILL
+        clean_up_within: Duration = Duration::from_secs(30), "clean-up-within" as SomeLasting;
+    }
+    struct TopDraft {}
+}
+
+/// `[node.NAME]`: the keys of one node, or of all nodes that match a pattern.
 #[derive(Debug)]
-pub(crate) struct NodeDraft {
+pub(crate) struct NodeTable {
     /// Name of a node; a `*` at the end makes it a pattern.
     pub name: Located<String>,
-    pub command: Option<Located<Program>>,
-    pub service: Option<Located<bool>>,
-    pub ready: Option<Located<String>>,
-    pub start: Option<Located<Duration>>,
-    pub waits_for: Option<Located<Vec<Located<String>>>>,
-    pub prepare: Option<Located<Vec<String>>>,
-    pub clean_up: Option<Located<Vec<String>>>,
-    pub artefacts: Option<Located<Vec<String>>>,
-    pub forwards: Option<Located<bool>>,
-    pub outside: Option<Located<bool>>,
+    pub keys: Vec<Entry>,
 }
 
-impl NodeDraft {
-    /// Returns the prefix of a pattern; `None` for the name of a node.
-    pub fn pattern(&self) -> Option<&str> {
-        self.name.value.strip_suffix('*')
+impl NodeTable {
+    /// Returns whether it is for several nodes.
+    pub fn is_pattern(&self) -> bool {
+        self.name.value.ends_with('*')
     }
 }
 
 /// `[link.NAME]`.
 #[derive(Debug)]
-pub(crate) struct LinkDraft {
+pub(crate) struct Link {
     pub name: Located<String>,
     /// The ends; the profile's `up` is what the first one sends.
     pub between: [Located<String>; 2],
     /// `None`: a plain wire.
     pub profile: Option<Asked>,
+}
+
+table! {
+    #[derive(Debug)]
+    pub struct LinkKeys {
+        between: Option<[Located<String>; 2]> = None, "between" as TwoNames;
+        profile: Option<Value> = None, "profile" as Later;
+    }
+    struct LinkDraft {}
 }
 
 /// A profile that the file refers to.
@@ -86,10 +107,28 @@ pub(crate) struct Topology {
     pub access: Option<Asked>,
     /// Classes of a star's peers.
     pub classes: Vec<Class>,
+    /// Its nodes share a medium; it has no wires.
+    pub on_air: Option<OnAir>,
+}
+
+table! {
+    #[derive(Debug)]
+    pub struct TopologyKeys {
+        kind: Option<Kind> = None, "kind" as OneOf<Kind>;
+        routers: Option<u32> = None, "routers" as Count<1, MAX_ROUTERS>;
+        nodes: Option<u32> = None, "nodes" as Count<2, MAX_NODES>;
+        pairs: Option<u32> = None, "pairs" as Count<1, MAX_PAIRS>;
+        profile: Option<Value> = None, "profile" as Later;
+        access: Option<Value> = None, "access" as Later;
+        class: Option<Value> = None, "class" as Later;
+        medium: Option<String> = None, "medium" as Plain;
+        spacing: Option<f64> = None, "spacing" as Spacing;
+    }
+    struct TopologyDraft {}
 }
 
 words! {
-    pub(crate) enum Kind {
+    pub enum Kind {
         Chain = "chain",
         Star = "star",
         Mesh = "mesh",
@@ -104,4 +143,13 @@ pub(crate) struct Class {
     pub peers: u32,
     /// `None`: their packets are not emulated.
     pub profile: Option<Asked>,
+}
+
+table! {
+    #[derive(Debug)]
+    pub struct ClassKeys {
+        peers: Option<u32> = None, "peers" as Count<1, MAX_PEERS>;
+        profile: Option<Value> = None, "profile" as Later;
+    }
+    struct ClassDraft {}
 }

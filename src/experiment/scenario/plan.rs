@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
+use super::kinds::{Command, Lasting, Names, NodeNames, Plain, Plains, Point, Waypoints};
+use super::medium::Medium;
 use crate::profile::Profile;
+use crate::profile::kinds::Flag;
+use crate::text::table;
 
 /// An experiment's network and its programs.
 #[derive(Debug, Clone)]
@@ -19,6 +23,7 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     pub wires: Vec<Wire>,
     pub links: Vec<Link>,
+    pub media: Vec<Medium>,
     /// Time limit of the preparation.
     pub ready_within: Duration,
     /// Time limit of a command of the clean-up, which is ended after it.
@@ -27,36 +32,62 @@ pub struct Plan {
     pub measure_for: Option<Duration>,
 }
 
-/// A namespace and the commands in it.
-#[derive(Debug, Clone, Default)]
-pub struct Node {
-    pub name: String,
-    /// Whether it forwards packets of others.
-    pub forwards: bool,
-    /// A bridge between wires of this node, if any.
-    pub bridge: Option<Bridge>,
-    pub routes: Vec<Route>,
-    /// Whether it reaches the outside through the host, if the host has a default route.
-    pub outside: bool,
-    /// Shell commands of the preparation phase, in order; each must succeed.
-    pub prepare: Vec<String>,
-    /// Environment of every command of this node, besides `EMUD_NODE`.
-    pub env: Vec<(String, String)>,
-    /// Command of the measured phase, or of a service; `None`: a router.
-    pub command: Option<Program>,
-    /// Whether the command runs until everything else has ended: a server, started in the
-    /// preparation.
-    pub service: bool,
-    /// A shell command that succeeds once the service is ready; `None`: ready when started.
-    pub ready: Option<String>,
-    /// Delay after the beginning of the measured phase, or after the end of the wait.
-    pub start: Duration,
-    /// Nodes whose command must have ended before (services: must be ready).
-    pub waits_for: Vec<String>,
-    /// Shell commands at the end, in any case; failures are reported.
-    pub clean_up: Vec<String>,
-    /// Files to keep, as shell patterns relative to the working directory or absolute.
-    pub artefacts: Vec<String>,
+table! {
+    /// A namespace and the commands in it.
+    #[derive(Debug, Clone)]
+    pub struct Node {
+        /// what runs: a string for `sh -c`, or an array as argument vector. Default: nothing
+        command: Option<Program> = None, "command" as Command;
+        /// `true`: a server. It starts during the preparation and emud ends it after all other
+        /// commands, without waiting for its end
+        service: bool = false, "service" as Flag;
+        /// of a service: a shell command that succeeds once the service is usable; emud repeats it
+        /// until then. Default: ready when started
+        ready: Option<String> = None, "ready" as Plain;
+        /// delay of the command from the beginning of the measured phase, or from the end of what
+        /// it waits for
+        start: Duration = Duration::ZERO, "start" as Lasting;
+        /// names of nodes whose commands must have ended first (services: be ready). A service
+        /// waits for services only
+        waits_for: NodeNames = NodeNames::default(), "waits-for" as Names;
+        /// shell commands of the preparation, in order; each must succeed
+        prepare: Vec<String> = Vec::new(), "prepare" as Plains;
+        /// shell commands at the end, in every case
+        clean_up: Vec<String> = Vec::new(), "clean-up" as Plains;
+        /// files to keep: shell patterns, relative to the node's folder or absolute
+        /// ([run.md](run.md#artefacts))
+        artefacts: Vec<String> = Vec::new(), "artefacts" as Plains;
+        /// whether the node forwards packets of others. Default: `true` with more than one link and
+        /// on a medium, otherwise `false`
+        forwards: Option<bool> = None, "forwards" as Flag;
+        /// the node reaches what the host reaches, through the host. At most one node per scenario;
+        /// other nodes do not get outside through it
+        outside: bool = false, "outside" as Flag;
+        /// position on a [medium](medium.md) in m, `[x, y]`; without it that of the topology, or the
+        /// origin
+        position: Option<[f64; 2]> = None, "at" as Point;
+        /// positions over time, `[{ at = [0, 0] }, { at = [60, 0], after = "60s" }]`; straight lines
+        /// between them
+        path: Option<Vec<(u64, [f64; 2])>> = None, "path" as Waypoints;
+        /// `true`: the node receives the frames on a medium for others, too
+        promiscuous: bool = false, "promiscuous" as Flag;
+    }
+    beside {
+        name: String = String::new();
+        /// A bridge between wires of this node, if any.
+        bridge: Option<Bridge> = None;
+        routes: Vec<Route> = Vec::new();
+        /// Environment of every command of this node, besides `EMUD_NODE`.
+        env: Vec<(String, String)> = Vec::new();
+    }
+    struct NodeDraft {}
+}
+
+impl Node {
+    /// Returns whether the node forwards packets of others.
+    pub fn forwards(&self) -> bool {
+        self.forwards == Some(true)
+    }
 }
 
 /// A program to run.
@@ -150,14 +181,17 @@ impl Plan {
     }
 
     /// Returns the addresses of a node: the bridge's, then those of its ends of wires in their
-    /// order.
+    /// order, then those on media.
     pub fn addresses(&self, node: &str) -> Vec<Ipv4Net> {
         let of_bridge = self.nodes.iter().filter(|n| n.name == node);
         let of_bridge = of_bridge.filter_map(|n| n.bridge.as_ref()?.address);
         let ends = self.wires.iter().flat_map(|wire| &wire.ends);
         let of_ends = ends.filter(|end| end.node.as_deref() == Some(node));
+        let stations = self.media.iter().flat_map(|medium| &medium.stations);
+        let on_air = stations.filter(|station| station.node == node);
         of_bridge
             .chain(of_ends.filter_map(|end| end.address))
+            .chain(on_air.map(|station| station.address))
             .collect()
     }
 }

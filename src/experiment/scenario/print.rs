@@ -41,6 +41,18 @@ impl Plan {
             // Writing to a String does not fail.
             let _ = writeln!(out, "  {first:36} {second}");
         }
+        for medium in &self.media {
+            let _ = writeln!(out, "\nmedium {}", medium.line());
+            for station in &medium.stations {
+                let [x, y] = station.track.at(0);
+                let moves = if station.track.moves() { ", moves" } else { "" };
+                let _ = writeln!(
+                    out,
+                    "  {:15} {:18} at [{x}, {y}]{moves}",
+                    station.node, station.address
+                );
+            }
+        }
         if !self.links.is_empty() {
             out.push_str("\nlinks\n");
         }
@@ -59,7 +71,7 @@ impl Plan {
         let mut words = vec![node.name.clone()];
         words.extend(self.addresses(&node.name).iter().map(Ipv4Net::to_string));
         for (is, word) in [
-            (node.forwards, "forwards"),
+            (node.forwards(), "forwards"),
             (node.outside, "outside"),
             (node.service, "service"),
         ] {
@@ -100,6 +112,16 @@ impl Plan {
                 "reversed": link.reversed,
                 "profile": link.profile.to_toml(),
             })).collect::<Vec<_>>(),
+            "media": self.media.iter().map(|medium| json!({
+                "interface": medium.interface,
+                "stations": medium.stations.iter().map(|station| json!({
+                    "node": station.node,
+                    "address": station.address.to_string(),
+                    "at": station.track.at(0),
+                    "moves": station.track.moves(),
+                    "promiscuous": station.promiscuous,
+                })).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
             "ready_within_ns": nanoseconds(self.ready_within),
             "clean_up_within_ns": nanoseconds(self.clean_up_within),
             "measure_ns": self.measure_for.map(nanoseconds),
@@ -110,7 +132,7 @@ impl Plan {
         json!({
             "name": node.name,
             "addresses": self.addresses(&node.name).iter().map(Ipv4Net::to_string).collect::<Vec<_>>(),
-            "forwards": node.forwards,
+            "forwards": node.forwards(),
             "outside": node.outside,
             "bridge": node.bridge.as_ref().map(|bridge| json!({
                 "interface": bridge.interface,
@@ -126,7 +148,7 @@ impl Plan {
             "service": node.service,
             "ready": node.ready,
             "start_ns": nanoseconds(node.start),
-            "waits_for": node.waits_for,
+            "waits_for": node.waits_for.iter().collect::<Vec<_>>(),
             "prepare": node.prepare,
             "clean_up": node.clean_up,
             "artefacts": node.artefacts,

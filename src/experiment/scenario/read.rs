@@ -2,24 +2,19 @@
 //! Reads a scenario from text or a file.
 
 use std::path::Path;
-use std::time::Duration;
-
-use ipnet::Ipv4Net;
 
 use super::error::ScenarioError;
-use super::limits::{MAX_LINKS, MAX_NODES};
-use super::model::{Asked, LinkDraft, NodeDraft, Scenario, Topology};
+use super::limits::{MAX_LINKS, MAX_MEDIA, MAX_NODES};
+use super::medium::{MediumDraft, MediumTableDraft, Mobility};
+use super::model::{Asked, Link, LinkDraft, NodeTable, Scenario, TopDraft};
+use super::plan::NodeDraft;
 use super::{keys, topology_read, value};
 use crate::profile::{Profile, ProfileError, shipped};
 use crate::text::{
-    At, Entry, Located, Mistake, Mistakes, Reader, Source, TextError, Value, document, read_file,
-    utf8,
+    At, Draft, Entry, Located, Mistake, Mistakes, Reader, Section, Source, TextError, Value,
+    document, is_file, read_file, utf8,
 };
 
-/// Default of the network for addresses.
-const NETWORK: &str = "10.77.0.0/16";
-const READY_WITHIN: Duration = Duration::from_secs(10);
-const CLEAN_UP_WITHIN: Duration = Duration::from_secs(30);
 /// The file is the first and only source.
 const FILE: usize = 0;
 
@@ -40,9 +35,9 @@ impl Scenario {
         let folder = path.parent().unwrap_or(Path::new(""));
         let origin = path.display().to_string();
         let mut scenario = Self::from_bytes(&read_file(path)?, &origin, folder)?;
-        if scenario.name.is_empty() {
+        if scenario.top.name.is_empty() {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            scenario.name = stem.chars().filter(|c| !c.is_control()).take(64).collect();
+            scenario.top.name = stem.chars().filter(|c| !c.is_control()).take(64).collect();
         }
         Ok(scenario)
     }
@@ -60,7 +55,7 @@ impl Scenario {
         let scenario = match document(FILE, &source.text) {
             Ok(mut entries) => {
                 entries.sort_by_key(|entry| entry.key.at.span.start);
-                Some(reading.scenario(&entries)?)
+                Some(reading.scenario(&entries))
             }
             Err(mistakes) => {
                 reading.reader.mistakes = mistakes;
@@ -85,145 +80,141 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn scenario(&mut self, entries: &[Entry]) -> Result<Scenario, ScenarioError> {
-        let mut name = None;
-        let mut description = None;
-        let mut network = None;
-        let mut measure = None;
-        let mut ready_within = None;
-        let mut clean_up_within = None;
+    fn scenario(&mut self, entries: &[Entry]) -> Scenario {
+        let mut draft = TopDraft::default();
         let mut topology = None;
-        let (mut nodes, mut links) = (Vec::new(), Vec::new());
+        let (mut nodes, mut links, mut media) = (Vec::new(), Vec::new(), Vec::new());
         for entry in entries {
-            let value = &entry.value;
-            let reader = &mut self.reader;
             match entry.key.value.as_str() {
-                "name" => reader.put(&mut name, value, |v| one_line(v, "name")),
-                "description" => {
-                    reader.put(&mut description, value, |v| value::string(v, "description"));
-                }
-                "network" => reader.put(&mut network, value, value::network),
-                "measure" => {
-                    reader.put(&mut measure, value, |v| value::some_time(v, "measure"));
-                }
-                "ready_within" => reader.put(&mut ready_within, value, |v| {
-                    value::some_time(v, "ready_within")
-                }),
-                "clean_up_within" => reader.put(&mut clean_up_within, value, |v| {
-                    value::some_time(v, "clean_up_within")
-                }),
                 "topology" => topology = topology_read::read(self, entry),
                 "node" => nodes = self.nodes(entry),
                 "link" => links = self.links(entry),
-                _ => reader.mistakes.push(keys::unknown(&entry.key, &keys::TOP)),
+                "medium" => media = self.media(entry),
+                _ => self.key(&mut draft, entry, &keys::TOP),
             }
         }
-        self.something(topology.as_ref(), &nodes, entries);
-        Ok(Scenario {
-            name: name.map(|name| name.value).unwrap_or_default(),
-            description: description.map(|text| text.value).unwrap_or_default(),
+        let given = entries.iter().any(|e| e.key.value == "topology");
+        if nodes.is_empty() && !given && self.reader.mistakes.is_empty() {
+            // An empty scenario, such as a truncated or wrong file.
+            let help =
+                "add nodes, [node.NAME], and links between them, [link.NAME], or a [topology]";
+            self.mistake(&At::default(), "the scenario has no node", help);
+        }
+        Scenario {
+            top: draft.values(),
             text: self.source.text.clone(),
             origin: self.source.origin.clone(),
-            network: network.unwrap_or_else(default_network),
-            measure: measure.map(|time| time.value),
-            ready_within: ready_within.map_or(READY_WITHIN, |time| time.value),
-            clean_up_within: clean_up_within.map_or(CLEAN_UP_WITHIN, |time| time.value),
+            network_at: draft.network.map(|network| network.at).unwrap_or_default(),
             topology,
             nodes,
             links,
-        })
-    }
-
-    /// Rejects an empty scenario, such as a truncated or wrong file.
-    fn something(&mut self, topology: Option<&Topology>, nodes: &[NodeDraft], entries: &[Entry]) {
-        let given = entries.iter().any(|e| e.key.value == "topology");
-        if nodes.is_empty() && topology.is_none() && !given && self.reader.mistakes.is_empty() {
-            let help =
-                "add nodes, [node.NAME], and links between them, [link.NAME], or a [topology]";
-            let title = "the scenario has no node";
-            self.reader
-                .mistakes
-                .push(Mistake::new(&start(), title, help));
+            media,
         }
     }
 
-    fn nodes(&mut self, entry: &Entry) -> Vec<NodeDraft> {
+    pub fn mistake(&mut self, at: &At, title: impl Into<String>, help: impl Into<String>) {
+        self.reader.mistakes.push(Mistake::new(at, title, help));
+    }
+
+    fn key(&mut self, draft: &mut impl Draft, entry: &Entry, section: &Section) {
+        let before = self.reader.mistakes.len();
+        match draft.key(&mut self.reader, entry) {
+            true => *draft.about().1 |= self.reader.mistakes.len() > before,
+            false => {
+                let unknown = keys::unknown(&entry.key, section);
+                self.reader.mistakes.push(unknown);
+            }
+        }
+    }
+
+    /// Reads a table; `example` is its header.
+    pub fn table<D: Draft>(&mut self, entry: &Entry, section: &Section, example: &str) -> D {
+        let mut draft = D::default();
+        let before = self.reader.mistakes.len();
+        let help = format!("write its keys below a header such as {example}");
+        let entries = value::table(&mut self.reader, &entry.key.value, &entry.value, &help);
+        *draft.about().1 = self.reader.mistakes.len() > before;
+        for entry in entries {
+            self.key(&mut draft, entry, section);
+        }
+        draft
+    }
+
+    fn nodes(&mut self, entry: &Entry) -> Vec<NodeTable> {
         let help = "write a header for each node, such as [node.server], and its keys below it";
-        let nodes = value::tables(&mut self.reader, entry, MAX_NODES as usize, help);
+        let most = MAX_NODES as usize;
+        let nodes = value::tables(&mut self.reader, "node", &entry.value, most, help);
         nodes.into_iter().map(|node| self.node(node)).collect()
     }
 
-    fn node(&mut self, entry: &Entry) -> NodeDraft {
-        let reader = &mut self.reader;
-        reader.mistakes.extend(value::node_name(&entry.key).err());
-        let mut node = NodeDraft::new(entry.key.clone());
-        let help = "write its keys below a header such as [node.server]";
-        for Entry { key, value } in value::table(reader, entry, help) {
-            let name = key.value.as_str();
-            let shell = |v: &Located<Value>| value::plain_strings(v, name);
-            match name {
-                "command" => reader.put(&mut node.command, value, value::program),
-                "service" => reader.put(&mut node.service, value, |v| value::flag(v, name)),
-                "ready" => reader.put(&mut node.ready, value, |v| value::string(v, name)),
-                "start" => reader.put(&mut node.start, value, |v| value::time(v, name)),
-                "waits_for" => {
-                    reader.put(&mut node.waits_for, value, |v| value::strings(v, name));
-                }
-                "prepare" => reader.put(&mut node.prepare, value, shell),
-                "clean_up" => reader.put(&mut node.clean_up, value, shell),
-                "artefacts" => reader.put(&mut node.artefacts, value, shell),
-                "forwards" => reader.put(&mut node.forwards, value, |v| value::flag(v, name)),
-                "outside" => reader.put(&mut node.outside, value, |v| value::flag(v, name)),
-                _ => reader.mistakes.push(keys::unknown(key, &keys::NODE)),
-            }
-        }
-        node
+    fn node(&mut self, entry: &Entry) -> NodeTable {
+        let mistake = value::node_name(&entry.key).err();
+        self.reader.mistakes.extend(mistake);
+        // For its mistakes; the tables of a node are applied one over the other later.
+        let _: NodeDraft = self.table(entry, &keys::NODE, "[node.server]");
+        let keys = match &entry.value.value {
+            Value::Table(keys) => keys.clone(),
+            _ => Vec::new(),
+        };
+        let name = entry.key.clone();
+        NodeTable { name, keys }
     }
 
-    fn links(&mut self, entry: &Entry) -> Vec<LinkDraft> {
-        let help = "write a header for each link, such as [link.uplink], and its keys below it";
-        let links = value::tables(&mut self.reader, entry, MAX_LINKS, help);
-        links
+    fn media(&mut self, entry: &Entry) -> Vec<MediumDraft> {
+        let help = "write a header for each medium, such as [medium.wlan0], and its keys below it";
+        let media = value::tables(&mut self.reader, "medium", &entry.value, MAX_MEDIA, help);
+        media
             .into_iter()
-            .filter_map(|link| self.link(link))
+            .map(|medium| self.medium(medium))
             .collect()
     }
 
-    fn link(&mut self, entry: &Entry) -> Option<LinkDraft> {
-        let reader = &mut self.reader;
-        reader.mistakes.extend(value::link_name(&entry.key).err());
-        let help = "write its keys below a header such as [link.uplink]";
-        let mut between = None;
-        let mut given = false;
-        let mut profile = None;
-        for Entry { key, value } in value::table(reader, entry, help) {
-            match key.value.as_str() {
-                "between" => {
-                    given = true;
-                    between = self.reader.read(value, two_names);
-                }
-                "profile" => profile = self.profile(value),
-                _ => {
-                    let unknown = keys::unknown(key, &keys::LINK);
-                    self.reader.mistakes.push(unknown);
-                }
+    fn medium(&mut self, entry: &Entry) -> MediumDraft {
+        let mistake = value::link_name(&entry.key).err();
+        self.reader.mistakes.extend(mistake);
+        let mut draft = MediumTableDraft::default();
+        let name = &entry.key.value;
+        let help = "write its keys below a header such as [medium.wlan0]";
+        for entry in value::table(&mut self.reader, name, &entry.value, help) {
+            // Where `none` is a value, and not the lack of one.
+            if !draft.none(&entry.key.value, &entry.value) {
+                self.key(&mut draft, entry, &keys::MEDIUM);
             }
         }
-        if !given && matches!(entry.value.value, Value::Table(_)) {
+        let mobility = draft.mobility.as_ref();
+        MediumDraft {
+            name: entry.key.clone(),
+            mobility: mobility.and_then(|value| Mobility::read(&mut self.reader, value)),
+            table: draft.values(),
+        }
+    }
+
+    fn links(&mut self, entry: &Entry) -> Vec<Link> {
+        let help = "write a header for each link, such as [link.uplink], and its keys below it";
+        let links = value::tables(&mut self.reader, "link", &entry.value, MAX_LINKS, help);
+        links.into_iter().filter_map(|l| self.link(l)).collect()
+    }
+
+    fn link(&mut self, entry: &Entry) -> Option<Link> {
+        let mistake = value::link_name(&entry.key).err();
+        self.reader.mistakes.extend(mistake);
+        let draft: LinkDraft = self.table(entry, &keys::LINK, "[link.uplink]");
+        let profile = self.profile(draft.profile.as_ref());
+        if draft.between.is_none() && !draft.broken {
             let help = "set the nodes it joins: between = [\"client\", \"server\"]";
             let title = format!("link `{}` joins no nodes", entry.key.value);
-            let mistake = Mistake::new(&entry.key.at, title, help);
-            self.reader.mistakes.push(mistake);
+            self.mistake(&entry.key.at, title, help);
         }
-        Some(LinkDraft {
+        Some(Link {
             name: entry.key.clone(),
-            between: between?.value,
+            between: draft.between?.value,
             profile,
         })
     }
 
     /// Reads a profile by its name, its path, or inline.
-    pub fn profile(&mut self, value: &Located<Value>) -> Option<Asked> {
+    pub fn profile(&mut self, value: Option<&Located<Value>>) -> Option<Asked> {
+        let value = value?;
         let asked = |profile, asked: &str| Asked {
             profile,
             asked: asked.to_owned(),
@@ -232,28 +223,26 @@ impl Reading<'_> {
         let name = match &value.value {
             Value::Table(entries) => {
                 let profile = Profile::within(&mut self.reader, entries)?;
-                return Some(asked(profile, "inline"));
+                let text = profile.one_line();
+                return Some(asked(profile, &text));
             }
             Value::Text(name) => name,
             other => {
                 let title = format!("`profile` cannot be {}", other.kind());
                 let help = "write the name of a shipped profile, a file, or tables: \
                             profile = \"lte\", profile.link.rate = \"10Mbit\"";
-                let mistake = Mistake::new(&value.at, title, help);
-                self.reader.mistakes.push(mistake);
+                self.mistake(&value.at, title, help);
                 return None;
             }
         };
-        let is_file = name.contains('/') || name.ends_with(".toml");
-        let found = match is_file {
+        let found = match is_file(name) {
             true => Profile::load(&self.reader.folder.join(name)),
             false => shipped::find(name),
         };
-        match found {
-            Ok(profile) => return Some(asked(profile, name)),
-            Err(error) => self.no_profile(value, name, error),
-        }
-        None
+        found
+            .map(|profile| asked(profile, name))
+            .map_err(|error| self.no_profile(value, name, error))
+            .ok()
     }
 
     fn no_profile(&mut self, value: &Located<Value>, name: &str, error: ProfileError) {
@@ -261,16 +250,12 @@ impl Reading<'_> {
             ProfileError::UnknownName { name, help } => {
                 let title = format!("no profile named `{name}` is shipped with emud");
                 let help = help.trim_start_matches("help: ");
-                self.reader
-                    .mistakes
-                    .push(Mistake::new(&value.at, title, help));
+                self.mistake(&value.at, title, help);
             }
             ProfileError::Text(TextError::Unreadable { path, error }) => {
                 let title = format!("{}: {error}", path.display());
                 let help = "a relative path starts at the scenario's folder";
-                self.reader
-                    .mistakes
-                    .push(Mistake::new(&value.at, title, help));
+                self.mistake(&value.at, title, help);
             }
             error => {
                 let before = self
@@ -287,66 +272,4 @@ impl Reading<'_> {
             }
         }
     }
-}
-
-impl NodeDraft {
-    fn new(name: Located<String>) -> Self {
-        Self {
-            name,
-            command: None,
-            service: None,
-            ready: None,
-            start: None,
-            waits_for: None,
-            prepare: None,
-            clean_up: None,
-            artefacts: None,
-            forwards: None,
-            outside: None,
-        }
-    }
-}
-
-/// The start of the file.
-pub(crate) fn start() -> At {
-    At {
-        source: FILE,
-        span: 0..0,
-    }
-}
-
-fn default_network() -> Located<Ipv4Net> {
-    Located {
-        value: NETWORK.parse().unwrap_or_default(),
-        at: start(),
-    }
-}
-
-fn one_line(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
-    let text = value::string(value, key)?;
-    if text.is_empty() || text.len() > 64 || text.contains(char::is_control) {
-        let help = "write up to 64 bytes on one line, such as name = \"two-relays\"";
-        return Err(Mistake::new(&value.at, "this is not a name", help));
-    }
-    Ok(text)
-}
-
-fn two_names(value: &Located<Value>) -> Result<[Located<String>; 2], Mistake> {
-    let help = "a link has two ends: between = [\"client\", \"server\"]";
-    let names = match &value.value {
-        Value::List(_) => value::strings(value, "between")?,
-        other => {
-            let title = format!("`between` cannot be {}", other.kind());
-            return Err(Mistake::new(&value.at, title, help));
-        }
-    };
-    let number = names.len();
-    let names: [Located<String>; 2] = names
-        .try_into()
-        .map_err(|_| Mistake::new(&value.at, format!("`between` has {number} names"), help))?;
-    if names[0].value == names[1].value {
-        let title = format!("a link from `{}` to itself", names[0].value);
-        return Err(Mistake::new(&value.at, title, help));
-    }
-    Ok(names)
 }

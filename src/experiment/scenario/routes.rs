@@ -112,7 +112,7 @@ fn destinations(graph: &Graph, layout: &Layout) -> Vec<Destination> {
             continue;
         }
         // An address is reachable at its own node, and across the wire if that other node forwards.
-        let forwards = edge.ends.map(|end| graph.nodes[end].node.forwards);
+        let forwards = edge.ends.map(|end| graph.nodes[end].node.forwards());
         let at = |own: usize| match forwards[1 - own] {
             true => edge.ends.to_vec(),
             false => vec![edge.ends[own]],
@@ -186,7 +186,7 @@ fn next_hops(graph: &Graph, edges_of: &[Vec<usize>], targets: &[usize]) -> Vec<O
     }
     while let Some(node) = queue.pop_front() {
         let Some(hops) = distance[node] else { continue };
-        if hops > 0 && !graph.nodes[node].node.forwards {
+        if hops > 0 && !graph.nodes[node].node.forwards() {
             continue;
         }
         for edge in &edges_of[node] {

@@ -24,7 +24,19 @@ macro_rules! shipped {
 }
 
 /// All shipped scenarios, in the order in which they are listed.
-pub const SHIPPED: &[Shipped] = shipped!["chain", "dumbbell", "star"];
+pub const SHIPPED: &[Shipped] = shipped![
+    "air-chain",
+    "c-diffserv",
+    "c-red",
+    "c-tos",
+    "chain",
+    "dumbbell",
+    "hidden",
+    "mesh",
+    "star",
+    "t-tree",
+    "walk",
+];
 
 impl Shipped {
     /// Parses the scenario.

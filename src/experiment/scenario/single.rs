@@ -61,6 +61,7 @@ impl Plan {
                 asked: asked.to_owned(),
                 reversed: false,
             }],
+            media: vec![],
             ready_within: READY_WITHIN,
             clean_up_within: Duration::ZERO,
             measure_for: None,

@@ -1,148 +1,128 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads `[topology]`.
 
-use super::limits::{MAX_NODES, of_kind};
-use super::model::{Asked, Class, Kind, Topology};
+use super::limits::MAX_MESH;
+use super::medium::OnAir;
+use super::model::{Asked, Class, ClassDraft, Kind, Topology, TopologyDraft};
 use super::read::Reading;
 use super::{keys, value};
-use crate::text::{Entry, Located, Mistake, Value, Word, word};
+use crate::text::{Entry, Located, Value, Word};
 
-/// Returns the key for the size, the minimum, the maximum; a star's classes have separate keys.
-fn counted(kind: Kind) -> Option<(&'static str, u32, u32)> {
-    (kind != Kind::Star).then(|| of_kind(kind))
-}
-
-/// Returns the keys of a kind besides `kind` and the size.
-fn others(kind: Kind) -> &'static [&'static str] {
+/// Returns the keys of a kind besides `kind`; the first is its size.
+fn keys_of(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Chain | Kind::Mesh => &["profile"],
-        Kind::Dumbbell => &["profile", "access"],
+        Kind::Chain => &["routers", "profile", "medium", "spacing"],
+        Kind::Mesh => &["nodes", "profile", "medium", "spacing"],
+        Kind::Dumbbell => &["pairs", "profile", "access"],
         Kind::Star => &["class"],
     }
 }
 
 pub(crate) fn read(reading: &mut Reading, entry: &Entry) -> Option<Topology> {
-    let help = "write the header [topology], and below it kind = \"chain\" and its other keys";
-    let entries = value::table(&mut reading.reader, entry, help);
-    let find = |key: &str| entries.iter().find(|e| e.key.value == key).copied();
-    let Some(kind) = find("kind") else {
-        if matches!(entry.value.value, Value::Table(_)) {
-            let help = format!("set the kind: kind = {}", kinds());
-            let mistake = Mistake::new(&entry.key.at, "the topology has no kind", help);
-            reading.reader.mistakes.push(mistake);
+    let draft: TopologyDraft = reading.table(entry, &keys::TOPOLOGY, "[topology]");
+    let profile = reading.profile(draft.profile.as_ref());
+    let access = reading.profile(draft.access.as_ref());
+    let classes = match &draft.class {
+        Some(value) => classes(reading, value),
+        None => Vec::new(),
+    };
+    let at = &entry.key.at;
+    let Some(kind) = draft.kind.as_ref().map(|kind| kind.value) else {
+        if !draft.broken {
+            let kinds = Kind::WORDS.iter().map(|(word, _)| format!("\"{word}\""));
+            let kinds: Vec<_> = kinds.collect();
+            let help = format!("set the kind: kind = {}", kinds.join(", "));
+            reading.mistake(at, "the topology has no kind", help);
         }
         return None;
     };
-    let kind = reading.reader.read(&kind.value, |v| word(v, "kind"))?.value;
-    for entry in &entries {
-        only_its_keys(reading, kind, &entry.key);
-    }
-    let mut profile = |key: &str| -> Option<Asked> {
-        let asked = find(key).filter(|_| others(kind).contains(&key))?;
-        reading.profile(&asked.value)
+    only_its_keys(reading, kind, entry);
+    let on_air = on_air(reading, &draft);
+    let peers = || classes.iter().map(|class| class.peers).sum();
+    let count = match kind {
+        Kind::Chain => &draft.routers,
+        Kind::Mesh => &draft.nodes,
+        Kind::Dumbbell => &draft.pairs,
+        Kind::Star => &None,
     };
-    let (profile, access) = (profile("profile"), profile("access"));
-    let classes = match (kind, find("class")) {
-        (Kind::Star, Some(class)) => classes(reading, class),
-        _ => Vec::new(),
-    };
-    let count = match counted(kind) {
-        Some(_) => count(reading, kind, entry, &entries)?,
-        None => classes.iter().map(|class| class.peers).sum(),
-    };
-    if kind == Kind::Star && count == 0 && reading.reader.mistakes.is_empty() {
+    let count = count.as_ref().map(|count| count.value);
+    let count = count.or_else(|| (kind == Kind::Star).then(peers));
+    if count == Some(0) && reading.reader.mistakes.is_empty() {
         let help = "add peers: [topology.class.peer], below it peers = 4";
-        let mistake = Mistake::new(&entry.key.at, "the star has no peers", help);
-        reading.reader.mistakes.push(mistake);
+        reading.mistake(at, "the star has no peers", help);
+    } else if count.is_none() && !draft.broken {
+        let key = keys_of(kind)[0];
+        let title = format!("a {} without `{key}`", kind.word());
+        reading.mistake(at, title, format!("set the number: {key} = 4"));
+    }
+    if let (Kind::Mesh, None, Some(nodes)) = (kind, &on_air, &draft.nodes)
+        && nodes.value > MAX_MESH
+    {
+        let title = format!("`nodes` of {} is out of range", nodes.value);
+        let help = format!("write a whole number from 2 to {MAX_MESH}; more on a medium");
+        reading.mistake(&nodes.at, title, help);
     }
     Some(Topology {
-        at: entry.key.at.clone(),
+        at: at.clone(),
         kind,
-        count,
+        count: count?,
         profile,
         access,
         classes,
+        on_air,
     })
 }
 
-/// Reads the size of a kind that has a key for it.
-fn count(reading: &mut Reading, kind: Kind, topology: &Entry, entries: &[&Entry]) -> Option<u32> {
-    let (key, least, most) = counted(kind)?;
-    let Some(number) = entries.iter().find(|e| e.key.value == key) else {
-        let help = format!("set the number: {key} = 4");
-        let title = format!("a {} without `{key}`", kind.word());
-        let mistake = Mistake::new(&topology.key.at, title, help);
-        reading.reader.mistakes.push(mistake);
-        return None;
-    };
-    let read = |v: &Located<Value>| value::count(v, key, least, most);
-    Some(reading.reader.read(&number.value, read)?.value)
-}
-
-fn kinds() -> String {
-    let words: Vec<_> = Kind::WORDS
-        .iter()
-        .map(|(w, _)| format!("\"{w}\""))
-        .collect();
-    words.join(", ")
-}
-
-/// Rejects a key of a different kind, which would be ignored.
-fn only_its_keys(reading: &mut Reading, kind: Kind, key: &Located<String>) {
-    let name = key.value.as_str();
-    let mut its: Vec<_> = counted(kind).into_iter().map(|(key, ..)| key).collect();
-    its.extend(others(kind));
-    if name == "kind" || its.contains(&name) {
-        return;
+/// The nodes share a medium instead of having wires.
+fn on_air(reading: &mut Reading, draft: &TopologyDraft) -> Option<OnAir> {
+    if let (Some(_), Some(profile)) = (&draft.medium, &draft.profile) {
+        let help = "leave it out: a medium has no wires, and its figures are in [medium.NAME]";
+        reading.mistake(&profile.at, "a topology on a medium has no `profile`", help);
     }
-    let mistake = match keys::TOPOLOGY.has(name) {
-        true => {
-            let title = format!("a {} has no `{name}`", kind.word());
-            let help = format!("its keys are {}", its.join(", "));
-            Mistake::new(&key.at, title, help)
-        }
-        false => keys::unknown(key, &keys::TOPOLOGY),
-    };
-    reading.reader.mistakes.push(mistake);
+    if let (None, Some(spacing)) = (&draft.medium, &draft.spacing) {
+        let help = "add it: medium = \"wlan0\"";
+        reading.mistake(&spacing.at, "`spacing` without a medium", help);
+    }
+    Some(OnAir {
+        medium: draft.medium.clone()?,
+        spacing_m: draft.spacing.as_ref().map_or(0.0, |metres| metres.value),
+    })
 }
 
-fn classes(reading: &mut Reading, entry: &Entry) -> Vec<Class> {
+/// Rejects the keys of a different kind, which would be ignored.
+fn only_its_keys(reading: &mut Reading, kind: Kind, entry: &Entry) {
+    let Value::Table(entries) = &entry.value.value else {
+        return;
+    };
+    let its = keys_of(kind);
+    for Entry { key, .. } in entries {
+        let name = key.value.as_str();
+        if name != "kind" && !its.contains(&name) && keys::TOPOLOGY.has(name) {
+            let title = format!("a {} has no `{name}`", kind.word());
+            reading.mistake(&key.at, title, format!("its keys are {}", its.join(", ")));
+        }
+    }
+}
+
+fn classes(reading: &mut Reading, value: &Located<Value>) -> Vec<Class> {
     let help =
         "write a header for each class, such as [topology.class.mobile], and its keys below it";
-    let classes = value::table(&mut reading.reader, entry, help);
-    classes
-        .into_iter()
-        .filter_map(|entry| class(reading, entry))
-        .collect()
+    let classes = value::table(&mut reading.reader, "class", value, help).into_iter();
+    classes.filter_map(|entry| class(reading, entry)).collect()
 }
 
 fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
     class_name(reading, &entry.key);
-    let mut peers = None;
-    let mut profile = None;
-    let help = "write its keys below a header such as [topology.class.mobile]";
-    let entries = value::table(&mut reading.reader, entry, help);
-    for Entry { key, value } in &entries {
-        match key.value.as_str() {
-            "peers" => reading.reader.put(&mut peers, value, |v| {
-                value::count(v, "peers", 1, MAX_NODES - 1)
-            }),
-            "profile" => profile = reading.profile(value).filter(|p| one_link(reading, p)),
-            _ => {
-                let unknown = keys::unknown(key, &keys::CLASS);
-                reading.reader.mistakes.push(unknown);
-            }
-        }
-    }
-    if entries.iter().all(|e| e.key.value != "peers") {
+    let draft: ClassDraft = reading.table(entry, &keys::CLASS, "[topology.class.mobile]");
+    if draft.peers.is_none() && !draft.broken {
         let title = format!("class `{}` has no peers", entry.key.value);
-        let mistake = Mistake::new(&entry.key.at, title, "set the number: peers = 16");
-        reading.reader.mistakes.push(mistake);
+        reading.mistake(&entry.key.at, title, "set the number: peers = 16");
     }
+    let profile = reading.profile(draft.profile.as_ref());
     Some(Class {
         name: entry.key.clone(),
-        peers: peers?.value,
-        profile,
+        peers: draft.peers?.value,
+        profile: profile.filter(|profile| one_link(reading, profile)),
     })
 }
 
@@ -150,7 +130,7 @@ fn class(reading: &mut Reading, entry: &Entry) -> Option<Class> {
 fn class_name(reading: &mut Reading, name: &Located<String>) {
     let text = &name.value;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let taken = ["link", "none", crate::experiment::scenario::star::HUB].contains(&text.as_str());
+    let taken = ["link", "none", super::star::HUB].contains(&text.as_str());
     let most = value::CLASS_BYTES;
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
     if !begins || text.len() > most || taken || !text.chars().all(fits) {
@@ -159,10 +139,7 @@ fn class_name(reading: &mut Reading, name: &Located<String>) {
             "its peers are named after it: a letter, then letters, digits and -, at most {most} in \
              all; not hub, link or none"
         );
-        reading
-            .reader
-            .mistakes
-            .push(Mistake::new(&name.at, title, help));
+        reading.mistake(&name.at, title, help);
     }
 }
 
@@ -181,9 +158,6 @@ fn one_link(reading: &mut Reading, asked: &Asked) -> bool {
     let title = format!("the profile of a class has {what}");
     let help = "a class of peers can only have one link: use a profile without rules, phases and \
                 a matrix";
-    reading
-        .reader
-        .mistakes
-        .push(Mistake::new(&asked.at, title, help));
+    reading.mistake(&asked.at, title, help);
     false
 }

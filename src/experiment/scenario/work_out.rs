@@ -10,8 +10,8 @@ use super::model::Scenario;
 use super::plan::{Link, Plan, Program};
 use super::routes::routes;
 use super::star::{BRIDGE, HUB};
-use super::{check, limits, star};
-use crate::text::{Mistake, Mistakes, Source, TextError};
+use super::{check, limits, medium, star};
+use crate::text::{Located, Mistake, Mistakes, Source, TextError};
 
 /// Default name of the host's end of the wire to the outside.
 const HOST_INTERFACE: &str = "emud-outside";
@@ -51,9 +51,28 @@ impl Scenario {
         if !mistakes.is_empty() {
             return Err(self.mistakes(mistakes));
         }
-        let layout = lay_out(&graph, &self.network).map_err(|m| self.mistakes(vec![m]))?;
+        let layout = lay_out(&graph, self.top.network, &self.network_at)
+            .map_err(|m| self.mistakes(vec![m]))?;
+        let outside = layout.outside.map(|(_, [own, _])| own.trunc());
+        let taken = layout.networks.iter().chain(&layout.classes).copied();
+        let taken = taken.chain(outside);
+        let network = Located {
+            value: self.top.network,
+            at: self.network_at.clone(),
+        };
+        let media = medium::media(&self.media, &graph, &network, taken)
+            .map_err(|m| self.mistakes(vec![m]))?;
         let mut plan = self.finish(graph, &layout, overrides)?;
-        plan.measure_for = overrides.measure.or(self.measure);
+        for medium in &media {
+            for (station, routes) in medium.stations.iter().zip(medium.routes()) {
+                let node = plan.nodes.iter_mut().find(|node| node.name == station.node);
+                if let Some(node) = node {
+                    node.routes.extend(routes);
+                }
+            }
+        }
+        plan.media = media;
+        plan.measure_for = overrides.measure.or(self.top.measure);
         Ok(plan)
     }
 
@@ -63,7 +82,7 @@ impl Scenario {
         layout: &Layout,
         overrides: &Overrides,
     ) -> Result<Plan, ScenarioError> {
-        let all = routes(&graph, layout, self.network.value);
+        let all = routes(&graph, layout, self.top.network);
         for (spot, routes) in graph.nodes.iter_mut().zip(all) {
             spot.node.routes = routes;
         }
@@ -75,13 +94,14 @@ impl Scenario {
             .as_deref()
             .unwrap_or(HOST_INTERFACE);
         Ok(Plan {
-            name: self.name.clone(),
+            name: self.top.name.clone(),
             text: Some(self.text.clone()),
             wires: layout.wires(&graph, host_interface),
             links: self.emulated(&graph, layout)?,
             nodes: graph.nodes.into_iter().map(|spot| spot.node).collect(),
-            ready_within: self.ready_within,
-            clean_up_within: self.clean_up_within,
+            media: vec![],
+            ready_within: self.top.ready_within,
+            clean_up_within: self.top.clean_up_within,
             measure_for: None,
         })
     }
@@ -113,15 +133,17 @@ impl Scenario {
             Some(format!("{}: {asked}", class.name.value))
         });
         let asked: Vec<_> = asked.collect();
-        links.extend(star::profile(&self.name, &classes)?.map(|profile| Link {
-            name: BRIDGE.to_owned(),
-            node: HUB.to_owned(),
-            interface: BRIDGE.to_owned(),
-            // The bridge receives what a peer sends.
-            profile: profile.reversed(),
-            asked: asked.join(", "),
-            reversed: true,
-        }));
+        links.extend(
+            star::profile(&self.top.name, &classes)?.map(|profile| Link {
+                name: BRIDGE.to_owned(),
+                node: HUB.to_owned(),
+                interface: BRIDGE.to_owned(),
+                // The bridge receives what a peer sends.
+                profile: profile.reversed(),
+                asked: asked.join(", "),
+                reversed: true,
+            }),
+        );
         Ok(links)
     }
 
@@ -155,7 +177,8 @@ fn who_forwards(graph: &mut Graph) {
     let links: Vec<_> = graph.edges_of().iter().map(Vec::len).collect();
     let hub = graph.star.as_ref().map(|star| star.hub);
     for (number, spot) in graph.nodes.iter_mut().enumerate() {
-        let usual = links[number] > 1 || Some(number) == hub;
-        spot.node.forwards = spot.forwards.unwrap_or(usual);
+        let on_air = graph.media.iter().any(|members| members.contains(&number));
+        let usual = links[number] > 1 || Some(number) == hub || on_air;
+        spot.node.forwards.get_or_insert(usual);
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -15,9 +16,11 @@ use emud_monitor::log::{
 };
 use tokio::sync::{oneshot, watch};
 
+use super::judge::lowers;
 pub use super::judge::{Facts, Failure};
+pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
-pub use super::witness::AlarmsSoFar;
+pub use super::witness::Episodes;
 use super::{ObserveError, StartError};
 
 /// Limit of alarms: a run is short, and each alarm is part of its verdict, so the limit only
@@ -30,6 +33,8 @@ pub struct ExperimentSetup {
     pub config: Config,
     /// The user of the programs, which may report.
     pub user: Option<u32>,
+    /// Where metrics are served.
+    pub metrics: Option<TcpListener>,
     /// `None`: lines are discarded; there is a verdict nevertheless.
     pub log: Option<File>,
 }
@@ -75,7 +80,7 @@ impl Measured {
 pub struct Experiment {
     begun: Begun,
     sender: LineSender,
-    alarms: watch::Receiver<AlarmsSoFar>,
+    episodes: watch::Receiver<Episodes>,
     asked: Mutex<Asked>,
     end: oneshot::Sender<Asked>,
     judged: mpsc::Receiver<Judgement>,
@@ -95,7 +100,7 @@ impl Experiment {
         let clock = Clock::now();
         let log = SortedLog::new(clock, setup.log).map_err(no_thread)?;
         let sender = log.sender().clone();
-        let (tell, alarms) = watch::channel(AlarmsSoFar::default());
+        let (tell, episodes) = watch::channel(Episodes::default());
         let (end, ended) = oneshot::channel();
         let (begin, begun) = mpsc::channel();
         let (judge, judged) = mpsc::channel();
@@ -103,9 +108,10 @@ impl Experiment {
         let parts = Parts {
             config,
             user: setup.user,
+            metrics: setup.metrics,
             clock,
             log,
-            tell,
+            episodes: tell,
             begin,
             ended,
             judge,
@@ -119,7 +125,7 @@ impl Experiment {
         Ok(Self {
             begun: begun.recv().map_err(gone)??,
             sender,
-            alarms,
+            episodes,
             asked: Mutex::default(),
             end,
             judged,
@@ -150,8 +156,20 @@ impl Experiment {
     }
 
     /// Returns a channel that changes with each alarm and each end of an episode.
-    pub fn alarms(&self) -> watch::Receiver<AlarmsSoFar> {
-        self.alarms.clone()
+    pub fn episodes(&self) -> watch::Receiver<Episodes> {
+        self.episodes.clone()
+    }
+
+    /// Returns whether one of these episodes lowers the verdict of the measured phase, which lasts.
+    /// One that began before it, and is open, does so after [`SETTLED`] only: its end may not have
+    /// been reported yet.
+    pub fn is_touched_by(&self, episodes: &Episodes) -> bool {
+        let asked = self.asked();
+        let (now, netns) = (mono_ns(), asked.netns.as_ref());
+        asked.measured.began.is_some_and(|began| {
+            let mut all = episodes.0.iter();
+            all.any(|episode| lowers(episode, [began, now], netns))
+        })
     }
 
     /// Searches for new links immediately. Only failures of links in these network namespaces

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED};
 use emud_monitor::log::{Judgement, PerResource, RunVerdict, Span, SpanShare};
 
+use super::observing::SETTLED;
 use super::witness::Episode;
 
 /// Episodes of the same scope with a smaller distance are merged: a busy CPU that was idle for a
@@ -190,6 +191,20 @@ fn failures(evidence: &Evidence, measured: [u64; 2]) -> Vec<Failed> {
     let all = alarms.chain(counted);
     all.filter(|failure| touch(measured, failure.interval))
         .collect()
+}
+
+/// Returns whether an episode lowers the verdict of a measured phase that lasts; `phase`: its start
+/// and now. `netns`: as in [`Evidence`].
+pub(crate) fn lowers(episode: &Episode, phase: [u64; 2], netns: Option<&BTreeSet<u32>>) -> bool {
+    let [began, now] = phase;
+    let alarm = &episode.alarm;
+    let until = match episode.until_mono_ns {
+        Some(until) => until,
+        None if now - began >= SETTLED.as_nanos() as u64 => now,
+        None => alarm.mono_ns,
+    };
+    let counts = alarm.resource != Resource::Emulator || failure(alarm, netns).is_some();
+    counts && until >= began
 }
 
 /// Returns `None` for an alarm that does not concern the emulator or this experiment.

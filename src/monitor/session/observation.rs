@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use emud_monitor::config::Config;
 use emud_monitor::event::{Alarm, Clear, Event, Hook, Resource, Scope, TAMPERED, Watched};
-use emud_monitor::log::{ClearLine, Drops, EndReason, HooksLine, Line, Log, PerResource, mono_ns};
+use emud_monitor::log::{
+    ClearLine, Drops, EndReason, HooksLine, Line, Log, MetricLine, PerResource, mono_ns,
+};
 use emud_monitor::psi::Psi;
 use emud_monitor::{Emulated, MonitorError};
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,6 +36,8 @@ pub enum Request {
     /// An alarm from the control socket; the answer follows when its line is written or the alarm
     /// is rejected.
     Alarm(Box<Alarm>, oneshot::Sender<Result<(), String>>),
+    /// A figure of a program, likewise.
+    Metric(MetricLine, oneshot::Sender<Result<(), String>>),
     /// Resets the limit of every resource.
     Reset(oneshot::Sender<Result<(), String>>),
     /// Returns the figures for the metrics.
@@ -263,6 +267,10 @@ impl<S: Source> Observation<S> {
                     return Ok(());
                 }
                 self.alarm(Origin::Socket, *alarm)?;
+                let _ = answer.send(Ok(()));
+            }
+            Request::Metric(line, answer) => {
+                self.write(&Line::Metric(line))?;
                 let _ = answer.send(Ok(()));
             }
             Request::Reset(answer) => {

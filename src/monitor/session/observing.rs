@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread of an experiment's monitor.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,15 +13,15 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::control::{Allowed, Place};
-use super::experiment::{AlarmsSoFar, Asked};
+use super::experiment::{Asked, Episodes};
 use super::{
     Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
     Witness, monitor, pressure, punctual, sockets,
 };
 
-/// Time limit for open episodes at the end: the end of an episode is detected some ticks after the
-/// programs have ended.
-const SETTLE: Duration = Duration::from_millis(500);
+/// Time limit for the report of an episode's end, which is detected some ticks after its cause has
+/// ended.
+pub const SETTLED: Duration = Duration::from_millis(500);
 /// Time limit for a slow disk at the end: 64 MiB at 2 MB/s.
 const LAST_LINES: Duration = Duration::from_secs(30);
 
@@ -28,9 +29,10 @@ const LAST_LINES: Duration = Duration::from_secs(30);
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) user: Option<u32>,
+    pub(crate) metrics: Option<TcpListener>,
     pub(crate) clock: Clock,
     pub(crate) log: SortedLog,
-    pub(crate) tell: watch::Sender<AlarmsSoFar>,
+    pub(crate) episodes: watch::Sender<Episodes>,
     /// Gets one message: the thread runs, or the reason why not.
     pub(crate) begin: mpsc::Sender<Result<Begun, StartError>>,
     pub(crate) ended: oneshot::Receiver<Asked>,
@@ -70,10 +72,17 @@ pub(crate) fn observe(parts: Parts) -> Option<Finished> {
 }
 
 async fn run(parts: Parts) -> Option<Finished> {
-    let mut alarms = parts.tell.subscribe();
+    let mut episodes = parts.episodes.subscribe();
     let mut ended = parts.ended;
     // The starting thread waits for this.
-    let mut running = match begin(parts.config, parts.user, parts.clock, parts.log, parts.tell) {
+    let reports = (parts.user, parts.metrics);
+    let mut running = match begin(
+        parts.config,
+        reports,
+        parts.clock,
+        parts.log,
+        parts.episodes,
+    ) {
         Ok((running, begun)) => {
             let _ = parts.begin.send(Ok(begun));
             running
@@ -87,7 +96,7 @@ async fn run(parts: Parts) -> Option<Finished> {
     let over = async {
         asked = Some((&mut ended).await.ok());
         // Episodes that are still open then last until the end.
-        let _ = timeout(SETTLE, alarms.wait_for(|so_far| so_far.open == 0)).await;
+        let _ = timeout(SETTLED, episodes.wait_for(|so_far| !so_far.any_open())).await;
         EndReason::Done
     };
     let observation = &mut running.observation;
@@ -107,10 +116,10 @@ async fn run(parts: Parts) -> Option<Finished> {
 
 fn begin(
     config: Config,
-    user: Option<u32>,
+    (user, metrics): (Option<u32>, Option<TcpListener>),
     clock: Clock,
     log: SortedLog,
-    tell: watch::Sender<AlarmsSoFar>,
+    episodes: watch::Sender<Episodes>,
 ) -> Result<(Running, Begun), StartError> {
     let mut notes = vec![];
     let [programs, root] = sockets(None, &mut notes)?;
@@ -120,6 +129,7 @@ fn begin(
         control,
         allowed: Allowed::new(config.alarms.reporters, user),
         root,
+        metrics,
         emulated: config.emulator.is_some(),
         ..SideParts::default()
     })?;
@@ -135,7 +145,7 @@ fn begin(
         requests,
         commands,
         notes: notes.clone(),
-        witness: Some(Witness::new(tell)),
+        witness: Some(Witness::new(episodes)),
         patience: LAST_LINES,
     };
     let mut observation = Observation::new(monitor, setup);

@@ -11,10 +11,10 @@ use emud_monitor::log::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Source;
 use super::experiment::Asked;
 use super::judge::{Evidence, judge};
 use super::observation::{Observation, Stop};
+use super::{Source, Witness};
 
 /// The figures of a run so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,11 +135,11 @@ impl<S: Source> Observation<S> {
 
     /// Returns the judgement of an experiment, without its exit code.
     pub(crate) fn judge(&self, ended: &Ended, asked: &Asked) -> Judgement {
-        let witness = self.setup.witness.as_ref();
+        let episodes = self.setup.witness.as_ref().map(Witness::episodes);
         let mut blind = self.unknown();
         blind.extend(ended.error());
         judge(&Evidence {
-            episodes: witness.map_or(&[], |witness| &witness.episodes),
+            episodes: episodes.as_ref().map_or(&[], |episodes| &episodes.0),
             measured: asked.measured.until(ended.mono_ns),
             ended_mono_ns: ended.mono_ns,
             suppressed: &self.tally.suppressed(&ended.dropped),

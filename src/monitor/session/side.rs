@@ -13,9 +13,11 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::control::Allowed;
+use super::metrics::Served;
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
-use super::{ObserveError, Request, control, emulated, metrics};
+use super::{ObserveError, Request, control, emulated};
+use crate::metrics::{Sampling, serve};
 
 /// Maximum number of requests in transit to the observation: rounds of the other tasks before the
 /// end.
@@ -159,7 +161,7 @@ impl Side {
 struct Serving {
     /// The socket for programs, and the one for root.
     control: [Option<tokio::net::UnixListener>; 2],
-    metrics: Option<tokio::net::TcpListener>,
+    metrics: Option<(tokio::net::TcpListener, Sampling)>,
 }
 
 impl Serving {
@@ -177,7 +179,13 @@ impl Serving {
         }
         Ok(Self {
             control: [served(programs)?, served(root)?],
-            metrics: metrics.map(tokio::net::TcpListener::from_std).transpose()?,
+            metrics: match metrics {
+                Some(listener) => {
+                    let listener = tokio::net::TcpListener::from_std(listener)?;
+                    Some((listener, Sampling::start()?))
+                }
+                None => None,
+            },
         })
     }
 
@@ -187,8 +195,9 @@ impl Serving {
                 tokio::spawn(control::serve(listener, allowed, requests.clone()));
             }
         }
-        if let Some(listener) = self.metrics {
-            tokio::spawn(metrics::serve(listener, requests.clone()));
+        if let Some((listener, links)) = self.metrics {
+            let requests = requests.clone();
+            tokio::spawn(serve(listener, Served { requests, links }));
         }
     }
 }

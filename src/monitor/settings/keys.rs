@@ -17,13 +17,14 @@ pub(crate) static RESOURCES: LazyLock<Vec<&str>> = LazyLock::new(|| {
 });
 
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    let leaked = |keys: Vec<&'static str>| -> &[&[&str]] { Vec::leak(vec![&*keys.leak()]) };
     let top = Section {
-        keys: Vec::leak(sections().map(|section| section.name).collect()),
+        keys: leaked(sections().map(|section| section.name).collect()),
         place: "at the top",
         belongs: "at the top of the file, as a header: [cpu]",
     };
     let tables = sections().map(|section| Section {
-        keys: Vec::leak(section.keys.iter().map(|key| key.name).collect()),
+        keys: leaked(section.keys.iter().map(|key| key.name).collect()),
         place: String::leak(format!("in [{}]", section.name)),
         belongs: String::leak(format!("under [{}]", section.name)),
     });

@@ -22,6 +22,17 @@ pub use print::{to_toml, toml};
 
 use draft::Draft;
 
+/// The name of the thresholds for machines that others use at the same time.
+pub const SHARED: &str = "shared";
+
+/// Returns the thresholds for machines that others use at the same time.
+///
+/// # Errors
+/// None, as a test checks.
+pub fn shared() -> Result<Config, TextError> {
+    parse(include_str!("shared.toml"), "shared.toml")
+}
+
 /// Returns the configuration: the defaults, `file` over them, `arguments` over both.
 ///
 /// # Errors

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CoDel.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::profile::kinds::SomeTime;
 use crate::text::table;
 
 table! {
     /// RFC 8289.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct CoDel {
         /// Sojourn time to stay below, ns.
         target_ns: u64 = 5_000_000, "target" as SomeTime;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Managers that sample the backlog: PIE, PI and REM.
 
-use super::red::{Backlog, Length, Weight};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::red::{Backlog, Length, Weight, in_ns};
 use crate::profile::kinds::SomeTime;
 use crate::text::{Kind, Located, Mistake, Reader, Time, Value, number, table};
 
 table! {
     /// RFC 8033.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Pie {
         /// Delay to aim at, ns, at most 8 s.
         target_ns: u64 = 15_000_000, "target" as SomeTime;
@@ -26,9 +30,12 @@ table! {
 
 table! {
     /// Hollot, Misra, Towsley and Gong 2001; the defaults are theirs and ns-2's.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Pi {
         /// Backlog to aim at.
+        #[serde(rename = "target_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         target: Length = Length::Bytes(50_000), "target" as Backlog;
         /// Between two samples, ns: 170 a second.
         tupdate_ns: u64 = 5_882_353, "tupdate" as SomeTime;
@@ -45,17 +52,22 @@ table! {
 
 table! {
     /// Athuraliya, Low, Li and Yin 2001; the defaults are theirs and ns-2's.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Rem {
         /// Backlog to aim at.
+        #[serde(rename = "target_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         target: Length = Length::Bytes(20_000), "target" as Backlog;
         /// Between two changes of the price, ns.
         tupdate_ns: u64 = 2_000_000, "tupdate" as SomeTime;
-        /// Change of the price for each packet that arrived above the capacity, at most 1.0.
+        /// Change of the price for each packet that arrived above the capacity, at most 1.0; in JSON
+        /// times ln(phi), the rise of -ln(1 - probability).
         gamma: f64 = 0.001, "gamma" as Weight;
         /// Weight of a packet of the backlog above the target beside one of those, at most 1.0.
         alpha: f64 = 0.1, "alpha" as Weight;
         /// 1 - phi^-price is the probability; above 1.0, at most 2.0.
+        #[serde(skip)]
         phi: f64 = 1.001, "phi" as Phi;
     }
     beside {
@@ -118,10 +130,7 @@ impl Reader {
 
 fn time_of(target: &Option<Located<Length>>) -> Option<(u64, &Located<Length>)> {
     let given = target.as_ref()?;
-    match given.value {
-        Length::Time(ns) => Some((ns, given)),
-        Length::Bytes(_) => None,
-    }
+    Some((given.value.ns()?, given))
 }
 
 impl Kind for Gain {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the profile to a manager of a queue whose packets wait, lengths in bytes. For tests: classes
-//! of a bottleneck have no managers yet.
+//! From the profile to a manager of a queue whose packets wait, lengths in bytes.
 
-use super::{ARED_PACKETS_MIN, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
+use super::{ARED_PACKETS_MIN, Aqm, PACKET_BYTES, PIE_PACKET_BYTES, weight_of_a_second};
 use crate::bottleneck::aqm::{
-    Aqm, Ared, AredFigures, AverageFigures, CoDel, CoDelFigures, Gains, Pi, PiFigures, Pie,
-    PieFigures, Red, RedFigures, Rem, RemFigures, Rio, RioFigures, pie_gain, probability,
+    AredFigures, AverageFigures, Choice, CoDelFigures, Gains, PiFigures, PieFigures, RedFigures,
+    RemFigures, RioFigures, pie_gain, probability,
 };
 use crate::profile::{self, Length};
 
-/// The manager of an empty queue in front of a wire of this rate (bit/s). It marks packets that are
-/// `capable`, which is the owner's to say: [`profile::Aqm::marks`].
-pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Send> {
+/// The manager of a queue that is served at this rate (bit/s).
+pub(crate) fn choice(aqm: &Aqm, rate: u64) -> Choice {
     let bytes = |ns: u64| (u128::from(ns) * u128::from(rate) / 8_000_000_000) as u64;
     let ns = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))) as u64;
     let length = |length| match length {
@@ -33,13 +31,13 @@ pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Se
         Gains::of([per_byte(first), per_byte(second)])
     };
     match aqm {
-        profile::Aqm::Red(it) => Box::new(Red::new(red(
+        Aqm::Red(it) => Choice::Red(red(
             length(it.min),
             length(it.max),
             it.probability,
             it.weight,
-        ))),
-        profile::Aqm::Ared(it) => {
+        )),
+        Aqm::Ared(it) => {
             let least = ARED_PACKETS_MIN * u64::from(PACKET_BYTES);
             let min = (length(it.target) / 2).max(least);
             let weight = it.weight.unwrap_or_else(|| weight_of_a_second(packet_ns));
@@ -49,22 +47,22 @@ pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Se
                 alpha: probability(it.alpha),
                 beta: probability(it.beta),
             };
-            Box::new(Ared::new(figures, now_ns))
+            Choice::Ared(figures)
         }
-        profile::Aqm::Rio(it) => {
+        Aqm::Rio(it) => {
             let (min, max) = (length(it.assured_min), length(it.assured_max));
-            Box::new(Rio::new(RioFigures {
+            Choice::Rio(RioFigures {
                 best_effort: red(length(it.min), length(it.max), it.probability, it.weight),
                 assured: red(min, max, it.assured_probability, it.weight),
                 codes: it.assured,
-            }))
+            })
         }
-        profile::Aqm::CoDel(it) => Box::new(CoDel::new(CoDelFigures {
+        Aqm::CoDel(it) => Choice::CoDel(CoDelFigures {
             target_ns: it.target_ns,
             interval_ns: it.interval_ns,
             packet: profile::PACKET_BYTES.into(),
-        })),
-        profile::Aqm::Pie(it) => {
+        }),
+        Aqm::Pie(it) => {
             let figures = PieFigures {
                 target_ns: it.target_ns,
                 tupdate_ns: it.tupdate_ns,
@@ -74,17 +72,17 @@ pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Se
                 unit_ns: u64::try_from((8_000_000_000u128 << 32) / u128::from(rate.max(1)))
                     .unwrap_or(u64::MAX),
             };
-            Box::new(Pie::new(figures, now_ns))
+            Choice::Pie(figures)
         }
-        profile::Aqm::Pi(it) => {
+        Aqm::Pi(it) => {
             let figures = PiFigures {
                 target: length(it.target),
                 tupdate_ns: it.tupdate_ns,
                 gains: gains(it.a - it.b, it.b),
             };
-            Box::new(Pi::new(figures, now_ns))
+            Choice::Pi(figures)
         }
-        profile::Aqm::Rem(it) => {
+        Aqm::Rem(it) => {
             let gamma = it.gamma * it.phi.ln();
             let figures = RemFigures {
                 target: length(it.target),
@@ -92,7 +90,7 @@ pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Se
                 capacity: bytes(it.tupdate_ns),
                 gains: gains(it.alpha * gamma, gamma),
             };
-            Box::new(Rem::new(figures, now_ns))
+            Choice::Rem(figures)
         }
     }
 }
@@ -100,7 +98,7 @@ pub(crate) fn of(aqm: &profile::Aqm, rate: u64, now_ns: u64) -> Box<dyn Aqm + Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bottleneck::aqm::{Packet, Verdict, catch_up};
+    use crate::bottleneck::aqm::{Aqm as _, Packet, Verdict, catch_up};
 
     const MANAGERS: [profile::Aqm; 7] = {
         use profile::Aqm;
@@ -168,7 +166,7 @@ mod tests {
     fn each_manager_drops_from_a_long_queue_only() {
         for aqm in MANAGERS {
             let drops = |backlog: u64| {
-                let mut manager = of(&aqm, 8_000_000, 0);
+                let mut manager = choice(&aqm, 8_000_000).start(0);
                 let mut drops = 0;
                 for ms in 1..20_000u64 {
                     let packet = Packet {
@@ -178,7 +176,7 @@ mod tests {
                         draw: crate::abi::mix(ms),
                         ..Packet::default()
                     };
-                    catch_up(&mut *manager, packet.now_ns, |_| backlog);
+                    catch_up(&mut manager, packet.now_ns, |_| backlog);
                     let verdicts = [
                         manager.arrive(&packet, backlog),
                         manager.depart(&packet, backlog),

@@ -3,18 +3,16 @@
 
 mod codel;
 mod control;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "queues whose packets wait have no managers yet")
-)]
-pub(crate) mod manager;
-#[cfg(test)]
-mod published;
+mod manager;
 mod red;
 
 pub use codel::CoDel;
 pub use control::{Pi, Pie, Rem};
+pub(crate) use manager::choice;
 pub use red::{Ared, Length, Red, Rio};
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use codel::CoDelDraft;
 use control::{PiDraft, PieDraft, RemDraft};
@@ -38,8 +36,9 @@ pub(crate) fn weight_of_a_second(packet_ns: u64) -> f64 {
 /// Declares all managers: `Aqm`, their names, and what has been written of one.
 macro_rules! managers {
     ($( $Manager:ident($Draft:ident) $name:literal; )*) => {
-        /// Who drops or marks before the queue is full.
-        #[derive(Debug, Clone, Copy, PartialEq)]
+        /// Active queue management: drops or marks before the queue is full.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+        #[serde(tag = "name", rename_all = "lowercase")]
         pub enum Aqm {
             $( $Manager($Manager), )*
         }

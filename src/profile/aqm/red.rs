@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RED and what was made of it: A-RED and RIO.
 
+use schemars::JsonSchema;
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
+
 use crate::profile::kinds::{Numbers, Share, SomeTime};
 use crate::text::{At, Kind, Located, Mistake, Reader, Value, number, quantity, table};
 
 table! {
     /// Floyd and Jacobson 1993.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Red {
         /// Average backlog from which packets are dropped.
+        #[serde(rename = "min_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         min: Length = Length::Bytes(0), "min" as Backlog;
         /// Average backlog from which all are; in the same unit as `min`, and more.
+        #[serde(rename = "max_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         max: Length = Length::Bytes(0), "max" as Backlog;
         /// Share dropped just below `max`, 0.0..=1.0; tc-red(8)'s.
         probability: f64 = 0.02, "probability" as Share;
@@ -26,12 +35,16 @@ table! {
 
 table! {
     /// Floyd, Gummadi and Shenker 2001; the defaults are theirs and ns-2's.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Ared {
         /// Average backlog to aim at, between the thresholds: `min` is a half of it, `max` three.
+        #[serde(flatten, serialize_with = "around")]
+        #[schemars(with = "Thresholds")]
         target: Length = Length::Time(5_000_000), "target" as Backlog;
         /// Of the newest length in the average; by default the one of which a second's packets
         /// leave 1/e.
+        #[schemars(with = "f64")]
         weight: Option<f64> = None, "weight" as Weight;
         /// Share dropped just below `max` at first, 0.0..=1.0.
         probability: f64 = 0.1, "probability" as Share;
@@ -50,17 +63,28 @@ table! {
 
 table! {
     /// Clark and Fang 1998.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[schemars(inline)]
     pub struct Rio {
         /// Average backlog of all packets from which those that are not assured are dropped.
+        #[serde(rename = "min_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         min: Length = Length::Bytes(0), "min" as Backlog;
+        #[serde(rename = "max_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         max: Length = Length::Bytes(0), "max" as Backlog;
         probability: f64 = 0.1, "probability" as Share;
         /// Average backlog of assured packets from which those are dropped.
+        #[serde(rename = "assured_min_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         assured_min: Length = Length::Bytes(0), "assured-min" as Backlog;
+        #[serde(rename = "assured_max_ns", serialize_with = "in_ns")]
+        #[schemars(with = "u64")]
         assured_max: Length = Length::Bytes(0), "assured-max" as Backlog;
         assured_probability: f64 = 0.02, "assured-probability" as Share;
-        /// Bit n: packets of DSCP n are assured. AF11, AF21, AF31 and AF41 (RFC 2597).
+        /// DSCPs of assured packets, bit n for DSCP n. The default is AF11, AF21, AF31 and AF41 (RFC 2597).
+        #[serde(serialize_with = "list")]
+        #[schemars(with = "Vec<u64>")]
         assured: u64 = 1 << 10 | 1 << 18 | 1 << 26 | 1 << 34, "assured" as Codes;
         weight: f64 = 0.002, "weight" as Weight;
     }
@@ -77,6 +101,53 @@ pub enum Length {
     Bytes(u64),
     /// ns to serialise it.
     Time(u64),
+}
+
+impl Length {
+    /// Returns the time in ns, if it is one.
+    pub fn ns(self) -> Option<u64> {
+        match self {
+            Self::Time(ns) => Some(ns),
+            Self::Bytes(_) => None,
+        }
+    }
+}
+
+/// Serialises a length that has been decoded, and so is a time.
+pub(super) fn in_ns<S: Serializer>(length: &Length, to: S) -> Result<S::Ok, S::Error> {
+    let ns = length.ns();
+    to.serialize_u64(ns.ok_or_else(|| S::Error::custom("bytes without a rate"))?)
+}
+
+/// The thresholds of adaptive RED around its target.
+#[derive(Serialize, JsonSchema)]
+struct Thresholds {
+    /// A half of the target.
+    min_ns: u64,
+    /// Three halves of it.
+    max_ns: u64,
+}
+
+fn around<S: Serializer>(target: &Length, to: S) -> Result<S::Ok, S::Error> {
+    let ns = target.ns();
+    let min_ns = ns.ok_or_else(|| S::Error::custom("bytes without a rate"))? / 2;
+    let max_ns = 3 * min_ns;
+    Thresholds { min_ns, max_ns }.serialize(to)
+}
+
+fn list<S: Serializer>(codes: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(listed(*codes))
+}
+
+impl Rio {
+    /// Returns the DSCPs of assured packets.
+    pub fn codes(&self) -> impl Iterator<Item = u64> {
+        listed(self.assured)
+    }
+}
+
+fn listed(codes: u64) -> impl Iterator<Item = u64> {
+    (0..64).filter(move |code| codes >> code & 1 == 1)
 }
 
 /// A length in bytes or in time.
@@ -200,7 +271,6 @@ impl Kind for Codes {
     }
 
     fn text(codes: &u64) -> String {
-        let list: Vec<u64> = (0..64).filter(|code| codes >> code & 1 == 1).collect();
-        Numbers::text(&list)
+        Numbers::text(&listed(*codes).collect())
     }
 }

@@ -11,7 +11,7 @@ use super::{TABLE_STEP, TABLE_STEPS, density, normal_cdf, table_x};
 
 /// Excess per time that is let pass: it moves the distribution by no more than about twice this.
 const EXCESS: f64 = 0.003;
-/// Instants between two knots to look at; the rest is their mirror image.
+/// Instants between two knots that are evaluated; the rest is their mirror image.
 const INSTANTS: [f64; 4] = [0.0625, 0.1875, 0.3125, 0.4375];
 
 /// E max(0, -s N - 1) with N standard normal.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How correlated the normal values must be for the delays to be correlated as asked.
+//! The correlation of the normal values that gives the configured correlation of the delays.
 //!
 //! The delay is a function of a normal value, so two delays are less correlated than their normal
 //! values: 0.5 becomes 0.483 for a uniform delay. In Hermite polynomials He_k the delay is

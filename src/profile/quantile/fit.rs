@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A delay table whose mean and standard deviation are the asked ones.
+//! A delay table with the configured mean and standard deviation.
 //!
 //! The table is max(0, shift + scale q(x)) with q a standardised quantile. Where nothing is cut off
 //! at zero, shift and scale follow directly; where something is, cutting would raise the mean and
@@ -64,7 +64,7 @@ fn median(q: &[f64]) -> f64 {
 /// Absolute delays in ns at x = -8..=8 in steps of 1/256, never falling.
 ///
 /// Mean and standard deviation, of linear interpolation under the standard normal density, are the
-/// asked ones to 1e-6 or to the rounding of a point to whole ns, whichever is more; those of the
+/// configured ones to 1e-6 or to the rounding of a point to whole ns, whichever is more; those of the
 /// delays before the longest are cut to `max_ns`.
 ///
 /// # Errors
@@ -171,7 +171,7 @@ pub(super) fn moments(points: impl Iterator<Item = f64>) -> (f64, f64) {
     moments_from(0, points)
 }
 
-/// The same where the first segments are zero and left out. A loop of its own, because fitting a
+/// The same without the first segments, which are zero. It is a separate loop because fitting a
 /// table runs it 60 times, and zipped iterators took four times as long unoptimised.
 fn moments_from(segment: usize, mut points: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut first, mut second) = (0.0, 0.0);

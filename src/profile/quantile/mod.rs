@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delays as functions of a standard normal value.
 //!
-//! Whatever the distribution, the classifier makes one standard normal value x and looks the delay
-//! up in a table over x. Here are the inverse CDFs behind that table, standardised to mean 0 and
+//! For every distribution, the classifier generates a standard normal value x and takes the delay
+//! from a table over x. Here are the inverse CDFs behind that table, standardised to mean 0 and
 //! standard deviation 1, and the table itself, fitted so that mean and standard deviation are the
-//! asked ones although no delay is negative.
+//! configured ones although no delay is negative.
 
 mod coherence;
 mod correlation;
@@ -59,7 +59,7 @@ fn pareto(x: f64) -> f64 {
     (normal_cdf(-x).powf(-1.0 / 3.0) - PARETO_MEAN) / PARETO_SD
 }
 
-/// The standardised quantile at every table point, worked out once a process.
+/// The standardised quantile at every table point, computed once per process.
 fn standard(distribution: Distribution) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
     TABLES[distribution as usize].get_or_init(|| match distribution {

@@ -22,6 +22,7 @@ use number::{Number, comma};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct UnitError {
+    /// What is wrong.
     pub problem: String,
     /// What to write instead.
     pub help: String,

@@ -16,7 +16,7 @@ fn corrupted(f: impl FnOnce(&mut Corrupt)) -> Link {
 
 /// The frame after the link.
 fn pass(b: &Bench, frame: &[u8]) -> Vec<u8> {
-    let left = run(&b.loaded, Program::Egress, frame, &arriving(b.start));
+    let left = run(&b.loaded, frame, &arriving(b.start));
     assert_eq!(left.verdict, TC_ACT_UNSPEC);
     left.frame
 }
@@ -379,7 +379,7 @@ fn copies(wire: &Wire, l: &Link, n: u64) -> (Bench, Vec<(f64, f64)>) {
         let at = i * 100_000;
         let ctx = arriving(b.start + at);
         let mut data = [0u8; 4096];
-        let program = b.loaded.program(Program::Egress).unwrap();
+        let program = b.loaded.program(Program::Classify).unwrap();
         let result = program.test_run(TestRunOptions {
             data_in: Some(&frame),
             data_out: Some(&mut data),

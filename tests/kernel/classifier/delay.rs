@@ -8,7 +8,10 @@ use emud::profile::{Reordering, Shape};
 use super::theory::{ERRORS, theories};
 use super::*;
 
-const N: u64 = 50_000;
+/// Packets of a statistic.
+fn n() -> u64 {
+    support::count(50_000)
+}
 /// Distance of packets in a test that draws for each: the machine's time must not overtake the
 /// test's.
 const GAP: u64 = 50_000;
@@ -42,7 +45,7 @@ fn each_distribution_drawn_for_each_packet() {
         let sd = 10e6;
         let b = Bench::new(&delayed(t.mean * sd, sd, &t.shape, Reorder::Jitter));
         t.check_table(&b, sd);
-        t.check(&delays(&b, N, GAP), t.mean_ns(sd), sd);
+        t.check(&delays(&b, n(), GAP), t.mean_ns(sd), sd);
     }
 }
 
@@ -62,9 +65,9 @@ fn each_distribution_in_order() {
         let sd = 10e6 * COHERENCE / coherence(&of(10e6)) as f64;
         let profile = of(sd);
         let gap = 2 * coherence(&profile);
-        assert!(N * gap <= 8_000_000_000, "{}: {gap}", t.name);
+        assert!(n() * gap <= 8_000_000_000, "{}: {gap}", t.name);
         let b = Bench::new(&profile);
-        t.check(&delays(&b, N, gap), t.mean_ns(sd), sd);
+        t.check(&delays(&b, n(), gap), t.mean_ns(sd), sd);
         assert_eq!(b.counters().reordered, 0);
     }
 }
@@ -83,19 +86,19 @@ fn correlation_is_as_asked_and_leaves_the_distribution() {
             let sd = 10e6;
             let mut profile = delayed(t.mean * sd, sd, &t.shape, Reorder::Jitter);
             profile.delay.jitter.as_mut().unwrap().correlation = r;
-            let d = delays(&Bench::new(&profile), N, GAP);
+            let d = delays(&Bench::new(&profile), n(), GAP);
             let got = correlation(&d);
             assert!((got - r).abs() < 0.02, "{}: {got} for {r}", t.name);
             let x: Vec<f64> = d.iter().map(|d| (d - t.mean_ns(sd)) / sd).collect();
             // This many of them are equivalent to one, at most.
-            let worth = N as f64 * (1.0 - r) / (1.0 + r);
+            let worth = n() as f64 * (1.0 - r) / (1.0 + r);
             let (m, s) = moments(&x);
             assert!(
                 m.abs() < ERRORS / worth.sqrt(),
                 "{} {r}: mean off by {m} sd",
                 t.name
             );
-            let fourth = x.iter().map(|v| (v - m).powi(4)).sum::<f64>() / N as f64;
+            let fourth = x.iter().map(|v| (v - m).powi(4)).sum::<f64>() / n() as f64;
             let error = ((fourth - s.powi(4)) / worth).sqrt() / (2.0 * s);
             assert!((s - 1.0).abs() < ERRORS * error, "{} {r}: sd {s}", t.name);
             // Kolmogorov's distribution has 1.95 at 0.999.
@@ -308,8 +311,8 @@ fn no_delay_is_longer_than_the_longest() {
             Reorder::Never => 11 * MS,
         };
         let n = match reorder {
-            Reorder::Jitter => N,
-            Reorder::Never => N / 10,
+            Reorder::Jitter => n(),
+            Reorder::Never => n() / 10,
         };
         let delays = delays(&b, n, gap);
         assert!(delays.iter().all(|ns| *ns <= MAX_NS));
@@ -336,21 +339,21 @@ fn a_share_is_delayed_and_the_rest_is_not() {
     };
     for (profile, p) in [(constant, 0.25), (badnet, 0.05)] {
         let b = Bench::new(&profile);
-        let delays = delays(&b, N, GAP);
+        let delays = delays(&b, n(), GAP);
         let late: Vec<f64> = delays.iter().copied().filter(|d| *d > 0.0).collect();
         let c = b.counters();
         let jittered = profile.delay.jitter.is_some();
         // A delayed packet of normal(10, 5) ms that is cut off at zero is delayed by nothing.
-        let spared = N - late.len() as u64;
+        let spared = n() - late.len() as u64;
         assert!(if jittered {
             spared >= c.undelayed
         } else {
             spared == c.undelayed
         });
-        let delayed = (N - c.undelayed) as f64;
-        let error = (N as f64 * p * (1.0 - p)).sqrt();
+        let delayed = (n() - c.undelayed) as f64;
+        let error = (n() as f64 * p * (1.0 - p)).sqrt();
         assert!(
-            (delayed - N as f64 * p).abs() < ERRORS * error,
+            (delayed - n() as f64 * p).abs() < ERRORS * error,
             "{delayed} for {p}"
         );
         let mean = late.iter().sum::<f64>() / delayed;
@@ -425,13 +428,13 @@ fn behind_a_gap_each_packet_has_its_chance() {
             correlation: 0.0,
             gap,
         },
-        N,
+        n(),
     );
     assert!(at.windows(2).all(|w| w[1] - w[0] >= u64::from(gap)));
     // Renewals, gap - 1 + geometric(p) apart.
     let (mean, variance) = (f64::from(gap) - 1.0 + 1.0 / p, (1.0 - p) / (p * p));
-    let want = N as f64 / mean;
-    let error = (N as f64 * variance / mean.powi(3)).sqrt();
+    let want = n() as f64 / mean;
+    let error = (n() as f64 * variance / mean.powi(3)).sqrt();
     assert!(
         (at.len() as f64 - want).abs() < ERRORS * error,
         "{} for {want}",
@@ -449,12 +452,12 @@ fn reordering_is_correlated_as_asked_and_its_share_stays() {
                 correlation: r,
                 gap: 1,
             },
-            N,
+            n(),
         );
-        let mut marks = vec![0.0; N as usize];
+        let mut marks = vec![0.0; n() as usize];
         at.iter().for_each(|i| marks[*i as usize] = 1.0);
-        let error = (p * (1.0 - p) / N as f64 * (1.0 + r) / (1.0 - r)).sqrt();
-        let share = at.len() as f64 / N as f64;
+        let error = (p * (1.0 - p) / n() as f64 * (1.0 + r) / (1.0 - r)).sqrt();
+        let share = at.len() as f64 / n() as f64;
         assert!((share - p).abs() < ERRORS * error, "{r}: {share}");
         let got = correlation(&marks);
         assert!((got - r).abs() < 0.02, "{got} for {r}");
@@ -471,10 +474,10 @@ fn two_levels_are_seldom_held_back() {
     let profile = delayed(samples.mean * sd, sd, &samples.shape, Reorder::Never);
     let b = Bench::new(&profile);
     let coherence = b.maps.link(abi::EMUD_UP).unwrap().coherence_ns;
-    delays(&b, N, coherence / 300);
+    delays(&b, n(), coherence / 300);
     // It jumps by a 70th of that: 5 packets. 333 coherence times have some 80 falls: 4.5 errors
     // are half of the 0.003, which a smooth fall may double.
-    let held = b.counters().clamped as f64 / N as f64;
+    let held = b.counters().clamped as f64 / n() as f64;
     assert!((0.0015..0.0068).contains(&held), "{held}");
 }
 

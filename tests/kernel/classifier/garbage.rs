@@ -21,7 +21,7 @@ fn sound(chance: &mut Random) -> Vec<u8> {
     frame
 }
 
-fn damaged(chance: &mut Random) -> Vec<u8> {
+pub(super) fn damaged(chance: &mut Random) -> Vec<u8> {
     let mut frame = sound(chance);
     for _ in 0..chance.index(6) {
         // The headers more often than the rest.

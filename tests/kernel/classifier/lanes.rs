@@ -20,7 +20,7 @@ impl Watch {
         let mut only = CpuSet::new();
         only.set(0);
         sched_setaffinity(None, &only).unwrap();
-        let id = b.loaded.program_id(Program::Egress).unwrap();
+        let id = b.loaded.program_id(Program::Classify).unwrap();
         let program = loaded_programs().map(|p| p.unwrap()).find(|p| p.id() == id);
         let maps = program.unwrap().map_ids().unwrap().unwrap();
         let named = |id: &u32| MapInfo::from_id(*id).unwrap().name_as_str() == Some("emud_lanes");

@@ -8,7 +8,10 @@ use emud::profile::quantile::normal_quantile;
 use emud::profile::{LinkState, Loss, LossModel, Pattern, Stage, TraceRow, Word};
 use support::chain::{Chain, Expected, both_below, runs};
 
-const N: u64 = 100_000;
+/// Packets of a statistic.
+fn n() -> u64 {
+    support::count(100_000)
+}
 
 fn model(model: LossModel) -> Link {
     link(|l| {
@@ -22,14 +25,14 @@ fn model(model: LossModel) -> Link {
 /// As [`losses`], within the horizon of a stamp.
 fn sequence(model_: LossModel) -> Vec<u64> {
     let b = Bench::new(&model(model_));
-    let lost = losses(&b, 1000, N);
+    let lost = losses(&b, 1000, n());
     assert_eq!(b.counters().lost, lost.len() as u64);
     lost
 }
 
 fn meets(what: &str, chain: &Chain, lost: &[u64]) {
-    let [share, run] = chain.expected(N as f64);
-    share.meets(&format!("{what}: share"), lost.len() as f64 / N as f64);
+    let [share, run] = chain.expected(n() as f64);
+    share.meets(&format!("{what}: share"), lost.len() as f64 / n() as f64);
     run.meets(&format!("{what}: run"), runs(lost).1);
 }
 
@@ -80,7 +83,7 @@ fn bursts_begin_and_last_as_asked() {
         let mut run = 0;
         for (i, packet) in lost.iter().enumerate() {
             run += 1;
-            let ends = lost.get(i + 1) != Some(&(packet + 1)) && *packet + 1 != N;
+            let ends = lost.get(i + 1) != Some(&(packet + 1)) && *packet + 1 != n();
             if ends {
                 assert_eq!(run % length, 0, "a run of {run}");
                 run = 0;
@@ -104,13 +107,13 @@ fn correlation_keeps_the_share() {
             .sum();
         let share = Expected {
             value: probability,
-            error: ((own + 2.0 * others) / N as f64).sqrt(),
+            error: ((own + 2.0 * others) / n() as f64).sqrt(),
         };
         let what = format!("p {probability} correlation {correlation}");
-        share.meets(&what, lost.len() as f64 / N as f64);
+        share.meets(&what, lost.len() as f64 / n() as f64);
         pairs(&lost, both_below(t, correlation) + probability.powi(2)).meets(
             &format!("{what}: two in a row"),
-            lost.windows(2).filter(|w| w[1] == w[0] + 1).count() as f64 / N as f64,
+            lost.windows(2).filter(|w| w[1] == w[0] + 1).count() as f64 / n() as f64,
         );
     }
 }
@@ -118,7 +121,7 @@ fn correlation_keeps_the_share() {
 /// The error of a mean of dependent values from those of 200 parts, each much longer than they
 /// remember.
 fn pairs(lost: &[u64], value: f64) -> Expected {
-    let part = N / 200;
+    let part = n() / 200;
     let mut counts = vec![0.0; 200];
     for pair in lost.windows(2).filter(|w| w[1] == w[0] + 1) {
         counts[(pair[0] / part) as usize] += 1.0 / part as f64;
@@ -136,7 +139,7 @@ fn all_and_none_are_so_when_correlated() {
         probability: 1.0,
         correlation: 0.5,
     });
-    assert_eq!(all.len() as u64, N);
+    assert_eq!(all.len() as u64, n());
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn bit_errors_go_by_the_length_on_the_wire() {
         let p = 1.0 - (1.0f64 - ber).powf(bits);
         Expected {
             value: p,
-            error: (p * (1.0 - p) / N as f64).sqrt(),
+            error: (p * (1.0 - p) / n() as f64).sqrt(),
         }
     };
     for (len, overhead) in [(64usize, 0), (576, 0), (1500, 0), (64, 24)] {
@@ -154,15 +157,15 @@ fn bit_errors_go_by_the_length_on_the_wire() {
         l.overhead = overhead;
         let b = Bench::new(&l);
         let frame = udp4(len, 1000);
-        let lost = (0..N).filter(|i| b.send(&frame, i * 1000).verdict == TC_ACT_STOLEN);
+        let lost = (0..n()).filter(|i| b.send(&frame, i * 1000).verdict == TC_ACT_STOLEN);
         let bits = 8.0 * (len as f64 + f64::from(overhead));
-        share(bits).meets(&format!("{len} bytes"), lost.count() as f64 / N as f64);
+        share(bits).meets(&format!("{len} bytes"), lost.count() as f64 / n() as f64);
     }
     // Two frames of 1042 bytes with the same fate.
     let b = Bench::new(&model(LossModel::BitError { ber }));
     let frame = udp4(2042, 1000);
-    let lost = (0..N).filter(|i| b.send_gso(&frame, i * 1000, 1000).verdict == TC_ACT_STOLEN);
-    share(8.0 * 2084.0).meets("a super-packet", lost.count() as f64 / N as f64);
+    let lost = (0..n()).filter(|i| b.send_gso(&frame, i * 1000, 1000).verdict == TC_ACT_STOLEN);
+    share(8.0 * 2084.0).meets("a super-packet", lost.count() as f64 / n() as f64);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_pair_has_its_own_figures_and_queue() {
     assert_eq!(sent(C, B).departure, MS, "no such pair");
     assert_eq!(b.counters().packets, 6, "the base link counts");
     // In either direction of the interface.
-    let down = send(&b, Program::Ingress, &between(A, C), 0, 0);
+    let down = send(&b, abi::EMUD_DOWN, &between(A, C), 0, 0);
     assert_eq!(down.departure, 30 * MS);
 }
 
@@ -287,7 +287,7 @@ fn a_packet_meets_all_of_one_change() {
 }
 
 fn departure(loaded: &Loaded, arrival: u64, frame: &[u8]) -> u64 {
-    run(loaded, Program::Egress, frame, &arriving(arrival)).departure()
+    run(loaded, frame, &arriving(arrival)).departure()
 }
 
 /// ns per packet, with frames in turn, so that no pair is in the cache because it was the last one:
@@ -302,7 +302,7 @@ fn cost(b: &Bench, frames: &[Vec<u8>]) -> f64 {
             data_out: Some(&mut data),
             ..TestRunOptions::new()
         };
-        let program = b.loaded.program(Program::Egress).unwrap();
+        let program = b.loaded.program(Program::Classify).unwrap();
         all.push(program.test_run(options).unwrap().duration.as_nanos());
     }
     all.sort_unstable();
@@ -318,7 +318,7 @@ fn cpu_s() -> f64 {
 /// ns per packet if only these pairs are in use: repeated, the minimum of several runs.
 fn cost_in_use(b: &Bench, frames: &[Vec<u8>]) -> f64 {
     const REPEAT: u32 = 20_000;
-    let program = b.loaded.program(Program::Egress).unwrap();
+    let program = b.loaded.program(Program::Classify).unwrap();
     let of = |frame: &Vec<u8>| {
         let once = || {
             let mut data = [0u8; 2048];

@@ -8,6 +8,7 @@ mod alter;
 mod aqm;
 mod aqm_room;
 mod delay;
+mod ending;
 mod garbage;
 mod lanes;
 mod loss;
@@ -19,6 +20,7 @@ mod report;
 mod rules;
 mod rules_random;
 mod service;
+mod short;
 mod slot;
 mod stamp;
 mod theory;
@@ -88,8 +90,7 @@ impl Bench {
     }
 
     fn empty(sizes: &Sizes) -> Self {
-        let mut loaded =
-            Loaded::load_virtual(&[Program::Egress], sizes).expect("load the classifier (root?)");
+        let mut loaded = Loaded::load_test_run(sizes).expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
@@ -122,7 +123,7 @@ impl Bench {
     fn send_gso(&self, frame: &[u8], at: u64, gso_size: u32) -> Fate {
         let mut ctx = arriving(self.start + at);
         ctx[SKB_GSO_SIZE..][..4].copy_from_slice(&gso_size.to_ne_bytes());
-        run(&self.loaded, Program::Egress, frame, &ctx).fate(self.start)
+        run(&self.loaded, frame, &ctx).fate(self.start)
     }
 
     fn counters(&self) -> abi::emud_counters {
@@ -160,7 +161,7 @@ impl Left {
     }
 }
 
-fn run(loaded: &Loaded, program: Program, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
+fn run(loaded: &Loaded, frame: &[u8], ctx: &[u8; SKB_LEN]) -> Left {
     let mut out = [0u8; SKB_LEN];
     let mut data = vec![0u8; 4096];
     let options = TestRunOptions {
@@ -170,7 +171,11 @@ fn run(loaded: &Loaded, program: Program, frame: &[u8], ctx: &[u8; SKB_LEN]) -> 
         ctx_out: Some(&mut out),
         ..TestRunOptions::new()
     };
-    let result = loaded.program(program).unwrap().test_run(options).unwrap();
+    let result = loaded
+        .program(Program::Classify)
+        .unwrap()
+        .test_run(options)
+        .unwrap();
     data.truncate(result.data_size_out as usize);
     Left {
         verdict: result.return_value as i32,

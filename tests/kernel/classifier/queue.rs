@@ -237,7 +237,7 @@ fn trains(limit: u64) {
 
 /// Sends a frame; its verdict and what it became.
 pub fn send_and_see(b: &Bench, frame: &[u8], at: u64) -> (i32, Vec<u8>) {
-    let left = run(&b.loaded, Program::Egress, frame, &arriving(b.start + at));
+    let left = run(&b.loaded, frame, &arriving(b.start + at));
     (left.verdict, left.frame)
 }
 

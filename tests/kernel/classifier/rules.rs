@@ -9,6 +9,7 @@ use super::*;
 
 /// Offsets in `struct __sk_buff`.
 const SKB_MARK: usize = 8;
+const SKB_CB: usize = 48;
 
 /// The classifier as attach sets it up for a profile.
 pub fn bench(text: &str) -> Bench {
@@ -17,17 +18,7 @@ pub fn bench(text: &str) -> Bench {
 }
 
 pub fn bench_of(profile: &Profile) -> Bench {
-    let mut loaded =
-        Loaded::load_virtual(&[Program::Egress, Program::Ingress], &Sizes::of(profile))
-            .unwrap_or_else(|error| panic!("load the classifier (root?): {error}"));
-    let maps = loaded.maps().unwrap();
-    let mut bench = Bench {
-        loaded,
-        maps,
-        start: START,
-        place: stamp_place(),
-    };
-    bench.maps.init(1, 0).unwrap();
+    let mut bench = Bench::empty(&Sizes::of(profile));
     set(&mut bench, profile);
     if let Some(matrix) = &profile.matrix {
         bench
@@ -54,15 +45,16 @@ pub fn set(bench: &mut Bench, profile: &Profile) {
     bench.maps.apply_with([&up, &down], &rules).unwrap();
 }
 
-pub fn send(b: &Bench, program: Program, frame: &[u8], at: u64, mark: u32) -> Fate {
+pub fn send(b: &Bench, direction: u32, frame: &[u8], at: u64, mark: u32) -> Fate {
     let mut ctx = arriving(b.start + at);
     ctx[SKB_MARK..][..4].copy_from_slice(&mark.to_ne_bytes());
-    run(&b.loaded, program, frame, &ctx).fate(b.start)
+    ctx[SKB_CB..][..4].copy_from_slice(&direction.to_ne_bytes());
+    run(&b.loaded, frame, &ctx).fate(b.start)
 }
 
 /// Returns the delay in ms of the link that an egress packet took; 0: it passed without emulation.
 fn took(b: &Bench, frame: &[u8]) -> u64 {
-    send(b, Program::Egress, frame, 0, 0).departure / MS
+    send(b, abi::EMUD_UP, frame, 0, 0).departure / MS
 }
 
 /// Rules whose links are identified by their delays: `own` 1 ms, a 10 ms, b 20 ms.
@@ -191,7 +183,7 @@ fn icmp_marks_and_what_is_not_ip() {
 
     let b = one("mark = \"0x10/0xf0\"");
     for (mark, want) in [(0x10, 10), (0xff1f, 10), (0x20, 1), (0, 1)] {
-        let fate = send(&b, Program::Egress, &udp(|_| {}), 0, mark);
+        let fate = send(&b, abi::EMUD_UP, &udp(|_| {}), 0, mark);
         assert_eq!(fate.departure / MS, want, "mark {mark:#x}");
     }
     let mut lldp = vec![0u8; 60];
@@ -292,9 +284,9 @@ fn a_rule_may_name_the_own_link_none_and_a_direction() {
          [[rule]]\nmatch = { source-port = 3 }\nlink = \"a\"\ndirection = \"down\"\n\
          [[rule]]\nlink = \"b\"\n",
     ));
-    let took = |program, port| send(&b, program, &udp4(100, port), 0, 0).departure / MS;
+    let took = |direction, port| send(&b, direction, &udp4(100, port), 0, 0).departure / MS;
     assert_eq!(
-        [1, 2, 3, 4].map(|port| took(Program::Egress, port)),
+        [1, 2, 3, 4].map(|port| took(abi::EMUD_UP, port)),
         [1, 0, 20, 20]
     );
     assert_eq!(b.counters().passed[abi::EMUD_PASS_RULE as usize], 1);

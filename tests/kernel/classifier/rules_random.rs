@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random rules and packets against a simple implementation of "the first wins".
 
+use std::cell::RefCell;
+
 use emud::profile::{Match, Ports, Profile, Rule, Target};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use support::chance::same_cases;
 
-use super::rules::{bench_of, send};
+use super::rules::{send, set};
 use super::*;
 
 /// A packet as rules see it.
@@ -50,7 +53,8 @@ impl Packet {
             && m.protocol.is_none_or(|p| p == self.protocol)
             && port(m.source_port, self.ports[0])
             && port(m.destination_port, self.ports[1])
-            && m.tos.is_none_or(|(bits, mask)| self.tos & mask == bits)
+            && m.dscp.is_none_or(|dscp| self.tos >> 2 == dscp)
+            && m.tos.is_none_or(|tos| self.tos == tos)
             && m.mark.is_none_or(|(bits, mask)| self.mark & mask == bits)
             && m.vlan.is_none_or(|id| self.vlan == Some(id))
             && m.icmp_type.is_none_or(|kind| icmp(u16::from(kind)))
@@ -114,10 +118,8 @@ fn matches() -> impl Strategy<Value = Match> {
                 protocol: (some(2) && !ported).then_some(like.protocol),
                 source_port: (ported && some(3)).then(|| ports(1, like.ports[0], spread[0])),
                 destination_port: (ported && !some(3)).then(|| ports(0, like.ports[1], spread[1])),
-                tos: (some(4) && some(5)).then(|| match some(6) {
-                    true => (like.tos & 0xfc, 0xfc),
-                    false => (like.tos, 0xff),
-                }),
+                dscp: (some(4) && some(5) && some(6)).then_some(like.tos >> 2),
+                tos: (some(4) && some(5) && !some(6)).then_some(like.tos),
                 mark: (some(6) && some(10)).then_some((like.mark & 2, 2)),
                 vlan: like.vlan.filter(|_| some(7)),
                 icmp_type: (some(11) && some(12) && some(13) && !ported)
@@ -145,23 +147,44 @@ fn profile(found: Vec<Match>) -> Profile {
     profile
 }
 
-proptest! {
-    #![proptest_config(same_cases(40))]
-
-    #[test]
-    fn the_first_rule_that_matches_has_the_packet(
-        rules in prop::collection::vec(matches(), 1..20),
-        packets in prop::collection::vec(packets(), 200),
-    ) {
+/// One program for all profiles: the verifier takes longer than the packets.
+#[test]
+fn the_first_rule_that_matches_has_the_packet() {
+    let sizes = Sizes {
+        links: 21,
+        rules: 32,
+        rule_keys: 1 << 14,
+        ..Sizes::default()
+    };
+    let bench = RefCell::new(Bench::empty(&sizes));
+    let cases = (
+        prop::collection::vec(matches(), 1..20),
+        prop::collection::vec(packets(), 200),
+    );
+    let tested = TestRunner::new(same_cases(100)).run(&cases, |(rules, packets)| {
         let profile = profile(rules);
         // A match on too many different fields is rejected, which other tests cover.
         prop_assume!(emud::datapath::attach::compile_rules(&profile).is_ok());
-        let b = bench_of(&profile);
+        set(&mut bench.borrow_mut(), &profile);
         for packet in packets {
-            let first = profile.rules.iter().position(|rule| packet.matches(&rule.matches));
+            let first = (profile.rules.iter()).position(|rule| packet.matches(&rule.matches));
             let want = first.map_or(1, |n| n as u64 + 2);
-            let fate = send(&b, Program::Egress, &packet.frame(), 0, packet.mark);
-            prop_assert_eq!(fate.departure / MS, want, "{:?}\n{:#?}", packet, profile.rules);
+            let fate = send(
+                &bench.borrow(),
+                abi::EMUD_UP,
+                &packet.frame(),
+                0,
+                packet.mark,
+            );
+            prop_assert_eq!(
+                fate.departure / MS,
+                want,
+                "{:?}\n{:#?}",
+                packet,
+                profile.rules
+            );
         }
-    }
+        Ok(())
+    });
+    tested.unwrap_or_else(|error| panic!("{error}"));
 }

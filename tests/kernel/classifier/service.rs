@@ -39,12 +39,7 @@ fn held(link: &str) -> Bench {
 
 /// What the holder reads of a frame sent at `at`, as it comes out of a TAP.
 fn passed_on(bench: &Bench, frame: &[u8], at: u64) -> (frame::Rewritten, Vec<u8>) {
-    let left = run(
-        &bench.loaded,
-        Program::Egress,
-        frame,
-        &arriving(bench.start + at),
-    );
+    let left = run(&bench.loaded, frame, &arriving(bench.start + at));
     assert_eq!(left.verdict, TC_ACT_REDIRECT);
     let mut read = vec![0; frame::VNET_LEN];
     read.extend(&left.frame);

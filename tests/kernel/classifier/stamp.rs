@@ -58,7 +58,7 @@ fn departures(l: &Link, ahead: u64) -> Vec<Fate> {
                 ctx[SKB_TSTAMP..][..8].copy_from_slice(&(b.start + at + ahead).to_ne_bytes());
             }
             let frame = udp4(1_000, if of_pacer { 7 } else { 1 });
-            run(&b.loaded, Program::Egress, &frame, &ctx).fate(b.start)
+            run(&b.loaded, &frame, &ctx).fate(b.start)
         })
         .collect()
 }
@@ -91,7 +91,7 @@ fn on_a_plain_link_it_is_the_stamp_and_the_delay() {
     let send = |at: u64, stamp: u64| {
         let mut ctx = arriving(b.start + at);
         ctx[SKB_TSTAMP..][..8].copy_from_slice(&stamp.to_ne_bytes());
-        let fate = run(&b.loaded, Program::Egress, &udp4(100, 1), &ctx).fate(b.start);
+        let fate = run(&b.loaded, &udp4(100, 1), &ctx).fate(b.start);
         fate.departure
     };
     assert_eq!(send(MS, b.start + 3 * MS), 23 * MS);
@@ -111,7 +111,7 @@ fn control_traffic_is_no_priority_of_fqs() {
     for (priority, want) in [(0u32, 0), (6, 6), (7, 6), (8, 8)] {
         let mut ctx = arriving(b.start);
         ctx[SKB_PRIORITY..][..4].copy_from_slice(&priority.to_ne_bytes());
-        let left = run(&b.loaded, Program::Egress, &udp4(100, 1), &ctx);
+        let left = run(&b.loaded, &udp4(100, 1), &ctx);
         let got = u32::from_ne_bytes(left.ctx[SKB_PRIORITY..][..4].try_into().unwrap());
         assert_eq!((got, left.departure() - b.start), (want, 20 * MS));
     }

@@ -453,7 +453,7 @@ fn a_million_rows_fit_and_stay_where_they_are() {
                 ctx_in: Some(&ctx),
                 ..TestRunOptions::new()
             };
-            let program = b.loaded.program(Program::Egress).unwrap();
+            let program = b.loaded.program(Program::Classify).unwrap();
             program.test_run(options).unwrap().duration.as_nanos()
         };
         let mut each: Vec<_> = (0..20_000).map(run).collect();

@@ -4,19 +4,23 @@
 mod alter;
 mod bottleneck;
 mod change;
+mod control;
 mod ecn;
 mod emulated;
+mod ending;
 mod forwarded;
 mod frames;
 mod loss;
 mod malformed;
 mod matching;
+mod metrics;
 mod models;
 mod odd;
 mod rate;
 mod restore;
 mod senders;
 mod smoke;
+mod spare;
 mod tamper;
 mod time;
 mod timing;
@@ -33,6 +37,13 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Here:
             change::set,
             emulated::found,
+            ending::after_a_time,
+            ending::removed_by_the_next,
+            ending::with_a_process,
+            metrics::equal_show,
+            metrics::served,
+            metrics::failures,
+            metrics::lets_namespaces_go,
             frames::other_frames,
             frames::own_multicast,
             frames::segmentation,
@@ -62,6 +73,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             senders::a_queue_limits_trains,
             senders::a_stamp_stops_nobody,
             senders::trains_are_packets,
+            spare::session,
             time::begins_with_the_link,
             tamper::one_detach,
             tamper::taken_over,
@@ -73,6 +85,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
         Guest:
             smoke::lives_and_goes;
         Full:
+            spare::networks,
             tamper::smoke,
             alter::corrupt,
             alter::duplicate,
@@ -128,14 +141,19 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
-        let bottlenecks: [(&str, fn()); 4] = [
+        let bottlenecks: [(&str, fn()); 5] = [
             ("priority", bottleneck::priority),
             ("weights", bottleneck::weights),
             ("both_directions", bottleneck::both_directions),
             ("engines", bottleneck::engines),
+            ("marks", ecn::marks_in_a_class),
         ];
         for (name, test) in bottlenecks {
             add(When::Here, &format!("link::hold::bottleneck::{name}"), test);
+        }
+        let controls: [(&str, fn()); 2] = [("htb", control::htb), ("prio", control::prio)];
+        for (name, test) in controls {
+            add(When::Full, &format!("link::hold::control::{name}"), test);
         }
         let name = "link::hold::emulated::holder_tells_monitors";
         add(When::Here, name, emulated::holder_tells_monitors);

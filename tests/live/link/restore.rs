@@ -17,6 +17,11 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Holders in namespace `a`.
 pub fn holders(lab: &Lab) -> Vec<String> {
+    emuds(lab, "hold-run")
+}
+
+/// Processes of emud with this hidden verb in namespace `a`.
+pub fn emuds(lab: &Lab, verb: &str) -> Vec<String> {
     let there = std::fs::metadata(format!("/run/netns/{}", lab.a)).expect("the namespace");
     let processes = std::fs::read_dir("/proc").expect("/proc");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -24,7 +29,7 @@ pub fn holders(lab: &Lab) -> Vec<String> {
     pids.filter(|pid| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let space = std::fs::metadata(format!("/proc/{pid}/ns/net"));
-        command.windows(8).any(|word| word == b"hold-run")
+        command.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
             && space.is_ok_and(|space| (space.dev(), space.ino()) == (there.dev(), there.ino()))
     })
     .collect()
@@ -501,17 +506,22 @@ pub fn hostile_user(engine: Engine) {
     }
 }
 
-/// At its end `--foreground` detaches even if another emud process takes long.
-pub fn foreground_waits(engine: Engine) {
-    let lab = Lab::new();
-    let before = lab.snapshot();
-    let mut emud = Command::new(emud_path())
+fn in_foreground(lab: &Lab, engine: Engine) -> std::process::Child {
+    let emud = Command::new(emud_path())
         .args(["--netns", &lab.a, "attach", "va", "-p", "adsl24"])
         .args(["--foreground", "--engine", engine.name()])
         .stdout(Stdio::null())
         .spawn()
         .expect("start emud");
     wait_until("attached", SOON, || lab.emud(&["show", "va"]).code == 0);
+    emud
+}
+
+/// At its end `--foreground` detaches even if another emud process takes long.
+pub fn foreground_waits(engine: Engine) {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let mut emud = in_foreground(&lab, engine);
     let other = inside(&lab.a, || {
         let va = Netlink::open().unwrap().link("va").unwrap().index;
         interface::lock(va, Duration::from_secs(10)).unwrap()
@@ -530,15 +540,7 @@ pub fn foreground(engine: Engine) {
     let lab = Lab::new();
     let before = lab.snapshot();
     for signal in ["TERM", "INT"] {
-        let mut emud = Command::new(emud_path())
-            .args(["--netns", &lab.a, "attach", "va", "-p", "adsl24"])
-            .args(["--foreground", "--engine", engine.name()])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("start emud");
-        wait_until("attached", Duration::from_secs(10), || {
-            lab.emud(&["show", "va"]).code == 0
-        });
+        let mut emud = in_foreground(&lab, engine);
         lab.ping("-q -c 3 -i 0.01");
         sh(&format!("kill -{signal} {}", emud.id()));
         assert!(emud.wait().expect("its end").success());

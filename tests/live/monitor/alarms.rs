@@ -239,7 +239,10 @@ pub fn metrics() {
     let mut stream = TcpStream::connect("127.0.0.1:39131").expect("connect");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .write_all(
+            b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\
+              Connection: close\r\n\r\n",
+        )
         .expect("request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

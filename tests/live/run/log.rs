@@ -99,6 +99,70 @@ pub fn samples_add_up() {
     );
 }
 
+/// The mean of a trace over the samples, whatever its phase at the first one.
+pub fn capacity_is_the_traces() {
+    let folder = Folder::new();
+    for (name, csv, mean) in [
+        ("two rates", "time_ms,rate_Mbit\n0,8\n100,2\n", 5e6),
+        ("one rate", "time_ms,rate_Mbit\n0,3\n", 3e6),
+    ] {
+        folder.file("t.csv", csv);
+        folder.file(
+            "p.toml",
+            "[link]\ntrace = { file = \"t.csv\", period = \"200ms\" }\n",
+        );
+        let ran = folder
+            .run("--profile ./p.toml --sample 200ms", &["sleep", "2.1"])
+            .expect(0);
+        let samples = ran.of("sample").filter(|line| line["direction"] == "up");
+        let (mut bits, mut seconds) = (0.0, 0.0);
+        for sample in samples {
+            let interval_s = sample["interval_ns"].as_f64().unwrap() / 1e9;
+            bits += sample["capacity_bit_s"].as_f64().unwrap() * interval_s;
+            seconds += interval_s;
+        }
+        assert!(seconds > 1.5, "{name}: {seconds} s");
+        // Less than a period is not whole: 100 ms of 3 Mbit/s more or less than the mean.
+        let off = (bits / seconds - mean).abs() * seconds;
+        assert!(off < 3e6 * 0.15, "{name}: {} bit/s", bits / seconds);
+    }
+}
+
+/// Requests of 20 packets a second into a class that sends 10, with room for two.
+pub fn classes_add_up() {
+    let folder = Folder::new();
+    folder.file(
+        "p.toml",
+        "[up]\nclass = \"hub.slow\"\n[bottleneck.hub]\nrate = \"1Mbit\"\nschedule = \"drr\"\n\
+         [bottleneck.hub.class.slow]\nceil = \"7840bit\"\nqueue = \"2p\"\n\
+         [bottleneck.hub.class.idle]\n",
+    );
+    // The last packets are sent, and the holder's account is up to date.
+    let script = "ping -n -q -c 60 -i 0.05 -W 1 $EMUD_HOST; sleep 0.3; :";
+    let ran = folder
+        .run("--profile ./p.toml --sample 100ms", &["sh", "-c", script])
+        .expect(0);
+    let of = |class: &str, key: &str| -> u64 {
+        let lines = ran.of("class").filter(|line| line["class"] == *class);
+        lines.map(|line| line[key].as_u64().unwrap()).sum()
+    };
+    let [sent, bytes, full] = ["sent_packets", "sent_bytes", "dropped_full"].map(|k| of("slow", k));
+    // ARP passes without emulation.
+    assert_eq!((sent + full, bytes), (60, 98 * sent));
+    assert!((28..=38).contains(&sent), "{sent}");
+    let mean = of("slow", "wait_ns") / sent;
+    // One or two are before it, of 100 ms each.
+    assert!((50_000_000..250_000_000).contains(&mean), "{mean}");
+    assert_eq!(of("idle", "sent_packets"), 0);
+    assert!(ran.of("class").any(|line| line["class"] == "idle"));
+    let page = folder.path("run.html");
+    let status = std::process::Command::new(emud_path())
+        .args(["report", &folder.path("run.log"), "-o", &page])
+        .status();
+    assert!(status.unwrap().success());
+    assert!(std::fs::read_to_string(page).unwrap().contains("hub.slow"));
+}
+
 /// Another process changes the link during the run.
 pub fn follows_changes() {
     let folder = Folder::new();

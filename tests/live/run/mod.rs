@@ -5,8 +5,10 @@
 mod artefacts;
 mod in_place;
 mod log;
+mod medium;
 mod program;
 mod repeat;
+mod reproduce;
 mod scenario;
 mod undone;
 mod user;
@@ -28,6 +30,8 @@ pub fn tests() -> Vec<Trial> {
             program::finds_names_and_its_host,
             log::has_everything_in_order,
             log::samples_add_up,
+            log::classes_add_up,
+            log::capacity_is_the_traces,
             log::follows_changes,
             log::needs_python_to_check_its_schema,
             scenario::chain,
@@ -43,7 +47,13 @@ pub fn tests() -> Vec<Trial> {
             user::who_called_sudo,
             user::as_asked,
             user::who_prepares,
+            medium::one_sender,
+            medium::a_held_thread_is_reported,
+            medium::foreign_frames_are_dropped,
+            medium::relays,
+            medium::a_walk_ends_the_reception,
             undone::after_kill,
+            undone::a_medium_after_kill,
             undone::by_signals,
             undone::nothing_starts_after_a_signal,
             undone::when_preparation_fails,
@@ -55,6 +65,7 @@ pub fn tests() -> Vec<Trial> {
             repeat::same_seed_same_losses_of_a_program,
             repeat::summary,
             repeat::failed_programs_do_not_count,
+            reproduce::killed,
             verdict::contention_by_report,
             verdict::a_failed_program_is_said,
             verdict::names_what_was_watched,
@@ -63,7 +74,10 @@ pub fn tests() -> Vec<Trial> {
             verdict::ends_the_run,
             verdict::what_was_before_ends_nothing;
         Full:
+            medium::hidden,
             in_place::link_that_stays_is_said,
+            reproduce::diffserv,
+            reproduce::tree,
             verdict::a_hog_is_named,
             verdict::without_it_the_run_is_clean;
     ]

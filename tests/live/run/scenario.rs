@@ -75,14 +75,14 @@ pub fn order_and_artefacts() {
         command = "echo kept > kept.txt"
         start = "200ms"
         artefacts = ["kept.txt", "missing*"]
-        clean_up = ["echo cleaned"]
+        clean-up = ["echo cleaned"]
         [node.b]
         command = ["true"]
-        waits_for = ["a"]
+        waits-for = ["a"]
         [node.c]
         command = "trap 'echo ended; exit' TERM; echo up; while :; do sleep 0.05; done"
         service = true
-        waits_for = ["d"]
+        waits-for = ["d"]
         [node.d]
         command = "sleep 0.2; echo first > ready; exec sleep 99"
         service = true
@@ -146,7 +146,7 @@ pub fn failures_are_told() {
     let folder = Folder::new();
     let scenario = folder.file(
         "s.toml",
-        "[node.a]\ncommand = \"sleep 0.5\"\nclean_up = [\"exit 5\"]\n\
+        "[node.a]\ncommand = \"sleep 0.5\"\nclean-up = [\"exit 5\"]\n\
          [node.b]\nservice = true\ncommand = \"sleep 0.2; exit 6\"\n\
          [link.w]\nbetween = [\"a\", \"b\"]\n",
     );
@@ -168,9 +168,9 @@ pub fn a_clean_up_has_an_end() {
     let folder = Folder::new();
     let scenario = folder.file(
         "s.toml",
-        "clean_up_within = \"500ms\"\n\
-         [node.a]\ncommand = \"true\"\nclean_up = [\"sleep 1000\", \"trap '' TERM; while :; do sleep 1; done\", \"echo last\"]\n\
-         [node.b]\nclean_up = \"echo other\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
+        "clean-up-within = \"500ms\"\n\
+         [node.a]\ncommand = \"true\"\nclean-up = [\"sleep 1000\", \"trap '' TERM; while :; do sleep 1; done\", \"echo last\"]\n\
+         [node.b]\nclean-up = \"echo other\"\n[link.w]\nbetween = [\"a\", \"b\"]\n",
     );
     let ran = folder.run(&format!("--scenario {scenario}"), &[]).expect(0);
     let said = "a: `sleep 1000` of the clean-up went on for 0.5 s and was ended";

@@ -78,7 +78,7 @@ pub fn by_signals() {
 pub fn nothing_starts_after_a_signal() {
     let folder = Folder::new();
     let text = "[node.a]\ncommand = \"echo started; exec sleep 99\"\n\
-        [node.b]\ncommand = \"echo too late\"\nwaits_for = [\"a\"]\n\
+        [node.b]\ncommand = \"echo too late\"\nwaits-for = [\"a\"]\n\
         [link.w]\nbetween = [\"a\", \"b\"]\n";
     let scenario = folder.file("s.toml", text);
     let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
@@ -118,6 +118,29 @@ pub fn after_kill() {
     nothing_left(&processes);
 }
 
+/// Its interfaces are in the nodes, and end with the process that serves them.
+pub fn a_medium_after_kill() {
+    let processes = ours();
+    let text = format!(
+        "[medium.wlan0]\n[node.a]\ncommand = \"{0}\"\n[node.b]\ncommand = \"ping -q -i 0.01 a\"\n",
+        sleeping()
+    );
+    for ms in [0, 50, 100, 200, 400, 800] {
+        let folder = Folder::new();
+        let scenario = folder.file("s.toml", &text);
+        let mut emud = folder.command(&format!("--scenario {scenario}"), &[]);
+        let mut emud = emud
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(Duration::from_millis(ms));
+        emud.kill().unwrap();
+        emud.wait().unwrap();
+        nothing_left(&processes);
+    }
+}
+
 pub fn when_preparation_fails() {
     let processes = ours();
     let folder = Folder::new();
@@ -138,7 +161,7 @@ pub fn when_preparation_fails() {
         ),
     ];
     for (node, said) in cases {
-        let text = format!("ready_within = \"1s\"\n{head}{node}");
+        let text = format!("ready-within = \"1s\"\n{head}{node}");
         let scenario = folder.file("s.toml", &text);
         let ran = folder
             .run(&format!("--scenario {scenario}"), &[])

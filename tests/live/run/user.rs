@@ -45,7 +45,7 @@ pub fn who_called_sudo() {
             ping -n -q -c 2 -i 0.2 b && echo answered
             """
             artefacts = ["own", "/etc/hosts", "{secret}", "link"]
-            clean_up = "echo cleaned by $(id -u)"
+            clean-up = "echo cleaned by $(id -u)"
             [node.b]
             prepare = "echo prepared by $(id -u)"
             command = "echo $(id -u) > served; exec sleep 99"

@@ -39,19 +39,14 @@ time.sleep(1)
 "#;
 
 fn run(folder: &Folder, script: &str) -> Ran {
+    run_with(folder, &[], script)
+}
+
+fn run_with(folder: &Folder, options: &[&str], script: &str) -> Ran {
     folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
     let mut emud = Command::new(emud_path());
-    emud.args([
-        "run",
-        "--profile",
-        "./p.toml",
-        "--log",
-        "run.log",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ]);
+    emud.args(["run", "--profile", "./p.toml", "--log", "run.log"]);
+    emud.args(options).args(["--", "sh", "-c", script]);
     emud.current_dir(&folder.0).stdin(Stdio::null());
     folder.ran(&emud.output().unwrap())
 }
@@ -299,22 +294,9 @@ pub fn what_was_before_ends_nothing() {
 
 pub fn ends_the_run() {
     let folder = Folder::new();
-    folder.file("p.toml", "[link]\ndelay = \"5ms\"\n");
     folder.file("m.toml", "[alarms]\ngroup-by = \"command\"\n");
-    let script = "while :; do :; done";
-    let mut emud = Command::new(emud_path());
-    emud.args([
-        "run",
-        "--profile",
-        "./p.toml",
-        "--log",
-        "run.log",
-        "--monitor",
-        "m.toml",
-    ]);
-    emud.args(["--abort-on-contention", "--", "sh", "-c", script])
-        .current_dir(&folder.0);
-    let ran = folder.ran(&emud.stdin(Stdio::null()).output().unwrap());
+    let options = ["--monitor", "m.toml", "--abort-on-contention"];
+    let ran = run_with(&folder, &options, "while :; do :; done");
     assert!([3, 4].contains(&ran.code), "{ran:?}");
     // On a host that is contended from the beginning, the program is not started.
     let mut ends = ran.of("exit");

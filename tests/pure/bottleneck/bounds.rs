@@ -124,6 +124,7 @@ fn guaranteed_rates_are_met_in_every_interval() {
         let plan = Plan {
             rate,
             schedule: Schedule::Htb,
+            seed: 0,
             classes: rates.iter().enumerate().map(class).collect(),
         };
         let to = 2 * SECOND;
@@ -168,6 +169,7 @@ fn a_round_of_drr_is_bounded() {
         let plan = Plan {
             rate,
             schedule: Schedule::Drr,
+            seed: 0,
             classes: weights.iter().map(class).collect(),
         };
         let to = 2 * SECOND;
@@ -195,6 +197,40 @@ fn a_round_of_drr_is_bounded() {
         assert!(
             longest > bound / 8,
             "{longest} ns, the bound {bound} says nothing"
+        );
+    }
+}
+
+/// A class whose ceil is below its share gets its ceil, although it waits for others each time: the
+/// rounds of the others go on while it is closed.
+#[test]
+fn a_ceil_below_the_share_is_reached() {
+    let mut random = Random(15);
+    let rate = 10_000_000;
+    let to = 10 * SECOND;
+    for (others, share, least) in [
+        (1, 0.9, 0.999),
+        (3, 0.6, 0.999),
+        (7, 0.4, 0.999),
+        (7, 0.8, 0.93),
+    ] {
+        let ceil = (rate as f64 / (others + 1) as f64 * share) as u64;
+        let capped = Class {
+            ceil: Some(ceil),
+            ..Class::default()
+        };
+        let plan = Plan {
+            rate,
+            schedule: Schedule::Drr,
+            seed: 0,
+            classes: [vec![capped], vec![Class::default(); others]].concat(),
+        };
+        let packets = (0..=others).map(|class| greedy(&mut random, class, rate, to));
+        let packets = super::traffic::merge(packets);
+        let got = serve(&plan, &packets).rate(&packets, 0, 0, to) / ceil as f64;
+        assert!(
+            (least..1.001).contains(&got),
+            "{got} of the ceil, {share} of a share among {others} others"
         );
     }
 }

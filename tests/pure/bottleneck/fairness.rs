@@ -16,6 +16,7 @@ fn plan(schedule: Schedule, classes: Vec<Class>) -> Plan {
     Plan {
         rate: RATE,
         schedule,
+        seed: 0,
         classes: classes.collect(),
     }
 }

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod fairness;
+mod managers;
 mod published;
 mod random;
 mod reference;

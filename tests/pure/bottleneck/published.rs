@@ -47,6 +47,7 @@ fn htb_tree(ceil: impl Fn(u64) -> u64) -> Plan {
         Plan {
             rate: 100 * MBIT,
             schedule: Schedule::Htb,
+            seed: 0,
             classes,
         },
         1000,
@@ -134,6 +135,7 @@ fn t_a_class_at_its_ceil() {
         Plan {
             rate: 2 * MBIT,
             schedule: Schedule::Htb,
+            seed: 0,
             classes,
         },
         50,
@@ -167,6 +169,7 @@ fn two(schedule: Schedule, classes: [Class; 2]) -> Plan {
         Plan {
             rate: PILOT,
             schedule,
+            seed: 0,
             classes: classes.to_vec(),
         },
         50,
@@ -272,6 +275,7 @@ fn lost_of(offered: &[u64], rate: u64) -> f64 {
     let plan = Plan {
         rate: rate * MBIT,
         schedule: Schedule::Fifo,
+        seed: 0,
         classes: vec![class],
     };
     let flows = (0..)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random trees of classes and random packets.
 
-use emud::bottleneck::{Cause, Class, Decision, Limits, Plan, Schedule, Server};
+use emud::bottleneck::{Cause, Class, Decision, Limits, Plan, Schedule, Server, Signals};
 
 use super::reference::{Fate, run};
 use super::traffic::{Packet, Random, SECOND, decisions};
@@ -39,11 +39,13 @@ pub fn plan(random: &mut Random) -> Plan {
             ceil: (schedule != Schedule::Fifo && random.one_in(3))
                 .then(|| 1 + rate / (1 + random.below(8))),
             limits: limits(random, rate),
+            signals: Signals::None,
         }
     });
     Plan {
         rate,
         schedule,
+        seed: 7,
         classes: classes.collect(),
     }
 }
@@ -76,6 +78,7 @@ fn fate(decision: &Decision<usize>) -> (usize, Fate) {
         Decision::Dropped(d) => match d.cause {
             Cause::Full => (d.token, Fate::Full),
             Cause::Expired => (d.token, Fate::Expired),
+            Cause::Managed => panic!("there is no manager"),
         },
     }
 }
@@ -112,7 +115,8 @@ fn service_is_that_of_the_reference() {
 fn the_time_of_reading_changes_nothing() {
     let mut random = Random(2);
     for _ in 0..5 {
-        let plan = plan(&mut random);
+        let mut plan = plan(&mut random);
+        super::managers::manage(&mut random, &mut plan);
         let packets = packets(&mut random, &plan, 400);
         let whole = decisions(&plan, &packets);
         for _ in 0..100 {
@@ -123,7 +127,7 @@ fn the_time_of_reading_changes_nothing() {
                 let batch = 1 + random.below(50) as usize;
                 let end = (read + batch).min(packets.len());
                 for (index, packet) in packets.iter().enumerate().take(end).skip(read) {
-                    assert!(server.arrive(packet.at, packet.class, packet.bytes, index));
+                    assert!(server.arrive(packet.arrival(index), index));
                 }
                 read = end;
                 // All up to here has been read, as long as the next one is later.
@@ -162,6 +166,7 @@ fn one_class_is_the_clock_of_a_queue() {
         let plan = Plan {
             rate,
             schedule: SCHEDULES[random.below(3) as usize],
+            seed: 0,
             classes: vec![class],
         };
         let packets = packets(&mut random, &plan, 300);

@@ -57,6 +57,11 @@ struct Reference<'a> {
     rounds: Vec<Vec<usize>>,
     /// Which of them are ready.
     served: Vec<bool>,
+    /// Positions given out so far, the one of each class, and how many there were when a class was
+    /// closed with a part of its quantum left.
+    turns: u64,
+    placed_at: Vec<u64>,
+    closed_at: Vec<Option<u64>>,
     wire: Fraction,
     on_wire: Option<usize>,
     now: u64,
@@ -81,6 +86,9 @@ pub fn run(plan: &Plan, packets: &[Packet]) -> Vec<(usize, Fate)> {
         deficits: vec![0; n],
         rounds: vec![Vec::new(); n + 1],
         served: vec![false; n],
+        turns: 0,
+        placed_at: vec![0; n],
+        closed_at: vec![None; n],
         wire: Fraction::new(plan.rate),
         on_wire: None,
         now: 0,
@@ -229,14 +237,49 @@ impl Reference<'_> {
             let listed = self.rounds[parent].contains(&class);
             let mut below = self.rounds[class].iter();
             let work = !self.queues[class].is_empty() || below.any(|c| self.served[*c]);
+            let was_served = self.served[class];
             self.served[class] = work && self.open(class);
+            if was_served && !self.open(class) && self.busy(class) {
+                match self.deficits[class] <= 0 {
+                    true => self.end_turn(parent, class),
+                    false if self.closed_at[class].is_none() => {
+                        self.closed_at[class] = Some(self.turns);
+                    }
+                    false => {}
+                }
+            }
             if listed && !self.busy(class) {
                 self.rounds[parent].retain(|c| *c != class);
+                self.closed_at[class] = None;
             }
             if !listed && self.served[class] {
                 self.deficits[class] = self.quantum(class);
-                self.rounds[parent].push(class);
+                self.put_last(parent, class);
             }
+        }
+    }
+
+    fn put_last(&mut self, list: usize, class: usize) {
+        self.turns += 1;
+        self.placed_at[class] = self.turns;
+        self.closed_at[class] = None;
+        self.rounds[list].retain(|c| *c != class);
+        self.rounds[list].push(class);
+    }
+
+    /// Its quantum is used up. If it was closed while each of the others had a turn, it has another
+    /// one where it is.
+    fn end_turn(&mut self, list: usize, class: usize) {
+        self.deficits[class] += self.quantum(class);
+        let same = |c: &usize| {
+            let [a, b] = [*c, class].map(|c| self.plan.classes[c].priority);
+            *c != class && self.served[*c] && (!self.plan.priority_counts() || a == b)
+        };
+        let mut others = self.rounds[list].iter().copied().filter(same);
+        let had_turns = |since: u64| others.all(|c| self.placed_at[c] > since);
+        match self.closed_at[class].is_some_and(had_turns) {
+            true => self.closed_at[class] = Some(self.turns),
+            false => self.put_last(list, class),
         }
     }
 
@@ -279,9 +322,7 @@ impl Reference<'_> {
             if self.deficits[class] > 0 {
                 return class;
             }
-            self.deficits[class] += self.quantum(class);
-            self.rounds[list].remove(at);
-            self.rounds[list].push(class);
+            self.end_turn(list, class);
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrivals, and what a server makes of them.
 
-use emud::bottleneck::{Decision, Dropped, Plan, Served, Server};
+use emud::bottleneck::{Arrival, Decision, Dropped, Plan, Served, Server};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -10,6 +10,19 @@ pub struct Packet {
     pub at: u64,
     pub class: usize,
     pub bytes: u32,
+}
+
+impl Packet {
+    /// Every fifth is assured, and the sender of every third understands marks.
+    pub fn arrival(&self, index: usize) -> Arrival {
+        let dscp = if index.is_multiple_of(5) { 10 } else { 0 };
+        Arrival {
+            at_ns: self.at,
+            class: self.class,
+            bytes: self.bytes,
+            ds: dscp << 2 | u8::from(index.is_multiple_of(3)),
+        }
+    }
 }
 
 /// SplitMix64.
@@ -60,7 +73,7 @@ pub fn merge(parts: impl IntoIterator<Item = Vec<Packet>>) -> Vec<Packet> {
 pub fn decisions(plan: &Plan, packets: &[Packet]) -> Vec<Decision<usize>> {
     let mut server = Server::new(plan);
     for (index, packet) in packets.iter().enumerate() {
-        assert!(server.arrive(packet.at, packet.class, packet.bytes, index));
+        assert!(server.arrive(packet.arrival(index), index));
     }
     std::iter::from_fn(|| server.decide(u64::MAX)).collect()
 }

@@ -2,8 +2,9 @@
 //! Lines of an experiment's log only, against the schema.
 
 use emud_monitor::log::{
-    ArtefactLine, AskedFor, Clock, Counted, DelaySample, ExitLine, Line, LinkEvent, LinkLine, Lost,
-    OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunClass, RunLink, RunNode, Sample,
+    ArtefactLine, AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Line,
+    LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run,
+    RunClass, RunLink, RunNode, Sample,
 };
 use serde_json::Value;
 
@@ -79,6 +80,7 @@ fn sample(full: bool) -> Sample {
             ..Counted::default()
         },
         backlog_bytes: full.then_some(3000),
+        capacity_bit_s: full.then_some(8_000_000),
         delay: full.then_some(delay),
     }
 }
@@ -131,6 +133,18 @@ pub fn kinds() -> Vec<Value> {
         Line::Exit(exit(None, Some(15))),
         Line::Artefact(artefact(None)),
         Line::Artefact(artefact(Some("no such file"))),
+        Line::Metric(MetricLine {
+            mono_ns,
+            name: "page load".into(),
+            value: 1.5,
+            unit: Some("s".into()),
+        }),
+        Line::Metric(MetricLine {
+            mono_ns,
+            name: "stalls".into(),
+            value: -3.0,
+            unit: None,
+        }),
         Line::Lost(Lost {
             mono_ns,
             output_lines: 5,
@@ -140,6 +154,19 @@ pub fn kinds() -> Vec<Value> {
     for full in [true, false] {
         lines.push(Line::Run(run(full).into()));
         lines.push(Line::Sample(sample(full).into()));
+        lines.push(Line::Class(Box::new(ClassSample {
+            mono_ns,
+            link: "link".into(),
+            bottleneck: "uplink".into(),
+            class: full.then(|| "voice".into()),
+            interval_ns: 1_000_000_000,
+            counted: ClassCounted {
+                sent_packets: 9,
+                ..ClassCounted::default()
+            },
+            backlog_packets: 1,
+            backlog_bytes: 1514,
+        })));
     }
     lines.extend(phases.map(|phase| Line::Phase(PhaseLine { mono_ns, phase })));
     lines.extend(events.map(|event| {
@@ -172,6 +199,6 @@ pub fn kinds() -> Vec<Value> {
 #[test]
 fn every_line_of_an_experiment_is_as_described() {
     let lines = kinds();
-    assert_eq!(lines.len(), 19);
+    assert_eq!(lines.len(), 23);
     assert_valid(&lines);
 }

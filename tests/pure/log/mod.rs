@@ -8,3 +8,5 @@ mod kinds;
 mod lines;
 mod run;
 mod socket;
+
+pub use socket::MONITOR_COUNTERS;

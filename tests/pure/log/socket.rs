@@ -241,13 +241,24 @@ fn the_command_reaches_the_monitor_or_says_that_there_is_none() {
 
 fn get(address: std::net::SocketAddr, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let accept = "application/openmetrics-text";
+    let text =
+        format!("{request} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");
     stream.write_all(text.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.to_owned(), body.to_owned())
 }
+
+/// The counters of an observation, beside the families of links.
+pub const MONITOR_COUNTERS: [&str; 5] = [
+    "emud_alarms_total",
+    "emud_alarms_suppressed_total",
+    "emud_records_lost_total",
+    "emud_bpf_events_total",
+    "emud_bpf_run_time_seconds_total",
+];
 
 #[test]
 fn metrics_are_openmetrics() {
@@ -279,6 +290,15 @@ fn metrics_are_openmetrics() {
     ] {
         assert!(body.lines().any(|line| line == sample), "{sample}\n{body}");
     }
+    for name in MONITOR_COUNTERS {
+        let family = name.strip_suffix("_total").unwrap();
+        assert!(
+            body.contains(&format!("# TYPE {family} counter\n")),
+            "{name}"
+        );
+    }
+    assert!(body.contains("# TYPE emud_links gauge\n"), "{body}");
+    assert_eq!(get(address, "GET /healthz").1, "ok\n");
     assert!(get(address, "GET /else").0.starts_with("HTTP/1.1 404 "));
     assert!(get(address, "POST /metrics").0.starts_with("HTTP/1.1 405 "));
     assert_eq!(get(address, "HEAD /metrics").1, "");
@@ -300,12 +320,14 @@ fn assert_openmetrics(body: &str) {
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let name = name.split('{').next().unwrap();
-            let suffix = match family.1 {
-                "counter" => "_total",
-                "info" => "_info",
-                _ => "",
+            let suffixes: &[&str] = match family.1 {
+                "counter" => &["_total"],
+                "info" => &["_info"],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
             };
-            assert_eq!(name, format!("{}{suffix}", family.0), "{line}");
+            let suffix = name.strip_prefix(family.0).unwrap_or(line);
+            assert!(suffixes.contains(&suffix), "{line}");
             assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
             assert!(
                 seen.insert(line.rsplit_once(' ').unwrap().0.to_owned() + " "),

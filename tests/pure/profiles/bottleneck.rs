@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[bottleneck.NAME]` as it is written.
 
-use emud::bottleneck::{Class, Limits, Schedule};
+use emud::bottleneck::aqm::Choice;
+use emud::bottleneck::{Class, Limits, Schedule, Signals};
 use emud::profile::{Bottleneck, Profile, Queue, ServiceClass};
 use proptest::prelude::*;
 
@@ -196,11 +197,10 @@ fn a_tree_has_a_root_and_queues_at_its_leaves() {
     );
     let beside = "[bottleneck.b]\nrate = \"1Mbit\"\nqueue = \"9p\"\n[bottleneck.b.class.c]\n";
     complains(&format!("[link]\n{beside}"), &["a `queue` beside classes"]);
-    let managed = "queue = { aqm = \"codel\", ecn = true }\n";
-    complains(
-        &tree(managed),
-        &["`aqm` in the queue of a bottleneck", "`ecn` in the queue"],
-    );
+    let mark = "queue = { limit = \"9p\", ecn = true }\n";
+    complains(&tree(mark), &["`ecn = true` without `aqm`"]);
+    let red = "queue = { aqm = \"red\" }\n";
+    complains(&tree(red), &["aqm = \"red\" without `min` and `max`"]);
     complains(&tree("queue = \"100B\"\n"), &["smaller than one packet"]);
     let slot = "[up]\nclass = \"b\"\nslot = { min = \"1ms\", max = \"2ms\" }\n[bottleneck.b]\nrate = \"1Mbit\"\n";
     complains(slot, &["`slot` beside `class`"]);
@@ -215,6 +215,9 @@ fn figures_are_set_and_the_tree_is_not() {
             "bottleneck.uplink.rate=50Mbit",
             "bottleneck.uplink.class.voice.ceil=none",
             "bottleneck.uplink.class.rest.queue.time=5ms",
+            "bottleneck.uplink.class.voice.queue.aqm=codel",
+            "bottleneck.uplink.class.voice.queue.target=7ms",
+            "bottleneck.hub.queue.ecn=3ms",
             "up.class=hub",
         ],
     );
@@ -223,6 +226,16 @@ fn figures_are_set_and_the_tree_is_not() {
     assert_eq!((plan.rate, plan.classes[2].ceil), (50_000_000, None));
     assert_eq!(plan.classes[1].limits.time_ns, Some(5_000_000));
     assert_eq!(plan.classes[1].limits.bytes, Some(65536));
+    let Signals::Managed {
+        by: Choice::CoDel(codel),
+        marks: false,
+    } = plan.classes[2].signals
+    else {
+        panic!("{:?}", plan.classes[2]);
+    };
+    assert_eq!(codel.target_ns, 7_000_000);
+    let hub = after.bottlenecks[0].plan();
+    assert_eq!(hub.classes[0].signals, Signals::MarkAbove(3_000_000));
     assert_eq!(after.up.class.as_deref(), Some("hub"));
     assert!(after.bottlenecks[1].has_the_tree_of(&before.bottlenecks[1]));
     for (wrong, wanted) in [
@@ -252,6 +265,41 @@ fn figures_are_set_and_the_tree_is_not() {
         let error = set(&before, &[wrong]).unwrap_err().to_string();
         assert!(error.contains(wanted), "{wrong}: {error}");
     }
+}
+
+/// Lengths in time are those of what a class gets beside busy ones.
+#[test]
+fn managers_count_time_in_the_share_of_a_class() {
+    let target = |schedule: &str, classes: &str| {
+        let text = format!(
+            "[link]\nclass = \"b.x\"\n[bottleneck.b]\nrate = \"8Mbit\"\n\
+             schedule = \"{schedule}\"\n{classes}"
+        );
+        let profile = parse(&text);
+        assert_eq!(parse(&profile.to_toml()), profile);
+        let plan = profile.bottlenecks[0].plan();
+        let managed = plan.classes.iter().find_map(|class| match class.signals {
+            Signals::Managed {
+                by: Choice::Pi(pi),
+                marks: true,
+            } => Some(pi.target),
+            _ => None,
+        });
+        managed.expect("a manager")
+    };
+    // 10 ms at 8 Mbit/s are 10 kB.
+    let x = "[bottleneck.b.class.x]\nqueue = { aqm = \"pi\", target = \"10ms\", ecn = true }\n";
+    let y = "[bottleneck.b.class.y]\n";
+    assert_eq!(target("fifo", &format!("{x}{y}")), 10_000);
+    assert_eq!(target("drr", &format!("{x}{y}weight = 3\n")), 2_500);
+    assert_eq!(target("priority", &format!("{x}{y}")), 5_000);
+    assert_eq!(target("priority", &format!("{x}{y}priority = 1\n")), 10_000);
+    let slow = format!("{x}ceil = \"4Mbit\"\n{y}priority = 1\n");
+    assert_eq!(target("priority", &slow), 5_000);
+    let tree = format!("{y}weight = 3\n{x}parent = \"z\"\n[bottleneck.b.class.z]\n");
+    assert_eq!(target("drr", &tree), 2_500);
+    let htb = format!("{x}rate = \"1Mbit\"\n{y}rate = \"7Mbit\"\n");
+    assert_eq!(target("htb", &htb), 1_250);
 }
 
 /// Flat ones, of any schedule.

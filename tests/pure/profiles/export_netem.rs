@@ -203,6 +203,7 @@ fn import_and_export_are_inverse() {
                     .any(|cause| command.contains(cause)),
                 "{command} {of:?}: {reasons:?}"
             ),
+            Err(other) => panic!("{other}"),
         }
     }
     assert!(same >= 35, "{same}");
@@ -238,6 +239,7 @@ fn nearest() {
                     assert_eq!(same, nearest);
                 }
                 Err(ExportError::Cannot(all)) => assert_eq!(all, nearest.differences),
+                Err(other) => panic!("{other}"),
             }
             let link = match direction {
                 Direction::Up => &profile.up,

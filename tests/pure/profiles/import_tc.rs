@@ -3,7 +3,7 @@
 
 use emud::bottleneck::{Class, Limits, Schedule};
 use emud::convert::import::{self, Header, Imported};
-use emud::profile::Profile;
+use emud::profile::{Aqm, Length, Profile, Queue, Red};
 
 use super::parse;
 
@@ -82,7 +82,7 @@ fn bands_of_prio() {
         tc qdisc add dev eth0 parent 1:1 handle 10: pfifo limit 50\n\
         tc qdisc add dev eth0 parent 1:2 handle 20: tbf rate 1.5mbit burst 1514 limit 30000\n\
         tc qdisc add dev eth0 parent 20:1 handle 21: bfifo limit 60000\n\
-        tc qdisc add dev eth0 parent 1:3 handle 30: red limit 60KB min 15KB max 45KB avpkt 1000 burst 20\n\
+        tc qdisc add dev eth0 parent 1:3 handle 30: sfq\n\
         tc filter add dev eth0 parent 1: protocol ip prio 1 flower ip_proto udp dst_port 5001 flowid 1:1\n\
         tc filter add dev eth0 parent 1: protocol ip prio 2 handle 6 fw flowid 1:4\n";
     let imported = import(script, Some(10 * MBIT));
@@ -94,12 +94,12 @@ fn bands_of_prio() {
     assert_eq!(plan.classes[0].limits, limited(50));
     assert_eq!(plan.classes[1].ceil, Some(MBIT * 3 / 2));
     assert_eq!(plan.classes[1].limits.bytes, Some(60_000));
-    // RED is said not to be there.
+    // sfq is said not to be there.
     assert_eq!(plan.classes[2].limits, limited(1000));
     let [warning] = &imported.warnings[..] else {
         panic!("{:?}", imported.warnings);
     };
-    assert!(warning.contains("`red` in class 1:3"), "{warning}");
+    assert!(warning.contains("`sfq` in class 1:3"), "{warning}");
     assert_eq!(profile.up.class.as_deref(), Some("tree.class-1-2"));
     let rules: Vec<_> = profile
         .rules
@@ -117,6 +117,100 @@ fn bands_of_prio() {
         ("tos = 8", "class-1-3"),
     ];
     assert_eq!(rules, want.map(|(keys, name)| (keys.to_owned(), to(name))));
+}
+
+const RED: &str = "red limit 60KB min 15KB max 45KB avpkt 1000 burst 20 probability 0.1";
+
+/// Sizes in tc's units, and the weight as tc computes it.
+fn red(probability: f64, ecn: bool) -> Queue {
+    Queue {
+        bytes: Some(60 * 1024),
+        aqm: Some(Aqm::Red(Red {
+            min: Length::Bytes(15 * 1024),
+            max: Length::Bytes(45 * 1024),
+            probability,
+            weight: 1.0 / 8.0,
+            ecn,
+        })),
+        ..Queue::default()
+    }
+}
+
+#[test]
+fn red_alone_is_the_queue_of_a_link() {
+    let root = format!("tc qdisc add dev eth0 root handle 1: {RED}");
+    let below = format!(
+        "tc qdisc add dev eth0 root handle 1: tbf rate 2mbit burst 10k latency 50ms\n\
+         tc qdisc add dev eth0 parent 1:1 handle 2: {} ecn",
+        RED.replace("probability 0.1", "bandwidth 2mbit")
+    );
+    for (script, rate, queue) in [
+        (root, Some(MBIT), red(0.1, false)),
+        (below, None, red(0.02, true)),
+    ] {
+        let imported = import(&script, rate);
+        assert_eq!(imported.warnings, [""; 0]);
+        let up = parse(&imported.toml).up;
+        assert_eq!(
+            (up.rate, up.queue),
+            (rate.or(Some(2 * MBIT)), queue),
+            "{script}"
+        );
+    }
+    // Without an equivalent, or a mistake of which tc says the same.
+    let imported = import(
+        &format!("tc qdisc add dev eth0 root {RED} harddrop adaptative"),
+        Some(MBIT),
+    );
+    assert_eq!(imported.warnings.len(), 2, "{:?}", imported.warnings);
+    for (options, said) in [
+        ("min 15KB", "red without `limit`"),
+        ("limit 60KB min 45KB max 15KB", "`max` is not above"),
+        (
+            "limit 60KB min 15KB max 45KB burst 9",
+            "`burst` of 9 is too small",
+        ),
+        ("limit 60KB probability 2", "`2` is not a probability"),
+    ] {
+        let text = refused(&format!("tc qdisc add dev eth0 root red {options}"));
+        assert!(text.contains(said), "{options}: {text}");
+    }
+    // tc's defaults: max is a quarter of limit, min a third of that.
+    let up = parse(&import("tc qdisc add dev eth0 root red limit 120000", Some(MBIT)).toml).up;
+    let Some(Aqm::Red(red)) = up.queue.aqm else {
+        panic!()
+    };
+    assert_eq!(
+        (red.min, red.max),
+        (Length::Bytes(10_000), Length::Bytes(30_000))
+    );
+}
+
+/// In a class the queue has the same keys.
+#[test]
+fn red_in_a_class() {
+    let script = TREE.replace("pfifo limit 50", RED);
+    let imported = import::tc(&script, "x.sh", Header::Up, None, &|_| None).unwrap();
+    let profile = parse(&imported.toml);
+    let classes = &profile.bottlenecks[0].classes;
+    let class = classes.iter().find(|class| class.name == "class-1-30");
+    assert_eq!(class.unwrap().queue, red(0.1, false));
+}
+
+/// What is below a bucket is read, or said not to be.
+#[test]
+fn a_queue_below_a_bucket() {
+    let bucket = "tc qdisc add dev eth0 root handle 1: tbf rate 2mbit burst 10k latency 50ms\n";
+    let below = |kind: &str| {
+        import(
+            &format!("{bucket}tc qdisc add dev eth0 parent 1:1 {kind}"),
+            None,
+        )
+    };
+    let plan = parse(&below("pfifo limit 30").toml).bottlenecks[0].plan();
+    assert_eq!(plan.classes[0].limits, limited(30));
+    let warnings = below("netem delay 5ms").warnings;
+    assert!(warnings[0].contains("`netem` below tbf"), "{warnings:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use emud::profile::{MAX_BYTES, Mistakes, Profile, ProfileError, TextError, shipped};
 
 use super::set;
+use crate::case::{Case, compare};
 
 pub fn mistakes(result: Result<Profile, ProfileError>) -> Mistakes {
     match result {
@@ -18,46 +19,16 @@ pub fn mistakes(result: Result<Profile, ProfileError>) -> Mistakes {
     }
 }
 
-/// One mistake: its line, what is underlined, and parts of title and help.
-struct Case(
-    &'static str,
-    usize,
-    &'static str,
-    &'static str,
-    &'static str,
-);
-
-/// Returns the difference to `case`, if any.
-fn differs(case: &Case, found: &Mistakes) -> Option<String> {
-    let Case(text, line, underlined, title, help) = *case;
-    let shown = found.to_string();
-    let mut all = found.iter();
-    let same = match (all.next(), all.next()) {
-        (Some(one), None) => {
-            found.line(one) == line
-                && found.underlined(one) == underlined
-                && one.title.contains(title)
-                && one.help.contains(help)
-                && shown.contains(&one.title)
-                && shown.contains('^')
-        }
-        _ => false,
-    };
-    (!same).then(|| format!("{text}\nwanted line {line}: {underlined}: {title}: {help}\n{shown}\n"))
-}
-
 #[test]
 fn every_kind_of_mistake_is_shown_where_it_is() {
-    let mut wrong = Vec::new();
+    compare(MISTAKES, |text| mistakes(Profile::parse(text, "x.toml")));
     for case in MISTAKES {
-        let found = mistakes(Profile::parse(case.0, "x.toml"));
+        let shown = mistakes(Profile::parse(case.0, "x.toml")).to_string();
         assert!(
-            found.to_string().contains(&format!("x.toml:{}:", case.1)),
-            "{found}"
+            shown.contains(&format!("x.toml:{}:", case.1)) && shown.contains('^'),
+            "{shown}"
         );
-        wrong.extend(differs(case, &found));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[rustfmt::skip]
@@ -201,14 +172,12 @@ fn wrong_changes() {
         Case("up.delay.mean=20ms", 1, "20ms", "below zero", "at most"),
         Case("delay.sd=900ms", 1, "900ms", "below zero", "at most"),
     ];
-    let mut wrong = Vec::new();
-    for case in &cases {
+    compare(&cases, |text| {
         // In third position, after two that are right.
-        let found = mistakes(set(&hsdpa, &["loss=1%", "up.loss=2%", case.0]));
+        let found = mistakes(set(&hsdpa, &["loss=1%", "up.loss=2%", text]));
         assert!(found.to_string().contains("--> argument 3:1:"), "{found}");
-        wrong.extend(differs(case, &found));
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        found
+    });
     // 69.296 ms of uniform fit about 198 ms.
     assert!(set(&hsdpa, &["delay.distribution=uniform"]).is_ok());
     assert_eq!(mistakes(set(&hsdpa, &["x=1", "y=2"])).iter().count(), 2);

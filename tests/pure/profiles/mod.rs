@@ -19,6 +19,7 @@ mod netem_round_trip;
 mod queue;
 mod random;
 mod rules;
+mod tc_round_trip;
 mod together;
 mod trace;
 

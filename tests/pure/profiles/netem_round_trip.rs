@@ -109,7 +109,7 @@ fn rates() -> impl Strategy<Value = (u64, i32, Wire, Queue)> {
     )
 }
 
-fn exportable() -> impl Strategy<Value = Link> {
+pub(super) fn exportable() -> impl Strategy<Value = Link> {
     let share = || prop_oneof![2 => Just(0.0), 1 => 1e-9..=1.0f64];
     let reorder = (1e-9..=1.0f64, 1..=1_000_000u32);
     let down = prop::bool::weighted(0.1);

@@ -8,11 +8,32 @@ use proptest::prelude::*;
 
 use super::mistakes::mistakes;
 use super::{parse, set};
+use crate::case::Case;
 
 const MS: u64 = 1_000_000;
 
 fn queue(value: &str) -> Queue {
     parse(&format!("[up]\nqueue = {value}")).up.queue
+}
+
+/// One value describes what happens anyway, the other is not possible.
+#[test]
+fn a_full_queue_drops() {
+    let with = |full: &str| format!("[up]\nqueue = {{ limit = \"9p\", full = {full} }}\n");
+    let nine = Queue {
+        packets: Some(9),
+        ..Queue::default()
+    };
+    assert_eq!(parse(&with("\"drop\"")).up.queue, nine);
+    let found = mistakes(Profile::parse(&with("\"block\""), "x.toml")).to_string();
+    for part in [
+        "a full queue cannot hold back local senders\n --> x.toml:2:32",
+        "docs/queues.md#senders-do-not-wait",
+    ] {
+        assert!(found.contains(part), "{found}");
+    }
+    let found = mistakes(Profile::parse(&with("1"), "x.toml")).to_string();
+    assert!(found.contains("`full` is \"drop\""), "{found}");
 }
 
 #[test]
@@ -330,15 +351,7 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
 fn mistakes_are_shown_where_they_are() {
     for (line, underlined, title, help) in MISTAKES {
         let found = mistakes(Profile::parse(&format!("[up]\n{line}\n"), "x.toml"));
-        let all: Vec<_> = found.iter().collect();
-        assert!(
-            all.len() == 1
-                && found.line(all[0]) == 2
-                && found.underlined(all[0]) == *underlined
-                && all[0].title.contains(title)
-                && all[0].help.contains(help),
-            "{line}: wanted {underlined}: {title}: {help}\n{found}"
-        );
+        assert_eq!(Case(line, 2, underlined, title, help).differs(&found), None);
     }
 }
 

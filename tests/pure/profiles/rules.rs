@@ -24,6 +24,7 @@ fn a_rule_means_what_it_says() {
     let all = Match {
         source: Some("10.0.0.0/8".parse().unwrap()),
         destination: Some("10.1.2.3/32".parse().unwrap()),
+        host: None,
         protocol: Some(6),
         source_port: Some(Ports {
             first: 80,
@@ -33,7 +34,8 @@ fn a_rule_means_what_it_says() {
             first: 1000,
             last: 2000,
         }),
-        tos: Some((34 << 2, 0xfc)),
+        dscp: Some(34),
+        tos: None,
         mark: Some((0x10, 0xff)),
         vlan: Some(7),
         icmp_type: None,
@@ -43,7 +45,7 @@ fn a_rule_means_what_it_says() {
     let icmp = Match {
         protocol: Some(58),
         icmp_type: Some(128),
-        tos: Some((0x10, 0xff)),
+        tos: Some(0x10),
         ..Match::default()
     };
     let rule = |matches, target| Rule {
@@ -373,8 +375,8 @@ fn matches() -> impl Strategy<Value = Match> {
         any::<bool>(),
         prop::option::of(ports),
         prop::option::of(prop_oneof![
-            any::<u8>().prop_map(|tos| (tos, 0xff)),
-            any::<u8>().prop_map(|tos| (tos & 0xfc, 0xfc)),
+            any::<u8>().prop_map(|tos| (None, Some(tos))),
+            (0..64u8).prop_map(|dscp| (Some(dscp), None)),
         ]),
         prop::option::of((any::<u32>(), any::<u32>()).prop_map(|(v, m)| (v & m, m))),
         prop::option::of(0..4096u16),
@@ -384,10 +386,13 @@ fn matches() -> impl Strategy<Value = Match> {
         .prop_map(|(net, from, ports, tos, mark, vlan, mac, number)| Match {
             source: net.filter(|_| from),
             destination: net.filter(|_| !from),
+            // Beside addresses it is a mistake; src/profile/hosts.rs has its tests.
+            host: None,
             protocol: number.filter(|_| ports.is_none()),
             source_port: ports.filter(|_| from),
             destination_port: ports.filter(|_| !from),
-            tos,
+            dscp: tos.and_then(|(dscp, _)| dscp),
+            tos: tos.and_then(|(_, tos)| tos),
             mark,
             vlan,
             icmp_type: None,

@@ -269,11 +269,11 @@ fn mistakes_in_the_keys() {
         ),
         (
             "trace = { rows = \"x\", opportunities = \"1\" }",
-            "from two places",
+            "from two sources",
         ),
         (
             "trace = { opportunities = \"1\", period = \"1s\" }",
-            "`period` of what has one",
+            "`period` of a trace that has a period",
         ),
         (
             "trace = { opportunities = \"1\", lop = true }",

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use emud::histogram::number;
 use emud_monitor::log::{
-    AskedFor, Clock, Counted, DelaySample, ExitLine, Judgement, LinkEvent, LinkLine, OutputLine,
-    OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode, RunVerdict, Sample, Span, SpanShare,
+    AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Judgement,
+    LinkEvent, LinkLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode,
+    RunVerdict, Sample, Span, SpanShare,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -210,6 +211,7 @@ impl Log {
                 ..Counted::default()
             },
             backlog_bytes: Some((queue / 1e6) as u64 * 1_000),
+            capacity_bit_s: None,
             delay: (passed > 0).then_some(DelaySample {
                 mean_ns: mean as u64,
                 buckets: vec![
@@ -222,6 +224,21 @@ impl Log {
 
     pub fn raw_sample(&mut self, sample: &Sample) {
         self.raw("sample", sample.mono_ns, sample);
+    }
+
+    /// A second of a class of the bottleneck "uplink".
+    pub fn class(&mut self, second: u64, class: &str, counted: ClassCounted) {
+        let sample = ClassSample {
+            mono_ns: MEASURED + (second + 1) * SECOND,
+            link: "access".to_owned(),
+            bottleneck: "uplink".to_owned(),
+            class: Some(class.to_owned()),
+            interval_ns: SECOND,
+            counted,
+            backlog_packets: second,
+            backlog_bytes: 1_514 * second,
+        };
+        self.raw("class", sample.mono_ns, &sample);
     }
 
     /// Adds seconds of both directions of the links.

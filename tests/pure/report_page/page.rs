@@ -4,8 +4,8 @@
 use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
-use emud::experiment::results::Run;
-use emud_monitor::log::{ArtefactLine, Judgement, RunVerdict};
+use emud::experiment::results::{Run, figures};
+use emud_monitor::log::{ArtefactLine, ClassCounted, Judgement, MetricLine, PhaseName, RunVerdict};
 use serde_json::Value;
 
 use super::made_up::{
@@ -72,6 +72,92 @@ fn what_else_happened_to_packets_is_said() {
 }
 
 #[test]
+fn classes_of_bottlenecks_are_in_a_table() {
+    let mut log = Log::new(7, &["access"]);
+    assert!(!page(&log).contains("Classes of bottlenecks"));
+    log.seconds(&["access"], 4);
+    for second in 0..4 {
+        let counted = ClassCounted {
+            sent_packets: 1_000,
+            sent_bytes: 1_250_000,
+            marked: 3,
+            dropped_full: 5,
+            dropped_expired: 7,
+            dropped_aqm: 11,
+            wait_ns: 2_500_000_000,
+        };
+        log.class(second, "bulk", counted);
+        log.class(second, "voice", ClassCounted::default());
+    }
+    // Behind the measured phase.
+    log.phase(MEASURED + 4 * SECOND, PhaseName::CleanUp);
+    log.class(
+        4,
+        "bulk",
+        ClassCounted {
+            sent_bytes: 1 << 40,
+            ..ClassCounted::default()
+        },
+    );
+    log.end(5, Some(&judgement(RunVerdict::Clean, 4)));
+    let figures: Vec<_> = figures(&Run::read(log.write().path()).unwrap())
+        .iter()
+        .map(|figure| (figure.name.text(), figure.value))
+        .filter(|(name, _)| name.contains("uplink"))
+        .collect();
+    let bulk = |name: &str, value| (format!("access bottleneck class uplink.bulk {name}"), value);
+    let of_voice = "access bottleneck class uplink.voice throughput".to_owned();
+    let want = [
+        bulk("throughput", 1e7),
+        bulk("delay mean", 2_500_000.0),
+        bulk("queue drops", 92.0 / 4_092.0),
+        (of_voice, 0.0),
+    ];
+    assert_eq!(figures, want);
+    let page = page(&log);
+    let table = page.split("Classes of bottlenecks").nth(1).unwrap();
+    let rows: Vec<Vec<&str>> = table.split("<tr>").skip(2).take(2).map(cells).collect();
+    assert_eq!(
+        rows[0],
+        [
+            "access",
+            "uplink.bulk",
+            "10Mbit",
+            "2.5ms",
+            "4,000",
+            "12",
+            "20",
+            "28",
+            "44",
+            "4,542 B"
+        ]
+    );
+    let idle = [
+        "access",
+        "uplink.voice",
+        "0bit",
+        "",
+        "0",
+        "0",
+        "0",
+        "0",
+        "0",
+        "4,542 B",
+    ];
+    assert_eq!(rows[1], idle);
+}
+
+fn cells(row: &str) -> Vec<&str> {
+    let cells = row.split("<td").skip(1);
+    cells
+        .map(|cell| {
+            let cell = cell.split_once('>').unwrap().1;
+            cell.split('<').next().unwrap().trim()
+        })
+        .collect()
+}
+
+#[test]
 fn contention_is_shaded_and_labelled_and_changes_are_marked() {
     let page = page(&contended(1));
     // Two spans in each panel: throughput, delay and loss of one direction, and for the other one
@@ -125,6 +211,13 @@ fn hostile_text_stays_text() {
         };
         log.raw("artefact", kept.mono_ns, &kept);
     }
+    let metric = MetricLine {
+        mono_ns: MEASURED + SECOND,
+        name: hostile.to_owned(),
+        value: 1.5,
+        unit: Some(hostile.to_owned()),
+    };
+    log.raw("metric", metric.mono_ns, &metric);
     let judged = Judgement {
         contention: vec![span],
         contended_seconds: vec![1, 2],

@@ -31,6 +31,7 @@ fn sample(second: u64, packets: u64, lost: u64) -> Sample {
             ..Counted::default()
         },
         backlog_bytes: None,
+        capacity_bit_s: None,
         delay: (packets > lost).then_some(DelaySample {
             mean_ns: second * 1_000_000,
             buckets: vec![[number(second * 1_000_000), packets - lost]],
@@ -293,6 +294,48 @@ fn a_run_with_a_failed_program_is_in_no_mean() {
     let why = "clean, EXCLUDED: the program of server failed with exit code 7\n";
     assert_eq!(text.matches(why).count(), 2, "{text}");
     assert!(runs[1].is_clean() && !runs[1].counts());
+}
+
+/// On a busy host a minute of work still has figures, and they are marked.
+#[test]
+fn figures_of_runs_that_do_not_count_are_marked() {
+    let mut failed = contended(3);
+    failed.exit(MEASURED, "server", Some(7), false);
+    let runs = [contended(1), contended(2), failed].map(|log| read(&log));
+    let summary = summarise(&runs);
+    assert_eq!(summary.counted, 0);
+    assert_eq!(summary.figures[0].estimate.n, 2);
+    let text = summary.text();
+    assert!(text.starts_with("3 runs, 0 counted\n"), "{text}");
+    let marked = text.find("NOT VALID, because no run counts").unwrap();
+    assert!(
+        marked < text.find("access up throughput").unwrap(),
+        "{text}"
+    );
+}
+
+/// The figure that papers on mobile networks print: capacity beside throughput.
+#[test]
+fn the_capacity_of_a_trace_is_drawn() {
+    let of = |capacity: Option<u64>| {
+        let mut log = Log::new(1, &["access"]);
+        for second in 1..4 {
+            log.raw_sample(&Sample {
+                capacity_bit_s: capacity.map(|bit_s| bit_s * second),
+                ..sample(second, 100, 0)
+            });
+        }
+        log.end(4, Some(&judgement(RunVerdict::Clean, 4)));
+        read(&log)
+    };
+    let run = of(Some(3_000_000));
+    let points = run.tracks[0].series.points();
+    let rates: Vec<_> = points.iter().map(|point| point.capacity_bit_s()).collect();
+    assert_eq!(rates, [3e6, 6e6, 9e6].map(Some));
+    assert_eq!(run.tracks[0].measured.capacity_bit_s(), Some(6e6));
+    let page = |run: &Run| emud::experiment::report::html(run).unwrap();
+    assert!(page(&run).contains("\ncapacity\n"), "no curve of that name");
+    assert!(!page(&of(None)).contains("\ncapacity\n"));
 }
 
 /// A user who switched off every criterion still needs figures.

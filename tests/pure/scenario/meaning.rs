@@ -3,13 +3,17 @@
 
 use std::time::Duration;
 
-use emud::experiment::scenario::{Overrides, Plan, Program};
+use emud::experiment::scenario::{Node, Overrides, Plan, Program, key_tables};
 use emud::profile::shipped as profiles;
 use ipnet::Ipv4Net;
 
 use super::{node, plan, read, with};
 
 const TWO: &str = "[node.a]\ncommand = \"true\"\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\n";
+
+fn waits_for(node: &Node) -> Vec<&str> {
+    node.waits_for.iter().collect()
+}
 
 #[test]
 fn a_single_link_leads_from_the_client_to_the_host() {
@@ -19,7 +23,7 @@ fn a_single_link_leads_from_the_client_to_the_host() {
     let plan = Plan::single(profile.clone(), "hsdpa", program.clone(), network, "emud7");
     let client = node(&plan, "client");
     assert_eq!(client.command, Some(program));
-    assert!(client.outside && !client.service && !client.forwards);
+    assert!(client.outside && !client.service && !client.forwards());
     let [wire] = &plan.wires[..] else {
         panic!("{:?}", plan.wires)
     };
@@ -57,9 +61,9 @@ fn a_single_link_leads_from_the_client_to_the_host() {
 #[test]
 fn everything_that_is_said_of_a_node_is_in_the_plan() {
     let plan = plan(
-        "name = \"all\"\nmeasure = \"30s\"\nready_within = \"5s\"\nclean_up_within = \"7s\"\n\
-         [node.a]\ncommand = [\"ping\", \"b\"]\nstart = \"2s\"\nwaits_for = [\"c\"]\n\
-         prepare = [\"one\", \"two\"]\nclean_up = \"three\"\nartefacts = [\"*.pcap\"]\n\
+        "name = \"all\"\nmeasure = \"30s\"\nready-within = \"5s\"\nclean-up-within = \"7s\"\n\
+         [node.a]\ncommand = [\"ping\", \"b\"]\nstart = \"2s\"\nwaits-for = [\"c\"]\n\
+         prepare = [\"one\", \"two\"]\nclean-up = \"three\"\nartefacts = [\"*.pcap\"]\n\
          [node.b]\ncommand = \"serve\"\nservice = true\nready = \"look\"\nforwards = false\n\
          [node.c]\ncommand = \"first\"\noutside = true\n\
          [link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"hsdpa\"\n\
@@ -74,10 +78,7 @@ fn everything_that_is_said_of_a_node_is_in_the_plan() {
         a.command,
         Some(Program::Argv(vec!["ping".into(), "b".into()]))
     );
-    assert_eq!(
-        (a.start, &a.waits_for[..]),
-        (Duration::from_secs(2), &["c".to_owned()][..])
-    );
+    assert_eq!((a.start, waits_for(a)), (Duration::from_secs(2), vec!["c"]));
     assert_eq!(a.prepare, ["one", "two"]);
     assert_eq!(
         (&a.clean_up[..], &a.artefacts[..]),
@@ -85,7 +86,7 @@ fn everything_that_is_said_of_a_node_is_in_the_plan() {
     );
     let b = node(&plan, "b");
     assert_eq!(b.command, Some(Program::Shell("serve".to_owned())));
-    assert!(b.service && !b.forwards && b.ready.as_deref() == Some("look"));
+    assert!(b.service && !b.forwards() && b.ready.as_deref() == Some("look"));
     assert_eq!(plan.links.len(), 1);
     let last = plan.wires.last().unwrap();
     assert_eq!(
@@ -122,15 +123,15 @@ fn a_profile_may_be_written_into_the_link() {
             plan.links[0].profile.down.rate,
             plan.links[0].asked.as_str()
         ),
-        (None, "inline")
+        (None, "up: rate = \"3Mbit\"; down: no delay, no limit")
     );
 }
 
 #[test]
 fn patterns_are_for_all_and_a_name_is_for_one() {
     let text = "[topology]\nkind = \"mesh\"\nnodes = 3\n\
-                [node.\"n*\"]\ncommand = \"all\"\nstart = \"1s\"\nwaits_for = []\n\
-                [node.n2]\ncommand = \"one\"\nwaits_for = [\"n*\"]\n";
+                [node.\"n*\"]\ncommand = \"all\"\nstart = \"1s\"\nwaits-for = []\n\
+                [node.n2]\ncommand = \"one\"\nwaits-for = [\"n*\"]\n";
     let plan = plan(text);
     let commands = ["n1", "n2", "n3"].map(|name| node(&plan, name).command.clone().unwrap());
     assert_eq!(
@@ -138,7 +139,7 @@ fn patterns_are_for_all_and_a_name_is_for_one() {
         ["all", "one", "all"].map(|c| Program::Shell(c.to_owned()))
     );
     assert_eq!(node(&plan, "n2").start, Duration::from_secs(1));
-    assert_eq!(node(&plan, "n2").waits_for, ["n1", "n3"]);
+    assert_eq!(waits_for(node(&plan, "n2")), ["n1", "n3"]);
     let env = [("EMUD_INDEX", "2"), ("EMUD_COUNT", "3")];
     assert_eq!(
         node(&plan, "n2").env,
@@ -182,4 +183,45 @@ fn the_plan_is_printed() {
     let json = plan.to_json();
     assert_eq!(json["nodes"][1]["addresses"][0], "10.77.0.2/30");
     assert_eq!(json["wires"][0]["ends"][0]["interface"], "l");
+}
+
+#[test]
+fn none_removes_what_a_pattern_sets() {
+    let text = "[topology]\nkind = \"mesh\"\nnodes = 3\n\
+                [node.\"n*\"]\ncommand = \"all\"\nstart = \"1s\"\nprepare = \"a\"\n\
+                [node.\"n3*\"]\nprepare = \"b\"\n\
+                [node.n2]\ncommand = \"none\"\nstart = \"none\"\nprepare = \"none\"\n";
+    let plan = plan(text);
+    let [n1, n2, n3] = ["n1", "n2", "n3"].map(|name| node(&plan, name));
+    assert_eq!((&n2.command, n2.start), (&None, Duration::ZERO));
+    assert_eq!((&n1.command, n1.start), (&n3.command, n3.start));
+    assert_eq!(n1.start, Duration::from_secs(1));
+    assert_eq!(
+        [&n1.prepare[..], &n2.prepare, &n3.prepare],
+        [&["a"][..], &[], &["a", "b"]]
+    );
+}
+
+#[test]
+fn a_documented_default_is_what_a_missing_key_means() {
+    let json = |text: &str| plan(text).to_json().to_string();
+    let mut compared = 0;
+    for (name, rows) in key_tables() {
+        for [key, meaning, default] in &rows {
+            assert!(!meaning.is_empty(), "{key}");
+            let is_toml = default.matches('`').count() == 2 && !default.contains("true");
+            let (key, default) = (key.trim_matches('`'), default.trim_matches('`'));
+            if !is_toml {
+                continue;
+            }
+            let line = format!("{key} = {default}\n");
+            let text = match name {
+                "scenario" => line + TWO,
+                _ => TWO.replace("[node.b]\n", &format!("[node.b]\n{line}")),
+            };
+            assert_eq!(json(&text), json(TWO), "{text}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
 }

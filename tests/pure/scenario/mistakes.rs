@@ -5,15 +5,7 @@ use emud::experiment::scenario::{Overrides, ScenarioError};
 use emud::text::{Mistakes, TextError};
 
 use super::read;
-
-/// The mistake of a text: its line, what is underlined, and parts of title and help.
-type Case = (
-    &'static str,
-    usize,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+use crate::case::{Case, compare};
 
 fn mistakes(text: &str) -> Mistakes {
     match read(text).and_then(|scenario| scenario.plan(&Overrides::default())) {
@@ -24,191 +16,213 @@ fn mistakes(text: &str) -> Mistakes {
 
 #[test]
 fn every_kind_of_mistake_is_shown_where_it_is() {
-    for (text, line, underlined, title, help) in MISTAKES {
-        let found = mistakes(text);
-        let all: Vec<_> = found.iter().collect();
-        let [one] = all[..] else {
-            panic!("{text}\n{found}")
-        };
-        assert_eq!(
-            (found.line(one), found.underlined(one)),
-            (*line, *underlined),
-            "{found}"
-        );
-        assert!(one.title.contains(title), "{title}\n{found}");
-        assert!(one.help.contains(help), "{help}\n{found}");
-    }
+    compare(MISTAKES, mistakes);
 }
 
 const MISTAKES: &[Case] = &[
-    ("name = \"x\"\n", 1, "", "has no node", "[node.NAME]"),
-    (
+    Case("name = \"x\"\n", 1, "", "has no node", "[node.NAME]"),
+    Case(
         "nodes = 1\n",
         1,
         "nodes",
         "no key `nodes` at the top",
         "belongs under [topology]",
     ),
-    ("measure = \"0s\"\n[node.a]\n", 1, "\"0s\"", "is 0", "30s"),
-    (
+    Case("measure = \"0s\"\n[node.a]\n", 1, "\"0s\"", "is 0", "30s"),
+    Case(
         "network = \"10.0.0.1/8\"\n",
         1,
         "\"10.0.0.1/8\"",
         "bits behind",
         "10.0.0.0/8",
     ),
-    (
+    Case(
         "network = \"10.0.0.0/30\"\n",
         1,
         "\"10.0.0.0/30\"",
         "cannot be the network",
         "8 to 28",
     ),
-    (
+    Case(
         "[node.a]\ncomand = \"x\"\n",
         2,
         "comand",
         "no key `comand`",
         "did you mean `command`?",
     ),
-    (
+    Case(
         "[node.a]\ndepends_on = []\n",
         2,
         "depends_on",
         "no key",
-        "did you mean `waits_for`?",
+        "did you mean `waits-for`?",
     ),
-    (
+    Case(
+        "ready_within = \"1s\"\n[node.a]\n",
+        1,
+        "ready_within",
+        "no key `ready_within`",
+        "did you mean `ready-within`?",
+    ),
+    Case(
+        "clean_up_within = \"1s\"\n[node.a]\n",
+        1,
+        "clean_up_within",
+        "no key `clean_up_within`",
+        "did you mean `clean-up-within`?",
+    ),
+    Case(
+        "[node.a]\nwaits_for = []\n",
+        2,
+        "waits_for",
+        "no key `waits_for`",
+        "did you mean `waits-for`?",
+    ),
+    Case(
+        "[node.a]\nclean_up = []\n",
+        2,
+        "clean_up",
+        "no key `clean_up`",
+        "did you mean `clean-up`?",
+    ),
+    Case(
+        "[node.a]\n[link.l]\nbetween = \"none\"\n",
+        2,
+        "l",
+        "joins no nodes",
+        "between",
+    ),
+    Case(
         "[node.a]\ncommand = []\n",
         2,
         "[]",
         "the command is empty",
         "leave it out",
     ),
-    (
+    Case(
         "[node.a]\ncommand = 5\n",
         2,
         "5",
         "cannot be a number",
         "write text",
     ),
-    (
+    Case(
         "[node.a]\nservice = \"yes\"\n",
         2,
         "\"yes\"",
         "cannot be text",
         "service = true",
     ),
-    ("[node.a]\nstart = 5\n", 2, "5", "", ""),
-    (
+    Case("[node.a]\nstart = 5\n", 2, "5", "", ""),
+    Case(
         "[node.a_b]\n",
         1,
         "a_b",
         "is not a valid name of a node",
         "host name",
     ),
-    (
+    Case(
         "[node.localhost]\n",
         1,
         "localhost",
         "cannot be called",
         "a different name",
     ),
-    (
-        "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n",
+    Case(
+        "[node.a]\ncommand = \"x\"\nwaits-for = [\"b\"]\n",
         3,
         "\"b\"",
         "no node `b`",
         "",
     ),
-    (
+    Case(
         "[node.server]\ncommand = \"x\"\n[node.b]\n[link.l]\nbetween = [\"b\", \"sever\"]\n",
         5,
         "\"sever\"",
         "no node `sever`",
         "did you mean `server`?",
     ),
-    (
+    Case(
         "[node.a]\n[link.l]\nbetween = [\"a\"]\n",
         3,
         "[\"a\"]",
         "has 1 names",
         "two ends",
     ),
-    (
+    Case(
         "[node.a]\n[link.l]\nbetween = [\"a\", \"a\"]\n",
         3,
         "[\"a\", \"a\"]",
         "to itself",
         "two ends",
     ),
-    ("[node.a]\n[link.l]\n", 2, "l", "joins no nodes", "between"),
-    (
+    Case("[node.a]\n[link.l]\n", 2, "l", "joins no nodes", "between"),
+    Case(
         "[node.a]\n[node.b]\n[link.a-much-too-long-name]\nbetween = [\"a\", \"b\"]\n",
         3,
         "a-much-too-long-name",
         "is not a valid name of a link",
         "15",
     ),
-    (
+    Case(
         "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"hsdpaa\"\n",
         5,
         "\"hsdpaa\"",
         "no profile named `hsdpaa`",
         "did you mean `hsdpa`?",
     ),
-    (
+    Case(
         "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile = \"./no.toml\"\n",
         5,
         "\"./no.toml\"",
         "No such file",
         "the scenario's folder",
     ),
-    (
+    Case(
         "[node.a]\n[node.b]\n[link.l]\nbetween = [\"a\", \"b\"]\nprofile.link.rate = \"5mbps\"\n",
         5,
         "\"5mbps\"",
         "bits or bytes",
         "5Mbit",
     ),
-    (
+    Case(
         "[node.a]\nservice = true\n",
         1,
         "a",
         "a service without a command",
         "set its command",
     ),
-    (
+    Case(
         "[node.a]\nstart = \"1s\"\n",
         1,
         "a",
         "`start` and no command",
         "set its command",
     ),
-    (
+    Case(
         "[node.a]\ncommand = \"x\"\nready = \"y\"\n",
         1,
         "a",
         "is no service",
         "service = true",
     ),
-    (
-        "[node.a]\ncommand = \"x\"\nservice = true\nwaits_for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
+    Case(
+        "[node.a]\ncommand = \"x\"\nservice = true\nwaits-for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
          [link.l]\nbetween = [\"a\", \"b\"]\n",
         1,
         "a",
         "waits for `b`, which runs in the measured phase",
         "only wait for services",
     ),
-    (
-        "[node.a]\ncommand = \"x\"\nwaits_for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
-         waits_for = [\"a\"]\n[link.l]\nbetween = [\"a\", \"b\"]\n",
+    Case(
+        "[node.a]\ncommand = \"x\"\nwaits-for = [\"b\"]\n[node.b]\ncommand = \"y\"\n\
+         waits-for = [\"a\"]\n[link.l]\nbetween = [\"a\", \"b\"]\n",
         1,
         "a",
         "waits for itself",
         "a -> b -> a",
     ),
-    (
+    Case(
         "[node.a]\ncommand = \"x\"\noutside = true\n[node.b]\noutside = true\n\
          [link.l]\nbetween = [\"a\", \"b\"]\n",
         4,
@@ -216,84 +230,84 @@ const MISTAKES: &[Case] = &[
         "both `a` and `b` have `outside`",
         "one node",
     ),
-    (
+    Case(
         "[node.a]\ncommand = \"x\"\n[node.b]\n",
         3,
         "b",
         "is not reachable from node `a`",
         "[link.NAME]",
     ),
-    (
+    Case(
         "[node.a]\n",
         1,
         "a",
         "no node has a command",
         "not a service",
     ),
-    (
+    Case(
         "[topology]\nrouters = 3\n",
         1,
         "topology",
         "has no kind",
         "\"star\"",
     ),
-    (
+    Case(
         "[topology]\nkind = \"ring\"\n",
         2,
         "\"ring\"",
         "cannot be `ring`",
         "\"chain\"",
     ),
-    (
+    Case(
         "[topology]\nkind = \"chain\"\n",
         1,
         "topology",
         "without `routers`",
         "routers = 4",
     ),
-    (
+    Case(
         "[topology]\nkind = \"chain\"\nrouters = 0\n",
         3,
         "0",
-        "invalid number of routers",
+        "`routers` of 0 is out of range",
         "1 to 254",
     ),
-    (
+    Case(
         "[topology]\nkind = \"mesh\"\nnodes = 33\n",
         3,
         "33",
-        "invalid number of nodes",
+        "`nodes` of 33 is out of range",
         "2 to 32",
     ),
-    (
+    Case(
         "[topology]\nkind = \"mesh\"\nnodes = 3\naccess = \"lte\"\n",
         4,
         "access",
         "a mesh has no `access`",
         "nodes, profile",
     ),
-    (
+    Case(
         "[topology]\nkind = \"star\"\n",
         1,
         "topology",
         "the star has no peers",
         "peers = 4",
     ),
-    (
+    Case(
         "[topology]\nkind = \"star\"\n[topology.class.hub]\npeers = 2\n",
         3,
         "hub",
         "cannot be the name of a class",
         "not hub",
     ),
-    (
+    Case(
         "[topology]\nkind = \"star\"\n[topology.class.a]\n",
         3,
         "a",
         "has no peers",
         "peers = 16",
     ),
-    (
+    Case(
         "[topology]\nkind = \"star\"\n[topology.class.a]\npeers = 2\n\
          profile = { link = {}, rule = [{ link = \"none\" }] }\n",
         5,
@@ -301,14 +315,14 @@ const MISTAKES: &[Case] = &[
         "has rules",
         "only have one link",
     ),
-    (
+    Case(
         "[topology]\nkind = \"chain\"\nrouters = 3\n[node.\"s*\"]\ncommand = \"x\"\n[node.\"q*\"]\n",
         6,
         "\"q*\"",
         "no node `q*`",
         "",
     ),
-    (
+    Case(
         "[topology]\nkind = \"chain\"\nrouters = 3\n[node.client]\ncommand = \"x\"\n\
          [link.hop2]\nbetween = [\"client\", \"r3\"]\n",
         6,
@@ -316,7 +330,7 @@ const MISTAKES: &[Case] = &[
         "a link `hop2` in the topology",
         "a different name",
     ),
-    (
+    Case(
         "network = \"10.0.0.0/28\"\n[topology]\nkind = \"chain\"\nrouters = 9\n[node.client]\n\
          command = \"x\"\n",
         1,
@@ -324,7 +338,7 @@ const MISTAKES: &[Case] = &[
         "too small for more than 4 links",
         "a larger one",
     ),
-    (
+    Case(
         "network = \"10.0.0.0/24\"\n[topology]\nkind = \"star\"\nclass.a.peers = 3\n[node.a1]\n\
          command = \"x\"\n",
         1,

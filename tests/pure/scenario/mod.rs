@@ -2,6 +2,7 @@
 //! Scenarios: their meaning up to the last route, and the messages for meaningless ones.
 
 mod meaning;
+mod medium;
 mod mistakes;
 mod random;
 mod shipped;

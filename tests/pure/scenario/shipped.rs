@@ -7,8 +7,9 @@ use emud::experiment::scenario::{Overrides, ScenarioError, shipped};
 fn all_are_good_and_describe_themselves() {
     for shipped in shipped::SHIPPED {
         let scenario = shipped.parse().unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(scenario.name, shipped.name);
-        assert!(!scenario.description.is_empty() && !scenario.description.contains('\n'));
+        assert_eq!(scenario.top.name, shipped.name);
+        let description = &scenario.top.description;
+        assert!(!description.is_empty() && !description.contains('\n'));
         let plan = scenario
             .plan(&Overrides::default())
             .unwrap_or_else(|e| panic!("{e}"));

@@ -13,7 +13,7 @@ pub fn walk(plan: &Plan, from: &str, to: Ipv4Addr) -> Result<Vec<String>, String
     let mut way = vec![at.clone()];
     while !has(plan, &at, to) {
         let node = plan.nodes.iter().find(|node| node.name == at).unwrap();
-        if at != from && !node.forwards {
+        if at != from && !node.forwards() {
             return Err(format!("{at} does not forward: {way:?}"));
         }
         if way.len() > plan.nodes.len() {
@@ -65,6 +65,29 @@ fn neighbours(plan: &Plan, node: &str, interface: &str) -> Vec<String> {
         && b.interface == interface
     {
         return at_ports().collect();
+    }
+    if let Some(medium) = plan
+        .media
+        .iter()
+        .find(|medium| medium.interface == interface)
+    {
+        let (matrix, modes) = (medium.matrix(), medium.modes());
+        let own = medium
+            .stations
+            .iter()
+            .position(|station| station.node == node)
+            .unwrap();
+        let near = |other: &usize| {
+            let decodes = |from: usize, to: usize| {
+                let reach = matrix.reach(from as u16, to as u16);
+                reach.is_some_and(|reach| reach.decodes(modes[from]))
+            };
+            decodes(own, *other) && decodes(*other, own)
+        };
+        let near = (0..medium.stations.len()).filter(near);
+        return near
+            .map(|other| medium.stations[other].node.clone())
+            .collect();
     }
     let is_here = |end: &End| end.node.as_deref() == Some(node) && end.interface == interface;
     let wire = plan.wires.iter().find(|wire| wire.ends.iter().any(is_here));

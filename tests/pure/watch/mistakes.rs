@@ -7,34 +7,13 @@ use emud::text::{Mistakes, TextError};
 use emud_monitor::Config;
 
 use super::meaning::with;
+use crate::case::{Case, compare};
 
 fn mistakes(result: Result<Config, TextError>) -> Mistakes {
     match result {
         Err(TextError::Mistakes(mistakes)) => mistakes,
         other => panic!("{other:?}"),
     }
-}
-
-/// A wrong text: line, the text underlined, part of the title, part of the help.
-struct Case(
-    &'static str,
-    usize,
-    &'static str,
-    &'static str,
-    &'static str,
-);
-
-fn differs(case: &Case, found: &Mistakes) -> Option<String> {
-    let Case(text, line, underlined, title, help) = *case;
-    let list: Vec<_> = found.iter().collect();
-    let [one] = list[..] else {
-        return Some(format!("{text:?}: {} mistakes\n{found}", list.len()));
-    };
-    let good = found.line(one) == line
-        && found.underlined(one) == underlined
-        && one.title.contains(title)
-        && one.help.contains(help);
-    (!good).then(|| format!("{text:?}:\n{found}"))
 }
 
 #[rustfmt::skip]
@@ -106,11 +85,7 @@ const FILES: &[Case] = &[
 
 #[test]
 fn every_kind_of_mistake_in_a_file_is_shown_where_it_is() {
-    let wrong: Vec<_> = FILES
-        .iter()
-        .filter_map(|case| differs(case, &mistakes(watch::parse(case.0, "m.toml"))))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    compare(FILES, |text| mistakes(watch::parse(text, "m.toml")));
 }
 
 fn external(rate: &str) -> Argument {
@@ -175,7 +150,7 @@ fn wrong_arguments() {
         if !origin {
             wrong.push(format!("not on the command line:\n{found}"));
         }
-        wrong.extend(differs(case, &found));
+        wrong.extend(case.differs(&found));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

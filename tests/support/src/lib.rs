@@ -66,6 +66,12 @@ pub fn full() -> bool {
     std::env::var_os("EMUD_TEST_FULL").is_some()
 }
 
+/// The size of a sample: `whole` in the full run, two fifths of it else. What it is compared with
+/// follows from the size.
+pub fn count(whole: u64) -> u64 {
+    if full() { whole } else { whole * 2 / 5 }
+}
+
 /// Whether this is a guest kernel (`EMUD_GUEST`): all features are expected, an attach takes
 /// seconds, there is one CPU, and its clock counts instructions.
 pub fn guest() -> bool {

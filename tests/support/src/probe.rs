@@ -26,6 +26,8 @@ pub struct Probe {
     /// At least 12.
     pub payload_len: usize,
     pub count: u32,
+    /// DSCPs, from 0 on, that packets have in turn.
+    pub dscps: u8,
     /// How often each may come.
     pub copies: u32,
     /// Distance of two packets; 0: all at once.
@@ -47,6 +49,7 @@ impl Probe {
             port: 7002,
             payload_len: 64,
             count,
+            dscps: 1,
             copies: 1,
             interval_ns,
             scattered: false,
@@ -139,11 +142,7 @@ impl Probe {
 
     fn send(&self, progress: &AtomicU64) {
         precise_timers();
-        let socket = UdpSocket::bind((self.any(), self.source_port)).expect("bind");
-        socket
-            .connect(SocketAddr::new(self.address, self.port))
-            .expect("connect");
-        set_buffer(&socket, libc::SO_SNDBUFFORCE);
+        let sockets: Vec<_> = (0..self.dscps).map(|dscp| self.socket(dscp)).collect();
         let mut payload = vec![0; self.payload_len];
         let start = monotonic_ns() + 1_000_000;
         for number in 0..self.count {
@@ -152,9 +151,23 @@ impl Probe {
             }
             payload[..4].copy_from_slice(&number.to_ne_bytes());
             payload[4..12].copy_from_slice(&monotonic_ns().to_ne_bytes());
+            let socket = &sockets[number as usize % sockets.len()];
             socket.send(&payload).expect("send");
             progress.store(u64::from(number) + 1, Ordering::Release);
         }
+    }
+
+    fn socket(&self, dscp: u8) -> UdpSocket {
+        // Only one can have the port.
+        let port = if dscp == 0 { self.source_port } else { 0 };
+        let socket = UdpSocket::bind((self.any(), port)).expect("bind");
+        let to = SocketAddr::new(self.address, self.port);
+        socket.connect(to).expect("connect");
+        set_buffer(&socket, libc::SO_SNDBUFFORCE);
+        if dscp != 0 {
+            set_dscp(&socket, dscp);
+        }
+        socket
     }
 
     /// After the start, ns.
@@ -209,6 +222,22 @@ fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
         )
     };
     assert_eq!(done, 0, "setsockopt: {}", io::Error::last_os_error());
+}
+
+/// Of an IPv4 socket.
+pub fn set_dscp(socket: &UdpSocket, dscp: u8) {
+    let tos = libc::c_int::from(dscp) << 2;
+    // SAFETY: the value is an int that lives until the call returns.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_TOS,
+            (&raw const tos).cast(),
+            size_of_val(&tos) as libc::socklen_t,
+        )
+    };
+    assert_eq!(done, 0, "IP_TOS: {}", io::Error::last_os_error());
 }
 
 /// The prober itself must not lose a packet.

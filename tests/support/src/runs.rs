@@ -24,7 +24,7 @@ emulator = \"off\"
 ";
 
 /// Thresholds that are watched, and that no load of a few seconds reaches.
-const WATCHED: &str = "\
+pub const WATCHED: &str = "\
 cpu.theta = \"60min\"
 network = \"off\"
 memory = \"off\"

@@ -7,6 +7,7 @@
 //! renews a lease while it runs; without a lease the classifier sends it no frames, so a dead
 //! holder is harmless.
 
+mod ds;
 pub mod failure;
 pub mod frame;
 pub mod holder;

@@ -32,6 +32,11 @@ impl Frame {
         &self.buffer[..self.len]
     }
 
+    /// The same, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.len]
+    }
+
     fn key(&self) -> (u64, u64) {
         (self.departure_ns, self.sequence)
     }

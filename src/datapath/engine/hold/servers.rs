@@ -3,14 +3,19 @@
 
 use std::collections::HashMap;
 
+use super::ds;
 use super::frame::Service;
 use super::queue::Frame;
 use crate::abi;
-use crate::bottleneck::{ClassCount, Decision, Plan, Server};
+use crate::bottleneck::{Arrival, ClassCount, Decision, Plan, Server};
 
 /// By so much the clock is ahead of what has certainly been read, in ns: a frame is stamped, and
 /// then put into the TAP by its CPU, which a softirq or the hypervisor may interrupt.
 pub(super) const MARGIN_NS: u64 = 50_000;
+
+/// A decision waits for at most so long, in ns, if what it is about departs later anyway: one wake-up
+/// then decides on many packets.
+const LONGEST_LAG_NS: u64 = 1_000_000;
 
 /// Where the figures of bottlenecks come from, and where the account of classes goes.
 pub trait Classes: Sync {
@@ -31,28 +36,88 @@ struct Held {
     copy: Option<Frame>,
 }
 
+/// Frames that wait, by the index that a server knows them by: a frame is not moved while the server
+/// moves its packet, 60 ns of 220 a packet.
+#[derive(Debug, Default)]
+struct Shelf {
+    places: Vec<Option<Held>>,
+    free: Vec<u32>,
+}
+
+impl Shelf {
+    fn put(&mut self, held: Held) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.places[place as usize] = Some(held);
+            return place;
+        }
+        self.places.push(Some(held));
+        (self.places.len() - 1) as u32
+    }
+
+    fn take(&mut self, place: u32) -> Option<Held> {
+        self.free.push(place);
+        self.places[place as usize].take()
+    }
+}
+
 /// Frames that a bottleneck has done with.
 pub(super) enum Done {
     /// To be written at these times.
     Departs {
         port: usize,
-        frames: Vec<(u64, Frame)>,
+        frame: (u64, Frame),
+        copy: Option<(u64, Frame)>,
     },
     /// Not to be written: their buffers are free again.
-    Lost { port: usize, frames: Vec<Frame> },
+    Lost {
+        port: usize,
+        frame: Frame,
+        copy: Option<Frame>,
+    },
+}
+
+/// The last departure of each path that keeps its order.
+#[derive(Debug, Default)]
+struct Paths {
+    /// Of the first paths, which are those of most links: without a hash.
+    first: Vec<u64>,
+    others: HashMap<u32, u64>,
+}
+
+/// Paths that are found by their number.
+const FIRST_PATHS: u32 = 1024;
+
+impl Paths {
+    /// When a frame departs that would at `departure_ns`: not before the last one of its path.
+    fn in_order(&mut self, path: u32, departure_ns: u64) -> u64 {
+        let last = match path {
+            ..FIRST_PATHS => {
+                let place = path as usize;
+                if self.first.len() <= place {
+                    self.first.resize(place + 1, 0);
+                }
+                &mut self.first[place]
+            }
+            _ => self.others.entry(path).or_default(),
+        };
+        *last = departure_ns.max(*last);
+        *last
+    }
 }
 
 /// The bottlenecks of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
-    servers: Vec<Server<Held>>,
+    servers: Vec<Server<u32>>,
+    shelf: Shelf,
     /// Server and class of a number, less 1.
     places: Vec<(usize, usize)>,
-    /// The last departure of each path that keeps its order.
-    last: HashMap<u32, u64>,
+    paths: Paths,
     version: u64,
     /// Frames of each port.
     waiting: Vec<u64>,
+    /// No frame since nothing waited departs sooner behind its server; ns.
+    least_delay_ns: u64,
 }
 
 impl Servers {
@@ -94,55 +159,76 @@ impl Servers {
         copy: Option<Frame>,
     ) -> bool {
         let (server, class) = self.places[service.number as usize - 1];
-        let (at, bytes) = (service.arrival_ns, service.bytes);
+        let arrival = Arrival {
+            at_ns: service.arrival_ns,
+            class,
+            bytes: service.bytes,
+            ds: ds::of(frame.bytes()),
+        };
         if self.waiting.len() <= port {
             self.waiting.resize(port + 1, 0);
         }
+        if self.waiting.iter().all(|waiting| *waiting == 0) {
+            self.least_delay_ns = u64::MAX;
+        }
         self.waiting[port] += 1;
+        let copy_ns = copy.as_ref().map_or(u64::MAX, |_| service.copy_ns);
+        let departs = service.departure_ns.min(copy_ns);
+        let delay_ns = departs.saturating_sub(service.arrival_ns);
+        self.least_delay_ns = self.least_delay_ns.min(delay_ns);
         let held = Held {
             frame,
             port,
             service,
             copy,
         };
-        self.servers[server].arrive(at, class, bytes, held)
+        let place = self.shelf.put(held);
+        self.servers[server].arrive(arrival, place)
     }
 
     /// The next frames that are done with, all having been read that had arrived by `until_ns`.
     pub fn decide(&mut self, until_ns: u64) -> Option<Done> {
         let mut servers = self.servers.iter_mut();
         let decision = servers.find_map(|server| server.decide(until_ns))?;
-        let (held, finish_ns) = match decision {
-            Decision::Served(served) => (served.token, Some(served.finish_ns)),
-            Decision::Dropped(dropped) => (dropped.token, None),
+        let (place, finish_ns, marked) = match decision {
+            Decision::Served(served) => (served.token, Some(served.finish_ns), served.marked),
+            Decision::Dropped(dropped) => (dropped.token, None, false),
         };
         let Held {
-            frame,
+            mut frame,
             port,
             service,
-            copy,
-        } = held;
+            mut copy,
+        } = self.shelf.take(place)?;
+        if marked {
+            ds::mark(frame.bytes_mut());
+            if let Some(copy) = &mut copy {
+                ds::mark(copy.bytes_mut());
+            }
+        }
         self.waiting[port] -= 1;
         let Some(finish_ns) = finish_ns.filter(|_| !service.lost) else {
-            let frames = std::iter::once(frame).chain(copy).collect();
-            return Some(Done::Lost { port, frames });
+            return Some(Done::Lost { port, frame, copy });
         };
         let behind =
             |departure_ns: u64| finish_ns + departure_ns.saturating_sub(service.arrival_ns);
         let mut departs = behind(service.departure_ns);
         if !service.overtakes {
-            let last = self.last.entry(service.path).or_default();
-            departs = departs.max(*last);
-            *last = departs;
+            departs = self.paths.in_order(service.path, departs);
         }
-        let copy = copy.map(|copy| (behind(service.copy_ns), copy));
-        let frames = std::iter::once((departs, frame)).chain(copy).collect();
-        Some(Done::Departs { port, frames })
+        Some(Done::Departs {
+            port,
+            frame: (departs, frame),
+            copy: copy.map(|copy| (behind(service.copy_ns), copy)),
+        })
     }
 
-    /// When there may be something to decide.
-    pub fn next_ns(&self) -> Option<u64> {
-        self.servers.iter().filter_map(Server::next_ns).min()
+    /// When to decide on what is known: not before all that had arrived has been read, and in time for
+    /// what departs first.
+    pub fn due_ns(&self) -> Option<u64> {
+        let next = self.servers.iter().filter_map(Server::next_ns).min()?;
+        let lag_ns = (self.least_delay_ns / 2).clamp(MARGIN_NS, LONGEST_LAG_NS);
+        Some(next.saturating_add(lag_ns))
     }
 
     /// Frames of a port that wait here.
@@ -166,9 +252,10 @@ impl Servers {
 
     /// All frames that are still waiting, and not lost, at the end.
     pub fn drain(&mut self) -> impl Iterator<Item = (usize, Frame)> {
-        let held = std::mem::take(&mut self.servers)
+        let places = std::mem::take(&mut self.servers)
             .into_iter()
             .flat_map(Server::into_waiting);
+        let held = places.filter_map(|place| self.shelf.take(place));
         held.filter(|held| !held.service.lost)
             .map(|held| (held.port, held.frame))
     }
@@ -178,11 +265,106 @@ fn of_count(count: &ClassCount) -> abi::emud_class {
     abi::emud_class {
         sent_packets: count.sent_packets,
         sent_bytes: count.sent_bytes,
+        marked: count.marked,
         full: count.full,
         expired: count.expired,
+        managed: count.managed,
         wait_ns: count.wait_ns,
         longest_wait_ns: count.longest_wait_ns,
         backlog_packets: count.backlog_packets,
         backlog_bytes: count.backlog_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::TimerQueue;
+    use super::*;
+    use crate::bottleneck::{Class, Schedule, Signals};
+
+    /// One bottleneck of 8 Mbit/s that marks what has waited at all.
+    struct One;
+
+    impl Classes for One {
+        fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
+            let class = Class {
+                signals: Signals::MarkAbove(0),
+                ..Class::default()
+            };
+            let plan = Plan {
+                rate: 8_000_000,
+                schedule: Schedule::Fifo,
+                seed: 0,
+                classes: vec![class],
+            };
+            (std::mem::replace(version, 1) == 0).then(|| vec![plan])
+        }
+
+        fn account(&self, _: &[(u32, abi::emud_class)]) {}
+    }
+
+    const US: u64 = 1_000;
+
+    fn service(arrival_ns: u64, delay_ns: u64) -> Service {
+        Service {
+            number: 1,
+            arrival_ns,
+            departure_ns: arrival_ns + delay_ns,
+            copy_ns: 0,
+            path: 0,
+            bytes: 1_000,
+            lost: false,
+            overtakes: false,
+        }
+    }
+
+    fn one() -> (Servers, TimerQueue) {
+        let mut servers = Servers::default();
+        servers.update(&One);
+        (servers, TimerQueue::new(1 << 20))
+    }
+
+    /// Behind a vnet header: IPv4 whose sender understands marks.
+    fn frame(queue: &mut TimerQueue) -> Frame {
+        let mut bytes = [0; 10 + 14 + 20];
+        (bytes[22], bytes[24], bytes[25]) = (8, 0x45, 1);
+        queue.store(&bytes).unwrap()
+    }
+
+    #[test]
+    fn decisions_are_put_off_until_something_may_depart() {
+        for (delay_us, lag_us) in [(0, 50), (90, 50), (400, 200), (20_000, 1_000)] {
+            let (mut servers, mut queue) = one();
+            servers.arrive(0, service(7 * US, 20_000 * US), frame(&mut queue), None);
+            assert_eq!(servers.due_ns(), Some(1_007 * US));
+            servers.arrive(0, service(8 * US, delay_us * US), frame(&mut queue), None);
+            assert_eq!(servers.due_ns(), Some((7 + lag_us) * US));
+            while servers.decide(u64::MAX).is_some() {}
+            assert_eq!((servers.due_ns(), servers.waiting(0)), (None, 0));
+            // Decided up to 1,007 us; what has gone does not count any more.
+            servers.arrive(0, service(9 * US, 20_000 * US), frame(&mut queue), None);
+            assert_eq!(servers.due_ns(), Some(2_007 * US));
+        }
+    }
+
+    #[test]
+    fn a_mark_is_written_into_the_frame_and_its_copy() {
+        let (mut servers, mut queue) = one();
+        servers.arrive(0, service(0, US), frame(&mut queue), None);
+        let copied = Service {
+            copy_ns: 5 * US,
+            ..service(0, US)
+        };
+        let copy = Some(frame(&mut queue));
+        servers.arrive(0, copied, frame(&mut queue), copy);
+        let mut fields = Vec::new();
+        while let Some(done) = servers.decide(u64::MAX) {
+            let Done::Departs { frame, copy, .. } = done else {
+                panic!("lost");
+            };
+            let frames = std::iter::once(frame).chain(copy);
+            fields.extend(frames.map(|(at, frame)| (at, frame.bytes()[25])));
+        }
+        assert_eq!(fields, [(1_001 * US, 1), (2_001 * US, 3), (2_005 * US, 3)]);
     }
 }

@@ -62,6 +62,18 @@ impl Tap {
 /// [`HoldError::NoTun`] without `/dev/net/tun`, [`HoldError::BadName`], [`HoldError::System`] if
 /// the kernel rejects a step (the TAP is deleted then).
 pub fn create(name: &str, device_mtu: u32) -> Result<Tap, HoldError> {
+    let (fd, name) = open(name)?;
+    let ifindex = set_up_device(&name, (device_mtu + MTU_ROOM).min(MAX_MTU))?;
+    Ok(Tap { fd, ifindex, name })
+}
+
+/// Creates a TAP in the network namespace of the calling thread, which lives as long as the
+/// descriptor, and returns its name. Reads and writes are non-blocking, with a virtio header in
+/// front of each frame; no write fails because earlier frames have not been delivered yet.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn open(name: &str) -> Result<(OwnedFd, String), HoldError> {
     let fd: OwnedFd = OpenOptions::new()
         .read(true)
         .write(true)
@@ -82,8 +94,7 @@ pub fn create(name: &str, device_mtu: u32) -> Result<Tap, HoldError> {
     let name = name_of(&request);
     set_up_descriptor(fd.as_fd())
         .map_err(|error| HoldError::system(format!("TAP {name}: offloads"), error))?;
-    let ifindex = set_up_device(&name, (device_mtu + MTU_ROOM).min(MAX_MTU))?;
-    Ok(Tap { fd, ifindex, name })
+    Ok((fd, name))
 }
 
 fn set_up_descriptor(fd: BorrowedFd<'_>) -> io::Result<()> {

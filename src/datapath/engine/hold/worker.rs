@@ -4,9 +4,8 @@
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::Direction;
 use super::failure::Failures;
@@ -15,6 +14,7 @@ use super::holder::{End, LEASE_NS, REPORT_NS};
 use super::queue::TimerQueue;
 use super::servers::{Classes, Done, MARGIN_NS, Servers};
 use crate::abi::{self, emud_holder};
+use crate::host::{now_ns, timespec};
 
 /// Frames read before the next write. Everything that is there, as a
 /// rule: after a late wake-up a frame yet unread may depart before one that is due.
@@ -25,18 +25,6 @@ const WRITE_BURST: usize = 64;
 const SCRATCH_LEN: usize = 68 << 10;
 /// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
 const GATHER_NS: u64 = 50_000;
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-fn timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as _,
-    }
-}
 
 /// A TAP and the frames that go back to it.
 pub(super) struct Port {
@@ -272,22 +260,24 @@ impl<'a> Worker<'a> {
         let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
         let in_time = self.servers.arrive(index, service, frame, copy.flatten());
         self.ports[index].stats.disordered += u64::from(!in_time);
-        service.arrival_ns
+        // At the earliest: it may wait before.
+        done.departure_ns
     }
 
     /// Lets bottlenecks decide up to then: all that had arrived has been read.
     fn serve(&mut self, until_ns: u64) {
         while let Some(done) = self.servers.decide(until_ns) {
             match done {
-                Done::Departs { port, frames } => {
-                    for (departure_ns, frame) in frames {
-                        self.ports[port].queue.insert(departure_ns, frame);
+                Done::Departs { port, frame, copy } => {
+                    let queue = &mut self.ports[port].queue;
+                    for (departure_ns, frame) in std::iter::once(frame).chain(copy) {
+                        queue.insert(departure_ns, frame);
                     }
                 }
-                Done::Lost { port, frames } => {
-                    for frame in frames {
-                        self.ports[port].queue.recycle(frame);
-                    }
+                Done::Lost { port, frame, copy } => {
+                    let queue = &mut self.ports[port].queue;
+                    let frames = std::iter::once(frame).chain(copy);
+                    frames.for_each(|frame| queue.recycle(frame));
                 }
             }
         }
@@ -326,10 +316,9 @@ impl<'a> Worker<'a> {
     /// predecessors by all that may be late by that moment.
     fn wait(&mut self) -> Result<Option<End>, Errno> {
         let now = now_ns();
-        let served = self.servers.next_ns();
         let mut until = self
             .next_report_ns
-            .min(served.map_or(u64::MAX, |at| at.saturating_add(MARGIN_NS)));
+            .min(self.servers.due_ns().unwrap_or(u64::MAX));
         for port in &self.ports {
             until = until
                 .min(port.queue.next_ns().unwrap_or(u64::MAX))

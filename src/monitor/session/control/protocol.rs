@@ -2,6 +2,7 @@
 //! The protocol: one line of JSON in each direction (docs/log-format.md).
 
 use emud_monitor::event::{Alarm, Resource, Scope, TAMPERED, Unit};
+use emud_monitor::log::MetricLine;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
@@ -16,6 +17,7 @@ const MAX_NUMBER: u64 = 1 << 53;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     Alarm(Box<Alarm>),
+    Metric(MetricLine),
     Reset,
 }
 
@@ -59,6 +61,17 @@ struct Emulator {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Metric {
+    #[expect(dead_code, reason = "already checked")]
+    r#type: String,
+    name: String,
+    value: f64,
+    unit: Option<String>,
+    mono_ns: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Reset {
     #[expect(dead_code, reason = "already checked")]
     r#type: String,
@@ -98,6 +111,10 @@ pub fn parse(line: &[u8], now_mono_ns: u64, trusted: bool) -> Result<Message, Re
             let report = serde_json::from_value(value).map_err(malformed)?;
             application(report, now_mono_ns)
         }
+        "metric" => {
+            let report = serde_json::from_value(value).map_err(malformed)?;
+            metric(report, now_mono_ns).map(Message::Metric)
+        }
         "reset" if trusted => {
             let Reset { .. } = serde_json::from_value(value).map_err(malformed)?;
             Ok(Message::Reset)
@@ -109,7 +126,7 @@ pub fn parse(line: &[u8], now_mono_ns: u64, trusted: bool) -> Result<Message, Re
         }
         "emulator" => Err(Refusal::NotAllowed("only root may report for the emulator")),
         _ => Err(Refusal::Malformed(
-            "`type` must be \"alarm\", \"reset\" or \"emulator\"".into(),
+            "`type` must be \"alarm\", \"metric\", \"reset\" or \"emulator\"".into(),
         )),
     }
 }
@@ -140,6 +157,20 @@ fn application(report: Application, now_mono_ns: u64) -> Result<Message, Refusal
         shares: vec![],
         rest: 0.0,
     })))
+}
+
+/// JSON has no infinite numbers.
+fn metric(report: Metric, now_mono_ns: u64) -> Result<MetricLine, Refusal> {
+    let unit = report.unit.filter(|unit| !unit.is_empty());
+    Ok(MetricLine {
+        mono_ns: past(report.mono_ns, now_mono_ns)?,
+        name: name(report.name)?,
+        value: report.value,
+        unit: unit
+            .map(name)
+            .transpose()
+            .map_err(|_| bad("`unit` must be text of 1 to 256 bytes"))?,
+    })
 }
 
 fn emulator(report: Emulator, now_mono_ns: u64) -> Result<Message, Refusal> {
@@ -295,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn a_program_reports_a_figure() {
+        let of = |line| match read(line) {
+            Ok(Message::Metric(line)) => (line.name, line.value, line.unit, line.mono_ns),
+            other => panic!("{other:?}"),
+        };
+        let line = r#"{"type":"metric","name":"page load","value":1.84,"unit":"s","mono_ns":900}"#;
+        assert_eq!(of(line), ("page load".into(), 1.84, Some("s".into()), 900));
+        let line = r#"{"type":"metric","name":"stalls","value":-3,"unit":""}"#;
+        assert_eq!(of(line), ("stalls".into(), -3.0, None, 1000));
+    }
+
+    #[test]
     fn what_is_wrong_is_refused() {
         for line in [
             "",
@@ -313,6 +356,11 @@ mod tests {
             r#"{"name":"x","value":"12 parsecs"}"#,
             r#"{"name":"x","value":"\u00b5"}"#,
             r#"{"name":"x","mono_ns":1001}"#,
+            r#"{"type":"metric","name":"x"}"#,
+            r#"{"type":"metric","name":"","value":1}"#,
+            r#"{"type":"metric","name":"x","value":"1"}"#,
+            r#"{"type":"metric","name":"x","value":1e999}"#,
+            r#"{"type":"metric","name":"x","value":1,"unit":"a\u001b"}"#,
             r#"{"type":7}"#,
             r#"{"type":"stop"}"#,
             r#"{"type":"emulator","failure":"late","name":"eth0"}"#,

@@ -178,6 +178,7 @@ async fn obey(line: &[u8], trusted: bool, requests: &mpsc::Sender<Request>) -> R
     let (answer, answered) = oneshot::channel();
     let request = match parse(line, mono_ns(), trusted)? {
         Message::Alarm(alarm) => Request::Alarm(alarm, answer),
+        Message::Metric(line) => Request::Metric(line, answer),
         Message::Reset => Request::Reset(answer),
     };
     let ending = || Refusal::Malformed("the monitor is ending".into());

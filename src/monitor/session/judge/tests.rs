@@ -188,6 +188,21 @@ fn links_of_others_do_not_count() {
     assert_eq!(case.verdict(), RunVerdict::Clean);
 }
 
+/// A run that ends at contention must not end because of what leaves it clean.
+#[test]
+fn what_lowers_the_verdict_ends_a_run() {
+    let at = |episode: &Episode, after| lowers(episode, [10 * S, 10 * S + after], None);
+    assert!(!at(&cpu(8 * S, 9 * S), S));
+    assert!(at(&cpu(9 * S, 10 * S), S));
+    let open = |since| episode(Resource::Cpu, Scope::Cpu { cpu: 1 }, since, None);
+    // Its end may be on its way for some ticks.
+    assert!(!at(&open(9 * S), MS));
+    assert!(at(&open(9 * S), S));
+    assert!(at(&open(10 * S), MS));
+    let of_others = |netns| lowers(&late(netns, 11 * S), [10 * S, 12 * S], Some(&[8].into()));
+    assert_eq!([of_others(8), of_others(7)], [true, false]);
+}
+
 #[test]
 fn contention_explains_a_late_emulator() {
     use RunVerdict::{Contended, Invalid};

@@ -29,20 +29,8 @@ struct Buffer {
 
 impl Buffer {
     fn new(len: usize) -> Self {
-        // SAFETY: a new mapping, undone when the buffer is dropped.
-        let at = unsafe {
-            let at = libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-            libc::madvise(at, len, libc::MADV_HUGEPAGE);
-            at
-        };
+        // Undone when the buffer is dropped.
+        let at = super::memory::anonymous(len, libc::MADV_HUGEPAGE);
         Self { at, len }
     }
 

@@ -21,6 +21,24 @@ const PAGE: usize = 4096;
 /// Pause between two passes over the region, so that others can use the CPU, ns.
 const PAUSE_NS: u64 = 1_000_000;
 
+/// Returns a new mapping of memory with this advice about huge pages.
+pub fn anonymous(len: usize, advice: i32) -> *mut libc::c_void {
+    // SAFETY: a new mapping, which nothing else uses.
+    unsafe {
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        libc::madvise(at, len, advice);
+        at
+    }
+}
+
 #[derive(Default)]
 struct Pages {
     at: usize,
@@ -31,20 +49,8 @@ impl Pages {
     /// New ones; not huge, for each to go and come by itself.
     fn map(count: usize) -> Self {
         let len = count * PAGE;
-        // SAFETY: a new mapping, which is never undone before the process ends.
-        let at = unsafe {
-            let at = libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-            libc::madvise(at, len, libc::MADV_NOHUGEPAGE);
-            at as usize
-        };
+        // It is never undone before the process ends.
+        let at = anonymous(len, libc::MADV_NOHUGEPAGE) as usize;
         let pages = Self { at, len };
         pages.write(1);
         pages

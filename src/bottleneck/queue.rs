@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The queue of a class: its limits, its manager, and what it has done so far.
+
+use std::collections::VecDeque;
+
+use super::aqm::{Aqm, Manager, Packet, Verdict, catch_up};
+use super::clock::Clock;
+use super::plan::{Class, Limits, Signals};
+use crate::abi::mix;
+
+/// The two low bits of the DS field (RFC 3168): 0 if the sender does not understand marks.
+const ECN: u8 = 3;
+
+/// What a class has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClassCount {
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// Of the packets sent, those that were marked.
+    pub marked: u64,
+    pub full: u64,
+    pub expired: u64,
+    /// Dropped by the manager.
+    pub managed: u64,
+    /// Time from arrival to transmission: its sum and the longest, ns.
+    pub wait_ns: u64,
+    pub longest_wait_ns: u64,
+    /// Waiting now.
+    pub backlog_packets: u64,
+    pub backlog_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    pub limits: Limits,
+    pub waiting: VecDeque<Waiting<T>>,
+    pub expiry: Option<u64>,
+    pub count: ClassCount,
+    /// Its last packet is on the wire until then.
+    sent: Clock,
+    /// Bytes of it that are on a paced wire.
+    paced: Option<u64>,
+    signals: Signals,
+    /// Begins with the first packet.
+    manager: Option<Manager>,
+    seed: u64,
+    /// Packets so far.
+    arrived: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting<T> {
+    pub token: T,
+    pub arrival_ns: u64,
+    pub bytes: u32,
+    /// DS field.
+    pub ds: u8,
+    pub marked: bool,
+    pub number: u64,
+}
+
+impl<T> Queue<T> {
+    pub fn new(class: &Class, seed: u64) -> Self {
+        Self {
+            limits: class.limits,
+            waiting: VecDeque::new(),
+            expiry: None,
+            count: ClassCount::default(),
+            sent: Clock::default(),
+            paced: None,
+            signals: class.signals,
+            manager: None,
+            seed,
+            arrived: 0,
+        }
+    }
+
+    pub fn change(&mut self, class: &Class, now_ns: u64) {
+        self.limits = class.limits;
+        self.signals = class.signals;
+        self.sent.drop_rest();
+        match (&mut self.manager, class.signals) {
+            (Some(manager), Signals::Managed { by, .. }) => manager.change(by, now_ns),
+            (manager, _) => *manager = None,
+        }
+    }
+
+    /// Whether a packet finds no room, in front of a wire of this rate.
+    pub fn is_full(&self, bytes: u32, now_ns: u64, rate: u64) -> bool {
+        let packets = self.waiting.len() + usize::from(self.sent.at_ns > now_ns);
+        let behind = self.count.backlog_bytes + u64::from(bytes);
+        let limits = &self.limits;
+        (limits.packets).is_some_and(|limit| packets >= limit as usize)
+            || (limits.bytes).is_some_and(|limit| match self.paced {
+                Some(on_wire) => on_wire + behind > limit,
+                None => self.sent.above(now_ns, rate, behind, limit),
+            })
+    }
+
+    /// What the manager says to an arrival.
+    pub fn judge_arrival(
+        &mut self,
+        packet: &Waiting<T>,
+        full: bool,
+        now_ns: u64,
+        rate: u64,
+    ) -> Verdict {
+        self.arrived += 1;
+        let Signals::Managed { by, marks } = self.signals else {
+            return Verdict::Pass;
+        };
+        self.manager.get_or_insert_with(|| by.start(now_ns));
+        self.catch_up(now_ns, rate);
+        let backlog = self.backlog(now_ns, rate);
+        let idle_ns = match backlog {
+            0 => now_ns.saturating_sub(self.sent.at_ns),
+            _ => 0,
+        };
+        let packet = Packet {
+            idle_ns,
+            full,
+            draw: mix(self.seed ^ mix(self.arrived)),
+            ..known(packet, now_ns, marks)
+        };
+        let judge = |manager: &mut Manager| manager.arrive(&packet, backlog);
+        self.manager.as_mut().map_or(Verdict::Pass, judge)
+    }
+
+    /// And to the first packet, which has been taken out to be sent.
+    pub fn judge_departure(&mut self, packet: &Waiting<T>, now_ns: u64) -> Verdict {
+        let marks = match self.signals {
+            Signals::None => return Verdict::Pass,
+            Signals::MarkAbove(ns) => {
+                let long = now_ns.saturating_sub(packet.arrival_ns) > ns;
+                return match long && packet.ds & ECN != 0 {
+                    true => Verdict::Mark,
+                    false => Verdict::Pass,
+                };
+            }
+            Signals::Managed { marks, .. } => marks,
+        };
+        let backlog = self.count.backlog_bytes;
+        let packet = Packet {
+            sojourn_ns: now_ns.saturating_sub(packet.arrival_ns),
+            ..known(packet, now_ns, marks)
+        };
+        let judge = |manager: &mut Manager| manager.depart(&packet, backlog);
+        self.manager.as_mut().map_or(Verdict::Pass, judge)
+    }
+
+    /// Updates of the manager before the queue changes.
+    pub fn catch_up(&mut self, now_ns: u64, rate: u64) {
+        let (waiting, sent, paced) = (self.count.backlog_bytes, self.sent, self.paced);
+        if let Some(manager) = &mut self.manager {
+            catch_up(manager, now_ns, |at| {
+                waiting + paced.unwrap_or_else(|| sent.bytes_left(at, rate))
+            });
+        }
+    }
+
+    /// Bytes not yet sent.
+    fn backlog(&self, now_ns: u64, rate: u64) -> u64 {
+        let left = || self.sent.bytes_left(now_ns, rate);
+        self.count.backlog_bytes + self.paced.unwrap_or_else(left)
+    }
+
+    pub fn push(&mut self, packet: Waiting<T>) {
+        self.count.backlog_bytes += u64::from(packet.bytes);
+        self.waiting.push_back(packet);
+    }
+
+    pub fn pop(&mut self) -> Option<Waiting<T>> {
+        let packet = self.waiting.pop_front()?;
+        self.count.backlog_bytes -= u64::from(packet.bytes);
+        Some(packet)
+    }
+
+    /// The first packet has waited too long and was taken out.
+    pub fn expired(&mut self, packet: &Waiting<T>, now_ns: u64) {
+        self.count.expired += 1;
+        if let Some(manager) = &mut self.manager {
+            manager.discard(&known(packet, now_ns, false));
+        }
+    }
+
+    /// A packet is on the wire until then.
+    pub fn sent(&mut self, packet: &Waiting<T>, now_ns: u64, wire: Clock, is_paced: bool) {
+        self.sent = wire;
+        self.paced = is_paced.then_some(packet.bytes.into());
+        let count = &mut self.count;
+        let wait_ns = now_ns.saturating_sub(packet.arrival_ns);
+        count.sent_packets += 1;
+        count.sent_bytes += u64::from(packet.bytes);
+        count.marked += u64::from(packet.marked);
+        count.wait_ns += wait_ns;
+        count.longest_wait_ns = count.longest_wait_ns.max(wait_ns);
+    }
+}
+
+impl<T> Queue<T> {
+    /// A paced wire is free since then.
+    pub fn finish(&mut self, wire: Clock) {
+        self.sent = wire;
+        self.paced = None;
+    }
+}
+
+fn known<T>(packet: &Waiting<T>, now_ns: u64, marks: bool) -> Packet {
+    Packet {
+        now_ns,
+        size: packet.bytes.into(),
+        dscp: packet.ds >> 2,
+        capable: marks && packet.ds & ECN != 0,
+        ..Packet::default()
+    }
+}

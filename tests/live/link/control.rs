@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bottlenecks beside stock HTB and PRIO: the same packets through both.
+
+use std::net::UdpSocket;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::guest;
+use support::lab::{Engine, Lab, Verdict, inside, run};
+
+/// 1470 bytes of data, 1512 on the wire.
+const DATA: usize = 1470;
+const FRAME_BITS: f64 = 8.0 * 1512.0;
+const PORT: u16 = 6001;
+const RATE: f64 = 10e6;
+/// After the first one, which fills the queues.
+const SECONDS: f64 = 4.0;
+/// Of the rate.
+const TOLERANCE: f64 = 0.01;
+
+/// Rates on the wire, bit/s, of senders with these loads; the n-th sends to port 6001 + n.
+fn rates<const N: usize>(lab: &Lab, loads: [f64; N]) -> [f64; N] {
+    let begin = Instant::now() + Duration::from_millis(300);
+    let from = begin + Duration::from_secs(1);
+    let to = from + Duration::from_secs_f64(SECONDS);
+    let port = |n: usize| PORT + n as u16;
+    let receivers: [_; N] = std::array::from_fn(|n| {
+        inside(&lab.b, move || {
+            let socket = UdpSocket::bind((Lab::B4, port(n))).unwrap();
+            support::probe::set_buffer(&socket, libc::SO_RCVBUFFORCE);
+            let timeout = Some(Duration::from_millis(10));
+            socket.set_read_timeout(timeout).unwrap();
+            let mut data = [0; 2048];
+            let mut count = 0u64;
+            while Instant::now() < to {
+                let received = socket.recv(&mut data).is_ok();
+                let now = Instant::now();
+                count += u64::from(received && now >= from && now < to);
+            }
+            count as f64 * FRAME_BITS / SECONDS
+        })
+    });
+    let sender = inside(&lab.a, move || {
+        // Packets in a qdisc count for their socket: with one for all, and its usual buffer of some 90
+        // packets, the queue of one class would block the sender of another.
+        let sockets: [_; N] = std::array::from_fn(|_| {
+            let socket = UdpSocket::bind((Lab::A4, 0)).unwrap();
+            support::probe::set_buffer(&socket, libc::SO_SNDBUFFORCE);
+            socket
+        });
+        thread::sleep(begin.saturating_duration_since(Instant::now()));
+        let mut sent = [0u64; N];
+        while Instant::now() < to {
+            let elapsed = begin.elapsed().as_secs_f64();
+            for n in 0..N {
+                while sent[n] < (elapsed * loads[n] / FRAME_BITS) as u64 {
+                    // A full queue of a local sender is an error of send(2).
+                    let _ = sockets[n].send_to(&[0; DATA], (Lab::B4, port(n)));
+                    sent[n] += 1;
+                }
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    sender.join().unwrap();
+    receivers.map(|receiver| receiver.join().unwrap())
+}
+
+/// Whether this kernel has a scheduler. Guests have them all.
+fn has(kind: &str) -> bool {
+    let lab = Lab::empty();
+    let add = format!("netns exec {} tc qdisc add dev lo root {kind}", lab.a);
+    let said = run(Command::new("ip").args(add.split(' ')));
+    let found = said.code == 0;
+    assert!(found || !guest(), "{}", said.err);
+    if !found {
+        println!("    no {kind} here: {}", said.err.trim());
+    }
+    found
+}
+
+fn compare<const N: usize>(
+    verdict: &mut Verdict,
+    theory: [f64; N],
+    ours: [f64; N],
+    stock: [f64; N],
+) {
+    for n in 0..N {
+        println!(
+            "    class {n}: theory {:.4}, emud {:.4}, stock {:.4} Mbit/s",
+            theory[n] / 1e6,
+            ours[n] / 1e6,
+            stock[n] / 1e6
+        );
+        let near = TOLERANCE * RATE;
+        verdict.near("emud, beside theory", theory[n], ours[n], near);
+        verdict.near("emud, beside stock", stock[n], ours[n], near);
+    }
+}
+
+/// Guaranteed rates, borrowing in proportion, and a ceil; the tree is emud's own export.
+pub fn htb() {
+    if !has("htb") {
+        return;
+    }
+    let class = |n: u16, keys: &str| {
+        format!(
+            "[bottleneck.t.class.c{n}]\nqueue = \"50p\"\n{keys}\n[[rule]]\nmatch = {{ protocol = \"udp\", \
+             destination = \"{}/32\", destination-port = {} }}\nclass = \"t.c{n}\"\n",
+            Lab::B4,
+            PORT + n
+        )
+    };
+    let rest = "[up]\nclass = \"t.rest\"\n[bottleneck.t]\nrate = \"10Mbit\"\nschedule = \"htb\"\n\
+                [bottleneck.t.class.rest]\nrate = \"80kbit\"\n";
+    let greedy = [RATE; 3];
+    for (keys, theory) in [
+        // What is left is lent in proportion to the rates; little of it is for `rest`.
+        (
+            ["rate = \"1Mbit\"", "rate = \"3Mbit\"", "rate = \"5Mbit\""],
+            [10.0 / 9.0, 30.0 / 9.0, 50.0 / 9.0],
+        ),
+        // The best priority borrows first.
+        (
+            [
+                "rate = \"1Mbit\"\npriority = 1",
+                "rate = \"3Mbit\"\npriority = 1",
+                "rate = \"2Mbit\"",
+            ],
+            [1.0, 3.0, 6.0],
+        ),
+        // No ceil above a rate: a class that borrows up to it gets 1.50 of 1.60 Mbit/s from emud, which
+        // exceeds a ceil by no more than one packet, and 1.60 from htb, which has a burst.
+        (
+            [
+                "rate = \"1Mbit\"\nceil = \"1Mbit\"",
+                "rate = \"2Mbit\"\nceil = \"2Mbit\"",
+                "rate = \"3Mbit\"",
+            ],
+            [1.0, 2.0, 7.0],
+        ),
+    ] {
+        let mut verdict = Verdict::default();
+        let classes = (0..).zip(keys).map(|(n, keys)| class(n, keys));
+        let text = format!("{rest}{}", tables_first(classes));
+        let lab = Lab::new();
+        let file = lab.profile(&text);
+        lab.attach(Engine::Hold, &text, &[]);
+        let ours = rates(&lab, greedy);
+        lab.detach();
+        let script = lab
+            .emud(&["export", "tc", &file, "--dev", "va"])
+            .expect(0)
+            .out;
+        lab.in_a(&script);
+        let stock = rates(&lab, greedy);
+        compare(&mut verdict, theory.map(|mbit| mbit * 1e6), ours, stock);
+        verdict.end();
+    }
+}
+
+/// TOML has the tables of classes before the rules.
+fn tables_first(classes: impl Iterator<Item = String>) -> String {
+    let (mut tables, mut rules) = (String::new(), String::new());
+    for class in classes {
+        let at = class.find("[[rule]]").unwrap();
+        tables += &class[..at];
+        rules += &class[at..];
+    }
+    tables + &rules
+}
+
+/// Strict priority: the winner has its load, the loser what is left of the rate.
+pub fn prio() {
+    if !(has("htb") && has("prio")) {
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let lab = Lab::new();
+    let loads = [7.55e6, 7.55e6];
+    let text = format!(
+        "[up]\nclass = \"hub.second\"\n[bottleneck.hub]\nrate = \"10Mbit\"\nschedule = \"priority\"\n\
+         [bottleneck.hub.class.first]\npriority = 0\nqueue = \"50p\"\n\
+         [bottleneck.hub.class.second]\npriority = 1\nqueue = \"50p\"\n\
+         [[rule]]\nmatch = {{ destination-port = {PORT} }}\nclass = \"hub.first\"\n"
+    );
+    lab.attach(Engine::Hold, &text, &[]);
+    let ours = rates(&lab, loads);
+    lab.detach();
+    // prio has no rate: that of the only class of an htb.
+    lab.in_a(&format!(
+        "tc qdisc add dev va root handle 1: htb default 10
+         tc class add dev va parent 1: classid 1:10 htb rate 10mbit ceil 10mbit
+         tc qdisc add dev va parent 1:10 handle 10: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1
+         tc qdisc add dev va parent 10:1 handle 11: pfifo limit 50
+         tc qdisc add dev va parent 10:2 handle 12: pfifo limit 50
+         tc filter add dev va parent 10: protocol ip prio 1 u32 match ip dport {PORT} 0xffff flowid 10:1"
+    ));
+    let stock = rates(&lab, loads);
+    compare(&mut verdict, [loads[0], RATE - loads[0]], ours, stock);
+    // Of what the winner left, as measured.
+    for [winner, loser] in [ours, stock] {
+        verdict.near("loser", RATE - winner, loser, TOLERANCE * (RATE - winner));
+    }
+    verdict.end();
+}
