@@ -2,6 +2,7 @@
 //! What a medium's thread has done so far.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::medium::air::Count;
 
@@ -41,8 +42,26 @@ pub struct Status {
     pub ended: Option<String>,
     /// The last error of a write of the record.
     pub record: Option<String>,
-    /// Of each station, refreshed ten times a second and at the end.
+    /// Of each station up to `counted_ns` of CLOCK_MONOTONIC, refreshed ten times a second and at
+    /// the end.
     pub stations: Vec<Count>,
+    pub counted_ns: u64,
+    /// When virtual time began, ns of CLOCK_MONOTONIC.
+    pub began_ns: u64,
+}
+
+/// Reads the counters of a medium from any thread.
+#[derive(Debug, Clone)]
+pub struct Gauge(pub(super) Arc<Mutex<Status>>);
+
+impl Gauge {
+    /// Returns the counters so far.
+    pub fn status(&self) -> Status {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 impl Status {
