@@ -37,11 +37,13 @@ pub(super) const STEP_NS: u64 = 100_000_000;
 /// The stations of a medium.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setting {
+    /// Propagation.
     pub geometry: Geometry,
     /// Where each station is, from the begin of the motion.
     pub tracks: Vec<Track>,
     /// Each station's mode of unicast data.
     pub modes: Vec<usize>,
+    /// Whether each station receives frames for others.
     pub promiscuous: Vec<bool>,
 }
 
@@ -154,8 +156,11 @@ impl Record {
 /// What a record repeats to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
+    /// Packets that were handed to the air.
     pub arrivals: u64,
+    /// Packets that a station received.
     pub deliveries: u64,
+    /// Hash of all deliveries.
     pub digest: u64,
     /// Whether deliveries and digest are those of the run; none: the record has no end, because the
     /// process was killed.
@@ -164,6 +169,7 @@ pub struct Replay {
 
 /// Why a record cannot be repeated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ReplayError {
     #[error("{0}")]
     Io(#[from] io::Error),
