@@ -171,8 +171,10 @@ pub struct Replay {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ReplayError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
+    #[error("cannot read it: {0}")]
+    Read(io::Error),
+    #[error("cannot pass on a delivery: {0}")]
+    Delivery(#[from] io::Error),
     #[error("this is no record of a medium ({0}); `record` of a [medium] in a scenario writes one")]
     NoRecord(String),
     #[error("line {line}: `{text}` is neither an arrival nor the end")]
@@ -183,7 +185,8 @@ impl ReplayError {
     /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Io(_) => 66,
+            Self::Read(_) => 66,
+            Self::Delivery(_) => 74,
             Self::NoRecord(_) | Self::Line { .. } => 65,
         }
     }
@@ -192,13 +195,14 @@ impl ReplayError {
 /// Repeats a record and calls `delivered` with time, sender, receiver and bytes of each delivery.
 ///
 /// # Errors
-/// The file cannot be read, or is no record.
+/// The file cannot be read, or is no record; or `delivered` fails.
 pub fn replay(
     path: &Path,
     mut delivered: impl FnMut(u64, usize, usize, u32) -> io::Result<()>,
 ) -> Result<Replay, ReplayError> {
-    let mut lines = BufReader::new(File::open(path)?).lines();
-    let head = lines.next().transpose()?.unwrap_or_default();
+    let mut lines = BufReader::new(File::open(path).map_err(ReplayError::Read)?).lines();
+    let head = (lines.next().transpose()).map_err(ReplayError::Read)?;
+    let head = head.unwrap_or_default();
     let head: Head =
         serde_json::from_str(&head).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
     let setting = head.setting;
@@ -237,7 +241,7 @@ pub fn replay(
         Ok(())
     };
     for (number, line) in lines.enumerate() {
-        let line = line?;
+        let line = line.map_err(ReplayError::Read)?;
         match parse(&line, stations) {
             Some(Entry::Arrival(at_ns, station, frame, ds)) => {
                 // Arrivals are in the order of reading, within what was not decided then.
