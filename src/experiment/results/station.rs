@@ -8,15 +8,19 @@ use emud_monitor::log::{RunMedium, RunStation, StationCounted, StationSample};
 /// Samples of a station, added up.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StationTrack {
+    /// Interface of the stations of its medium.
     pub medium: String,
+    /// Its node.
     pub node: String,
     /// Of all intervals of the measured phase together.
     pub interval_ns: u64,
+    /// What it did in them.
     pub counted: StationCounted,
     /// The largest at the end of an interval.
     pub backlog_packets: u64,
     /// J; none: the scenario has no `watts`.
     pub energy_j: Option<f64>,
+    /// Where it was in the whole log.
     pub places: Places,
 }
 

@@ -5,9 +5,11 @@
 /// What a radio draws, W.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Watts {
+    /// While it is on air.
     pub send: f64,
     /// While it senses the carrier of others, also of frames for a third station.
     pub receive: f64,
+    /// Otherwise.
     pub idle: f64,
 }
 
