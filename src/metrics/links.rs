@@ -5,7 +5,7 @@ use std::fmt;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeLabel, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
@@ -28,13 +28,19 @@ struct Links(Snapshot);
 /// from 0.26 ms to 8.6 s.
 const BOUNDS_LOG2: std::ops::RangeInclusive<u32> = 18..=33;
 
-/// A label set that borrows.
+const CONTAINER: &str = "container";
+
+/// A label set that borrows. A label without a value is left out where most links have none.
 #[derive(Clone, Copy)]
 struct Labels<'a, const N: usize>([(&'static str, &'a str); N]);
 
 impl<const N: usize> EncodeLabelSet for Labels<'_, N> {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
-        self.0.encode(encoder)
+        let given = |(name, value): &&(&str, &str)| *name != CONTAINER || !value.is_empty();
+        for label in self.0.iter().filter(given) {
+            label.encode(encoder.encode_label())?;
+        }
+        Ok(())
     }
 }
 
@@ -42,18 +48,23 @@ type Stream<'a> = (&'a LinkSample, &'a DirectionSample, &'a StreamSample);
 type Direction<'a> = (&'a LinkSample, &'a DirectionSample);
 type Class<'a> = (&'a LinkSample, &'a str, &'a ClassReport);
 
-fn of_link(link: &LinkSample) -> Labels<'_, 2> {
-    Labels([("netns", &link.netns), ("interface", &link.interface)])
+fn of_link(link: &LinkSample) -> Labels<'_, 3> {
+    Labels([
+        ("netns", &link.netns),
+        (CONTAINER, &link.container),
+        ("interface", &link.interface),
+    ])
 }
 
-fn of_direction<'a>((link, direction): Direction<'a>) -> Labels<'a, 3> {
-    let [netns, interface] = of_link(link).0;
-    Labels([netns, interface, ("direction", direction.name)])
+fn of_direction<'a>((link, direction): Direction<'a>) -> Labels<'a, 4> {
+    let [netns, container, interface] = of_link(link).0;
+    Labels([netns, container, interface, ("direction", direction.name)])
 }
 
-fn of_stream<'a>((link, direction, stream): Stream<'a>) -> Labels<'a, 4> {
-    let [netns, interface, direction] = of_direction((link, direction)).0;
-    Labels([netns, interface, direction, ("class", &stream.class)])
+fn of_stream<'a>((link, direction, stream): Stream<'a>) -> Labels<'a, 5> {
+    let [netns, container, interface, direction] = of_direction((link, direction)).0;
+    let class = ("class", stream.class.as_str());
+    Labels([netns, container, interface, direction, class])
 }
 
 fn with<'a, const N: usize, const M: usize>(
@@ -66,11 +77,12 @@ fn with<'a, const N: usize, const M: usize>(
     Labels(labels)
 }
 
-fn of_class<'a>((link, bottleneck, class): Class<'a>) -> Labels<'a, 4> {
-    let [netns, interface] = of_link(link).0;
+fn of_class<'a>((link, bottleneck, class): Class<'a>) -> Labels<'a, 5> {
+    let [netns, container, interface] = of_link(link).0;
     let class = class.name.as_deref().unwrap_or_default();
     Labels([
         netns,
+        container,
         interface,
         ("bottleneck", bottleneck),
         ("class", class),
@@ -132,14 +144,16 @@ impl Links {
         let engines: Vec<String> = self.each().map(|link| link.engine.to_string()).collect();
         let mut family = out.family("link", help, None, MetricType::Info)?;
         for ((link, seed), engine) in self.each().zip(&seeds).zip(&engines) {
-            let [netns, interface] = of_link(link).0;
+            let [netns, container, interface] = of_link(link).0;
             let more = [
                 ("profile", link.profile.as_str()),
                 ("engine", engine),
                 ("seed", seed),
             ];
             let [profile, engine, seed] = more;
-            family.encode_info(&Labels([netns, interface, profile, engine, seed]))?;
+            family.encode_info(&Labels([
+                netns, container, interface, profile, engine, seed,
+            ]))?;
         }
         let help = "Time since the link was attached";
         let age = self.each().map(|link| (of_link(link), link.attached_s));
@@ -258,7 +272,7 @@ impl Links {
             let values = self.each_stream().flat_map(|each| {
                 (causes.iter()).map(move |(cause, of)| {
                     (
-                        with::<4, 5>(of_stream(each), "cause", cause),
+                        with::<5, 6>(of_stream(each), "cause", cause),
                         of(&each.2.counters),
                     )
                 })
@@ -322,7 +336,7 @@ impl Links {
                 each.2.dropped_aqm,
             );
             let causes = [("queue", full), ("expired", expired), ("aqm", aqm)];
-            causes.map(|(cause, n)| (with::<4, 5>(of_class(each), "cause", cause), n))
+            causes.map(|(cause, n)| (with::<5, 6>(of_class(each), "cause", cause), n))
         });
         let help = "Packets that a class of a bottleneck dropped";
         out.counters("class_dropped_packets", help, None, dropped)?;
