@@ -8,12 +8,15 @@ mod head;
 mod links;
 mod plot;
 mod programs;
+mod several;
 
 use askama::Template;
 
 use super::results::{Run, count};
 use crate::plot::PlotError;
 use plot::Plots;
+
+pub use several::{compared, repeats};
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));
 const PLOT_STYLE: &str = include_str!("plot.css");
