@@ -77,7 +77,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
         _ => man_pages::section_1(Cli::command())?,
     };
     let Some(folder) = &args.folder else {
-        // The commands of emud are pages of their own.
+        // Each command of emud has a separate page.
         pages.truncate(if args.section == 1 { 1 } else { pages.len() });
         return super::out(&pages.into_iter().map(|(_, page)| page).collect::<String>());
     };

@@ -207,7 +207,7 @@ impl Roff {
                     *number += 1;
                     self.macro_line(&line);
                 }
-                _ => self.macro_line(".IP \\(bu 2"),
+                _ => self.macro_line(".IP \\[u2022] 2"),
             },
             Tag::Emphasis => self.out += "\\fI",
             Tag::Strong => self.out += "\\fB",
@@ -348,8 +348,8 @@ mod tests {
         );
         assert_eq!(
             &page.out[before..],
-            ".SH A page\n.PP\nWith \\fBa\\-key\\fR and .a point, a page.\n.IP \\(bu 2\none\n\
-             .IP \\(bu 2\n\\fBtwo\\fR\n.PP\n.nf\n.RS 4\n\\&.x = \"\\e\\e\"\n.RE\n.fi\n.SS Keys\n\
+            ".SH A page\n.PP\nWith \\fBa\\-key\\fR and .a point, a page.\n.IP \\[u2022] 2\none\n\
+             .IP \\[u2022] 2\n\\fBtwo\\fR\n.PP\n.nf\n.RS 4\n\\&.x = \"\\e\\e\"\n.RE\n.fi\n.SS Keys\n\
              .TP\n\\&\\fBa\\fR\n\\&text. default: \\fB1\\fR\n.TP\n\\&\\fBb\\fR\n\\&more\n.PP\n\
              .TP\n\\&x p\n\\&1\n.TP\n\\&x q\n\\&2\n.PP\n"
         );

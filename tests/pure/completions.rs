@@ -14,7 +14,7 @@ podman() { return 1; }
 ip() { if [ "$1" = -n ]; then echo "2: of-$2@if3: <UP>"; else echo "1: lo: <UP>"; echo "2: eth0: <UP>"; fi; }
 "#;
 
-/// Completes the last word of a line.
+/// Completes the end of a line.
 fn completed(line: &str) -> Vec<String> {
     let emud = support::emud_path();
     let script = format!(

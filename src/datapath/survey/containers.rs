@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of containers for the namespaces of links. Engines are asked when a namespace appears
+//! The names of containers for the namespaces of links. Engines are queried when a namespace appears
 //! and from time to time: that takes some ms, or [`PATIENCE`] for an engine that hangs.
 
 use std::collections::{BTreeMap, HashMap};
@@ -56,7 +56,7 @@ impl Containers {
         self.names.get(&netns.into()).cloned().unwrap_or_default()
     }
 
-    /// Makes the next reading ask again, if the last one is long ago.
+    /// Makes the next reading query again, if the last one is long ago.
     pub fn expire(&mut self) {
         if self.read.is_some_and(|read| read.elapsed() > EXPIRES) {
             self.names.clear();
