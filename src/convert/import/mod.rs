@@ -36,6 +36,7 @@ use crate::text::{Mistake, Mistakes, Source, TextError};
 /// An imported profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
+    /// The profile's text.
     pub toml: String,
     /// Properties of the origin that the profile does not have.
     pub warnings: Vec<String>,
@@ -46,13 +47,17 @@ pub struct Imported {
 /// The meaning of the columns of a log; a column is a number from 1, or a name in the first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
+    /// Column of the time.
     pub time: Moment,
     /// Unit of bare numbers: `ns`, `us`, `ms`, `s` or `min`.
     pub time_unit: String,
+    /// Column of the rate.
     pub rate: String,
     /// See [`is_rate_unit`].
     pub unit: String,
+    /// Column of the delay, if the link is to have it.
     pub delay: Option<String>,
+    /// Unit of bare delays: `ns`, `us`, `ms`, `s` or `min`.
     pub delay_unit: String,
     /// Only use rows with this value in this column.
     pub only: Option<(String, String)>,
@@ -72,8 +77,11 @@ pub enum Moment {
 /// The header to put a link under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
+    /// `[link]`: both directions.
     Link,
+    /// `[up]`: egress.
     Up,
+    /// `[down]`: ingress.
     Down,
 }
 

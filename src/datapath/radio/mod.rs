@@ -33,6 +33,7 @@ pub use tap::{MTU, Tap, TapSetup, create};
 /// Why a station or a medium could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RadioError {
     #[error(transparent)]
     Tap(#[from] HoldError),

@@ -36,10 +36,13 @@ const STOP: u64 = u64::MAX;
 /// A medium to be carried out.
 #[derive(Debug)]
 pub struct Setup {
+    /// Name of the medium.
     pub name: String,
     /// Distinguishes the addresses of several media.
     pub number: u8,
+    /// What its stations have in common.
     pub plan: Plan,
+    /// Its stations.
     pub setting: Setting,
     /// In the order of stations.
     pub taps: Vec<Tap>,
@@ -50,6 +53,7 @@ pub struct Setup {
 /// A medium whose thread runs. Dropping it ends the thread, and deletes the TAPs.
 #[derive(Debug)]
 pub struct Radio {
+    /// Name of the medium.
     pub name: String,
     status: Arc<Mutex<Status>>,
     stop: Arc<OwnedFd>,

@@ -19,7 +19,9 @@ pub struct Status {
     pub delivered: u64,
     /// Of these later than 1 ms and 5 ms, and the latest, ns.
     pub late: u64,
+    /// Frames that a receiver's TAP did not take.
     pub failed: u64,
+    /// Lateness of the latest frame, ns.
     pub worst_late_ns: u64,
     /// Frames that were read.
     pub read: u64,
@@ -27,11 +29,14 @@ pub struct Status {
     pub unstamped: u64,
     /// Of these read after the air at their stamp was decided, by more than 1 ms; and positions.
     pub stale: u64,
+    /// The longest time between the decision and the reading of such a frame, ns.
     pub worst_stale_ns: u64,
     /// Frames dropped because their source is not the station, nobody has their destination, or
     /// they are too long or have a VLAN tag.
     pub foreign: u64,
+    /// Frames dropped because nobody has their destination.
     pub unknown: u64,
+    /// Frames dropped because they are too long, too short or have a VLAN tag.
     pub malformed: u64,
     /// Frames that a TAP dropped because the thread did not read them.
     pub overflowed: u64,

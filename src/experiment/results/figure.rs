@@ -67,6 +67,7 @@ pub struct Figure {
 }
 
 impl Quantity {
+    /// Returns the unit of its values.
     pub fn unit(self) -> Unit {
         match self {
             Self::Throughput => Unit::BitS,
@@ -76,6 +77,7 @@ impl Quantity {
         }
     }
 
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",

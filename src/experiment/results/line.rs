@@ -59,12 +59,18 @@ pub struct Start {
 /// A contention episode began.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Alarm {
+    /// Number of the episode, from 1.
     pub episode: u64,
+    /// Time of the alarm, CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// The resource that ran out.
     pub resource: String,
     scope: BTreeMap<String, Value>,
+    /// Begin of the episode, CLOCK_MONOTONIC.
     pub since_mono_ns: u64,
+    /// The measured value.
     pub value: u64,
+    /// The value that it exceeds.
     pub threshold: u64,
     /// Of the two: "ns", "bytes", "pages", "packets", "number" or "none".
     pub unit: String,

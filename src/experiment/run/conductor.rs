@@ -40,6 +40,7 @@ const AFTER_SIGNAL: Duration = Duration::from_secs(2);
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What the monitor found.
     pub finished: Finished,
     /// Exits of the programs under test, in the order of the plan.
     pub exits: Vec<ExitLine>,
@@ -50,6 +51,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the verdict with its reasons.
     pub fn judgement(&self) -> &Judgement {
         &self.finished.judgement
     }

@@ -11,7 +11,9 @@ use crate::medium::phy::Position;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TraceError {
+    /// Number of the line, from 1.
     pub line: usize,
+    /// What is wrong with it.
     pub problem: String,
 }
 

@@ -8,13 +8,16 @@ use super::matrix::{Disk, Matrix, Position, Radio};
 /// A model of propagation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Spread {
+    /// By distance alone.
     Disk(Disk),
+    /// By power and path loss.
     Radio(Radio),
 }
 
 /// Propagation and bit errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Geometry {
+    /// How far signals reach.
     pub spread: Spread,
     /// The share of wrong bits of every frame that is strong enough, 0.0..=1.0.
     pub ber: f64,

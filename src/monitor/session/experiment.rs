@@ -30,6 +30,7 @@ const LIMIT: u32 = 1000;
 /// Settings of an experiment's monitor.
 #[derive(Debug)]
 pub struct ExperimentSetup {
+    /// The definition of contention.
     pub config: Config,
     /// The user of the programs, which may report.
     pub user: Option<u32>,
@@ -42,7 +43,9 @@ pub struct ExperimentSetup {
 /// The result of an experiment.
 #[derive(Debug)]
 pub struct Finished {
+    /// The verdict with its reasons.
     pub judgement: Judgement,
+    /// The verdict of each resource.
     pub verdicts: PerResource<Verdict>,
     /// The result of writing the log.
     pub written: io::Result<()>,

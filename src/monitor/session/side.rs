@@ -30,11 +30,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The tasks of the thread; each part is optional.
 #[derive(Debug, Default)]
 pub struct SideParts {
+    /// The socket for reports.
     pub control: Option<UnixListener>,
     /// The users that may report there.
     pub allowed: Allowed,
     /// The socket to which only root can connect.
     pub root: Option<UnixListener>,
+    /// The socket on which metrics are served.
     pub metrics: Option<TcpListener>,
     /// Shell command to run once per alarm.
     pub on_alarm: Option<String>,
@@ -140,6 +142,7 @@ impl Side {
         Ok((side, (requested, commands)))
     }
 
+    /// Returns the handle by which other threads reach this one.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }

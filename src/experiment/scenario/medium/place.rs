@@ -20,6 +20,7 @@ use crate::text::{Located, Mistake};
 pub struct Medium {
     /// The interface of its stations.
     pub interface: String,
+    /// The nodes on it.
     pub stations: Vec<Station>,
     /// Whether stations have a link-local IPv6 address.
     pub ipv6: bool,
@@ -31,9 +32,13 @@ pub struct Medium {
 /// A node on a medium.
 #[derive(Debug, Clone)]
 pub struct Station {
+    /// Name of the node.
     pub node: String,
+    /// Address of its interface.
     pub address: Ipv4Net,
+    /// Where it is over time.
     pub track: Track,
+    /// Whether it receives frames for others.
     pub promiscuous: bool,
 }
 
