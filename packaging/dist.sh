@@ -35,7 +35,7 @@ tar -C "$dist/root/usr" --owner=0 --group=0 --numeric-owner --sort=name --transf
 
 step "man pages and unit"
 for page in "$dist"/root/usr/share/man/man[15]/*.[15]; do
-    said=$(groff -man -ww -z -K utf8 -rLL=78n "$page" 2>&1) || { echo "$page: groff failed" >&2; exit 1; }
+    said=$(groff -man -ww -W break -z -K utf8 -rLL=78n "$page" 2>&1) || { echo "$page: groff failed" >&2; exit 1; }
     [ -z "$said" ] || { echo "$said" >&2; exit 1; }
 done
 if command -v systemd-analyze >/dev/null; then

@@ -31,11 +31,13 @@ if [ -z "${EMUD_TRY_INSIDE-}" ]; then
 fi
 
 system=$(mktemp -d)
-trap 'umount -R "$system"; rmdir "$system"' EXIT
+trap 'umount -lR "$system"; rmdir "$system"' EXIT
 # In memory: an empty system, whatever the disk does.
 mount -t tmpfs -o size=2G tmpfs "$system"
 tar -C "$system" -xf "$EMUD_TRY_INSIDE"
 mount -t proc proc "$system/proc"
+# The number of CPUs is there.
+mount -t sysfs sysfs "$system/sys"
 mount --rbind /dev "$system/dev"
 mount --make-rslave "$system/dev"
 mount -t tmpfs tmpfs "$system/run"

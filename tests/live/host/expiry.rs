@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many links that end by themselves, at times that the kernel keeps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use emud::datapath::attachment;
 use emud::netlink::Netlink;
 use support::chance::Random;
-use support::clock::{now, sleep_until};
+use support::clock::{now, real_time, sleep_until};
 use support::lab::{Engine, Lab, Verdict, inside, run, sh};
 use support::{emud_path, enter};
 
@@ -108,9 +108,8 @@ pub fn at_their_deadlines() {
         0.95 * LINKS as f64,
         measured as f64,
     );
-    let packets = sent.len() as f64;
-    let share = arrived.len() as f64 / packets;
-    verdict.near("share that arrived", 0.5, share, 0.05);
+    let passing: HashSet<usize> = arrived.keys().map(|number| sent[*number].link).collect();
+    verdict.same("links that pass packets in the end", LINKS, passing.len());
     verdict.end();
 }
 
@@ -188,6 +187,8 @@ fn exchange(lab: &Lab, deadlines: &[u64]) -> (Vec<Sent>, HashMap<usize, u64>) {
     let space = lab.a.clone();
     let sender = std::thread::spawn(move || {
         enter(&space);
+        // Beside other jobs it would pause for longer than 10 ms.
+        real_time(10);
         let socket = UdpSocket::bind("0.0.0.0:0").expect("bind");
         let send = |(number, (due_ns, link)): (usize, (u64, usize))| {
             sleep_until(due_ns);
