@@ -4,7 +4,7 @@
  * which the classifier has set (bpf/release.h).
  *
  * One Qdisc_ops serves both directions of a link: the root of the device and that of the
- * ifb, told apart by their handles. Its name is unique on the host, and the kernel lists
+ * ifb, which differ in their handles. Its name is unique on the host, and the kernel lists
  * it only while attach runs; a qdisc in use keeps its programs and their maps.
  */
 #include "kernel.h"

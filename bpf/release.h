@@ -16,7 +16,7 @@
  *
  * ifb: the same for ingress, with fq on an ifb that puts the packet back.
  *
- * qdisc: the same two with emud's own qdisc in the place of fq, which needs neither flows
+ * qdisc: the same two with emud's own qdisc instead of fq, which needs neither flows
  * nor time ahead.
  *
  * hold: 24 bytes in front of the frame say when, and a TAP takes it to the

@@ -71,8 +71,8 @@ struct emud_wheel {
 	__u32 used; /* values that ever were in use */
 
 	__u64 at; /* ns >> EMUD_WHEEL_SHIFT of the first bucket in use; EMUD_NEVER: none */
-	__u64 top; /* words of `middle` that are not 0 */
-	__u64 middle[EMUD_WHEEL_WORDS / 64]; /* words of `bits` that are not 0 */
+	__u64 top; /* which of `middle` are not 0 */
+	__u64 middle[EMUD_WHEEL_WORDS / 64]; /* which of `bits` are not 0 */
 	__u64 bits[EMUD_WHEEL_WORDS]; /* buckets that are not empty */
 	struct emud_list bucket[EMUD_WHEEL_BUCKETS];
 };
@@ -84,8 +84,7 @@ static __always_inline struct emud_waiting *emud_waiting_at(__u32 number)
 	return bpf_map_lookup_elem(&emud_waiting, &index);
 }
 
-/* Leiserson, Prokop, Randall: "Using de Bruijn sequences to index a 1 in a computer
- * word", 1998. BPF has no bit scan. */
+/* By a de Bruijn sequence (Leiserson, Prokop, Randall, 1998): BPF has no bit scan. */
 #define EMUD_DE_BRUIJN 0x022fdd63cc95386dULL
 const __u8 emud_bit_of[64] = {
 	0,  1,	2,  53, 3,  7,	54, 27, 4,  38, 41, 8,	34, 55, 48, 28,
@@ -94,7 +93,7 @@ const __u8 emud_bit_of[64] = {
 	51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
 };
 
-/* The number of the lowest bit that is set; word is not 0. */
+/* The number of the lowest bit that is set; there is one. */
 static __always_inline __u32 emud_lowest(__u64 word)
 {
 	return emud_bit_of[emud_wheel_bound(((word & -word) * EMUD_DE_BRUIJN) >> 58, 64)];
@@ -192,7 +191,7 @@ static __always_inline void emud_sort_in(struct emud_wheel *w, __u32 number, __u
 static __always_inline void emud_next_bucket(struct emud_wheel *w)
 {
 	__u32 here = w->at & (EMUD_WHEEL_BUCKETS - 1), i = here >> 6, j = here >> 12;
-	__u64 word, next = EMUD_NEVER;
+	__u64 word, next;
 
 	word = emud_bits_at(w, i) &= ~(1ULL << (here & 63));
 	if (!word) {

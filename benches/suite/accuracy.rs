@@ -22,7 +22,13 @@ pub struct Stream {
 pub fn run(suite: &mut Suite) {
     // hold: the quick run measures it in its own section.
     let sides = match suite.full {
-        true => &[Side::Bare, Side::Netem, Side::Emud, Side::EmudQdisc, Side::EmudHold][..],
+        true => &[
+            Side::Bare,
+            Side::Netem,
+            Side::Emud,
+            Side::EmudQdisc,
+            Side::EmudHold,
+        ][..],
         false => &[Side::Bare, Side::Netem, Side::Emud, Side::EmudQdisc][..],
     };
     let sides = here(suite, sides);
