@@ -17,9 +17,14 @@ SEC(".rodata.room") const volatile struct emud_qdisc_room emud_room;
 struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
 
 /* What is due within this leaves with what is due now: a timer interrupt costs 1,300 to
- * 2,000 instructions, and netem sends up to five packets for one. The timer is set half of
- * it early, so a packet alone is on time. */
-#define EMUD_EARLY_NS 4096
+ * 2,000 instructions, and netem sends up to five packets for one. Flat out, a packet with a
+ * delay of 2 ms took 2,139 instructions with 8 us, 2,255 with 4; one of a local sender 2,264
+ * and 3,133 (7.2, icount). */
+#define EMUD_EARLY_NS 8192
+
+/* How early the timer is set. Half of EMUD_EARLY_NS = 4 us took 300 to 500 instructions
+ * more: the timer then goes off before a packet that comes in time to save it. */
+#define EMUD_TIMER_LEAD_NS 1024
 
 /* A bucket of packets that are all due much later takes more than one pass. */
 #define EMUD_SORT_TRIES 4
@@ -97,7 +102,7 @@ struct sk_buff *BPF_PROG(emud_dequeue, struct Qdisc *sch)
 		if (!now)
 			now = bpf_ktime_get_ns();
 		if (due > now + EMUD_EARLY_NS) {
-			emud_arm(w, sch, due - EMUD_EARLY_NS / 2);
+			emud_arm(w, sch, due - EMUD_TIMER_LEAD_NS);
 			return NULL;
 		}
 		number = emud_pop(w, &value);

@@ -165,6 +165,9 @@ pub fn tests() -> Vec<Trial> {
     if engines.contains(&Engine::Fq) {
         add(When::Full, "link::fq::models::verified", models::verified);
     }
+    if !engines.contains(&Engine::Qdisc) {
+        add(When::Always, "link::qdisc::refused", odd::qdisc_refused);
+    }
     if engines.len() > 1 {
         let name = "link::both::loss::same";
         trials.push(trial::test(When::Full, name, move || {
