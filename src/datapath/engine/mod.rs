@@ -42,7 +42,9 @@ impl std::fmt::Display for Engine {
 pub enum EngineChoice {
     /// fq if this kernel supports it, otherwise hold.
     Auto,
+    /// fq, or an error.
     Fq,
+    /// hold.
     Hold,
     Qdisc,
 }
@@ -50,7 +52,9 @@ pub enum EngineChoice {
 /// An engine and the reason for its choice.
 #[derive(Debug)]
 pub struct Chosen {
+    /// The engine.
     pub engine: Engine,
+    /// Why this one.
     pub reason: String,
     /// Not of hold: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,
