@@ -23,7 +23,7 @@ struct emud_wheel emud_wheels[EMUD_DIRECTIONS];
 #define EMUD_EARLY_NS 8192
 
 /* How early the timer is set. Half of EMUD_EARLY_NS = 4 us took 300 to 500 instructions
- * more: the timer then goes off before a packet that comes in time to save it. */
+ * more: the timer then goes off before a packet that would save it. */
 #define EMUD_TIMER_LEAD_NS 1024
 
 /* A bucket of packets that are all due much later takes more than one pass. */

@@ -46,6 +46,7 @@ pub enum EngineChoice {
     Fq,
     /// hold.
     Hold,
+    /// qdisc, or an error.
     Qdisc,
 }
 

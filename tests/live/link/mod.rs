@@ -166,7 +166,11 @@ pub fn tests() -> Vec<Trial> {
         add(When::Full, "link::fq::models::verified", models::verified);
     }
     if !engines.contains(&Engine::Qdisc) {
-        add(When::Always, "link::qdisc::refused", odd::qdisc_refused);
+        add(
+            When::Always,
+            "link::qdisc::unsupported",
+            odd::qdisc_unsupported,
+        );
     }
     if engines.len() > 1 {
         let name = "link::both::loss::same";

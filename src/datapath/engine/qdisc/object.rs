@@ -23,11 +23,15 @@ const ID_AT: usize = 5 * size_of::<usize>();
 /// Why emud's qdisc could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum QdiscError {
+    /// The kernel or libbpf returned an error.
     #[error("cannot load emud's qdisc: {step}: {source}")]
     Load {
+        /// What was attempted.
         step: &'static str,
+        /// Its error.
         source: io::Error,
     },
+    /// The object file lacks a map of this name.
     #[error("cannot load emud's qdisc: its object has no {0}")]
     Lacks(&'static str),
 }
