@@ -27,7 +27,7 @@ pub use frame::address;
 pub use record::{Replay, ReplayError, Setting, replay};
 pub use serve::{Radio, Setup};
 pub use stamp::Stamp;
-pub use status::Status;
+pub use status::{Gauge, Status};
 pub use tap::{MTU, Tap, TapSetup, create};
 
 /// Why a station or a medium could not be created.

@@ -2,6 +2,7 @@
 //! What a medium's thread has done so far.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::medium::air::Count;
 
@@ -48,6 +49,24 @@ pub struct Status {
     pub record: Option<String>,
     /// Of each station, refreshed ten times a second and at the end.
     pub stations: Vec<Count>,
+    /// Until when these count, ns of CLOCK_MONOTONIC.
+    pub counted_ns: u64,
+    /// When virtual time began, ns of CLOCK_MONOTONIC.
+    pub began_ns: u64,
+}
+
+/// Reads the counters of a medium from any thread.
+#[derive(Debug, Clone)]
+pub struct Gauge(pub(super) Arc<Mutex<Status>>);
+
+impl Gauge {
+    /// Returns the counters so far.
+    pub fn status(&self) -> Status {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 impl Status {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use emud_monitor::log::{
     ArtefactLine, ClassSample, ExitLine, Host, LinkLine, Lost, MetricLine, OutputLine, PhaseLine,
-    Run, Sample, SpanShare,
+    Run, Sample, SpanShare, StationSample,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -26,6 +26,7 @@ pub enum Line {
     Output(OutputLine),
     Sample(Box<Sample>),
     Class(Box<ClassSample>),
+    Station(Box<StationSample>),
     Exit(ExitLine),
     Artefact(ArtefactLine),
     Metric(MetricLine),
@@ -112,6 +113,7 @@ impl Line {
             "output" => Self::Output(body(text)?),
             "sample" => Self::Sample(body(text)?),
             "class" => Self::Class(body(text)?),
+            "station" => Self::Station(body(text)?),
             "exit" => Self::Exit(body(text)?),
             "artefact" => Self::Artefact(body(text)?),
             "metric" => Self::Metric(body(text)?),

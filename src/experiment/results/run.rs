@@ -10,7 +10,8 @@ use emud_monitor::log::{
 };
 
 use super::{
-    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, Tail, Tally, read, share, time,
+    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, StationTrack, Tail, Tally, read, share,
+    time,
 };
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
@@ -36,6 +37,8 @@ pub struct Run {
     pub tracks: Vec<Track>,
     /// Classes of bottlenecks, in the order of the log.
     pub classes: Vec<ClassTrack>,
+    /// Stations of media, in the order of `about`.
+    pub stations: Vec<StationTrack>,
     /// By node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
     /// Exits of programs.

@@ -18,6 +18,7 @@ use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
+use crate::metrics::Media;
 use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished, SETTLED};
 
 use super::artefacts::Folders;
@@ -83,17 +84,22 @@ pub fn conduct(
         .map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
     let mut signals = Signals::new().map_err(system("catching signals"))?;
+    let media = Media::default();
     let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
         user: invoking_user(),
-        metrics: metrics.transpose().map_err(system("serving metrics"))?,
+        metrics: metrics
+            .transpose()
+            .map_err(system("serving metrics"))?
+            .map(|at| (at, media.clone())),
         log,
     })?;
     let mut run = Run {
         plan: Rc::new(plan.clone()),
         settings,
         experiment: &experiment,
+        media,
         progress: Progress::new(settings.repeat, settings.quiet || alone_at_terminal(plan)),
         notes: vec![],
         facts: Facts::default(),
@@ -139,6 +145,8 @@ struct Run<'a> {
     plan: Rc<Plan>,
     settings: &'a Settings,
     experiment: &'a Experiment,
+    /// For the metrics.
+    media: Media,
     progress: Progress,
     notes: Vec<String>,
     facts: Facts,
@@ -211,6 +219,9 @@ impl Run<'_> {
 
     /// Logs the attached links.
     fn attached(&mut self, network: &mut Network) {
+        for medium in &network.media {
+            self.media.add(medium.source());
+        }
         let own = self.experiment.notes().iter().cloned();
         let notes = network.notes.drain(..).chain(own);
         let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();

@@ -16,6 +16,11 @@ pub struct Count {
     pub sent_bytes: u64,
     /// Attempts without an answer.
     pub failed: u64,
+    /// RTS and unicast data that their receiver, in range, has not decoded because of others'
+    /// transmissions or its own.
+    pub collided: u64,
+    /// Those that had bit errors there.
+    pub damaged: u64,
     /// Packets dropped after the last attempt.
     pub given_up: u64,
     /// Packets that found the queue full.

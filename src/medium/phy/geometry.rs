@@ -31,4 +31,21 @@ impl Geometry {
             Spread::Radio(radio) => Matrix::radio(positions, radio, self.ber),
         }
     }
+
+    /// Returns the distance in metres up to which data in a mode is decoded, without bit errors and
+    /// interference.
+    pub fn range_m(&self, mode: usize) -> f64 {
+        match &self.spread {
+            Spread::Disk(disk) => disk.range_m,
+            Spread::Radio(radio) => radio.reach_m(radio.sensitivity_dbm[mode]),
+        }
+    }
+
+    /// Returns the distance in metres up to which a transmission keeps the medium busy.
+    pub fn sense_m(&self) -> f64 {
+        match &self.spread {
+            Spread::Disk(disk) => disk.sense_m,
+            Spread::Radio(radio) => radio.reach_m(radio.sense_dbm),
+        }
+    }
 }

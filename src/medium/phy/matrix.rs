@@ -112,6 +112,11 @@ impl Radio {
             sense_dbm: standard.sense_dbm,
         }
     }
+
+    /// Returns the distance in metres at which this power arrives.
+    pub fn reach_m(&self, dbm: f64) -> f64 {
+        self.path.reach_m(self.power_dbm - dbm, self.frequency_hz)
+    }
 }
 
 /// The rows of all senders.
@@ -266,6 +271,21 @@ impl Matrix {
 
     pub(crate) fn signal(&self, from: usize) -> &Row {
         &self.rows[from]
+    }
+
+    /// Returns for each station those that it exchanges data with: each decodes the other's mode.
+    pub fn neighbours(&self, modes: &[usize]) -> Vec<Vec<usize>> {
+        let hears = |from: usize, to: usize| {
+            let reach = self.reach(from as u16, to as u16);
+            reach.is_some_and(|reach| reach.decodes(modes[from]))
+        };
+        let of = |station: usize| {
+            let row = self.row(station).iter();
+            row.map(|reach| usize::from(reach.to))
+                .filter(|other| hears(station, *other) && hears(*other, station))
+                .collect()
+        };
+        (0..self.stations()).map(of).collect()
     }
 
     /// What `from` is at `to`.

@@ -22,6 +22,7 @@ pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;
 use super::{ObserveError, StartError};
+use crate::metrics::Media;
 
 /// Limit of alarms: a run is short, and each alarm is part of its verdict, so the limit only
 /// prevents endless logs.
@@ -34,8 +35,8 @@ pub struct ExperimentSetup {
     pub config: Config,
     /// The user of the programs, which may report.
     pub user: Option<u32>,
-    /// Where metrics are served.
-    pub metrics: Option<TcpListener>,
+    /// Where metrics are served, also of the stations of these media.
+    pub metrics: Option<(TcpListener, Media)>,
     /// `None`: lines are discarded; there is a verdict nevertheless.
     pub log: Option<File>,
 }
