@@ -9,12 +9,12 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// A label set that borrows. Without a value [`CONTAINER`] is left out.
+/// The label that is left out without a value: most links are in no container.
+pub const CONTAINER: &str = "container";
+
+/// A label set that borrows.
 #[derive(Clone, Copy)]
 pub struct Labels<'a, const N: usize>(pub [(&'static str, &'a str); N]);
-
-/// A label that most links do not have.
-pub const CONTAINER: &str = "container";
 
 impl<const N: usize> EncodeLabelSet for Labels<'_, N> {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
