@@ -200,6 +200,7 @@ mod tests {
         let second = 1_000_000_000;
         let sent = |port, first_ns, last_ns, packets| Sent {
             port,
+            unroutable: 0,
             packets,
             size: 100,
             first_ns,

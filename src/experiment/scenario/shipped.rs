@@ -27,6 +27,7 @@ macro_rules! shipped {
 /// All shipped scenarios, in the order in which they are listed.
 pub const SHIPPED: &[Shipped] = shipped![
     "air-chain",
+    "broch",
     "c-diffserv",
     "c-red",
     "c-tos",
@@ -36,6 +37,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "mesh",
     "star",
     "t-tree",
+    "two-cells",
     "walk",
 ];
 

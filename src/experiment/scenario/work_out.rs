@@ -72,6 +72,7 @@ impl Scenario {
             }
         }
         plan.media = media;
+        medium::join(&mut plan);
         plan.measure_for = overrides.measure.or(self.top.measure);
         Ok(plan)
     }

@@ -38,8 +38,11 @@ pub enum Count {
 pub struct Sent {
     /// Destination.
     pub port: u16,
-    /// Packets sent.
+    /// Packets sent, including those without a route.
     pub packets: u64,
+    /// Packets that had no route.
+    #[serde(default)]
+    pub unroutable: u64,
     /// Bytes of data in each packet.
     pub size: u64,
     /// Time of the first packet, CLOCK_MONOTONIC.

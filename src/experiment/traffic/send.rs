@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Datagrams at a constant rate.
 
+use std::io;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::mono_ns;
+use rustix::io::Errno;
 use rustix::net::sockopt::set_ip_tos;
 
 use super::{DATAGRAM_MAX, DATAGRAM_MIN, Sent, TrafficError, failed};
@@ -28,10 +30,12 @@ pub struct Stream {
 }
 
 /// Sends packet n at n / rate after the first one, up to 300 us early; a late sender catches up
-/// without pauses.
+/// without pauses. A packet without a route is lost, as one that no relay forwards: a routing daemon
+/// may find one later.
 ///
 /// # Errors
-/// The size does not fit, the destination is unknown, or the kernel returns an error.
+/// The size does not fit, the destination is unknown, no packet had a route, or the kernel returns
+/// another error.
 pub fn send(stream: &Stream) -> Result<Sent, TrafficError> {
     if !(DATAGRAM_MIN..=DATAGRAM_MAX).contains(&stream.size) {
         let message = format!(
@@ -47,7 +51,8 @@ pub fn send(stream: &Stream) -> Result<Sent, TrafficError> {
         address.ok_or_else(|| TrafficError::Usage(format!("{to} has no IPv4 address")))?;
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed("a socket"))?;
     set_ip_tos(&socket, stream.tos).map_err(|e| failed("the type of service")(e.into()))?;
-    socket.connect(address).map_err(failed(to))?;
+    let mut connected = has_route(socket.connect(address)).map_err(failed(to))?;
+    let mut unroutable = 0;
     let mut data = vec![0; stream.size];
     let bits = stream.size as u128 * 8_000_000_000;
     let begin = mono_ns();
@@ -59,16 +64,35 @@ pub fn send(stream: &Stream) -> Result<Sent, TrafficError> {
         last_ns = mono_ns();
         data[..8].copy_from_slice(&n.to_le_bytes());
         data[8..16].copy_from_slice(&last_ns.to_le_bytes());
-        socket.send(&data).map_err(failed(to))?;
+        if !connected {
+            connected = has_route(socket.connect(address)).map_err(failed(to))?;
+        }
+        let sent = connected && has_route(socket.send(&data).map(|_| ())).map_err(failed(to))?;
+        unroutable += u64::from(!sent);
+    }
+    if unroutable == stream.packets && unroutable > 0 {
+        return Err(failed(to)(Errno::NETUNREACH.into()));
     }
     thread::sleep(stream.linger);
     Ok(Sent {
         port: address.port(),
         packets: stream.packets,
+        unroutable,
         size: stream.size as u64,
         first_ns: begin,
         last_ns,
     })
+}
+
+/// Whether there was a route.
+fn has_route(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Ok(false),
+            _ => Err(error),
+        },
+    }
 }
 
 /// A sender that slept for each packet of a high rate would use most of a CPU.

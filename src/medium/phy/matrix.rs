@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who hears whom: a row for each sender, with those that its signal has any effect on.
 
+use std::f64::consts::PI;
+
 use serde::{Deserialize, Serialize};
 
 use super::path::{LIGHT_M_PER_S, PathLoss};
 use super::power::attowatts;
 use super::standard::Standard;
+use crate::abi::mix;
 use crate::medium::set::Set;
 
 /// Where a station is, in metres.
@@ -99,6 +102,10 @@ pub struct Radio {
     pub sensitivity_dbm: Vec<f64>,
     /// The weakest signal that keeps the medium busy.
     pub sense_dbm: f64,
+    /// Standard deviation of the loss around that of the distance, dB: of each pair of stations once,
+    /// the same in both directions (log-normal shadowing).
+    #[serde(default)]
+    pub shadowing_db: f64,
 }
 
 impl Radio {
@@ -110,7 +117,21 @@ impl Radio {
             path,
             sensitivity_dbm: standard.rates.iter().map(|(_, dbm)| *dbm).collect(),
             sense_dbm: standard.sense_dbm,
+            shadowing_db: 0.0,
         }
+    }
+
+    /// Returns what obstacles between two stations take from the signal, dB.
+    fn shadow_db(&self, from: u16, to: u16) -> f64 {
+        if self.shadowing_db == 0.0 {
+            return 0.0;
+        }
+        let pair = u64::from(from.min(to)) << 16 | u64::from(from.max(to));
+        // Box and Muller 1958; the first number is not 0.
+        let unit = |n: u64| (mix(mix(pair) ^ n) >> 11) as f64 / (1_u64 << 53) as f64;
+        let (first, second) = (1.0 - unit(1), unit(2));
+        let radius = libm::sqrt(-2.0 * libm::log(first));
+        self.shadowing_db * radius * libm::cos(2.0 * PI * second)
     }
 
     /// Returns the distance in metres at which this power arrives.
@@ -246,7 +267,8 @@ impl Matrix {
         let weakest = weakest.fold(radio.sense_dbm, f64::min) - NEGLIGIBLE_DB;
         Self::new(positions.len(), |from, to| {
             let d = distance_m(positions[usize::from(from)], positions[usize::from(to)]);
-            let dbm = radio.power_dbm - radio.path.db(d, radio.frequency_hz);
+            let loss_db = radio.path.db(d, radio.frequency_hz) + radio.shadow_db(from, to);
+            let dbm = radio.power_dbm - loss_db;
             let decodes = |mode: usize| u16::from(dbm >= radio.sensitivity_dbm[mode]) << mode;
             let reach = Reach {
                 modes: (0..radio.sensitivity_dbm.len()).map(decodes).sum(),

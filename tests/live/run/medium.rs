@@ -196,6 +196,30 @@ pub fn relays() {
     assert!(ran.out.contains("Time to live exceeded"), "{}", ran.out);
 }
 
+/// Across both gateways and the wire: at least its 20 ms, and no packet is lost.
+pub fn two_cells() {
+    let folder = Folder::new();
+    let ran = folder.run("--scenario two-cells", &[]);
+    let pings = ran.out.matches("40 received").count();
+    assert_eq!(pings, 2, "{}{}", ran.out, ran.err);
+    let [least, ..] = support::runs::rtt_ms(&ran.out);
+    assert!((20.0..40.0).contains(&least), "{least} ms");
+    let mbit = ran.out.lines().find(|line| line.contains("receiver"));
+    let mbit = mbit.and_then(|line| {
+        line.split("Mbits")
+            .next()?
+            .split(' ')
+            .rfind(|w| !w.is_empty())
+    });
+    let mbit: f64 = mbit
+        .unwrap_or_else(|| panic!("{}", ran.out))
+        .parse()
+        .unwrap();
+    // TCP over one cell alone: 5.1 Mbit/s.
+    println!("    TCP {mbit} Mbit/s");
+    assert!((3.5..5.2).contains(&mbit), "{mbit}");
+}
+
 /// While it runs: the first echoes of the client.
 fn stations_are_metrics(address: &str) {
     let scrape = || {

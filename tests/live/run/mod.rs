@@ -3,6 +3,7 @@
 //! machine's own network is never touched. Needs `ip`, `ping`, `script` and python3-jsonschema.
 
 mod artefacts;
+mod babel;
 mod in_place;
 mod log;
 mod medium;
@@ -77,6 +78,10 @@ pub fn tests() -> Vec<Trial> {
             verdict::what_was_before_ends_nothing;
         Full:
             medium::hidden,
+            medium::two_cells,
+            babel::finds_a_first_route,
+            babel::reroutes_when_a_relay_leaves,
+            babel::broch,
             in_place::link_that_stays_is_said,
             reproduce::diffserv,
             reproduce::tree,

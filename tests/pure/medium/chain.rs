@@ -2,7 +2,7 @@
 //! A chain of relays on one channel (Li et al., MobiCom 2001), and how far a signal gets.
 
 use emud::medium::air::{Frame, Outcome, To};
-use emud::medium::phy::{Disk, Matrix, PathLoss, Position, Radio, Standard, Watts};
+use emud::medium::phy::{Disk, Matrix, PathLoss, Position, Radio, Standard, Watts, dbm};
 
 use super::traffic::{Cell, S, megabits, near, plan};
 
@@ -38,6 +38,36 @@ fn goodput(hops: usize, seconds: u64) -> f64 {
         }
     }
     megabits(bytes, seconds * S)
+}
+
+/// The loss of 40,000 pairs at the same distance: mean, standard deviation, symmetry.
+#[test]
+fn shadowing_is_normal_and_symmetric() {
+    let mut radio = Radio::new(Standard::named("802.11b").unwrap(), PathLoss::FreeSpace);
+    radio.shadowing_db = 6.0;
+    let stations = 283_usize;
+    let positions = vec![[0.0, 0.0]; stations];
+    let matrix = Matrix::radio(&positions, &radio, 0.0);
+    let own_dbm = radio.power_dbm - radio.path.db(0.0, radio.frequency_hz);
+    let mut offs = Vec::new();
+    for from in 0..stations as u16 {
+        for to in 0..from {
+            let power = |a, b| matrix.reach(a, b).unwrap().power;
+            assert_eq!(power(from, to), power(to, from));
+            offs.push(dbm(power(from, to)) - own_dbm);
+        }
+    }
+    let n = offs.len() as f64;
+    let mean = offs.iter().sum::<f64>() / n;
+    let variance = offs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    // Four standard errors: s / sqrt(n), and s / sqrt(2 n).
+    assert!(mean.abs() < 4.0 * 6.0 / n.sqrt(), "{mean}");
+    assert!((variance.sqrt() - 6.0).abs() < 4.0 * 6.0 / (2.0 * n).sqrt());
+    let beyond = offs.iter().filter(|x| x.abs() > 1.96 * 6.0).count() as f64 / n;
+    assert!(
+        (beyond - 0.05).abs() < 4.0 * (0.05_f64 * 0.95 / n).sqrt(),
+        "{beyond}"
+    );
 }
 
 /// 1.35 W for half a second on air, 0.9 W for a quarter with a carrier of others, 0.74 W otherwise.

@@ -21,6 +21,59 @@ fn routes(plan: &Plan, node: &str) -> Vec<String> {
         .collect()
 }
 
+/// west1 - west-gate = east-gate - east1, and a wired server behind the east.
+#[test]
+fn gateways_join_media_and_wires() {
+    let text = "network = \"10.0.0.0/24\"\n[medium.west]\nnodes = [\"west*\"]\n\
+                [medium.east]\nnodes = [\"east*\"]\n\
+                [link.core]\nbetween = [\"west-gate\", \"east-gate\"]\n\
+                [link.lan]\nbetween = [\"east-gate\", \"server\"]\n\
+                [node.west1]\ncommand = \"true\"\n[node.west-gate]\n[node.east-gate]\n[node.east1]\n\
+                [node.server]\n";
+    let plan = plan(text);
+    let address = |medium: usize, n: usize| plan.media[medium].stations[n].address.addr();
+    let [west1, west_gate] = [0, 1].map(|n| address(0, n));
+    let [east_gate, east1] = [0, 1].map(|n| address(1, n));
+    let has = |node: &str, to: std::net::Ipv4Addr, via: &str| {
+        let wanted = format!("{to}/32 {via}");
+        let found = routes(&plan, node);
+        assert!(found.contains(&wanted), "{node}: {wanted} not in {found:?}");
+    };
+    let core = ["10.0.0.1", "10.0.0.2"];
+    let server: std::net::Ipv4Addr = "10.0.0.6".parse().unwrap();
+    has("west1", east1, &west_gate.to_string());
+    has("west1", server, &west_gate.to_string());
+    has("west1", core[1].parse().unwrap(), &west_gate.to_string());
+    has("west-gate", east1, core[1]);
+    has("east-gate", west1, core[0]);
+    has("server", west1, "10.0.0.5");
+    has("server", east1, "10.0.0.5");
+    has("east1", west1, &east_gate.to_string());
+    // Each destination once: the kernel rejects a second route.
+    for node in &plan.nodes {
+        let mut all = routes(&plan, &node.name);
+        all.iter_mut()
+            .for_each(|r| r.truncate(r.find(' ').unwrap()));
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(
+            all.len(),
+            count,
+            "{}: {:?}",
+            node.name,
+            routes(&plan, &node.name)
+        );
+    }
+    // A daemon's medium has none of them, and the wires stay as they are.
+    let daemons = text.replace(
+        "nodes = [\"west*\"]",
+        "nodes = [\"west*\"]\nroutes = \"none\"",
+    );
+    let daemons = self::plan(&daemons);
+    assert!(routes(&daemons, "west1").is_empty());
+}
+
 const CHAIN: &str = "network = \"10.0.0.0/24\"\n[topology]\nkind = \"chain\"\nrouters = 2\n\
                      medium = \"wlan0\"\nspacing = \"200m\"\n[medium.wlan0]\n\
                      [node.client]\ncommand = \"true\"\n";

@@ -67,7 +67,7 @@ const MEDIA: &[&str] = &[
     "[medium.wlan0]\nnodes = [\"a\", \"b*\"]\nradio = { standard = \"802.11b\", power = \"15dBm\", \
      sensitivity = \"-85dBm\", noise = \"-100dBm\", capture = \"6dB\", basic = \"1Mbit\", \
      watts = { send = 1.35, receive = 0.9, idle = 0.74 } }\n\
-     propagation = { model = \"log-distance\", exponent = 3.8 }\nber = 1.27e-5\n\
+     propagation = { model = \"log-distance\", exponent = 3.8, shadowing = \"6dB\" }\nber = 1.27e-5\n\
      queue = { limit = 100, kind = \"red\", min = \"30kB\", max = \"90kB\" }\nroutes = \"on-link\"\n\
      [node.a]\ncommand = \"true\"\nat = [0, 0]\n[node.b]\npromiscuous = true\n\
      path = [{ at = [0, 0] }, { at = [60, 0], after = \"60s\" }]\n[node.b2]\n",

@@ -73,14 +73,10 @@ fn every_topology_of_every_size_is_connected() {
 
 #[test]
 fn the_shipped_ones_are_connected() {
-    for shipped in shipped::SHIPPED {
-        everybody_meets(
-            &shipped
-                .parse()
-                .unwrap()
-                .plan(&Overrides::default())
-                .unwrap(),
-        );
+    // A daemon finds the routes of broch.
+    for shipped in shipped::SHIPPED.iter().filter(|s| s.name != "broch") {
+        let scenario = shipped.parse().unwrap();
+        everybody_meets(&scenario.plan(&Overrides::default()).unwrap());
     }
 }
 

@@ -2,7 +2,8 @@
 //! The keys of a medium.
 
 use super::super::kinds::{Later, Names, NodeNames};
-use super::kinds::{Bytes, Propagation, RadioChoice, RadioKind, SpreadKind};
+use super::kinds::{Bytes, RadioChoice, RadioKind};
+use super::propagation::{Propagation, SpreadKind};
 use super::queue::{QueueChoice, QueueKind};
 use crate::medium::air::Access;
 use crate::profile::kinds::{BitErrorRate, BitRate, Count, Flag, OneOf, Text};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the values of a medium are read and written.
 
-use crate::medium::phy::{Disk, PathLoss, STANDARDS, Standard, Watts};
+use crate::medium::phy::{STANDARDS, Standard, Watts};
 use crate::text::{Kind, Located, Mistake, Value, closest};
 
 /// The radio of all stations; figures that are not set are those of the standard.
@@ -37,27 +37,9 @@ impl Default for RadioChoice {
     }
 }
 
-/// Who hears whom.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Propagation {
-    Disk(Disk),
-    Radio(PathLoss),
-}
-
-impl Default for Propagation {
-    fn default() -> Self {
-        Self::Disk(Disk::default())
-    }
-}
-
 pub(crate) struct RadioKind;
-pub(crate) struct SpreadKind;
 /// Bytes of a packet, or "off".
 pub(crate) struct Bytes;
-
-/// Antennas of a two-ray model, m above ground, as in ns-2.
-const HEIGHT_M: f64 = 1.5;
-const MODELS: [&str; 4] = ["disk", "free-space", "two-ray", "log-distance"];
 
 impl Kind for RadioKind {
     type Value = RadioChoice;
@@ -204,114 +186,6 @@ fn rates(value: &Located<Value>, key: &str) -> Result<Vec<u32>, Mistake> {
     }
 }
 
-impl Kind for SpreadKind {
-    type Value = Propagation;
-
-    fn read(value: &Located<Value>, key: &str) -> Result<Propagation, Mistake> {
-        let Value::Table(entries) = &value.value else {
-            return model(value, key, value);
-        };
-        let help = format!("its models are {}", MODELS.join(", "));
-        let Some(named) = entries.iter().find(|entry| entry.key.value == "model") else {
-            return Err(Mistake::new(
-                &value.at,
-                format!("`{key}` has no model"),
-                help,
-            ));
-        };
-        let mut spread = model(&named.value, "model", value)?;
-        for entry in entries.iter().filter(|entry| entry.key.value != "model") {
-            let name = entry.key.value.as_str();
-            let length = || metres(&entry.value, name, 0.001..=1e7);
-            match (&mut spread, name) {
-                (Propagation::Disk(disk), "range") => disk.range_m = length()?,
-                (Propagation::Disk(disk), "sense") => disk.sense_m = length()?,
-                (Propagation::Disk(disk), "interference") => disk.interference_m = length()?,
-                (Propagation::Radio(PathLoss::TwoRay { height_m }), "height") => {
-                    *height_m = length()?;
-                }
-                (Propagation::Radio(PathLoss::LogDistance { exponent }), "exponent") => {
-                    *exponent = number(&entry.value, name, "", 1.0..=10.0)?;
-                }
-                (spread, _) => {
-                    let keys: &[&str] = match spread {
-                        Propagation::Disk(_) => &["range", "sense", "interference"],
-                        Propagation::Radio(PathLoss::FreeSpace) => &["model"],
-                        Propagation::Radio(PathLoss::TwoRay { .. }) => &["height"],
-                        Propagation::Radio(PathLoss::LogDistance { .. }) => &["exponent"],
-                    };
-                    return Err(unknown(&entry.key, "this model", keys));
-                }
-            }
-        }
-        match spread {
-            Propagation::Disk(disk)
-                if disk.sense_m < disk.range_m || disk.interference_m < disk.range_m =>
-            {
-                let title = "a frame is received from farther than it is sensed, or disturbs";
-                let help = "`sense` and `interference` are `range` or more";
-                Err(Mistake::new(&value.at, title, help))
-            }
-            spread => Ok(spread),
-        }
-    }
-
-    fn text(spread: &Propagation) -> String {
-        match spread {
-            Propagation::Disk(disk) => format!(
-                "{{ model = \"disk\", range = \"{}m\", sense = \"{}m\", interference = \"{}m\" }}",
-                disk.range_m, disk.sense_m, disk.interference_m
-            ),
-            Propagation::Radio(PathLoss::FreeSpace) => "\"free-space\"".to_owned(),
-            Propagation::Radio(PathLoss::TwoRay { height_m }) => {
-                format!("{{ model = \"two-ray\", height = \"{height_m}m\" }}")
-            }
-            Propagation::Radio(PathLoss::LogDistance { exponent }) => {
-                format!("{{ model = \"log-distance\", exponent = {exponent} }}")
-            }
-        }
-    }
-}
-
-fn model(
-    value: &Located<Value>,
-    key: &str,
-    whole: &Located<Value>,
-) -> Result<Propagation, Mistake> {
-    let text = match &value.value {
-        Value::Text(text) => text.as_str(),
-        _ => "",
-    };
-    match text {
-        "disk" => Ok(Propagation::default()),
-        "free-space" => Ok(Propagation::Radio(PathLoss::FreeSpace)),
-        "two-ray" => Ok(Propagation::Radio(PathLoss::TwoRay { height_m: HEIGHT_M })),
-        "log-distance"
-            if matches!(&whole.value, Value::Table(entries) if entries
-            .iter()
-            .any(|entry| entry.key.value == "exponent")) =>
-        {
-            Ok(Propagation::Radio(PathLoss::LogDistance { exponent: 0.0 }))
-        }
-        "log-distance" => {
-            let help = format!("write {key} = {{ model = \"log-distance\", exponent = 3.5 }}");
-            Err(Mistake::new(
-                &value.at,
-                "log-distance has no exponent",
-                help,
-            ))
-        }
-        _ => {
-            let help = format!("its models are {}", MODELS.join(", "));
-            Err(Mistake::new(
-                &value.at,
-                format!("`{key}` is no model of propagation"),
-                help,
-            ))
-        }
-    }
-}
-
 impl Kind for Bytes {
     type Value = u32;
 
@@ -358,7 +232,7 @@ pub(crate) fn metres(
 }
 
 /// Reads a level, such as "-85dBm": without the unit it could be taken for another one.
-fn level(
+pub(super) fn level(
     value: &Located<Value>,
     key: &str,
     unit: &str,

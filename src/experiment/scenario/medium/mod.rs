@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `[medium.NAME]`: a radio channel that several nodes share.
 
+mod gateways;
 mod keys;
 mod kinds;
 mod mobility;
 mod place;
+mod propagation;
 mod queue;
 
+pub(crate) use gateways::join;
 pub(crate) use keys::{MediumTable, MediumTableDraft, RouteChoice};
 pub(crate) use kinds::metres;
 pub(crate) use mobility::Mobility;

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use ipnet::Ipv4Net;
 
-use super::kinds::{Propagation, its_rates};
+use super::kinds::its_rates;
+use super::propagation::Propagation;
 use super::{MediumDraft, MediumTable, RouteChoice};
 use crate::experiment::scenario::expand::is_meant;
 use crate::experiment::scenario::graph::Graph;
@@ -28,7 +29,7 @@ pub struct Medium {
     pub ipv6: bool,
     /// File for the arrivals.
     pub record: Option<String>,
-    table: MediumTable,
+    pub(super) table: MediumTable,
 }
 
 /// A node on a medium.
@@ -87,15 +88,16 @@ impl Medium {
     /// Returns what turns positions into who hears whom.
     pub fn geometry(&self) -> Geometry {
         let ber = self.table.ber;
-        let path = match self.table.propagation {
+        let (path, shadowing_db) = match self.table.propagation {
             Propagation::Disk(disk) => {
                 let spread = Spread::Disk(disk);
                 return Geometry { spread, ber };
             }
-            Propagation::Radio(path) => path,
+            Propagation::Radio(path, shadowing_db) => (path, shadowing_db),
         };
         let choice = &self.table.radio;
         let mut radio = Radio::new(choice.standard, path);
+        radio.shadowing_db = shadowing_db;
         radio.power_dbm = choice.power_dbm.unwrap_or(radio.power_dbm);
         radio.sense_dbm = choice.sense_dbm.unwrap_or(radio.sense_dbm);
         if let Some(dbm) = choice.sensitivity_dbm {

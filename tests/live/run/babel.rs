@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A real routing daemon over a medium: babeld from Debian. Ignored without it, and with the usual
+//! tests: its timers take a minute.
+
+use emud::experiment::scenario::{Overrides, Plan, Scenario, shipped};
+use serde_json::Value;
+use support::runs::{Folder, Ran};
+
+/// Starts babeld; times of its first route count from here.
+const BABELD: &str = "babeld -D -I $EMUD_ARTEFACTS/babeld.pid -S $EMUD_ARTEFACTS/babeld.state \
+                      -C 'interface wlan0 type wireless hello-interval 1' wlan0";
+
+fn run(text: &str) -> Ran {
+    let folder = Folder::new();
+    let scenario = folder.file("s.toml", text);
+    folder.run(&format!("--sample 1s --scenario {scenario}"), &[])
+}
+
+/// Waits for the first reply over any route.
+const REACHED: &str = "until ping -q -c 1 -W 0.2 server >/dev/null 2>&1; do sleep 0.05; done";
+
+/// Over three relays: the first reply after some hellos, that is about five seconds.
+pub fn finds_a_first_route() {
+    let ran = run(&format!(
+        "[topology]\nkind = \"chain\"\nrouters = 3\nmedium = \"wlan0\"\nspacing = \"200m\"\n\
+         [medium.wlan0]\nroutes = \"none\"\n\
+         [node.\"*\"]\ncommand = \"{BABELD}\"\n\
+         [node.client]\ncommand = \"\"\"date +began=%s.%N\n{BABELD}\n{REACHED}\n\
+         date +reached=%s.%N; ping -q -c 50 -i 0.1 server\"\"\"\n[node.server]\n"
+    ));
+    let seconds = time(&ran, "reached=") - time(&ran, "began=");
+    println!("    first reply after {seconds:.2} s");
+    assert!((0.5..12.0).contains(&seconds), "{seconds}");
+    let line = ran
+        .out
+        .lines()
+        .find_map(|line| line.split_once(" packets transmitted, "));
+    let (_, rest) = line.unwrap_or_else(|| panic!("{}", ran.out));
+    let received: u32 = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!(received >= 45, "{}", ran.out);
+}
+
+/// A time that a program printed.
+fn time(ran: &Ran, what: &str) -> f64 {
+    let found = ran.out.split(what).nth(1);
+    let found = found.unwrap_or_else(|| panic!("{what}: {}{}", ran.out, ran.err));
+    found.lines().next().unwrap().trim().parse().unwrap()
+}
+
+/// client - relay - server; after 30 s the relay leaves, and the path over two others remains.
+pub fn reroutes_when_a_relay_leaves() {
+    let ran = run(&format!(
+        "[medium.wlan0]\nroutes = \"none\"\n\
+         [node.\"*\"]\nprepare = \"\"\"{BABELD}\"\"\"\n\
+         [node.client]\nat = [0, 0]\n\
+         command = \"date +began=%s.%N; {REACHED}; ping -n -D -W 1 -i 0.05 -c 900 server\"\n\
+         [node.relay]\npath = [{{ at = [200, 0] }}, {{ at = [200, 0], after = \"30s\" }}, \
+         {{ at = [200, 5000], after = \"1s\" }}]\n\
+         [node.server]\nat = [400, 0]\n\
+         [node.far1]\nat = [100, -200]\n[node.far2]\nat = [300, -200]\n"
+    ));
+    // "[1700000000.123456] 64 bytes from 10.77.255.249: icmp_seq=1 ttl=63 time=5.1 ms"
+    let began = time(&ran, "began=");
+    let reply = |line: &str| -> Option<(f64, u32)> {
+        let (time, rest) = line.split_once('[')?.1.split_once(']')?;
+        let ttl = rest.split("ttl=").nth(1)?.split(' ').next()?;
+        Some((time.parse::<f64>().ok()? - began, ttl.parse().ok()?))
+    };
+    let replies: Vec<(f64, u32)> = ran.out.lines().filter_map(reply).collect();
+    assert!(replies.len() > 500, "{}\n{}", ran.out, ran.err);
+    // One relay before, two after it.
+    let before = || replies.iter().filter(|(at, _)| (20.0..30.0).contains(at));
+    let direct = before().filter(|(_, ttl)| *ttl == 63).count();
+    assert!(
+        direct > 100 && direct * 10 >= before().count() * 9,
+        "{replies:?}"
+    );
+    assert_eq!(replies.last().unwrap().1, 62, "{}", ran.out);
+    let gaps = replies.windows(2).filter(|pair| pair[1].0 > 30.0);
+    let outage = gaps.map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max);
+    println!("    outage of {outage:.2} s");
+    assert!((0.2..=8.0).contains(&outage), "{outage}");
+}
+
+/// The shipped scenario for a shorter time: the ratio of delivery with and without motion, packets
+/// of routing, and the neighbours of every second.
+pub fn broch() {
+    let text = shipped::SHIPPED
+        .iter()
+        .find(|s| s.name == "broch")
+        .unwrap()
+        .text;
+    let shorter = text
+        .replace("last=900", "last=120")
+        .replace("9 * EMUD_INDEX - 9", "40 + EMUD_INDEX");
+    assert_ne!(shorter, text);
+    let still = shorter.replace("pause = \"0s\"", "pause = \"900s\"");
+    assert_ne!(shorter, still);
+    let [moving, still] = [shorter, still].map(|text| {
+        let ran = run(&text);
+        let figures = Traffic::of(&ran);
+        println!("    {figures:?}");
+        neighbours_are_those_of_the_geometry(&ran, &plan(&text));
+        figures
+    });
+    // Source n sends at 4 Hz from second 40 + n to second 115.
+    assert_eq!(moving.sent, (1..=20).map(|n| 4 * (75 - n)).sum::<u64>());
+    assert!(
+        still.ratio() > 0.9 && moving.ratio() > 0.05,
+        "{still:?} {moving:?}"
+    );
+    assert!(still.ratio() > moving.ratio(), "{still:?} {moving:?}");
+    assert!(moving.routing > 1_000 && still.routing > 1_000);
+}
+
+#[derive(Debug, Default)]
+struct Traffic {
+    sent: u64,
+    unroutable: u64,
+    received: u64,
+    /// Packets of IPv6, which are babeld's.
+    routing: u64,
+}
+
+impl Traffic {
+    fn of(ran: &Ran) -> Self {
+        let mut sum = Self::default();
+        for line in ran.of("output").filter_map(|line| line["text"].as_str()) {
+            let of = |value: &Value, key: &str| value[key].as_u64().unwrap();
+            if let Ok(json) = serde_json::from_str::<Value>(line) {
+                if let Some(sent) = json.get("sent") {
+                    sum.sent += of(sent, "packets");
+                    sum.unroutable += of(sent, "unroutable");
+                } else if let Some(received) = json.get("received") {
+                    sum.received += of(received, "packets");
+                }
+            } else if let Some(rest) = line.strip_prefix("Ip6OutRequests") {
+                sum.routing += rest.trim().parse::<u64>().unwrap();
+            }
+        }
+        sum
+    }
+
+    fn ratio(&self) -> f64 {
+        self.received as f64 / self.sent as f64
+    }
+}
+
+fn plan(text: &str) -> Plan {
+    let scenario = Scenario::parse(text, "s.toml", std::path::Path::new("")).unwrap();
+    scenario.plan(&Overrides::default()).unwrap()
+}
+
+/// Positions are those of the plan at that time, and neighbours those within 250 m.
+fn neighbours_are_those_of_the_geometry(ran: &Ran, plan: &Plan) {
+    let began = ran.phase("measurement");
+    let stations = &plan.media[0].stations;
+    let number = |name: &str| stations.iter().position(|s| s.node == name).unwrap();
+    let start = &ran.one("run")["media"][0]["stations"];
+    let names = |value: &Value| -> Vec<String> {
+        let names = value.as_array().unwrap().iter();
+        names
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut known: Vec<Vec<String>> = (start.as_array().unwrap().iter())
+        .map(|station| names(&station["neighbours"]))
+        .collect();
+    let samples: Vec<&Value> = ran.of("station").collect();
+    let mut checked = 0;
+    for second in samples.chunk_by(|a, b| a["mono_ns"] == b["mono_ns"]) {
+        assert_eq!(second.len(), stations.len());
+        let at = |line: &Value| [0, 1].map(|axis| line["at_m"][axis].as_f64().unwrap());
+        for line in second {
+            let node = number(line["node"].as_str().unwrap());
+            if line["neighbours"].is_array() {
+                known[node] = names(&line["neighbours"]);
+            }
+            // The motion begins up to some ms before the phase: at 20 m/s a metre.
+            let since = line["mono_ns"].as_u64().unwrap().saturating_sub(began);
+            let (found, wanted) = (at(line), stations[node].track.at(since));
+            let off = (found[0] - wanted[0]).hypot(found[1] - wanted[1]);
+            assert!(off < 3.0, "{line} {wanted:?}");
+            let near = second.iter().filter(|other| {
+                let [x, y] = at(other);
+                other["node"] != line["node"] && (x - found[0]).hypot(y - found[1]) <= 250.0
+            });
+            let near: Vec<&str> = near.map(|other| other["node"].as_str().unwrap()).collect();
+            assert_eq!(known[node], near, "{line}");
+            checked += 1;
+        }
+    }
+    println!("    {checked} neighbourhoods");
+    assert!(checked > 50 * 100, "{checked}");
+}
