@@ -16,6 +16,7 @@ use emud::experiment::results::ResultsError;
 use emud::experiment::run::RunError;
 use emud::experiment::scenario::ScenarioError;
 use emud::experiment::traffic::TrafficError;
+use emud::fleet::FleetError;
 use emud::monitor::session::{ObserveError, StartError};
 use emud::netlink::NetlinkError;
 use emud::profile::ProfileError;
@@ -70,6 +71,7 @@ from_error!(
     LinkError,
     DatapathError,
     ExportError,
+    FleetError,
     HoldError,
     LabError,
     RunError,

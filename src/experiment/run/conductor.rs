@@ -26,7 +26,7 @@ use super::media::OnAir;
 use super::network::Network;
 use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
-use super::{Progress, RunError, Settings, artefacts, describe, verdict};
+use super::{Progress, RunError, Settings, artefacts, describe, together, verdict};
 
 /// Interval of checks of the counters if no samples are requested.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -60,6 +60,8 @@ enum Over {
     Complete,
     Time,
     Contention,
+    /// The experiment ended on another host.
+    Elsewhere,
     Signal(i32),
 }
 
@@ -239,6 +241,7 @@ impl Run<'_> {
             folders: folders.clone(),
             user: self.settings.user.clone(),
             root_prepares: self.settings.root_prepares,
+            together: self.settings.together.clone(),
         })
     }
 
@@ -249,9 +252,18 @@ impl Run<'_> {
         programs: &Rc<Programs>,
         signals: &mut Signals,
     ) -> Result<(), RunError> {
+        let together = self.settings.together.as_ref();
+        if let Some(together) = together {
+            tokio::task::spawn_local(together.follow(programs.done.clone()));
+        }
         let prepared = async {
             programs.prepare().await?;
             self.rest().await;
+            if let Some(together) = together {
+                let at_ns = together.ready().await;
+                network.begin_at(at_ns)?;
+                together::sleep_until(at_ns).await;
+            }
             Ok::<(), RunError>(())
         };
         tokio::select! {
@@ -318,12 +330,40 @@ impl Run<'_> {
                 }
                 Over::Signal(signal)
             }
-            exits = &mut measuring => return Ok((Over::Complete, exits?)),
+            exits = &mut measuring => {
+                let exits = exits?;
+                return Ok((self.others(Over::Complete, signals).await, exits));
+            }
             () = after(self.plan.measure_for) => Over::Time,
             () = self.contention() => Over::Contention,
+            () = self.over_elsewhere() => Over::Elsewhere,
         };
         programs.end_under_test().await;
-        Ok((over, measuring.await?))
+        let exits = measuring.await?;
+        Ok((self.others(over, signals).await, exits))
+    }
+
+    /// Services and routers of this host stay until the programs of all hosts have ended.
+    async fn others(&self, over: Over, signals: &mut Signals) -> Over {
+        let Some(together) = self.settings.together.as_ref() else {
+            return over;
+        };
+        if matches!(over, Over::Signal(_)) {
+            return over;
+        }
+        together.complete();
+        tokio::select! {
+            biased;
+            signal = signals.any() => Over::Signal(signal),
+            () = together.over() => over,
+        }
+    }
+
+    async fn over_elsewhere(&self) {
+        match self.settings.together.as_ref() {
+            Some(together) => together.over().await,
+            None => pending().await,
+        }
     }
 
     /// Shows the number of alarms on the terminal; ready as soon as one lowers the verdict, if the

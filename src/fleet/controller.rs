@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `emud fleet run`: writes the plan, the start and the end of a run, and judges it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::etcd::{Client, Compare, Lease, Op, Snapshot, mirror};
+use super::facts::Facts;
+use super::keys::Keys;
+use super::merge::{HostClock, HostLog};
+use super::placement::{Host, place};
+use super::plan::{HostPlan, Options, divide};
+use super::protocol::{Built, HostResult, Ready, Revision, Start, digest};
+use super::verdict::HostEnd;
+use super::{FleetError, LEAD, LEASE};
+use crate::experiment::scenario::Plan;
+use crate::host::signals::Signals;
+
+/// Besides the scenario's own time for the preparation: for measurements and many links.
+const BUILD: Duration = Duration::from_secs(60);
+/// Besides the scenario's own time for the clean-up.
+const REPORT: Duration = Duration::from_secs(30);
+/// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Request {
+    pub plan: Plan,
+    /// The hosts that take part; `None`: all with an agent.
+    pub hosts: Option<Vec<String>>,
+    pub options: Options,
+    /// Wires that are faster stay on one host.
+    pub fast_ns: u64,
+    /// Called with sentences for the user.
+    pub note: fn(&str),
+}
+
+/// Where each node of a plan goes, before anything is written.
+#[derive(Debug)]
+pub struct Divided {
+    pub agents: Vec<(String, Facts)>,
+    /// Revision at which each agent's key was created.
+    pub created: BTreeMap<String, i64>,
+    pub plans: BTreeMap<String, HostPlan>,
+}
+
+/// What a run found.
+#[derive(Debug)]
+pub struct Ended {
+    pub hosts: BTreeMap<String, HostEnd>,
+    pub logs: Vec<HostLog>,
+    pub built: BTreeMap<String, Ready>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// Reads the agents of a fleet.
+///
+/// # Errors
+/// etcd does not answer.
+pub async fn agents(
+    client: &Client,
+    keys: &Keys,
+) -> Result<BTreeMap<String, (i64, Facts)>, FleetError> {
+    let (entries, _) = client.range(&keys.agents()).await?;
+    let of = |(key, entry): (String, super::etcd::Entry)| {
+        let host = key.strip_prefix(&keys.agents())?.to_owned();
+        Some((
+            host,
+            (entry.created, serde_json::from_slice(&entry.value).ok()?),
+        ))
+    };
+    Ok(entries.into_iter().filter_map(of).collect())
+}
+
+/// Divides a plan among the agents that are there.
+///
+/// # Errors
+/// [`FleetError::Absent`]: an agent is missing; [`FleetError::Placement`], [`FleetError::Plan`].
+pub async fn divided(
+    client: &Client,
+    keys: &Keys,
+    request: &Request,
+) -> Result<Divided, FleetError> {
+    let mut all = agents(client, keys).await?;
+    if let Some(wanted) = &request.hosts {
+        if let Some(missing) = wanted.iter().find(|host| !all.contains_key(*host)) {
+            let there: Vec<_> = all.keys().map(String::as_str).collect();
+            return Err(FleetError::Absent(format!(
+                "there is no agent of {missing} (there are: {})",
+                there.join(", ")
+            )));
+        }
+        all.retain(|host, _| wanted.contains(host));
+    }
+    if all.is_empty() {
+        return Err(FleetError::Absent(
+            "there are no agents (start `emud agent` on each host)".into(),
+        ));
+    }
+    for (host, (_, facts)) in &all {
+        if let Some(why) = facts.problem() {
+            return Err(FleetError::Plan(format!("{host} cannot take part: {why}")));
+        }
+    }
+    let hosts: Vec<Host> = (all.iter())
+        .map(|(name, (_, facts))| Host {
+            name: name.clone(),
+            weight: facts.weight,
+        })
+        .collect();
+    let host_of = place(&request.plan, &hosts, request.fast_ns)?;
+    let created = all
+        .iter()
+        .map(|(host, (created, _))| (host.clone(), *created))
+        .collect();
+    let agents: Vec<_> = all
+        .into_iter()
+        .map(|(host, (_, facts))| (host, facts))
+        .collect();
+    let id = crate::experiment::run::drawn().map_err(FleetError::system("draw a number"))?;
+    let plans = divide(
+        &request.plan,
+        &host_of,
+        &agents,
+        &request.options,
+        id as u32,
+    )?;
+    Ok(Divided {
+        agents,
+        created,
+        plans,
+    })
+}
+
+/// Carries out a run from the transaction that writes the plans to the deletion of all its keys.
+///
+/// # Errors
+/// It did not start: another run is active, a host left, or could not build its part. Nothing of it
+/// is left then.
+pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ended, FleetError> {
+    let mut signals = Signals::new().map_err(FleetError::system("catch signals"))?;
+    let divided = divided(client, keys, request).await?;
+    let lease = client.grant(LEASE).await?;
+    let (tell, lost) = watch::channel(false);
+    let keeper = tokio::spawn(keep(client.clone(), lease, tell));
+    let mut controller = Controller {
+        client,
+        keys,
+        request,
+        divided: &divided,
+        lease,
+        agents: mirror(client, keys.agents()),
+        hosts: mirror(client, keys.hosts()),
+        run: mirror(client, keys.run()),
+        lost,
+        revision: Revision {
+            id: String::new(),
+            name: request.plan.name.clone(),
+            digests: BTreeMap::new(),
+        },
+    };
+    let done = controller.carry_out(&mut signals).await;
+    keeper.abort();
+    // With it all keys of the controller; agents end what still runs.
+    let _ = client.revoke(lease).await;
+    done
+}
+
+async fn keep(client: Client, lease: Lease, lost: watch::Sender<bool>) {
+    let mut until = Instant::now() + LEASE;
+    let mut every = tokio::time::interval(LEASE / 4);
+    while Instant::now() < until {
+        every.tick().await;
+        let asked = Instant::now();
+        tokio::select! {
+            () = sleep_until(until) => break,
+            renewed = client.renew(lease) => match renewed {
+                Ok(true) => until = asked + LEASE,
+                Ok(false) => break,
+                Err(_) => {}
+            }
+        }
+    }
+    lost.send_replace(true);
+}
+
+struct Controller<'a> {
+    client: &'a Client,
+    keys: &'a Keys,
+    request: &'a Request,
+    divided: &'a Divided,
+    lease: Lease,
+    agents: watch::Receiver<Snapshot>,
+    hosts: watch::Receiver<Snapshot>,
+    run: watch::Receiver<Snapshot>,
+    lost: watch::Receiver<bool>,
+    revision: Revision,
+}
+
+/// Why a wait ended early.
+enum Early {
+    Signal(i32),
+    Late,
+}
+
+impl Controller<'_> {
+    async fn carry_out(&mut self, signals: &mut Signals) -> Result<Ended, FleetError> {
+        self.write_plans().await?;
+        let mut ended = Ended {
+            hosts: BTreeMap::new(),
+            logs: vec![],
+            built: BTreeMap::new(),
+            signal: None,
+        };
+        let within = self.request.plan.ready_within + BUILD;
+        match self.all_built(within, signals).await? {
+            Ok(built) => ended.built = built,
+            Err(signal) => {
+                ended.signal = Some(signal);
+                return Ok(ended);
+            }
+        }
+        self.start(&ended.built).await?;
+        ended.signal = self.complete(signals).await?;
+        let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
+        self.client.txn(&[], &[over]).await?;
+        self.results(&mut ended, signals).await?;
+        self.clear().await?;
+        Ok(ended)
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.divided.plans.keys().cloned().collect()
+    }
+
+    /// The agents that take part are still those that were asked.
+    fn agents_are_there(&self) -> Vec<Compare> {
+        let of = |host: &String| {
+            let created = self.divided.created.get(host).copied().unwrap_or(0);
+            Compare::Created(self.keys.agent(host), created)
+        };
+        self.divided.plans.keys().map(of).collect()
+    }
+
+    async fn write_plans(&mut self) -> Result<(), FleetError> {
+        let mut puts = vec![Op::Delete(self.keys.hosts())];
+        let mut bytes = 0;
+        for (host, plan) in &self.divided.plans {
+            let text = serde_json::to_vec(plan);
+            let text = text.map_err(|e| FleetError::Plan(format!("the plan of {host}: {e}")))?;
+            bytes += text.len();
+            self.revision.digests.insert(host.clone(), digest(&text));
+            puts.push(Op::Put(self.keys.plan(host), text, self.lease));
+        }
+        if bytes > MAX_BYTES {
+            return Err(FleetError::Plan(format!(
+                "the plans have {bytes} bytes, one transaction takes {MAX_BYTES}: use shorter traces, \
+                 or fewer nodes"
+            )));
+        }
+        let id = serde_json::to_vec(&self.revision.digests).unwrap_or_default();
+        self.revision.id = format!("{}-{}", &digest(&id)[..8], self.lease.0 & 0xffff_ffff);
+        let revision = serde_json::to_vec(&self.revision).unwrap_or_default();
+        puts.push(Op::Put(self.keys.revision(), revision, self.lease));
+        let mut when = self.agents_are_there();
+        when.push(Compare::Absent(self.keys.revision()));
+        if self.client.txn(&when, &puts).await? {
+            (self.request.note)(&format!(
+                "run {}: {} hosts, {bytes} bytes of plans",
+                self.revision.id,
+                self.divided.plans.len()
+            ));
+            return Ok(());
+        }
+        match self.client.get(&self.keys.revision()).await? {
+            Some(entry) => {
+                let other: Option<Revision> = serde_json::from_slice(&entry.value).ok();
+                let name = other.map_or_else(String::new, |other| format!(" of {}", other.name));
+                Err(FleetError::Busy(format!(
+                    "another run{name} is active (`emud fleet status`)"
+                )))
+            }
+            None => Err(FleetError::Absent(
+                "an agent left before the run began".into(),
+            )),
+        }
+    }
+
+    fn value<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let now = self.hosts.borrow();
+        let entry = now.entries.get(key)?;
+        serde_json::from_slice(&entry.value).ok()
+    }
+
+    /// Returns hosts of this run whose agent is not there any more.
+    fn gone(&self) -> BTreeSet<String> {
+        let now = self.agents.borrow();
+        if now.broken.is_some() || !now.known {
+            return BTreeSet::new();
+        }
+        let there = |host: &String| {
+            let entry = now.entries.get(&self.keys.agent(host));
+            entry.map(|entry| entry.created) == self.divided.created.get(host).copied()
+        };
+        self.names()
+            .into_iter()
+            .filter(|host| !there(host))
+            .collect()
+    }
+
+    /// Waits for a change of any key, a signal, or a time.
+    async fn change(
+        &mut self,
+        until: Instant,
+        signals: &mut Signals,
+    ) -> Result<Option<Early>, FleetError> {
+        tokio::select! {
+            biased;
+            _ = self.lost.wait_for(|lost| *lost) => Err(FleetError::LeaseLost(LEASE.as_secs())),
+            signal = signals.any() => Ok(Some(Early::Signal(signal))),
+            _ = self.hosts.changed() => Ok(None),
+            _ = self.agents.changed() => Ok(None),
+            _ = self.run.changed() => Ok(None),
+            () = sleep_until(until) => Ok(Some(Early::Late)),
+        }
+    }
+
+    async fn all_built(
+        &mut self,
+        within: Duration,
+        signals: &mut Signals,
+    ) -> Result<Result<BTreeMap<String, Ready>, i32>, FleetError> {
+        let until = Instant::now() + within;
+        loop {
+            let mut built = BTreeMap::new();
+            for host in self.names() {
+                match self.value(&self.keys.built(&host)) {
+                    Some(Built::Ready(ready)) => {
+                        if Some(&ready.digest) != self.revision.digests.get(&host) {
+                            return Err(FleetError::Plan(format!("{host} has built another plan")));
+                        }
+                        built.insert(host, ready);
+                    }
+                    Some(Built::Failed { message, .. }) => {
+                        return Err(FleetError::Unmet(format!("{host}: {message}")));
+                    }
+                    None => {}
+                }
+            }
+            if let Some(host) = self.gone().pop_first() {
+                return Err(FleetError::Absent(format!(
+                    "{host} was lost before the start"
+                )));
+            }
+            if built.len() == self.divided.plans.len() {
+                return Ok(Ok(built));
+            }
+            match self.change(until, signals).await? {
+                None => {}
+                Some(Early::Signal(signal)) => return Ok(Err(signal)),
+                Some(Early::Late) => {
+                    let late = self
+                        .names()
+                        .into_iter()
+                        .filter(|host| !built.contains_key(host));
+                    return Err(FleetError::Unmet(format!(
+                        "not built within {} s: {}",
+                        within.as_secs(),
+                        late.collect::<Vec<_>>().join(", ")
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Writes the time of the start, if all hosts still have what they have built.
+    async fn start(&mut self, built: &BTreeMap<String, Ready>) -> Result<(), FleetError> {
+        // The reference's clock as it was when it reported, and the time since then: how far ahead
+        // the start is does not matter much, that all use one clock does.
+        let reference = built.values().find(|ready| ready.clock.is_none());
+        let reference_ns = reference.map_or(0, |ready| ready.mono_ns);
+        let waited = self.reported(built);
+        let start = Start {
+            reference_ns: reference_ns + waited + u64::try_from(LEAD.as_nanos()).unwrap_or(0),
+        };
+        let mut when = self.agents_are_there();
+        {
+            let now = self.hosts.borrow();
+            for host in self.divided.plans.keys() {
+                let key = self.keys.built(host);
+                let value = now.entries.get(&key).map(|entry| entry.value.clone());
+                when.push(Compare::Value(key, value.unwrap_or_default()));
+            }
+        }
+        let text = serde_json::to_vec(&start).unwrap_or_default();
+        let put = Op::Put(self.keys.t0(), text, self.lease);
+        match self.client.txn(&when, &[put]).await? {
+            true => Ok(()),
+            false => Err(FleetError::Absent(
+                "a host was lost before the start".into(),
+            )),
+        }
+    }
+
+    /// Returns the time in ns between the reference's report and that of the last host, on the
+    /// reference's clock.
+    fn reported(&self, built: &BTreeMap<String, Ready>) -> u64 {
+        let reference = built.values().find(|ready| ready.clock.is_none());
+        let Some(reference) = reference else { return 0 };
+        let at = |ready: &Ready| {
+            let offset_ns = ready.clock.map_or(0, |clock| clock.offset_ns);
+            ready.mono_ns.saturating_add_signed(offset_ns)
+        };
+        let last = built.values().map(at).max().unwrap_or(0);
+        last.saturating_sub(reference.mono_ns)
+    }
+
+    /// Waits until the programs of all hosts have ended, a host is lost, or it is stopped.
+    async fn complete(&mut self, signals: &mut Signals) -> Result<Option<i32>, FleetError> {
+        // No end: a scenario may have no limit.
+        let never = Instant::now() + Duration::from_secs(365 * 24 * 3600);
+        loop {
+            let complete = {
+                let now = self.hosts.borrow();
+                let has = |key: String| now.entries.contains_key(&key);
+                let ended = |host: &String| has(self.keys.complete(host)) || has(self.keys.result(host));
+                self.divided.plans.keys().all(ended)
+            };
+            // A part that ended by itself has failed; without it the others measure something else.
+            let failed = {
+                let ended = |host: &String| -> Option<HostResult> { self.value(&self.keys.result(host)) };
+                self.divided.plans.keys().any(|host| ended(host).is_some())
+            };
+            let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
+            if complete || failed || stopped || !self.gone().is_empty() {
+                return Ok(None);
+            }
+            if let Some(Early::Signal(signal)) = self.change(never, signals).await? {
+                return Ok(Some(signal));
+            }
+        }
+    }
+
+    /// Waits for the results of all hosts that are there.
+    async fn results(
+        &mut self,
+        ended: &mut Ended,
+        signals: &mut Signals,
+    ) -> Result<(), FleetError> {
+        let within = self.request.plan.clean_up_within + REPORT;
+        let until = Instant::now() + within;
+        loop {
+            let gone = self.gone();
+            for host in self.names() {
+                if ended.hosts.contains_key(&host) {
+                    continue;
+                }
+                if let Some(result) = self.value::<HostResult>(&self.keys.result(&host)) {
+                    let clock = ended.built.get(&host).and_then(|ready| ready.clock);
+                    ended
+                        .logs
+                        .push(self.log(&host, &result, ended.built.get(&host)));
+                    let result = Box::new(result);
+                    ended
+                        .hosts
+                        .insert(host, HostEnd::Reported { result, clock });
+                } else if gone.contains(&host) {
+                    let why = "its agent does not renew its lease any more".to_owned();
+                    ended.hosts.insert(host, HostEnd::Lost(why));
+                }
+            }
+            if ended.hosts.len() == self.divided.plans.len() {
+                return Ok(());
+            }
+            match self.change(until, signals).await? {
+                None => {}
+                Some(Early::Signal(signal)) => ended.signal = Some(signal),
+                Some(Early::Late) => break,
+            }
+            if ended.signal.is_some()
+                && until.saturating_duration_since(Instant::now()) < within / 2
+            {
+                break;
+            }
+        }
+        for host in self.names() {
+            let why = format!("it did not report within {} s", within.as_secs());
+            ended.hosts.entry(host).or_insert(HostEnd::Lost(why));
+        }
+        Ok(())
+    }
+
+    fn log(&self, host: &str, result: &HostResult, ready: Option<&Ready>) -> HostLog {
+        let now = self.hosts.borrow();
+        let chunk = |n| Some(now.entries.get(&self.keys.log(host, n))?.value.as_slice());
+        let text = (0..result.logs)
+            .filter_map(chunk)
+            .collect::<Vec<_>>()
+            .concat();
+        let start = ready.and_then(|ready| Some((ready.mono_ns, ready.clock?)));
+        let end = result.clock.map(|clock| (result.mono_ns, clock));
+        HostLog {
+            host: host.to_owned(),
+            text,
+            clock: HostClock {
+                start: start.map_or((0, 0), |(at, clock)| (at, clock.offset_ns)),
+                end: end.map(|(at, clock)| (at, clock.offset_ns)),
+                bound_ns: [start, end]
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, c)| c.bound_ns)
+                    .max()
+                    .unwrap_or(0),
+            },
+        }
+    }
+
+    /// Deletes all keys of the run; those of agents that were lost have gone with their lease.
+    async fn clear(&self) -> Result<(), FleetError> {
+        let all = [self.keys.run(), self.keys.hosts()].map(Op::Delete);
+        let plans = self
+            .divided
+            .plans
+            .keys()
+            .map(|host| Op::Delete(self.keys.plan(host)));
+        let all: Vec<_> = all.into_iter().chain(plans).collect();
+        self.client.txn(&[], &all).await.map(drop)
+    }
+}
+
+/// Ends the active run; false: there is none.
+///
+/// # Errors
+/// etcd does not answer.
+pub async fn stop(client: &Client, keys: &Keys) -> Result<bool, FleetError> {
+    let Some(revision) = client.get(&keys.revision()).await? else {
+        return Ok(false);
+    };
+    let same = Compare::Created(keys.revision(), revision.created);
+    let over = Op::Put(keys.over(), b"stopped".to_vec(), Lease(revision.lease));
+    client.txn(&[same], &[over]).await
+}
+
+/// Runs work that talks to etcd.
+///
+/// # Errors
+/// Those of the work, or the kernel starts no runtime.
+pub fn block_on<T>(work: impl Future<Output = Result<T, FleetError>>) -> Result<T, FleetError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(FleetError::system("start a runtime"))?
+        .block_on(work)
+}
