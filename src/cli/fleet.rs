@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use emud::experiment::run::{ExitCode, derived, drawn};
+use emud::experiment::run::{self, ExitCode, drawn};
 use emud::experiment::scenario::{Overrides, shipped};
 use emud::fleet::controller::{self, Request};
 use emud::fleet::etcd::{Access, Client};
@@ -231,7 +231,7 @@ impl What {
             options: Options {
                 seed: match self.seed {
                     Some(seed) => seed,
-                    None => derived(drawn()?, 0),
+                    None => drawn()?,
                 },
                 size: self.nodes,
                 port: self.port,
@@ -293,6 +293,19 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     {
         return Ok(u8::try_from(128 + signal).unwrap_or(u8::MAX));
     }
+    for line in lines(&merge(&ended.logs)) {
+        super::out(&line)?;
+    }
+    let exits: Vec<_> = (ended.hosts.values())
+        .filter_map(|end| match end {
+            verdict::HostEnd::Reported { result, .. } => Some(result.exits.clone()),
+            verdict::HostEnd::Lost(_) => None,
+        })
+        .flatten()
+        .collect();
+    for line in run::exits(&exits).lines() {
+        say(line.trim_start_matches("emud: "));
+    }
     let first = match verdict_first {
         true => ExitCode::Verdict,
         false => ExitCode::Program,
@@ -300,6 +313,16 @@ fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8,
     let judged = verdict::judge(&ended.hosts, request.options.clock_bound_ns, first);
     say(judged.text().trim_end());
     Ok(judged.exit_code)
+}
+
+/// Returns what the programs of all hosts printed, in the order of time.
+fn lines(merged: &[u8]) -> Vec<String> {
+    let of = |line: &[u8]| {
+        let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+        let (node, text) = (line["node"].as_str()?, line["text"].as_str()?);
+        (line["type"] == "output").then(|| format!("{node}| {text}\n"))
+    };
+    merged.split(|byte| *byte == b'\n').filter_map(of).collect()
 }
 
 /// The merged log, and beside it those of the hosts, which `emud report` reads.

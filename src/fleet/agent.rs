@@ -160,7 +160,7 @@ impl Agent<'_> {
                     if let Ok(clock) = SystemClock::read() {
                         self.facts.clock = clock;
                     }
-                    let letter = (self.keys.agent(&self.setup.host), self.text());
+                    let letter = Letter::Put(self.keys.agent(&self.setup.host), self.text());
                     let _ = outbox.send(letter);
                 }
             }
@@ -217,6 +217,7 @@ impl Agent<'_> {
             }
             self.finished = Some(old.id.clone());
             old.child.end().await;
+            let _ = outbox.send(Letter::Delete(self.keys.host(&self.setup.host)));
         }
         let Some(revision) = revision else { return };
         if active.is_none() && self.finished.as_ref() != Some(&revision.id) {
@@ -231,11 +232,11 @@ impl Agent<'_> {
             active.child.tell(&ToChild::Start(start));
         }
         let prefix = self.keys.done_nodes();
-        let done = now
-            .entries
-            .keys()
-            .filter_map(|key| key.strip_prefix(&prefix));
-        let done: BTreeSet<String> = done.map(str::to_owned).collect();
+        let of_this_run = |(key, entry): (&String, &super::etcd::Entry)| {
+            let node = key.strip_prefix(&prefix)?.to_owned();
+            (entry.value == active.id.as_bytes()).then_some(node)
+        };
+        let done: BTreeSet<String> = now.entries.iter().filter_map(of_this_run).collect();
         if done != active.done {
             active.done = done.clone();
             active.child.tell(&ToChild::Done(done));
@@ -300,8 +301,8 @@ impl Agent<'_> {
                 active.built = true;
                 send(outbox, self.keys.built(host), &built);
             }
-            Some(FromChild::Done(node)) => send(outbox, self.keys.done(&node), &()),
-            Some(FromChild::Complete) => send(outbox, self.keys.complete(host), &()),
+            Some(FromChild::Done(node)) => self.sign(active, self.keys.done(&node), outbox),
+            Some(FromChild::Complete) => self.sign(active, self.keys.complete(host), outbox),
             Some(FromChild::Result(result)) => self.result(active, *result, outbox),
             None => {
                 let status = active.child.status().await;
@@ -316,6 +317,7 @@ impl Agent<'_> {
                     send(outbox, self.keys.built(host), &built);
                 }
                 let result = HostResult {
+                    run: String::new(),
                     judgement: None,
                     exits: vec![],
                     notes: vec![],
@@ -327,6 +329,12 @@ impl Agent<'_> {
                 self.result(active, result, outbox);
             }
         }
+    }
+
+    /// Writes the name of the run: what an earlier one wrote late does not count.
+    fn sign(&self, active: &Active, key: String, outbox: &Outbox) {
+        // The receiver ends with the lease.
+        let _ = outbox.send(Letter::Put(key, active.id.clone().into_bytes()));
     }
 
     /// Writes the log, then the result, after which the controller reads the log.
@@ -344,22 +352,32 @@ impl Agent<'_> {
             offset += chunk.len() as u64;
             let key = self.keys.log(&self.setup.host, result.logs);
             result.logs += 1;
-            let _ = outbox.send((key, chunk));
+            let _ = outbox.send(Letter::Put(key, chunk));
         }
         if offset >= LONGEST_LOG {
             result.notes.push("the log is cut after 64 MiB".into());
         }
         active.result = true;
+        result.run.clone_from(&active.id);
         send(outbox, self.keys.result(&self.setup.host), &result);
     }
 }
 
-/// Keys with values, written one after the other.
-type Outbox = mpsc::UnboundedSender<(String, Vec<u8>)>;
+/// What is written, one after the other.
+enum Letter {
+    Put(String, Vec<u8>),
+    /// All keys with this beginning.
+    Delete(String),
+}
+
+type Outbox = mpsc::UnboundedSender<Letter>;
 
 fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) {
     // The receiver ends with the lease.
-    let _ = outbox.send((key, serde_json::to_vec(value).unwrap_or_default()));
+    let _ = outbox.send(Letter::Put(
+        key,
+        serde_json::to_vec(value).unwrap_or_default(),
+    ));
 }
 
 async fn next(active: &mut Option<Active>) -> Option<FromChild> {
@@ -373,7 +391,7 @@ async fn next(active: &mut Option<Active>) -> Option<FromChild> {
 async fn keep(
     client: Client,
     lease: Lease,
-    mut letters: mpsc::UnboundedReceiver<(String, Vec<u8>)>,
+    mut letters: mpsc::UnboundedReceiver<Letter>,
     lost: watch::Sender<bool>,
 ) {
     let renewing = async {
@@ -397,9 +415,14 @@ async fn keep(
         }
     };
     let writing = async {
-        while let Some((key, value)) = letters.recv().await {
+        while let Some(letter) = letters.recv().await {
+            let op = match letter {
+                Letter::Put(key, value) => Op::Put(key, value, lease),
+                Letter::Delete(prefix) => Op::Delete(prefix),
+            };
+            let ops = [op];
             loop {
-                match client.put(&key, &value, lease).await {
+                match client.txn(&[], &ops).await {
                     Err(FleetError::Unreachable(_)) => sleep(AGAIN / 4).await,
                     // A lease that is gone is noticed by the renewal.
                     _ => break,

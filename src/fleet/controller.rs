@@ -166,6 +166,8 @@ pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ende
         },
     };
     let done = controller.carry_out(&mut signals).await;
+    // What stays expires.
+    let _ = controller.clear().await;
     keeper.abort();
     // With it all keys of the controller; agents end what still runs.
     let _ = client.revoke(lease).await;
@@ -231,7 +233,6 @@ impl Controller<'_> {
         let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
         self.client.txn(&[], &[over]).await?;
         self.results(&mut ended, signals).await?;
-        self.clear().await?;
         Ok(ended)
     }
 
@@ -249,7 +250,10 @@ impl Controller<'_> {
     }
 
     async fn write_plans(&mut self) -> Result<(), FleetError> {
-        let mut puts = vec![Op::Delete(self.keys.hosts())];
+        let mut puts = vec![
+            Op::Delete(self.keys.hosts()),
+            Op::Delete(self.keys.done_nodes()),
+        ];
         let mut bytes = 0;
         for (host, plan) in &self.divided.plans {
             let text = serde_json::to_vec(plan);
@@ -298,6 +302,18 @@ impl Controller<'_> {
         serde_json::from_slice(&entry.value).ok()
     }
 
+    /// Returns the result of a host in this run.
+    fn result(&self, host: &str) -> Option<HostResult> {
+        let result: HostResult = self.value(&self.keys.result(host))?;
+        (result.run == self.revision.id).then_some(result)
+    }
+
+    fn is_complete(&self, host: &str) -> bool {
+        let now = self.hosts.borrow();
+        let entry = now.entries.get(&self.keys.complete(host));
+        entry.is_some_and(|entry| entry.value == self.revision.id.as_bytes())
+    }
+
     /// Returns hosts of this run whose agent is not there any more.
     fn gone(&self) -> BTreeSet<String> {
         let now = self.agents.borrow();
@@ -342,10 +358,10 @@ impl Controller<'_> {
             for host in self.names() {
                 match self.value(&self.keys.built(&host)) {
                     Some(Built::Ready(ready)) => {
-                        if Some(&ready.digest) != self.revision.digests.get(&host) {
-                            return Err(FleetError::Plan(format!("{host} has built another plan")));
+                        // That of an earlier run does not count.
+                        if Some(&ready.digest) == self.revision.digests.get(&host) {
+                            built.insert(host, ready);
                         }
-                        built.insert(host, ready);
                     }
                     Some(Built::Failed { message, .. }) => {
                         return Err(FleetError::Unmet(format!("{host}: {message}")));
@@ -426,17 +442,10 @@ impl Controller<'_> {
         // No end: a scenario may have no limit.
         let never = Instant::now() + Duration::from_secs(365 * 24 * 3600);
         loop {
-            let complete = {
-                let now = self.hosts.borrow();
-                let has = |key: String| now.entries.contains_key(&key);
-                let ended = |host: &String| has(self.keys.complete(host)) || has(self.keys.result(host));
-                self.divided.plans.keys().all(ended)
-            };
+            let hosts = self.names();
+            let complete = hosts.iter().all(|host| self.is_complete(host));
             // A part that ended by itself has failed; without it the others measure something else.
-            let failed = {
-                let ended = |host: &String| -> Option<HostResult> { self.value(&self.keys.result(host)) };
-                self.divided.plans.keys().any(|host| ended(host).is_some())
-            };
+            let failed = hosts.iter().any(|host| self.result(host).is_some());
             let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
             if complete || failed || stopped || !self.gone().is_empty() {
                 return Ok(None);
@@ -461,7 +470,7 @@ impl Controller<'_> {
                 if ended.hosts.contains_key(&host) {
                     continue;
                 }
-                if let Some(result) = self.value::<HostResult>(&self.keys.result(&host)) {
+                if let Some(result) = self.result(&host) {
                     let clock = ended.built.get(&host).and_then(|ready| ready.clock);
                     ended
                         .logs
@@ -530,7 +539,10 @@ impl Controller<'_> {
             .keys()
             .map(|host| Op::Delete(self.keys.plan(host)));
         let all: Vec<_> = all.into_iter().chain(plans).collect();
-        self.client.txn(&[], &all).await.map(drop)
+        // Not those of another run.
+        let own = serde_json::to_vec(&self.revision).unwrap_or_default();
+        let when = [Compare::Value(self.keys.revision(), own)];
+        self.client.txn(&when, &all).await.map(drop)
     }
 }
 

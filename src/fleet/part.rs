@@ -144,6 +144,7 @@ impl<W: Write + Send + 'static> Part<W> {
             done => done,
         };
         let mut result = HostResult {
+            run: String::new(),
             judgement: None,
             exits: vec![],
             notes: vec![],

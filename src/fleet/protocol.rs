@@ -60,6 +60,8 @@ pub struct Start {
 /// What a host found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostResult {
+    /// Name of the run.
+    pub run: String,
     /// `None`: the part failed.
     pub judgement: Option<Judgement>,
     pub exits: Vec<ExitLine>,

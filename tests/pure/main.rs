@@ -5,6 +5,7 @@
 mod bottleneck;
 mod case;
 mod contrib;
+mod fleet;
 mod house;
 mod log;
 mod medium;
