@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|check|demo|bench|test|full
-# (check and demo include build, bench and test include demo, full includes test)
+# usage: setup.sh build|check|demo|fleet|bench|test|full
+# (check, demo and fleet include build, bench and test include demo, full includes test)
 set -eu
 
 build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
@@ -12,6 +12,7 @@ guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archi
 # Another emulator, to compare engine hold with.
 beside='vde2'
 containers='podman runc conmon netavark iptables'
+store='etcd-server etcd-client openssl'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
@@ -50,12 +51,13 @@ command -v cargo >/dev/null || die "no cargo on PATH or in ~/.cargo/bin: install
 case ${1-} in
 build) needed="$build" ;;
 demo) needed="$build $demo" ;;
+fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers" ;;
+full) needed="$build $demo $guests $check $containers $store" ;;
 *)
-    echo "usage: setup.sh build|check|demo|bench|test|full" >&2
+    echo "usage: setup.sh build|check|demo|fleet|bench|test|full" >&2
     exit 64
     ;;
 esac

@@ -188,18 +188,12 @@ fn order(nodes: usize, wires: &[Between]) -> Vec<usize> {
     order
 }
 
+/// Groups without a host follow one after the other, each host taking those that lie in its share.
 fn shares(plan: &Plan, hosts: &[Host], groups: &mut Groups, order: &[usize]) -> Vec<usize> {
-    let weights: f64 = plan.nodes.iter().map(|node| node.weight).sum();
-    let of_hosts: f64 = hosts.iter().map(|host| host.weight).sum();
-    let quota: Vec<f64> = (hosts.iter())
-        .map(|host| host.weight / of_hosts * weights)
-        .collect();
     let mut weight = vec![0.0; plan.nodes.len()];
     for (n, node) in plan.nodes.iter().enumerate() {
         weight[groups.root(n)] += node.weight;
     }
-    let mut load = vec![0.0; hosts.len()];
-    let mut host_of = vec![None; plan.nodes.len()];
     let mut roots = Vec::new();
     let mut known = BTreeSet::new();
     for node in order {
@@ -208,31 +202,33 @@ fn shares(plan: &Plan, hosts: &[Host], groups: &mut Groups, order: &[usize]) -> 
             roots.push(root);
         }
     }
+    let all: f64 = weight.iter().sum();
+    let of_hosts: f64 = hosts.iter().map(|host| host.weight).sum();
+    let mut room: Vec<f64> = (hosts.iter())
+        .map(|host| host.weight / of_hosts * all)
+        .collect();
+    let mut host_of = vec![0; plan.nodes.len()];
     for root in &roots {
         if let Some((_, host)) = groups.pins[*root] {
-            host_of[*root] = Some(host);
-            load[host] += weight[*root];
+            host_of[*root] = host;
+            room[host] -= weight[*root];
         }
     }
-    let mut current = 0;
+    room.iter_mut().for_each(|room| *room = room.max(0.0));
+    roots.retain(|root| groups.pins[*root].is_none());
+    let free: f64 = roots.iter().map(|root| weight[*root]).sum();
+    // A host with more than its share leaves less room than is needed.
+    let scale = free / room.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let (mut host, mut end, mut begin) = (0, room[0] * scale, 0.0);
     for root in roots {
-        if host_of[root].is_some() {
-            continue;
+        while begin + weight[root] / 2.0 > end + 1e-9 && host + 1 < hosts.len() {
+            host += 1;
+            end += room[host] * scale;
         }
-        let fits = |host: &usize| load[*host] + weight[root] / 2.0 <= quota[*host] + 1e-9;
-        let emptiest = || {
-            let fill = |host: &usize| load[*host] / quota[*host];
-            (0..hosts.len()).min_by(|a, b| fill(a).total_cmp(&fill(b)))
-        };
-        let host = (current..hosts.len())
-            .find(fits)
-            .or_else(emptiest)
-            .unwrap_or(0);
-        current = current.max(host);
-        host_of[root] = Some(host);
-        load[host] += weight[root];
+        host_of[root] = host;
+        begin += weight[root];
     }
     (0..plan.nodes.len())
-        .map(|node| host_of[groups.root(node)].unwrap_or(0))
+        .map(|node| host_of[groups.root(node)])
         .collect()
 }

@@ -80,17 +80,15 @@ fn network(rule: &Rule) -> Option<Ipv4Net> {
 }
 
 fn of_profile(profile: &Profile) -> Crossing {
-    if !profile.phases.list.is_empty() {
-        return Crossing::Never("it has phases, of which each has its own delay".into());
-    }
     if profile.matrix.is_some() {
         return Crossing::Never("it has a matrix of delays".into());
     }
-    let named = profile
-        .links
-        .iter()
-        .flat_map(|named| [&named.up, &named.down]);
-    least([&profile.up, &profile.down].into_iter().chain(named))
+    let named = (profile.links.iter()).flat_map(|named| [&named.up, &named.down]);
+    let phases = (profile.phases.list.iter()).flat_map(|phase| [&phase.up, &phase.down]);
+    // With phases, they are in force in place of the profile's own link.
+    let own = [&profile.up, &profile.down].into_iter();
+    let own = own.filter(|_| profile.phases.list.is_empty());
+    least(own.chain(named).chain(phases))
 }
 
 fn least<'a>(links: impl Iterator<Item = &'a Link>) -> Crossing {
@@ -148,14 +146,11 @@ pub fn reduce(
 ) -> Result<Profile, String> {
     let mut reduced = profile.clone();
     if added.own_ns > 0 {
-        let named = reduced
-            .links
-            .iter_mut()
-            .flat_map(|named| [&mut named.up, &mut named.down]);
-        for link in [&mut reduced.up, &mut reduced.down]
-            .into_iter()
-            .chain(named)
-        {
+        let named = (reduced.links.iter_mut()).flat_map(|named| [&mut named.up, &mut named.down]);
+        let phases = (reduced.phases.list.iter_mut()).flat_map(|p| [&mut p.up, &mut p.down]);
+        let own = [&mut reduced.up, &mut reduced.down].into_iter();
+        let own = own.filter(|_| profile.phases.list.is_empty());
+        for link in own.chain(named).chain(phases) {
             less(link, added.own_ns, tolerance_ns, notes)?;
         }
     }

@@ -37,6 +37,9 @@ const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How long programs may take to end after a forwarded signal before they are killed.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
 
+/// How long links of a part outlive its measured phase if nothing removes them.
+const LAST_RESORT: Duration = Duration::from_secs(60);
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -86,7 +89,7 @@ pub fn conduct(
     let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
-        user: invoking_user(),
+        user: reporter(settings),
         metrics: metrics.transpose().map_err(system("serving metrics"))?,
         log,
     })?;
@@ -128,6 +131,12 @@ pub fn conduct(
         notes,
         signal,
     })
+}
+
+/// Returns the user who may report: of a part of a larger run nobody called emud through sudo.
+fn reporter(settings: &Settings) -> Option<u32> {
+    let of_programs = settings.user.as_ref().map(|user| user.uid.as_raw());
+    invoking_user().or(of_programs.filter(|_| settings.together.is_some()))
 }
 
 /// Returns whether a single program has exclusive use of emud's terminal.
@@ -261,7 +270,7 @@ impl Run<'_> {
             self.rest().await;
             if let Some(together) = together {
                 let at_ns = together.ready().await;
-                network.begin_at(at_ns)?;
+                network.begin_at(at_ns, self.deadline(at_ns))?;
                 together::sleep_until(at_ns).await;
             }
             Ok::<(), RunError>(())
@@ -341,6 +350,14 @@ impl Run<'_> {
         programs.end_under_test().await;
         let exits = measuring.await?;
         Ok((self.others(over, signals).await, exits))
+    }
+
+    /// Returns when the links of a part end by themselves, the last resort if all processes are
+    /// stopped; `None`: the measured phase has no limit.
+    fn deadline(&self, start_ns: u64) -> Option<u64> {
+        let lasts = self.plan.measure_for? + LAST_RESORT;
+        let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+        Some(start_ns.saturating_add(lasts))
     }
 
     /// Services and routers of this host stay until the programs of all hosts have ended.

@@ -141,13 +141,14 @@ impl Network {
         Ok(())
     }
 
-    /// Makes traces, phases and jitter of all links begin at a time of CLOCK_MONOTONIC in ns.
+    /// Makes traces, phases and jitter of all links begin at a time of CLOCK_MONOTONIC in ns, and all
+    /// links pass packets unchanged from `end_ns` on.
     ///
     /// # Errors
     /// [`RunError::Link`].
-    pub fn begin_at(&self, mono_ns: u64) -> Result<(), RunError> {
+    pub fn begin_at(&self, mono_ns: u64, end_ns: Option<u64>) -> Result<(), RunError> {
         for (link, _) in &self.links {
-            let begun = || change::begin_at(&link.interface, mono_ns);
+            let begun = || change::begin_at(&link.interface, mono_ns, end_ns);
             let begun = self.place.within(&link.node, begun)?;
             begun.map_err(|error| links::failed(link, error))?;
         }

@@ -45,7 +45,7 @@ fn shipped(name: &str) -> Plan {
 /// Every shipped scenario without a medium: the parts together are the whole.
 #[test]
 fn nothing_is_lost_or_twice() {
-    for name in ["chain", "dumbbell", "star", "mesh"] {
+    for name in ["chain", "dumbbell", "star"] {
         let plan = shipped(name);
         let parts = parts(&plan, 3);
         assert_eq!(parts.len(), 3, "{name}");
@@ -154,7 +154,8 @@ fn peers_of_a_star_on_other_hosts_have_links_of_their_own() {
     let (own, _) = hub.to_plan(&underlay(hub, 70_000), "x").unwrap();
     let [asked, given] = [&whole.links[0].profile, &own.links[0].profile];
     assert!(given.links.len() > asked.links.len());
-    for named in &given.links[asked.links.len()..] {
+    let own = |named: &&emud::profile::NamedLink| asked.links.iter().all(|l| l.name != named.name);
+    for named in given.links.iter().filter(own) {
         let class = asked
             .links
             .iter()

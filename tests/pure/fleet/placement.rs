@@ -17,7 +17,8 @@ fn placed(plan: &Plan, weights: &[f64]) -> Vec<usize> {
 fn chain(routers: u32, delay: &str, more: &str) -> Plan {
     plan(&format!(
         "[topology]\nkind = \"chain\"\nrouters = {routers}\n\
-         [topology.profile.link]\ndelay = \"{delay}\"\n{more}"
+         [topology.profile.link]\ndelay = \"{delay}\"\n\
+         [node.\"r*\"]\ncommand = \"true\"\n{more}"
     ))
 }
 
@@ -52,8 +53,8 @@ fn weights_are_shares() {
     let host_of = placed(&plan, &[4.0, 1.0, 1.0]);
     let count = |host| host_of.iter().filter(|h| **h == host).count();
     assert_eq!([0, 1, 2].map(count), [8, 2, 2]);
-    // One node is as heavy as the others together.
-    let plan = chain(10, "1ms", "[node.client]\nweight = 11\n");
+    // One node is heavier than the others together.
+    let plan = chain(10, "1ms", "[node.client]\nweight = 12\n");
     let host_of = placed(&plan, &[1.0, 1.0]);
     assert_eq!(host_of.iter().filter(|h| **h == host_of[0]).count(), 1);
 }
@@ -100,8 +101,8 @@ fn the_file_may_separate_nodes_of_a_fast_link() {
     assert_eq!(host_of.iter().collect::<BTreeSet<_>>().len(), 2);
 }
 
-const MEDIUM: &str = "[topology]\nkind = \"mesh\"\nnodes = 4\nmedium = \"air\"\nspacing = \"10m\"\n\
-                      [medium.air]\nstandard = \"802.11b\"\nrange = \"100m\"\n";
+const MEDIUM: &str = "[node.n2]\ncommand = \"true\"\n[topology]\nkind = \"mesh\"\nnodes = 4\nmedium = \"air\"\nspacing = \"10m\"\n\
+                      [medium.air]\nradio = { standard = \"802.11b\", power = \"20dBm\", basic = \"1Mbit\" }\n";
 
 #[test]
 fn a_medium_is_on_one_host() {
@@ -123,10 +124,9 @@ fn a_medium_between_hosts_is_refused_with_the_remedy() {
 
 #[test]
 fn a_delay_that_cannot_be_reduced_is_not_between_hosts() {
-    let link = "[link.l]\nbetween = [\"a\", \"b\"]\n[link.l.profile.link]\ntrace = { rows = [\
-                { at = \"0s\", delay = \"5ms\" }, { at = \"1s\", delay = \"9ms\" }] }\n";
+    let link = "[link.l]\nbetween = [\"a\", \"b\"]\n[link.l.profile.link]\ntrace = { rows = \"time_s,delay_ms;0,5;1,9\" }\n";
     let apart = plan(&format!(
-        "[node.a]\nhost = \"h0\"\n[node.b]\nhost = \"h1\"\n{link}"
+        "[node.a]\ncommand = \"true\"\nhost = \"h0\"\n[node.b]\nhost = \"h1\"\n{link}"
     ));
     let error = place(&apart, &hosts(&[1.0, 1.0]), FAST_NS)
         .unwrap_err()
@@ -135,7 +135,7 @@ fn a_delay_that_cannot_be_reduced_is_not_between_hosts() {
         error.contains("the link l") && error.contains("trace"),
         "{error}"
     );
-    let free = plan(&format!("[node.a]\n[node.b]\n{link}"));
+    let free = plan(&format!("[node.a]\ncommand = \"true\"\n[node.b]\n{link}"));
     assert_eq!(placed(&free, &[1.0, 1.0]), [0, 0]);
 }
 

@@ -62,6 +62,24 @@ fn a_little_too_slow_is_noted() {
 }
 
 #[test]
+fn every_phase_is_reduced() {
+    let text = "[[phase]]\nfor = \"1s\"\ndelay = \"5ms\"\n[[phase]]\nup.delay = \"9ms\"\ndown.delay = \"3ms\"\n";
+    let asked = Profile::parse(text, "t").unwrap_or_else(|e| panic!("{e}"));
+    let added = Added {
+        own_ns: 1_000_000,
+        ..Added::default()
+    };
+    let given = reduce(&asked, &added, 0, &mut vec![]).unwrap();
+    let ms = |phase: &emud::profile::Phase| {
+        [&phase.up, &phase.down].map(|l| l.delay.mean_ns / 1_000_000)
+    };
+    assert_eq!(
+        given.phases.list.iter().map(ms).collect::<Vec<_>>(),
+        [[4, 4], [8, 2]]
+    );
+}
+
+#[test]
 fn much_too_slow_is_refused() {
     let why = reduced("delay = \"1ms\"", 1_200_000, 100_000).unwrap_err();
     assert!(why.contains("1ms") && why.contains("1.2ms"), "{why}");
@@ -72,10 +90,7 @@ fn what_cannot_be_shifted_is_refused() {
     for (link, why) in [
         ("delay = { mean = \"20ms\", share = \"50%\" }", "share"),
         ("delay = \"20ms\"\nreorder = \"5%\"", "without delay"),
-        (
-            "trace = { rows = [{ at = \"0s\", delay = \"5ms\" }, { at = \"1s\", delay = \"9ms\" }] }",
-            "trace",
-        ),
+        ("trace = { rows = \"time_s,delay_ms;0,5;1,9\" }", "trace"),
     ] {
         let text = reduced(link, 50_000, 100_000).unwrap_err();
         assert!(text.contains(why), "{text}");
