@@ -11,7 +11,7 @@ use super::Failure;
 use super::failure::{EX_NOUSER, EX_USAGE};
 use super::fleet::Store;
 
-/// Offer this host to `emud fleet`: carry out its part of experiments on several hosts
+/// Carry out this host's part of experiments on several hosts (`emud fleet`)
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub struct Args {
     )]
     user: String,
 
-    /// Run programs as root: whoever can write to etcd controls this host then
+    /// Run programs as root: a process that can write to etcd controls this host then
     #[arg(long)]
     allow_root: bool,
 }

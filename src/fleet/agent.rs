@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{interval, sleep, sleep_until};
+use tokio::time::{interval, sleep};
 
 use super::child::Child;
 use super::clock::Responder;
 use super::etcd::{Access, Client, Compare, Lease, Op, Snapshot, mirror};
 use super::facts::{Facts, SystemClock, own_address};
 use super::keys::{Keys, unusable};
+use super::outbox::{Letter, Outbox, keep, send};
 use super::plan::HostPlan;
 use super::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild, digest};
 use super::{FleetError, LEASE};
@@ -363,77 +364,9 @@ impl Agent<'_> {
     }
 }
 
-/// What is written, one after the other.
-enum Letter {
-    Put(String, Vec<u8>),
-    /// All keys with this beginning.
-    Delete(String),
-}
-
-type Outbox = mpsc::UnboundedSender<Letter>;
-
-fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) {
-    // The receiver ends with the lease.
-    let _ = outbox.send(Letter::Put(
-        key,
-        serde_json::to_vec(value).unwrap_or_default(),
-    ));
-}
-
 async fn next(active: &mut Option<Active>) -> Option<FromChild> {
     match active {
         Some(active) if !active.result => active.child.next().await,
         _ => std::future::pending().await,
     }
-}
-
-/// Renews the lease and writes keys under it, until it is lost.
-async fn keep(
-    client: Client,
-    lease: Lease,
-    mut letters: mpsc::UnboundedReceiver<Letter>,
-    lost: watch::Sender<bool>,
-) {
-    let renewing = async {
-        let mut until = tokio::time::Instant::now() + LEASE;
-        let mut every = interval(LEASE / 4);
-        loop {
-            every.tick().await;
-            let asked = tokio::time::Instant::now();
-            tokio::select! {
-                () = sleep_until(until) => return,
-                renewed = client.renew(lease) => match renewed {
-                    Ok(true) => until = asked + LEASE,
-                    Ok(false) => return,
-                    // Another try before it expires.
-                    Err(_) => {}
-                }
-            }
-            if tokio::time::Instant::now() >= until {
-                return;
-            }
-        }
-    };
-    let writing = async {
-        while let Some(letter) = letters.recv().await {
-            let op = match letter {
-                Letter::Put(key, value) => Op::Put(key, value, lease),
-                Letter::Delete(prefix) => Op::Delete(prefix),
-            };
-            let ops = [op];
-            loop {
-                match client.txn(&[], &ops).await {
-                    Err(FleetError::Unreachable(_)) => sleep(AGAIN / 4).await,
-                    // A lease that is gone is noticed by the renewal.
-                    _ => break,
-                }
-            }
-        }
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        () = renewing => {}
-        () = writing => {}
-    }
-    lost.send_replace(true);
 }

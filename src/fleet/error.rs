@@ -42,11 +42,17 @@ pub enum FleetError {
     #[error("{attempted}: {error}")]
     System { attempted: String, error: io::Error },
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(Box<RunError>),
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
+}
+
+impl From<RunError> for FleetError {
+    fn from(error: RunError) -> Self {
+        Self::Run(Box::new(error))
+    }
 }
 
 impl FleetError {

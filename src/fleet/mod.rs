@@ -16,6 +16,7 @@ pub mod etcd;
 pub mod facts;
 pub mod keys;
 pub mod merge;
+mod outbox;
 pub mod part;
 pub mod placement;
 pub mod plan;
@@ -28,7 +29,7 @@ pub mod verdict;
 pub use error::FleetError;
 
 /// Lifetime of the keys of an agent and of a controller that no longer renew them. Expiry in etcd
-/// takes up to 1 s more and the end of a part up to 2 s, so that nothing is left after 10 s.
+/// takes up to 1 s more and the end of a part up to 2 s, so that all is removed after 10 s.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(6);
 /// How long before the start the time of it is written.
 pub const LEAD: std::time::Duration = std::time::Duration::from_secs(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Carries out one host's part of a run, in a process of its own: the agent writes lines to its
+//! Carries out one host's part of a run, in a separate process: the agent writes lines to its
 //! standard input and reads lines from its standard output. It ends when the agent does.
 
 use std::collections::BTreeMap;

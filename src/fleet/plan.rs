@@ -17,7 +17,7 @@ pub const PORT: u16 = 4789;
 /// MTU of a node's interfaces on one host.
 pub const MTU: u32 = 1500;
 
-/// What a run asks of all hosts.
+/// Options of a run, the same for all hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Seed of the experiment.
@@ -28,7 +28,7 @@ pub struct Options {
     pub port: u16,
     /// MTU of tunnels, inside.
     pub mtu: u32,
-    /// How much longer than asked the underlay may take, in ns.
+    /// How much longer than configured the underlay may take, in ns.
     pub tolerance_ns: u64,
     /// Largest error of the clocks in ns.
     pub clock_bound_ns: u64,
@@ -114,7 +114,7 @@ pub struct TunnelPlan {
     /// Name of the link.
     pub name: String,
     pub host: String,
-    /// Smallest one-way delay that the scenario asks for on it, in ns.
+    /// Smallest one-way delay that the scenario configures on it, in ns.
     pub asked_ns: u64,
 }
 

@@ -133,7 +133,7 @@ pub struct Added {
     pub peers: BTreeMap<String, (u64, Vec<Ipv4Net>)>,
 }
 
-/// Returns the profile that together with the underlay is the one that was asked for. A delay that
+/// Returns the profile that together with the underlay is the configured one. A delay that
 /// is shorter than the underlay's by up to `tolerance_ns` becomes 0, with a note.
 ///
 /// # Errors
@@ -200,7 +200,7 @@ fn less(
     Ok(())
 }
 
-/// Says that the underlay is slower than what is asked for.
+/// Says that the underlay is slower than the configured delay.
 pub fn too_short(asked_ns: u64, delay_ns: u64, tolerance_ns: u64) -> String {
     format!(
         "the delay of {} cannot be met: the network between the hosts alone takes {} (--tolerance is \

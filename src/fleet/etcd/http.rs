@@ -199,7 +199,7 @@ fn impatient(stream: &TcpStream) -> std::io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(stream, ms)?)
 }
 
-/// gRPC's codes for a missing or refused permission.
+/// gRPC's codes for a missing permission.
 const DENIED: [i64; 2] = [7, 16];
 /// For a member without a leader, or that is about to end.
 const NOT_NOW: i64 = 14;

@@ -12,6 +12,8 @@ use support::host::{pids, soon};
 use support::runs::Folder;
 
 pub const HOSTS: [&str; 3] = ["a", "b", "c"];
+/// Names the host in the environment of its agent, and of all that descends from it.
+const TAG: &str = "EMUD_TEST_HOST";
 /// A host must be clean after this time.
 pub const CLEAN: Duration = Duration::from_secs(10);
 
@@ -141,6 +143,7 @@ impl Hosts {
             .args(["agent", "--etcd", &self.urls, "--host", host])
             .args(&self.more)
             .args(arguments)
+            .env(TAG, self.netns(host))
             .stderr(log);
         command.spawn().expect("emud")
     }
@@ -202,18 +205,17 @@ impl Hosts {
         self.folder.path("printed").into()
     }
 
-    /// Processes of a host that carry out a part: all its nodes end with it.
+    /// Processes that descend from a host's agent, except itself: parts, nodes, holders, programs.
     pub fn parts(&self, host: &str) -> Vec<u32> {
-        let inode = |path: &str| {
-            fs::metadata(path)
-                .map(|meta| std::os::unix::fs::MetadataExt::ino(&meta))
-                .ok()
-        };
-        let wanted = inode(&format!("/run/netns/{}", self.netns(host)));
+        let tag = format!("{TAG}={}\0", self.netns(host));
         let is = |pid: u32| {
-            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            words.contains("fleet-part") && inode(&format!("/proc/{pid}/ns/net")) == wanted
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let (words, environment) = (read("cmdline"), read("environ"));
+            let (words, environment) = (
+                String::from_utf8_lossy(&words),
+                String::from_utf8_lossy(&environment),
+            );
+            environment.contains(&tag) && !words.contains("\0agent\0") && !words.is_empty()
         };
         pids(is).into_iter().collect()
     }
@@ -228,7 +230,7 @@ impl Hosts {
         self.parts(host).is_empty() && interfaces == 2
     }
 
-    /// Waits until nothing is left on some hosts, for as long as the lease allows.
+    /// Waits until some hosts are clean, for as long as the lease allows.
     pub fn all_clean(&self, hosts: &[&str]) {
         let since = Instant::now();
         while !hosts.iter().all(|host| self.is_clean(host)) {

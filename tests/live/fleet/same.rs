@@ -147,7 +147,7 @@ pub fn contended_host_is_named() {
     );
 }
 
-/// 3 ms on the underlay, 5 ms asked for: met. 2 ms: refused before the start, with the place.
+/// 3 ms on the underlay, 5 ms configured: met. 2 ms: rejected before the start, with the link.
 pub fn slow_underlay_is_refused() {
     let hosts = Hosts::new(1).agents(&[]);
     let slow = [

@@ -14,7 +14,7 @@ fn exchange(sent: i64, offset: i64, up: i64, served: i64, down: i64) -> Exchange
 }
 
 proptest! {
-    /// The error is never larger than the bound, however different both ways are.
+    /// The error is never larger than the bound, however different both directions are.
     #[test]
     fn the_bound_holds(
         offset in -1_000_000_000_000_i64..1_000_000_000_000,

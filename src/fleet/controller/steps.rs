@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `emud fleet run`: writes the plan, the start and the end of a run, and judges it.
+//! The steps of a run: plans, start, end, results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,16 +8,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::etcd::{Client, Compare, Lease, Op, Snapshot, mirror};
-use super::facts::Facts;
-use super::keys::Keys;
-use super::merge::{HostClock, HostLog};
-use super::placement::{Host, place};
-use super::plan::{HostPlan, Options, divide};
-use super::protocol::{Built, HostResult, Ready, Revision, Start, digest};
-use super::verdict::HostEnd;
-use super::{FleetError, LEAD, LEASE};
-use crate::experiment::scenario::Plan;
+use super::{Divided, Ended, Request};
+use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
+use crate::fleet::keys::Keys;
+use crate::fleet::merge::{HostClock, HostLog};
+use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest};
+use crate::fleet::verdict::HostEnd;
+use crate::fleet::{FleetError, LEAD, LEASE};
 use crate::host::signals::Signals;
 
 /// Besides the scenario's own time for the preparation: for measurements and many links.
@@ -27,182 +24,17 @@ const REPORT: Duration = Duration::from_secs(30);
 /// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// What to run.
-#[derive(Debug)]
-pub struct Request {
-    pub plan: Plan,
-    /// The hosts that take part; `None`: all with an agent.
-    pub hosts: Option<Vec<String>>,
-    pub options: Options,
-    /// Wires that are faster stay on one host.
-    pub fast_ns: u64,
-    /// Called with sentences for the user.
-    pub note: fn(&str),
-}
-
-/// Where each node of a plan goes, before anything is written.
-#[derive(Debug)]
-pub struct Divided {
-    pub agents: Vec<(String, Facts)>,
-    /// Revision at which each agent's key was created.
-    pub created: BTreeMap<String, i64>,
-    pub plans: BTreeMap<String, HostPlan>,
-}
-
-/// What a run found.
-#[derive(Debug)]
-pub struct Ended {
-    pub hosts: BTreeMap<String, HostEnd>,
-    pub logs: Vec<HostLog>,
-    pub built: BTreeMap<String, Ready>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-}
-
-/// Reads the agents of a fleet.
-///
-/// # Errors
-/// etcd does not answer.
-pub async fn agents(
-    client: &Client,
-    keys: &Keys,
-) -> Result<BTreeMap<String, (i64, Facts)>, FleetError> {
-    let (entries, _) = client.range(&keys.agents()).await?;
-    let of = |(key, entry): (String, super::etcd::Entry)| {
-        let host = key.strip_prefix(&keys.agents())?.to_owned();
-        Some((
-            host,
-            (entry.created, serde_json::from_slice(&entry.value).ok()?),
-        ))
-    };
-    Ok(entries.into_iter().filter_map(of).collect())
-}
-
-/// Divides a plan among the agents that are there.
-///
-/// # Errors
-/// [`FleetError::Absent`]: an agent is missing; [`FleetError::Placement`], [`FleetError::Plan`].
-pub async fn divided(
-    client: &Client,
-    keys: &Keys,
-    request: &Request,
-) -> Result<Divided, FleetError> {
-    let mut all = agents(client, keys).await?;
-    if let Some(wanted) = &request.hosts {
-        if let Some(missing) = wanted.iter().find(|host| !all.contains_key(*host)) {
-            let there: Vec<_> = all.keys().map(String::as_str).collect();
-            return Err(FleetError::Absent(format!(
-                "there is no agent of {missing} (there are: {})",
-                there.join(", ")
-            )));
-        }
-        all.retain(|host, _| wanted.contains(host));
-    }
-    if all.is_empty() {
-        return Err(FleetError::Absent(
-            "there are no agents (start `emud agent` on each host)".into(),
-        ));
-    }
-    for (host, (_, facts)) in &all {
-        if let Some(why) = facts.problem() {
-            return Err(FleetError::Plan(format!("{host} cannot take part: {why}")));
-        }
-    }
-    let hosts: Vec<Host> = (all.iter())
-        .map(|(name, (_, facts))| Host {
-            name: name.clone(),
-            weight: facts.weight,
-        })
-        .collect();
-    let host_of = place(&request.plan, &hosts, request.fast_ns)?;
-    let created = all
-        .iter()
-        .map(|(host, (created, _))| (host.clone(), *created))
-        .collect();
-    let agents: Vec<_> = all
-        .into_iter()
-        .map(|(host, (_, facts))| (host, facts))
-        .collect();
-    let id = crate::experiment::run::drawn().map_err(FleetError::system("draw a number"))?;
-    let plans = divide(
-        &request.plan,
-        &host_of,
-        &agents,
-        &request.options,
-        id as u32,
-    )?;
-    Ok(Divided {
-        agents,
-        created,
-        plans,
-    })
-}
-
-/// Carries out a run from the transaction that writes the plans to the deletion of all its keys.
-///
-/// # Errors
-/// It did not start: another run is active, a host left, or could not build its part. Nothing of it
-/// is left then.
-pub async fn run(client: &Client, keys: &Keys, request: &Request) -> Result<Ended, FleetError> {
-    let mut signals = Signals::new().map_err(FleetError::system("catch signals"))?;
-    let divided = divided(client, keys, request).await?;
-    let lease = client.grant(LEASE).await?;
-    let (tell, lost) = watch::channel(false);
-    let keeper = tokio::spawn(keep(client.clone(), lease, tell));
-    let mut controller = Controller {
-        client,
-        keys,
-        request,
-        divided: &divided,
-        lease,
-        agents: mirror(client, keys.agents()),
-        hosts: mirror(client, keys.hosts()),
-        run: mirror(client, keys.run()),
-        lost,
-        revision: Revision {
-            id: String::new(),
-            name: request.plan.name.clone(),
-            digests: BTreeMap::new(),
-        },
-    };
-    let done = controller.carry_out(&mut signals).await;
-    // What stays expires.
-    let _ = controller.clear().await;
-    keeper.abort();
-    // With it all keys of the controller; agents end what still runs.
-    let _ = client.revoke(lease).await;
-    done
-}
-
-async fn keep(client: Client, lease: Lease, lost: watch::Sender<bool>) {
-    let mut until = Instant::now() + LEASE;
-    let mut every = tokio::time::interval(LEASE / 4);
-    while Instant::now() < until {
-        every.tick().await;
-        let asked = Instant::now();
-        tokio::select! {
-            () = sleep_until(until) => break,
-            renewed = client.renew(lease) => match renewed {
-                Ok(true) => until = asked + LEASE,
-                Ok(false) => break,
-                Err(_) => {}
-            }
-        }
-    }
-    lost.send_replace(true);
-}
-
-struct Controller<'a> {
-    client: &'a Client,
-    keys: &'a Keys,
-    request: &'a Request,
-    divided: &'a Divided,
-    lease: Lease,
-    agents: watch::Receiver<Snapshot>,
-    hosts: watch::Receiver<Snapshot>,
-    run: watch::Receiver<Snapshot>,
-    lost: watch::Receiver<bool>,
-    revision: Revision,
+pub(super) struct Controller<'a> {
+    pub(super) client: &'a Client,
+    pub(super) keys: &'a Keys,
+    pub(super) request: &'a Request,
+    pub(super) divided: &'a Divided,
+    pub(super) lease: Lease,
+    pub(super) agents: watch::Receiver<Snapshot>,
+    pub(super) hosts: watch::Receiver<Snapshot>,
+    pub(super) run: watch::Receiver<Snapshot>,
+    pub(super) lost: watch::Receiver<bool>,
+    pub(super) revision: Revision,
 }
 
 /// Why a wait ended early.
@@ -212,7 +44,7 @@ enum Early {
 }
 
 impl Controller<'_> {
-    async fn carry_out(&mut self, signals: &mut Signals) -> Result<Ended, FleetError> {
+    pub(super) async fn carry_out(&mut self, signals: &mut Signals) -> Result<Ended, FleetError> {
         self.write_plans().await?;
         let mut ended = Ended {
             hosts: BTreeMap::new(),
@@ -240,7 +72,7 @@ impl Controller<'_> {
         self.divided.plans.keys().cloned().collect()
     }
 
-    /// The agents that take part are still those that were asked.
+    /// The agents that take part are still the same ones.
     fn agents_are_there(&self) -> Vec<Compare> {
         let of = |host: &String| {
             let created = self.divided.created.get(host).copied().unwrap_or(0);
@@ -357,16 +189,16 @@ impl Controller<'_> {
             let mut built = BTreeMap::new();
             for host in self.names() {
                 match self.value(&self.keys.built(&host)) {
-                    Some(Built::Ready(ready)) => {
-                        // That of an earlier run does not count.
-                        if Some(&ready.digest) == self.revision.digests.get(&host) {
-                            built.insert(host, ready);
-                        }
+                    // That of an earlier run does not count.
+                    Some(Built::Ready(ready))
+                        if Some(&ready.digest) == self.revision.digests.get(&host) =>
+                    {
+                        built.insert(host, ready);
                     }
                     Some(Built::Failed { message, .. }) => {
                         return Err(FleetError::Unmet(format!("{host}: {message}")));
                     }
-                    None => {}
+                    _ => {}
                 }
             }
             if let Some(host) = self.gone().pop_first() {
@@ -397,7 +229,7 @@ impl Controller<'_> {
 
     /// Writes the time of the start, if all hosts still have what they have built.
     async fn start(&mut self, built: &BTreeMap<String, Ready>) -> Result<(), FleetError> {
-        // The reference's clock as it was when it reported, and the time since then: how far ahead
+        // The reference's clock at its report, and the time since then: how far ahead
         // the start is does not matter much, that all use one clock does.
         let reference = built.values().find(|ready| ready.clock.is_none());
         let reference_ns = reference.map_or(0, |ready| ready.mono_ns);
@@ -531,7 +363,7 @@ impl Controller<'_> {
     }
 
     /// Deletes all keys of the run; those of agents that were lost have gone with their lease.
-    async fn clear(&self) -> Result<(), FleetError> {
+    pub(super) async fn clear(&self) -> Result<(), FleetError> {
         let all = [self.keys.run(), self.keys.hosts()].map(Op::Delete);
         let plans = self
             .divided
@@ -544,30 +376,4 @@ impl Controller<'_> {
         let when = [Compare::Value(self.keys.revision(), own)];
         self.client.txn(&when, &all).await.map(drop)
     }
-}
-
-/// Ends the active run; false: there is none.
-///
-/// # Errors
-/// etcd does not answer.
-pub async fn stop(client: &Client, keys: &Keys) -> Result<bool, FleetError> {
-    let Some(revision) = client.get(&keys.revision()).await? else {
-        return Ok(false);
-    };
-    let same = Compare::Created(keys.revision(), revision.created);
-    let over = Op::Put(keys.over(), b"stopped".to_vec(), Lease(revision.lease));
-    client.txn(&[same], &[over]).await
-}
-
-/// Runs work that talks to etcd.
-///
-/// # Errors
-/// Those of the work, or the kernel starts no runtime.
-pub fn block_on<T>(work: impl Future<Output = Result<T, FleetError>>) -> Result<T, FleetError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime
-        .map_err(FleetError::system("start a runtime"))?
-        .block_on(work)
 }
