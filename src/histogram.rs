@@ -110,15 +110,18 @@ impl Delays {
         }
     }
 
+    /// Adds the packets of another histogram.
     pub fn add(&mut self, other: &Self) {
         other.buckets.iter().for_each(|b| self.put(*b));
         self.sum_ns += other.sum_ns;
     }
 
+    /// Returns the buckets that have packets, in ascending order.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets
     }
 
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         let packets = self.buckets.iter().map(|b| b.packets);
         packets.fold(0, u64::saturating_add)
@@ -168,6 +171,7 @@ impl Delays {
         self.buckets.last().map(|b| b.to_ns)
     }
 
+    /// Returns the mean and quantiles of the delays; `None`: no packet.
     pub fn given(&self) -> Option<DelayGiven> {
         Some(DelayGiven {
             mean_ns: self.mean_ns()? as u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes a real network interface behave like a described link.
+#![warn(missing_docs)]
 
 pub mod abi;
 pub mod bottleneck;

@@ -11,6 +11,7 @@ pub const QUANTUM: u64 = 1600;
 pub struct Plan {
     /// bit/s, 1 at least.
     pub rate: u64,
+    /// How the server chooses between classes.
     pub schedule: Schedule,
     /// Of what the managers of its classes draw.
     pub seed: u64,
@@ -45,7 +46,9 @@ pub struct Class {
     pub rate: Option<u64>,
     /// The most, bit/s, 1 at least.
     pub ceil: Option<u64>,
+    /// The most that may wait.
     pub limits: Limits,
+    /// How congestion is signalled before the queue is full.
     pub signals: Signals,
 }
 
@@ -77,12 +80,19 @@ pub struct Limits {
 /// What a queue does about congestion before it is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signals {
+    /// Only by drops of a full queue.
     #[default]
     None,
     /// Packets that have waited for longer than so many ns are marked when they are sent.
     MarkAbove(u64),
     /// A manager, which drops; `marks`: it marks packets whose sender understands that.
-    Managed { by: Choice, marks: bool },
+    /// By a manager.
+    Managed {
+        /// The manager with its figures.
+        by: Choice,
+        /// Whether it marks packets whose sender understands that, instead of dropping them.
+        marks: bool,
+    },
 }
 
 impl Plan {

@@ -14,19 +14,25 @@ const ECN: u8 = 3;
 /// What a class has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassCount {
+    /// Packets whose transmission has begun.
     pub sent_packets: u64,
+    /// Bytes of these packets, on the wire.
     pub sent_bytes: u64,
     /// Of the packets sent, those that were marked.
     pub marked: u64,
+    /// Dropped because the queue was full in packets or bytes.
     pub full: u64,
+    /// Dropped because they would have waited for longer than the queue's time.
     pub expired: u64,
     /// Dropped by the manager.
     pub managed: u64,
     /// Time from arrival to transmission: its sum and the longest, ns.
     pub wait_ns: u64,
+    /// The longest time from arrival to transmission, ns.
     pub longest_wait_ns: u64,
     /// Waiting now.
     pub backlog_packets: u64,
+    /// Bytes waiting now.
     pub backlog_bytes: u64,
 }
 

@@ -35,6 +35,7 @@ pub struct Server<T> {
 /// A packet that is handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
+    /// Time of arrival, ns.
     pub at_ns: u64,
     /// Without classes below it.
     pub class: usize,
@@ -47,16 +48,22 @@ pub struct Arrival {
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision<T> {
+    /// It gets its time on the wire.
     Served(Served<T>),
+    /// It never gets to the wire.
     Dropped(Dropped<T>),
 }
 
 /// A packet with its time on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served<T> {
+    /// The caller's mark of the packet.
     pub token: T,
+    /// Index of its class.
     pub class: usize,
+    /// Time of arrival, ns.
     pub arrival_ns: u64,
+    /// Time of its first bit on the wire, ns.
     pub start_ns: u64,
     /// The last bit is sent; on a paced wire the end of time.
     pub finish_ns: u64,
@@ -67,9 +74,13 @@ pub struct Served<T> {
 /// A packet that never gets to the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped<T> {
+    /// The caller's mark of the packet.
     pub token: T,
+    /// Index of its class.
     pub class: usize,
+    /// Time of the drop, ns.
     pub at_ns: u64,
+    /// Why it was dropped.
     pub cause: Cause,
 }
 
@@ -100,6 +111,7 @@ enum Event {
 }
 
 impl<T> Server<T> {
+    /// Returns an idle server.
     pub fn new(plan: &Plan) -> Self {
         let queue = |(index, class)| Queue::new(class, mix(plan.seed ^ mix(index)));
         Self {
@@ -200,6 +212,7 @@ impl<T> Server<T> {
         self.next().map(|(at, _)| at)
     }
 
+    /// Returns the counters of a class so far.
     pub fn count(&self, class: usize) -> ClassCount {
         let queue = &self.queues[class];
         ClassCount {

@@ -8,7 +8,6 @@ use emud::convert::export::ExportError;
 use emud::datapath::LinkError;
 use emud::datapath::engine::hold::HoldError;
 use emud::datapath::maps::DatapathError;
-use emud::datapath::radio::ReplayError;
 use emud::experiment::lab::LabError;
 use emud::experiment::report::PageError;
 use emud::experiment::reproduce::ReproduceError;
@@ -64,7 +63,6 @@ macro_rules! from_error {
 
 from_error!(
     ContainerError,
-    ReplayError,
     NetlinkError,
     ProfileError,
     StartError,

@@ -6,12 +6,13 @@ use clap::{Subcommand, ValueEnum};
 use emud::convert::import;
 use emud::convert::import::{Header, Imported, Layout, Moment};
 use emud::profile::{ProfileError, Rate, Time};
-use emud::text::read_text;
+use emud::text::{TextError, read_text};
 
 use super::Failure;
 use super::failure::EX_IOERR;
 
-/// Create a profile from a netem command, a tree of qdiscs, a ping log, Mahimahi traces or a log of rates
+/// Create a profile from a netem command, a tree of qdiscs, a ping log, Mahimahi traces or a log of
+/// rates; a scenario from a trace of motion
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -87,6 +88,23 @@ A column is its number, from 1, or its name in the first line; of JSON a key. Ot
 skipped. More rows than fit into a profile need -o FILE.toml and go into FILE.csv beside it.
 docs/import.md has the options for the usual data sets.")]
     Csv(Csv),
+    /// Write a scenario whose nodes move: a trace of ns-2 (setdest), BonnMotion, CSV, or GPX
+    #[command(after_long_help = "\
+Examples:
+  emud import mobility scen-50-30.ns2 -o walk.toml
+  emud import mobility alice.gpx bob.gpx > meeting.toml
+
+The nodes are stations of the medium wlan0 (docs/medium.md). More than 1000 waypoints need -o FILE.toml and go
+into FILE.csv beside it. Of GPX each track is a node; metres are those from the south-west corner.")]
+    Mobility {
+        /// File of the trace; - for standard input. Several: GPX only
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<String>,
+
+        /// File to write [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Print the profile that a ping measured: each direction has half of the round trip
     #[command(after_long_help = "\
 Example:
@@ -207,6 +225,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             read_text(Path::new(&file)).and_then(|log| import::ping(&log, &file))
         }
         Verb::Csv(args) => return csv(args),
+        Verb::Mobility { files, output } => return mobility(&files, output.as_deref()),
         Verb::Mahimahi { up, down, output } => return mahimahi(&up, &down, output.as_deref()),
     }
     .map_err(ProfileError::from)?;
@@ -248,6 +267,19 @@ fn csv(args: Csv) -> Result<(), Failure> {
         write(rows, text)?;
     }
     written(&imported, args.output.as_deref())
+}
+
+fn mobility(files: &[String], output: Option<&Path>) -> Result<(), Failure> {
+    let read = |file: &String| Ok((file.clone(), read_text(Path::new(file))?));
+    let texts: Result<Vec<_>, TextError> = files.iter().map(read).collect();
+    let rows = output.map(|file| file.with_extension("csv"));
+    let name = rows.as_ref().and_then(|rows| rows.file_name()?.to_str());
+    let imported = texts.and_then(|texts| import::mobility(&texts, name));
+    let imported = imported.map_err(ProfileError::from)?;
+    if let (Some(text), Some(rows)) = (&imported.beside, &rows) {
+        write(rows, text)?;
+    }
+    written(&imported, output)
 }
 
 /// Writes to a file, or to standard output.

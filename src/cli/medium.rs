@@ -41,8 +41,14 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let flushed = out.flush().map_err(ReplayError::from);
     drop(out);
     let repeated = match repeated.and_then(|repeated| flushed.map(|()| repeated)) {
-        Err(ReplayError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
-        repeated => repeated?,
+        Err(ReplayError::Delivery(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(0);
+        }
+        Err(error) => {
+            let text = format!("{}: {error}", record.display());
+            return Err(Failure::new(error.exit_code(), text));
+        }
+        Ok(repeated) => repeated,
     };
     let (text, code) = match repeated.same {
         Some(true) => ("the same as in the run", 0),

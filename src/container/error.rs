@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// Why a container cannot be found or entered.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ContainerError {
     #[error(
         "`{0}` is neither a name nor an ID of a container: it has other characters than letters, digits and `_.-`"

@@ -37,13 +37,17 @@ const HOLDER_START: Duration = Duration::from_secs(60);
 /// What to attach, and where.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Name of the interface.
     pub interface: String,
+    /// The profile in the direction of the interface.
     pub profile: Profile,
+    /// Seed of random decisions; `None`: the profile's, or a random one.
     pub seed: Option<u64>,
     /// Indexed by `EMUD_UP`, `EMUD_DOWN`; at least one.
     pub directions: [bool; 2],
     /// Whether `profile` is already reversed, for the record.
     pub reversed: bool,
+    /// The engine requested.
     pub engine: EngineChoice,
     /// Whether to remove a root qdisc that a user configured; detach restores it.
     pub replace: bool,
@@ -54,20 +58,28 @@ pub struct Request {
 /// The result of an attach.
 #[derive(Debug)]
 pub struct Done {
+    /// Name of the interface.
     pub interface: String,
     /// The classifier.
     pub program_id: u32,
+    /// Name of the profile.
     pub profile: String,
+    /// What is emulated, for people: both directions, or one of them.
     pub directions: &'static str,
+    /// The engine in use.
     pub engine: Engine,
+    /// Reason for this engine.
     pub reason: String,
+    /// Seed of random decisions.
     pub seed: u64,
+    /// Sentences on what differs from what was requested.
     pub notes: Vec<String>,
 }
 
 /// Arguments of the holder's command line.
 #[derive(Debug, Clone, Copy)]
 pub struct HolderStart {
+    /// Index of the interface.
     pub ifindex: u32,
     /// A program that refers to the maps of the link.
     pub program_id: u32,

@@ -23,7 +23,9 @@ pub(crate) struct Ours {
 pub struct Attachment {
     /// The classifier.
     pub(crate) program_id: u32,
+    /// The maps of its programs.
     pub maps: Maps,
+    /// The record for detach.
     pub saved: Saved,
 }
 

@@ -22,6 +22,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// The result of a detach.
 #[derive(Debug, Default)]
 pub struct Done {
+    /// Sentences on what was found missing or changed.
     pub notes: Vec<String>,
 }
 

@@ -34,6 +34,7 @@ pub struct Emulated {
 /// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
+    /// The links that were found.
     pub links: Vec<Emulated>,
     /// Ids of programs that have emud's names but cannot be read, such as those of a different
     /// version. Their links are missing in `links`.

@@ -11,6 +11,7 @@ use crate::profile::rule_keys::RulesError;
 
 /// Why a link could not be attached, read, changed or removed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum LinkError {
     #[error(transparent)]
     Netlink(#[from] NetlinkError),

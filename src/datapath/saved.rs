@@ -13,7 +13,9 @@ use crate::netlink::{FqOptions, Gso, Offloads, RootSnapshot};
 pub struct Saved {
     /// The active profile, canonical TOML; up is egress, whether or not it was reversed.
     pub profile: String,
+    /// Seed of random decisions.
     pub seed: u64,
+    /// The engine in use.
     pub engine: Engine,
     /// Reason for this engine.
     pub reason: String,
@@ -30,6 +32,7 @@ pub struct Saved {
     /// Time of the last restart of traces and phases, if any.
     #[serde(default)]
     pub restarted_ns: Option<u64>,
+    /// Whether the interface has no Ethernet header.
     pub l3: bool,
     /// The MTU of the interface at attach.
     #[serde(default)]

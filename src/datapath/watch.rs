@@ -30,6 +30,7 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Watch {
+    /// Returns a watch of the interface with this index.
     pub fn new(ifindex: u32) -> Self {
         Self {
             ifindex,

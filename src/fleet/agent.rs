@@ -31,9 +31,11 @@ const LONGEST_LOG: u64 = 64 * 1024 * 1024;
 /// Settings of an agent.
 #[derive(Debug)]
 pub struct Setup {
+    /// How etcd is reached.
     pub access: Access,
     /// Agents and controllers of one name belong together.
     pub fleet: String,
+    /// Name of the host.
     pub host: String,
     /// Address in the underlay; `None`: that from which etcd is reached.
     pub address: Option<IpAddr>,

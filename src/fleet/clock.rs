@@ -90,7 +90,9 @@ const ANSWER: usize = 40;
 /// Answers the probes of other hosts that know its token, until the process ends.
 #[derive(Debug)]
 pub struct Responder {
+    /// UDP port.
     pub port: u16,
+    /// Number that a probe must have.
     pub token: u64,
 }
 

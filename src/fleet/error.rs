@@ -9,8 +9,10 @@ use crate::profile::ProfileError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {
+    /// A URL of etcd is wrong.
     #[error("--etcd {0}")]
     Url(String),
+    /// A certificate or key cannot be used.
     #[error("{0}")]
     Tls(String),
     /// No member answers.
@@ -18,33 +20,64 @@ pub enum FleetError {
     Unreachable(String),
     /// A member answers with an error.
     #[error("etcd rejected {attempted}: {message}")]
-    Rejected { attempted: String, message: String },
+    Rejected {
+        /// What was attempted.
+        attempted: String,
+        /// The answer.
+        message: String,
+    },
     /// Somebody may not read or write the keys.
     #[error("etcd: no permission for {attempted}: {message}")]
-    Denied { attempted: String, message: String },
+    Denied {
+        /// What was attempted.
+        attempted: String,
+        /// The answer.
+        message: String,
+    },
+    /// The answer of a member cannot be read.
     #[error("etcd answered {attempted} with something else: {problem}")]
-    Answer { attempted: String, problem: String },
+    Answer {
+        /// What was attempted.
+        attempted: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The lease is gone, and with it the keys.
     #[error("the lease has expired: etcd was not reached for {0} s")]
     LeaseLost(u64),
+    /// Nodes cannot be placed as the file says.
     #[error("{0}")]
     Placement(String),
+    /// A plan is not valid.
     #[error("{0}")]
     Plan(String),
+    /// A host cannot build what its plan says.
     #[error("{0}")]
     Unmet(String),
+    /// Another run or agent is active.
     #[error("{0}")]
     Busy(String),
+    /// An agent or a run is not there.
     #[error("{0}")]
     Absent(String),
+    /// A clock is not known well enough.
     #[error("the clock: {0}")]
     Clock(String),
+    /// The kernel returned an error.
     #[error("{attempted}: {error}")]
-    System { attempted: String, error: io::Error },
+    System {
+        /// What was attempted.
+        attempted: String,
+        /// The error of the kernel.
+        error: io::Error,
+    },
+    /// The part could not be carried out.
     #[error(transparent)]
     Run(Box<RunError>),
+    /// The kernel rejected a step.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
+    /// A profile of a plan is not valid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }

@@ -18,6 +18,7 @@ pub const VERSION: &str = concat!("emud-fleet/1 of emud ", env!("CARGO_PKG_VERSI
 /// A host as its agent describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
+    /// Version of what is exchanged.
     pub version: String,
     /// Address in the underlay: of tunnels and probes.
     pub address: IpAddr,
@@ -25,12 +26,15 @@ pub struct Facts {
     pub probe_port: u16,
     /// What a probe has to know, in hexadecimal.
     pub probe_token: String,
+    /// Number of CPUs.
     pub cpus: usize,
+    /// Memory in bytes.
     pub memory_bytes: u64,
     /// Share of an experiment, relative to other hosts.
     pub weight: f64,
     /// Whether programs run as root.
     pub allow_root: bool,
+    /// The state of its clock.
     pub clock: SystemClock,
     /// As `emud doctor --json`.
     pub doctor: Value,
@@ -39,7 +43,9 @@ pub struct Facts {
 /// What the kernel knows about the time of day, from chrony, ntpd or ptp4l (`adjtimex`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemClock {
+    /// A daemon synchronises it.
     pub synchronised: bool,
+    /// Offset in ns that is not corrected yet.
     pub offset_ns: i64,
     /// Largest error in ns as the daemon estimates it.
     pub bound_ns: u64,

@@ -27,70 +27,87 @@ impl Keys {
         Self(format!("/emud/{fleet}/"))
     }
 
+    /// Returns the beginning of all keys.
     pub fn all(&self) -> String {
         self.0.clone()
     }
 
+    /// Returns the beginning of the keys of agents.
     pub fn agents(&self) -> String {
         format!("{}agents/", self.0)
     }
 
+    /// Returns the key of an agent.
     pub fn agent(&self, host: &str) -> String {
         format!("{}agents/{host}", self.0)
     }
 
+    /// Returns the key of a host's plan.
     pub fn plan(&self, host: &str) -> String {
         format!("{}plans/{host}", self.0)
     }
 
+    /// Returns the beginning of the keys that all agents follow.
     pub fn run(&self) -> String {
         format!("{}run/", self.0)
     }
 
+    /// Returns the key of the run.
     pub fn revision(&self) -> String {
         format!("{}run/revision", self.0)
     }
 
+    /// Returns the key of the start.
     pub fn t0(&self) -> String {
         format!("{}run/t0", self.0)
     }
 
+    /// Returns the key of the end.
     pub fn over(&self) -> String {
         format!("{}run/over", self.0)
     }
 
+    /// Returns the beginning of the keys of programs that have ended.
     pub fn done_nodes(&self) -> String {
         format!("{}run/done/", self.0)
     }
 
+    /// Returns the key of a node whose program has ended.
     pub fn done(&self, node: &str) -> String {
         format!("{}run/done/{node}", self.0)
     }
 
+    /// Returns the beginning of the keys of all hosts of a run.
     pub fn hosts(&self) -> String {
         format!("{}hosts/", self.0)
     }
 
+    /// Returns the beginning of the keys of a host.
     pub fn host(&self, host: &str) -> String {
         format!("{}hosts/{host}/", self.0)
     }
 
+    /// Returns the key of what a host has built.
     pub fn built(&self, host: &str) -> String {
         format!("{}hosts/{host}/built", self.0)
     }
 
+    /// Returns the key that a host writes when its programs have ended.
     pub fn complete(&self, host: &str) -> String {
         format!("{}hosts/{host}/complete", self.0)
     }
 
+    /// Returns the beginning of the keys of a log.
     pub fn logs(&self, host: &str) -> String {
         format!("{}hosts/{host}/log/", self.0)
     }
 
+    /// Returns the key of a part of a log.
     pub fn log(&self, host: &str, number: u32) -> String {
         format!("{}hosts/{host}/log/{number:06}", self.0)
     }
 
+    /// Returns the key of a result.
     pub fn result(&self, host: &str) -> String {
         format!("{}hosts/{host}/result", self.0)
     }

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 /// The log of a host, and how its clock becomes that of the reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostLog {
+    /// Name of the host.
     pub host: String,
     /// JSON lines.
     pub text: Vec<u8>,
+    /// Its clock, compared with the reference.
     pub clock: HostClock,
 }
 

@@ -15,6 +15,7 @@ use crate::experiment::scenario::Plan;
 /// A host that takes part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
+    /// Name.
     pub name: String,
     /// Share, relative to the others.
     pub weight: f64,

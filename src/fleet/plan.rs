@@ -41,66 +41,98 @@ pub struct Options {
 /// Another host as a host's plan names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
+    /// Address in the underlay.
     pub address: IpAddr,
+    /// UDP port of probes.
     pub probe_port: u16,
+    /// What a probe has to know, in hexadecimal.
     pub probe_token: String,
 }
 
 /// One host's part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HostPlan {
+    /// Version of what is exchanged.
     pub version: String,
+    /// Name of the host.
     pub host: String,
+    /// Options of the run.
     pub options: Options,
     /// Name of the scenario.
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Nodes of this host.
     pub nodes: Vec<NodePlan>,
+    /// Wires with an end on this host.
     pub wires: Vec<Wire>,
+    /// Links that are attached on this host.
     pub links: Vec<LinkPlan>,
     /// The other hosts of tunnels, and the reference of the clock.
     pub peers: BTreeMap<String, Peer>,
     /// The host whose clock counts; `None`: this one.
     pub reference: Option<String>,
+    /// Tunnels of this host.
     pub tunnels: Vec<TunnelPlan>,
     /// Lines of `/etc/hosts` about nodes on other hosts.
     pub elsewhere: String,
     /// Nodes of this host for which others wait.
     pub awaited: BTreeSet<String>,
+    /// Time limit of the preparation in ns.
     pub ready_within_ns: u64,
+    /// Time limit of a command of the clean-up in ns.
     pub clean_up_within_ns: u64,
+    /// Longest measured phase in ns; `None`: until the programs have ended.
     pub measure_ns: Option<u64>,
 }
 
 /// A node; its keys are those of the scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePlan {
+    /// Name in the scenario.
     pub name: String,
+    /// Command.
     pub command: Option<Program>,
+    /// Whether the command is a service.
     pub service: bool,
+    /// Command that succeeds once the service is usable.
     pub ready: Option<String>,
+    /// Delay of the command in ns.
     pub start_ns: u64,
+    /// Nodes whose programs must have ended.
     pub waits_for: Vec<String>,
+    /// Commands of the preparation.
     pub prepare: Vec<String>,
+    /// Commands at the end.
     pub clean_up: Vec<String>,
+    /// Whether it forwards packets of others.
     pub forwards: bool,
+    /// Whether it reaches what its host reaches.
     pub outside: bool,
+    /// A bridge between its wires.
     pub bridge: Option<Bridge>,
+    /// Its routes.
     pub routes: Vec<Route>,
+    /// Environment of its commands.
     pub env: Vec<(String, String)>,
 }
 
 /// A link that is attached on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
+    /// Name in the scenario.
     pub name: String,
+    /// Node of the interface.
     pub node: String,
+    /// Interface of the link.
     pub interface: String,
     /// Canonical TOML.
     pub profile: String,
+    /// Name or path of the profile, for the log.
     pub asked: String,
+    /// Whether up and down are exchanged.
     pub reversed: bool,
+    /// Position among the links of the whole experiment.
     pub number: usize,
     /// The host of the other end, if it is another one.
     pub across: Option<String>,
@@ -113,6 +145,7 @@ pub struct LinkPlan {
 pub struct TunnelPlan {
     /// Name of the link.
     pub name: String,
+    /// Name of the host.
     pub host: String,
     /// Smallest one-way delay that the scenario configures on it, in ns.
     pub asked_ns: u64,

@@ -32,10 +32,18 @@ pub fn digest(text: &[u8]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Built {
+    /// All is built.
     Ready(Ready),
-    Failed { message: String, code: u8 },
+    /// It could not be built: why, and the exit code.
+    Failed {
+        /// Why.
+        message: String,
+        /// The exit code.
+        code: u8,
+    },
 }
 
+/// All is built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// Digest of the plan that was built.
@@ -64,8 +72,11 @@ pub struct HostResult {
     pub run: String,
     /// `None`: the part failed.
     pub judgement: Option<Judgement>,
+    /// Exits of the programs under test.
     pub exits: Vec<ExitLine>,
+    /// Sentences about the run.
     pub notes: Vec<String>,
+    /// Why the part failed; `None`: it did not.
     pub error: Option<String>,
     /// CLOCK_MONOTONIC of the host in ns when the clocks were measured at the end.
     pub mono_ns: u64,
@@ -79,8 +90,11 @@ pub struct HostResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToChild {
+    /// The time of the start.
     Start(Start),
+    /// Programs of these nodes have ended.
     Done(BTreeSet<String>),
+    /// The measured phase is over.
     Over,
 }
 
@@ -88,8 +102,12 @@ pub enum ToChild {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromChild {
+    /// What was built.
     Built(Built),
+    /// Programs of these nodes have ended.
     Done(String),
+    /// All programs have ended.
     Complete,
+    /// The result.
     Result(Box<HostResult>),
 }

@@ -13,7 +13,9 @@ use crate::experiment::run::{ExitCode, exit_code, span};
 /// How a host's part ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostEnd {
+    /// It reported its result.
     Reported {
+        /// What it reported.
         result: Box<HostResult>,
         /// The clocks before the start; `None`: the host is the reference.
         clock: Option<Estimate>,
@@ -25,9 +27,11 @@ pub enum HostEnd {
 /// The verdict, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FleetVerdict {
+    /// The verdict.
     pub verdict: RunVerdict,
     /// Each begins with the name of a host.
     pub reasons: Vec<String>,
+    /// Exit code of emud.
     pub exit_code: u8,
 }
 

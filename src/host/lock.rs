@@ -34,9 +34,12 @@ pub enum About {
     Network,
 }
 
+/// Whether others may hold a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
+    /// Those that share it may.
     Shared,
+    /// Nobody may.
     Exclusive,
 }
 

@@ -4,12 +4,11 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
-};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::families::{Families, Labels, with};
 use crate::abi::EMUD_HIST_UNIT;
 use crate::datapath::show::report::{Counters, Holder};
 use crate::datapath::show::service::ClassReport;
@@ -28,16 +27,6 @@ struct Links(Snapshot);
 /// from 0.26 ms to 8.6 s.
 const BOUNDS_LOG2: std::ops::RangeInclusive<u32> = 18..=33;
 
-/// A label set that borrows.
-#[derive(Clone, Copy)]
-struct Labels<'a, const N: usize>([(&'static str, &'a str); N]);
-
-impl<const N: usize> EncodeLabelSet for Labels<'_, N> {
-    fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
-        self.0.encode(encoder)
-    }
-}
-
 type Stream<'a> = (&'a LinkSample, &'a DirectionSample, &'a StreamSample);
 type Direction<'a> = (&'a LinkSample, &'a DirectionSample);
 type Class<'a> = (&'a LinkSample, &'a str, &'a ClassReport);
@@ -54,16 +43,6 @@ fn of_direction<'a>((link, direction): Direction<'a>) -> Labels<'a, 3> {
 fn of_stream<'a>((link, direction, stream): Stream<'a>) -> Labels<'a, 4> {
     let [netns, interface, direction] = of_direction((link, direction)).0;
     Labels([netns, interface, direction, ("class", &stream.class)])
-}
-
-fn with<'a, const N: usize, const M: usize>(
-    Labels(more): Labels<'a, N>,
-    name: &'static str,
-    value: &'a str,
-) -> Labels<'a, M> {
-    let mut labels = [(name, value); M];
-    labels[..N].copy_from_slice(&more);
-    Labels(labels)
 }
 
 fn of_class<'a>((link, bottleneck, class): Class<'a>) -> Labels<'a, 4> {
@@ -330,17 +309,7 @@ impl Links {
             .each_class()
             .map(|each| (of_class(each), each.2.wait_ns as f64 / 1e9));
         let help = "Time from arrival to transmission, of all packets that the class sent";
-        let mut family = out.family(
-            "class_wait",
-            help,
-            Some(&Unit::Seconds),
-            MetricType::Counter,
-        )?;
-        for (labels, seconds) in waited {
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, _, f64>(&seconds, None)?;
-        }
+        out.totals("class_wait", help, Unit::Seconds, waited)?;
         let mut gauges = |name, help, unit, of: fn(&ClassReport) -> f64| {
             let values = self.each_class();
             out.gauges(
@@ -384,51 +353,3 @@ fn histogram(counters: &Counters) -> (f64, u64, Vec<(f64, u64)>) {
 
 /// The classifier's first octave has steps of one unit, so every bound is the end of a class.
 const _: () = assert!(*BOUNDS_LOG2.start() > EMUD_HIST_UNIT + 4);
-
-/// Writes families.
-struct Families<'a, 'b>(&'a mut DescriptorEncoder<'b>);
-
-impl Families<'_, '_> {
-    fn family<'s>(
-        &'s mut self,
-        name: &'s str,
-        help: &str,
-        unit: Option<&'s Unit>,
-        kind: MetricType,
-    ) -> Result<MetricEncoder<'s>, fmt::Error> {
-        self.0.encode_descriptor(name, help, unit, kind)
-    }
-
-    fn counters<'a, const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        unit: Option<Unit>,
-        values: impl IntoIterator<Item = (Labels<'a, N>, u64)>,
-    ) -> fmt::Result {
-        let mut family = self.family(name, help, unit.as_ref(), MetricType::Counter)?;
-        for (labels, value) in values {
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, _, f64>(&value, None)?;
-        }
-        Ok(())
-    }
-
-    fn gauges<'a, const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        unit: Option<Unit>,
-        values: impl IntoIterator<Item = (Labels<'a, N>, f64)>,
-    ) -> fmt::Result {
-        let mut family = self.family(name, help, unit.as_ref(), MetricType::Gauge)?;
-        for (labels, value) in values {
-            match N {
-                0 => family.encode_gauge(&value)?,
-                _ => family.encode_family(&labels)?.encode_gauge(&value)?,
-            }
-        }
-        Ok(())
-    }
-}

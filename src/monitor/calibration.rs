@@ -78,6 +78,7 @@ pub struct Criterion<'a> {
 /// Values of several recordings.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Values {
+    /// All values together.
     #[serde(flatten)]
     pub all: Distribution,
     /// Values by CPU or by name of the device.

@@ -4,6 +4,7 @@ use crate::text::TextError;
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ProfileError {
     #[error(transparent)]
     Text(#[from] TextError),

@@ -14,8 +14,11 @@ const NAME_BYTES: usize = 32;
 /// A link beside the profile's own, both directions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NamedLink {
+    /// Name that rules refer to.
     pub name: String,
+    /// Egress.
     pub up: Link,
+    /// Ingress.
     pub down: Link,
 }
 

@@ -82,6 +82,10 @@ fn with_parameters<S: Serializer>(model: &LossModel, to: S) -> Result<S::Ok, S::
 
 /// A loss model; probabilities are 0.0..=1.0.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    missing_docs,
+    reason = "the sentences of the variants have their fields"
+)]
 pub enum LossModel {
     /// Each packet with this probability. `correlation` (below 1) is that of an AR(1) process of
     /// normal values; a packet is lost where it is below the probability's quantile, so the share

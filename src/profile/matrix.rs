@@ -13,6 +13,7 @@ use super::{Link, NamedLink, Profile, ProfileError, keys, links};
 use crate::abi;
 use crate::text::{At, Draft, Entry, Kind, Located, Mistake, Reader, TextError, Value, table};
 
+/// The most pairs of a matrix.
 pub const MAX_PAIRS: u32 = abi::EMUD_PAIRS_MAX;
 /// The longest queue of a pair in packets, and all of those together.
 const RING_MAX: u32 = 256;
@@ -39,10 +40,13 @@ table! {
 /// A row: packets from one address to another. What is `None` is the base link's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
+    /// Address of the sender.
     pub source: IpAddr,
+    /// Address of the receiver.
     pub destination: IpAddr,
     /// bit/s
     pub rate: Option<u64>,
+    /// Mean delay.
     pub delay_ns: Option<u64>,
     /// 0.0..=1.0
     pub loss: Option<f64>,

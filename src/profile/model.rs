@@ -21,12 +21,15 @@ use crate::text::{Word, table, words};
 /// A described link, both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
+    /// Name of the profile.
     pub name: String,
+    /// What it describes, in a line.
     pub description: String,
     /// Where the figures come from.
     pub source: String,
     /// Seed of every random decision; drawn at attach where it is `None`.
     pub seed: Option<u64>,
+    /// What happens to super-packets.
     pub offload: Offload,
     /// Egress of the interface.
     pub up: Link,
@@ -40,7 +43,9 @@ pub struct Profile {
     pub rules: Vec<Rule>,
     /// Of all links that rules give to each flow or the like, 1..=65536.
     pub instances: u32,
+    /// Own figures for pairs of addresses.
     pub matrix: Option<Matrix>,
+    /// Links by time.
     pub phases: super::Phases,
 }
 
@@ -148,6 +153,7 @@ pub enum Limit {
 /// The distribution of a delay, but for its mean and standard deviation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
+    /// One of netem's, or one of a mean and a standard deviation.
     Named(Distribution),
     /// The logarithm is normal; mean and standard deviation say how skewed it is.
     LogNormal,

@@ -22,7 +22,9 @@ pub struct Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PatternError {
+    /// What is wrong.
     pub problem: String,
+    /// How to write it.
     pub help: String,
 }
 

@@ -11,6 +11,7 @@ use crate::text::Time;
 /// Links by time; without phases the profile's own is there all the time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Phases {
+    /// In the order of time.
     pub list: Vec<Phase>,
     /// They are states, which follow each other at random, over and over.
     pub chain: Option<Chain>,
@@ -30,7 +31,9 @@ pub struct Phase {
     pub ramp: bool,
     /// For those who read `show`; its link's, where nothing else is written.
     pub name: Option<String>,
+    /// Egress.
     pub up: Link,
+    /// Ingress.
     pub down: Link,
 }
 

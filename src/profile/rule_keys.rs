@@ -14,6 +14,7 @@ const ENTRIES_MAX: usize = 1 << 18;
 
 /// Why rules cannot be compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RulesError {
     #[error("with this rule the rules match more than {max} different combinations of fields", max = abi::EMUD_MASKS_MAX)]
     Masks { place: usize },
@@ -34,6 +35,7 @@ impl RulesError {
 
 /// The rules of one direction.
 pub struct Table {
+    /// The combinations of fields that rules match, in the order in which they are tried.
     pub masks: Box<abi::emud_masks>,
     /// The number of its mask, and what it leaves of a packet.
     pub entries: Vec<(u32, abi::emud_key, abi::emud_rule)>,

@@ -40,6 +40,7 @@ table! {
 pub enum Target {
     /// The profile's own link.
     Own,
+    /// The named link.
     Named(String),
     /// They pass untouched.
     Untouched,
@@ -86,7 +87,9 @@ table! {
 /// From and to, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
+    /// The first port.
     pub first: u16,
+    /// The last port.
     pub last: u16,
 }
 

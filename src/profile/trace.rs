@@ -12,6 +12,7 @@ pub const MAX_ROWS: usize = 1 << 22;
 /// What a link does when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
+    /// The file or the rows.
     pub source: TraceSource,
     /// Over and over; else the last row holds, and after the last opportunity nothing is sent.
     pub repeat: bool,
@@ -22,6 +23,7 @@ pub struct Trace {
 /// Where it says so.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TraceSource {
+    /// Rows in the profile or a file of rows.
     Rows {
         /// In the order of their times, from 0 on; all have the same columns.
         rows: Arc<[TraceRow]>,
@@ -37,12 +39,15 @@ pub enum TraceSource {
 /// From a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TraceRow {
+    /// Time of the row, from the begin of the trace.
     pub at_ns: u64,
     /// bit/s; 0: nothing moves. `None`, here and below: the link's own.
     pub rate: Option<u64>,
+    /// Mean delay.
     pub delay_ns: Option<u64>,
     /// As the key `jitter`.
     pub jitter_ns: Option<u64>,
+    /// Share lost, 0.0..=1.0.
     pub loss: Option<f64>,
 }
 
@@ -51,14 +56,19 @@ pub struct TraceRow {
 pub struct Summary {
     /// Of the rows as the kernel has them.
     pub content: u64,
+    /// Number of rows.
     pub rows: u32,
+    /// Whether rows are opportunities of Mahimahi.
     pub mahimahi: bool,
     /// 0: without a rate.
     pub mean_rate: u64,
+    /// The highest rate, bit/s.
     pub max_rate: u64,
     /// If there is a column of that.
     pub max_delay_ns: Option<u64>,
+    /// If there is a column of that.
     pub max_jitter_ns: Option<u64>,
+    /// Length of a repetition.
     pub period_ns: u64,
     /// The link's own mean delay, if the rows carry it.
     pub own_mean_ns: Option<u64>,

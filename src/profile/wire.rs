@@ -50,6 +50,7 @@ pub enum Cells {
     Atm,
     /// A byte for every 64 bytes or part of them.
     Ptm,
+    /// Cells of this shape.
     Of {
         /// Payload of a cell in bytes, 1..=65535; the last one is padded.
         size: u32,
@@ -87,6 +88,7 @@ impl Serialize for Cells {
 }
 
 impl Cells {
+    /// Returns the payload of a cell in bytes.
     pub fn size(self) -> u32 {
         match self {
             Self::Atm => 48,
@@ -95,6 +97,7 @@ impl Cells {
         }
     }
 
+    /// Returns the header of a cell in bytes.
     pub fn overhead(self) -> i32 {
         match self {
             Self::Atm => 5,

@@ -6,6 +6,7 @@
 
 mod columns;
 mod count;
+mod date;
 mod error;
 mod keys;
 mod mistake;
@@ -26,6 +27,7 @@ pub use units::{Nanoseconds, Percent, Rate, Time, UnitError};
 pub use word::Word;
 pub(crate) use word::words;
 
+pub(crate) use date::date_ns;
 pub(crate) use error::{read_file, read_up_to, utf8, utf8_up_to};
 pub(crate) use keys::{Section, Vocabulary};
 pub(crate) use mistake::{At, Located, Source, clipped};

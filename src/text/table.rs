@@ -148,6 +148,7 @@ macro_rules! table {
         }
     ) => {
         $(#[$meta])*
+        #[allow(missing_docs, reason = "a field without a sentence is what its key says")]
         pub struct $Table {
             $( $(#[$doc])* pub $field: $Type, )*
             $($( $(#[$beside_doc])* pub $beside: $Beside, )*)?

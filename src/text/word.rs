@@ -32,6 +32,7 @@ macro_rules! words {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+        #[allow(missing_docs, reason = "the name describes it")]
         $vis enum $Name {
             $( $(#[$doc])* #[serde(rename = $word)] $Variant, )*
         }

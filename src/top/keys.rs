@@ -7,19 +7,28 @@ use super::state::Top;
 /// A key, without the terminal's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
+    /// Arrow up.
     Up,
+    /// Arrow down.
     Down,
+    /// Home.
     Home,
+    /// End.
     End,
+    /// Enter.
     Enter,
+    /// Escape.
     Escape,
+    /// Backspace.
     Backspace,
+    /// A character.
     Char(char),
 }
 
 /// What the caller has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
+    /// End the view.
     Quit,
     /// Arguments of emud, one command after the other until one fails.
     Run(Vec<Vec<String>>),

@@ -16,6 +16,7 @@ pub enum Watching {
     /// Its start line has not come yet.
     #[default]
     Starting,
+    /// It runs.
     Yes,
     /// Why not.
     No(String),

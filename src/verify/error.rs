@@ -10,6 +10,7 @@ use crate::profile::quantile::SpreadError;
 
 /// Why nothing could be measured.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum VerifyError {
     #[error(transparent)]
     Link(#[from] LinkError),

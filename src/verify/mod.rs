@@ -65,13 +65,16 @@ const UNKNOWN_NS: f64 = 3e9;
 /// What to verify.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Name of the interface.
     pub interface: String,
     /// The namespace of the other end, which makes it possible to measure each direction
     /// separately.
     pub peer_netns: Option<String>,
+    /// Address of the other end; `None`: that of the peer's namespace.
     pub peer: Option<IpAddr>,
     /// The profile to judge against, instead of the active one.
     pub against: Option<Profile>,
+    /// Time to measure for.
     pub duration_ns: u64,
     /// The permitted error of a delay because of the machine and the path.
     pub resolution_ns: u64,

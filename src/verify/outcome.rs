@@ -59,6 +59,7 @@ pub struct Outcome {
     pub checks: Vec<Check>,
     /// Sentences on the machine and on the precision of the measurement.
     pub notes: Vec<String>,
+    /// Delays of each direction.
     #[serde(skip)]
     pub curves: Vec<Curve>,
     /// Whether a direction was left out.
@@ -69,8 +70,11 @@ pub struct Outcome {
 /// Delays to plot, ns.
 #[derive(Debug, Clone)]
 pub struct Curve {
+    /// `up` or `down`.
     pub direction: &'static str,
+    /// Measured delays, ascending.
     pub measured: Vec<f64>,
+    /// The distribution requested.
     pub asked: Cdf,
     /// To be added to `asked`.
     pub serialisation_ns: f64,

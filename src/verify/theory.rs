@@ -33,6 +33,7 @@ pub enum Source {
 /// One requested direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
+    /// Rate of the link; `None`: no limit.
     pub rate_bit_s: Option<f64>,
     /// Overhead of a packet on the wire in bytes.
     pub overhead: i32,
@@ -44,7 +45,9 @@ pub struct Asked {
     pub loss_before: bool,
     /// Mean of the propagation delay, without serialisation.
     pub mean_ns: f64,
+    /// Standard deviation of the propagation delay.
     pub sd_ns: f64,
+    /// Where the delays come from.
     pub source: Source,
     /// The parts that the fields above do not cover.
     pub unjudged: Vec<Unjudged>,

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use emud::datapath::survey::Snapshot;
-use emud::metrics::{Format, exposition, links, registry};
+use emud::metrics::{Format, Media, exposition, links, registry};
 use serde_json::Value;
 
 /// The families, with their types; those of the monitor, too.
 fn families() -> BTreeMap<String, String> {
     let mut registry = registry();
     links::register(&mut registry, Snapshot::default());
+    Media::default().register(&mut registry);
     let text = exposition(&registry, Format::Prometheus).unwrap();
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let own = types.map(|line| line.split_once(' ').unwrap());
@@ -45,7 +46,7 @@ fn names(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const LABELS: [&str; 13] = [
+const LABELS: [&str; 15] = [
     "netns",
     "interface",
     "direction",
@@ -59,6 +60,8 @@ const LABELS: [&str; 13] = [
     "state",
     "le",
     "version",
+    "medium",
+    "node",
 ];
 
 /// Labels in selectors and groupings of an expression.

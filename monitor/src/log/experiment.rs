@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::station::RunMedium;
 use crate::event::Resource;
 
 /// What runs, behind which links. The second line of an experiment.
@@ -38,6 +39,9 @@ pub struct Run {
     pub nodes: Vec<RunNode>,
     /// Emulated links.
     pub links: Vec<RunLink>,
+    /// Radio channels.
+    #[serde(default)]
+    pub media: Vec<RunMedium>,
     /// Sentences on the run.
     pub notes: Vec<String>,
 }

@@ -14,6 +14,7 @@ use super::experiment::{
     PhaseLine, Run, Sample, judgement_or_nulls,
 };
 use super::schema::{ForEach, JudgementOrNulls, all, one_of};
+use super::station::StationSample;
 use super::{Clock, Thresholds};
 use crate::config::GroupBy;
 use crate::event::{Alarm, Clear, Cost, Hook, Resource, Watched};
@@ -87,6 +88,7 @@ lines! {
     Output(OutputLine) = "output",
     Sample(Box<Sample>) = "sample",
     Class(Box<ClassSample>) = "class",
+    Station(Box<StationSample>) = "station",
     Exit(ExitLine) = "exit",
     Artefact(ArtefactLine) = "artefact",
     Lost(Lost) = "lost",
@@ -356,6 +358,7 @@ impl Line {
             Self::Output(line) => line.mono_ns,
             Self::Sample(sample) => sample.mono_ns,
             Self::Class(sample) => sample.mono_ns,
+            Self::Station(sample) => sample.mono_ns,
             Self::Exit(line) => line.mono_ns,
             Self::Artefact(line) => line.mono_ns,
             Self::Lost(lost) => lost.mono_ns,

@@ -10,6 +10,7 @@ mod file;
 mod line;
 mod schema;
 mod sorted;
+mod station;
 mod stream;
 mod text;
 mod thresholds;
@@ -27,6 +28,7 @@ pub use line::{
     PerResource, SCHEMA, Start, Verdict,
 };
 pub use sorted::{LineSender, SortedLog};
+pub use station::{RunMedium, RunStation, StationCounted, StationSample};
 pub use text::{printable, why_unknown};
 pub use thresholds::Thresholds;
 pub use writer::{Format, Log, Outlet};

@@ -102,7 +102,7 @@ impl LineSender {
         let dropped = match line {
             _ if behind <= MAX_BEHIND => None,
             Line::Output(_) => Some(&self.count.output_lines),
-            Line::Sample(_) | Line::Class(_) => Some(&self.count.samples),
+            Line::Sample(_) | Line::Class(_) | Line::Station(_) => Some(&self.count.samples),
             _ => None,
         };
         if let Some(dropped) = dropped {

@@ -66,6 +66,7 @@ impl Text {
             | Line::Output(_)
             | Line::Sample(_)
             | Line::Class(_)
+            | Line::Station(_)
             | Line::Exit(_)
             | Line::Artefact(_)
             | Line::Lost(_) => String::new(),

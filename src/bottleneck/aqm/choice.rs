@@ -11,13 +11,13 @@ macro_rules! managers {
         /// A manager that a queue is to have, with its figures.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Choice {
-            $( $Manager($Figures), )*
+            $( #[doc = concat!(stringify!($Manager), ".")] $Manager($Figures), )*
         }
 
         /// The manager of one queue.
         #[derive(Debug, Clone)]
         pub enum Manager {
-            $( $Manager($Manager), )*
+            $( #[doc = concat!(stringify!($Manager), ".")] $Manager($Manager), )*
         }
 
         impl Manager {

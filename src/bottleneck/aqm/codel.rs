@@ -8,7 +8,9 @@ use super::{Aqm, Packet, Verdict, signal};
 /// What CoDel runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
+    /// Wait that is accepted, ns.
     pub target_ns: u64,
+    /// Time for which the wait may exceed the target before the first drop, ns.
     pub interval_ns: u64,
     /// Length of a full packet: a queue of no more is spared.
     pub packet: u64,

@@ -55,6 +55,7 @@ pub(super) fn over_sqrt(x: u64, n: u32) -> u64 {
 pub struct Gains {
     /// Below 2^29.
     pub mult: [i64; 2],
+    /// Number of bits that the sum is shifted right by.
     pub shift: u32,
 }
 

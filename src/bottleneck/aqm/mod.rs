@@ -34,7 +34,9 @@ pub use rio::{Figures as RioFigures, Rio};
 /// What a manager knows of a packet that arrives or leaves.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Packet {
+    /// Time of the arrival or departure, ns.
     pub now_ns: u64,
+    /// Length on the wire, bytes.
     pub size: u64,
     /// How long it has waited, when it leaves.
     pub sojourn_ns: u64,
@@ -53,9 +55,11 @@ pub struct Packet {
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
+    /// It is queued or sent.
     Pass,
     /// As congestion experienced; it passes.
     Mark,
+    /// It is dropped.
     Drop,
 }
 

@@ -12,6 +12,7 @@ use super::{Aqm, Packet, Verdict, signal, updates_due};
 /// What PI runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
+    /// Length of the queue to settle at, as `limit` counts it.
     pub target: u64,
     /// Between two samples.
     pub tupdate_ns: u64,

@@ -14,9 +14,13 @@ const BURST_NS: u64 = 150_000_000;
 /// What PIE runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
+    /// Wait to settle at, ns.
     pub target_ns: u64,
+    /// Time between two changes of the probability, ns.
     pub tupdate_ns: u64,
+    /// Weight of the distance from the target, a [`gain`].
     pub alpha: u64,
+    /// Weight of the change since the last update, a [`gain`].
     pub beta: u64,
     /// Length of two packets of mean size: a shorter queue is spared.
     pub packets: u64,

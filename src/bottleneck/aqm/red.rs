@@ -17,6 +17,7 @@ pub struct Figures {
     pub max: u64,
     /// Share dropped just below `max`, a fraction.
     pub probability: u64,
+    /// How the average length of the queue follows the length.
     pub average: AverageFigures,
 }
 

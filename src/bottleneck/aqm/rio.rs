@@ -12,6 +12,7 @@ use super::{Aqm, Packet, Verdict, signal};
 /// What RIO runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
+    /// Thresholds for packets without assurance.
     pub best_effort: RedFigures,
     /// Its average has the weight of the other one.
     pub assured: RedFigures,

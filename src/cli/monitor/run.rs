@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use emud::host::runtime::invoking_user;
 use emud::host::signals::Signals;
+use emud::metrics::Media;
 use emud::monitor::session::{
     Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
     punctual, sockets,
@@ -120,6 +121,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
         allowed: Allowed::new(config.alarms.reporters, invoking_user()),
         root,
         metrics,
+        media: Media::default(),
         on_alarm: args.on_alarm,
         emulated: config.emulator.is_some(),
         tampering: config.emulator.is_some(),

@@ -20,13 +20,16 @@ pub use tc::tc;
 /// Direction of a profile to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
+    /// Egress.
     Up,
+    /// Ingress.
     Down,
 }
 
 /// A command, and how its effect differs from the profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
+    /// The command of tc.
     pub command: String,
     /// Differences in how netem works, whatever the command.
     pub notes: Vec<String>,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Imports profiles from other formats: tc's netem commands, ping logs, Mahimahi's traces, logs of
-//! rates.
+//! rates; and scenarios from traces of motion.
 //!
 //! The data flow is: text -> tokens with positions -> their meaning -> a profile's TOML, with a
 //! comment wherever emud and the origin differ. Anything that TOML cannot express is a mistake with
 //! its position, or a warning: nothing is dropped silently.
 
 mod mahimahi;
+mod mobility;
 mod netem;
 mod netem_delay;
 mod netem_toml;
@@ -33,9 +34,10 @@ pub use rate_log::is_rate_unit;
 use crate::profile::{Profile, ProfileError};
 use crate::text::{Mistake, Mistakes, Source, TextError};
 
-/// An imported profile.
+/// An imported profile or scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
+    /// The profile's text.
     pub toml: String,
     /// Properties of the origin that the profile does not have.
     pub warnings: Vec<String>,
@@ -46,13 +48,17 @@ pub struct Imported {
 /// The meaning of the columns of a log; a column is a number from 1, or a name in the first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
+    /// Column of the time.
     pub time: Moment,
     /// Unit of bare numbers: `ns`, `us`, `ms`, `s` or `min`.
     pub time_unit: String,
+    /// Column of the rate.
     pub rate: String,
     /// See [`is_rate_unit`].
     pub unit: String,
+    /// Column of the delay, if the link is to have it.
     pub delay: Option<String>,
+    /// Unit of bare delays: `ns`, `us`, `ms`, `s` or `min`.
     pub delay_unit: String,
     /// Only use rows with this value in this column.
     pub only: Option<(String, String)>,
@@ -72,8 +78,11 @@ pub enum Moment {
 /// The header to put a link under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
+    /// `[link]`: both directions.
     Link,
+    /// `[up]`: egress.
     Up,
+    /// `[down]`: ingress.
     Down,
 }
 
@@ -168,6 +177,22 @@ pub fn rate_log(
 ) -> Result<Imported, TextError> {
     rate_log::profile(log, origin, layout, header, beside)
         .map_err(|mistake| mistakes(origin, log, mistake))
+}
+
+/// Returns a scenario whose nodes move as in traces: names of files and their texts, of which only
+/// GPX has more than one. `beside` is the name of a file next to the scenario, for waypoints that do not
+/// fit into it.
+///
+/// # Errors
+/// The first line that is none of a trace, or more nodes or waypoints than fit.
+pub fn mobility(files: &[(String, String)], beside: Option<&str>) -> Result<Imported, TextError> {
+    let source = |(origin, text): &(String, String)| Source {
+        origin: origin.clone(),
+        text: text.clone(),
+    };
+    let files: Vec<Source> = files.iter().map(source).collect();
+    mobility::scenario(&files, beside)
+        .map_err(|mistake| TextError::Mistakes(Mistakes::new(files, vec![mistake])))
 }
 
 fn mistakes(origin: &str, text: &str, mistake: Mistake) -> TextError {

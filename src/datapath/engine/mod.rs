@@ -31,14 +31,18 @@ impl std::fmt::Display for Engine {
 pub enum EngineChoice {
     /// fq if this kernel supports it, otherwise hold.
     Auto,
+    /// fq, or an error.
     Fq,
+    /// hold.
     Hold,
 }
 
 /// An engine and the reason for its choice.
 #[derive(Debug)]
 pub struct Chosen {
+    /// The engine.
     pub engine: Engine,
+    /// Why this one.
     pub reason: String,
     /// fq only: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,

@@ -29,6 +29,7 @@ use rows::RowsMap;
 
 /// Why the classifier could not be loaded, found, read or written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum DatapathError {
     #[error("cannot load the classifier: {}", said(.0))]
     Load(#[from] EbpfError),
@@ -83,8 +84,11 @@ pub struct Prepared(u32);
 pub enum Program {
     /// At both hooks.
     Classify,
+    /// On what the egress TAP receives from the holder.
     TapUp,
+    /// On what the ingress TAP receives from the holder.
     TapDown,
+    /// At ingress, before mirred: removes the sender's socket.
     Orphan,
 }
 

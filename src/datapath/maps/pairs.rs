@@ -20,14 +20,18 @@ pub struct Applied {
     pub pairs: usize,
     /// Number of those that did not exist before.
     pub new: usize,
+    /// The most pairs that the maps have room for.
     pub capacity: u32,
 }
 
 /// The number of existing pairs and of those that could be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full {
+    /// Number of pairs that are missing.
     pub new: usize,
+    /// Number of pairs that could be added.
     pub room: usize,
+    /// The most pairs that the maps have room for.
     pub capacity: u32,
 }
 

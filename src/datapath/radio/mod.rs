@@ -27,12 +27,13 @@ pub use frame::address;
 pub use record::{Replay, ReplayError, Setting, replay};
 pub use serve::{Radio, Setup};
 pub use stamp::Stamp;
-pub use status::Status;
+pub use status::{Gauge, Status};
 pub use tap::{MTU, Tap, TapSetup, create};
 
 /// Why a station or a medium could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RadioError {
     #[error(transparent)]
     Tap(#[from] HoldError),

@@ -37,11 +37,13 @@ pub(super) const STEP_NS: u64 = 100_000_000;
 /// The stations of a medium.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setting {
+    /// Propagation.
     pub geometry: Geometry,
     /// Where each station is, from the begin of the motion.
     pub tracks: Vec<Track>,
     /// Each station's mode of unicast data.
     pub modes: Vec<usize>,
+    /// Whether each station receives frames for others.
     pub promiscuous: Vec<bool>,
 }
 
@@ -154,8 +156,11 @@ impl Record {
 /// What a record repeats to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
+    /// Packets that were handed to the air.
     pub arrivals: u64,
+    /// Packets that a station received.
     pub deliveries: u64,
+    /// Hash of all deliveries.
     pub digest: u64,
     /// Whether deliveries and digest are those of the run; none: the record has no end, because the
     /// process was killed.
@@ -164,9 +169,12 @@ pub struct Replay {
 
 /// Why a record cannot be repeated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ReplayError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
+    #[error("cannot read it: {0}")]
+    Read(io::Error),
+    #[error("cannot pass on a delivery: {0}")]
+    Delivery(#[from] io::Error),
     #[error("this is no record of a medium ({0}); `record` of a [medium] in a scenario writes one")]
     NoRecord(String),
     #[error("line {line}: `{text}` is neither an arrival nor the end")]
@@ -177,7 +185,8 @@ impl ReplayError {
     /// Returns the exit code for the error, from sysexits.h.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Io(_) => 66,
+            Self::Read(_) => 66,
+            Self::Delivery(_) => 74,
             Self::NoRecord(_) | Self::Line { .. } => 65,
         }
     }
@@ -186,13 +195,14 @@ impl ReplayError {
 /// Repeats a record and calls `delivered` with time, sender, receiver and bytes of each delivery.
 ///
 /// # Errors
-/// The file cannot be read, or is no record.
+/// The file cannot be read, or is no record; or `delivered` fails.
 pub fn replay(
     path: &Path,
     mut delivered: impl FnMut(u64, usize, usize, u32) -> io::Result<()>,
 ) -> Result<Replay, ReplayError> {
-    let mut lines = BufReader::new(File::open(path)?).lines();
-    let head = lines.next().transpose()?.unwrap_or_default();
+    let mut lines = BufReader::new(File::open(path).map_err(ReplayError::Read)?).lines();
+    let head = (lines.next().transpose()).map_err(ReplayError::Read)?;
+    let head = head.unwrap_or_default();
     let head: Head =
         serde_json::from_str(&head).map_err(|e| ReplayError::NoRecord(e.to_string()))?;
     let setting = head.setting;
@@ -231,7 +241,7 @@ pub fn replay(
         Ok(())
     };
     for (number, line) in lines.enumerate() {
-        let line = line?;
+        let line = line.map_err(ReplayError::Read)?;
         match parse(&line, stations) {
             Some(Entry::Arrival(at_ns, station, frame, ds)) => {
                 // Arrivals are in the order of reading, within what was not decided then.

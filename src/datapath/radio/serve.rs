@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::frame::{self, Destination, Reject};
 use super::pool::Pool;
 use super::record::{Record, STEP_NS, Setting};
-use super::status::Status;
+use super::status::{Gauge, Status};
 use super::{RadioError, Tap};
 use crate::datapath::engine::hold::tune::tune_thread;
 use crate::host::{now_ns, timespec};
@@ -36,10 +36,13 @@ const STOP: u64 = u64::MAX;
 /// A medium to be carried out.
 #[derive(Debug)]
 pub struct Setup {
+    /// Name of the medium.
     pub name: String,
     /// Distinguishes the addresses of several media.
     pub number: u8,
+    /// What its stations have in common.
     pub plan: Plan,
+    /// Its stations.
     pub setting: Setting,
     /// In the order of stations.
     pub taps: Vec<Tap>,
@@ -50,6 +53,7 @@ pub struct Setup {
 /// A medium whose thread runs. Dropping it ends the thread, and deletes the TAPs.
 #[derive(Debug)]
 pub struct Radio {
+    /// Name of the medium.
     pub name: String,
     status: Arc<Mutex<Status>>,
     stop: Arc<OwnedFd>,
@@ -111,30 +115,36 @@ impl Radio {
         })
     }
 
+    /// Returns what reads the counters while the medium exists, and after it.
+    pub fn gauge(&self) -> Gauge {
+        Gauge(Arc::clone(&self.status))
+    }
+
     /// Begins the motion of the stations. Another thread computes who hears whom, ahead of time; it
     /// ends with this value.
     ///
+    /// Returns the time at which it began, ns of CLOCK_MONOTONIC; none: nothing moves.
+    ///
     /// # Errors
     /// No thread can be started.
-    pub fn begin_motion(&self) -> io::Result<()> {
+    pub fn begin_motion(&self) -> io::Result<Option<u64>> {
         let motion = self
             .motion
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let Some(motion) = motion.filter(|m| m.setting.last_step() > 0) else {
-            return Ok(());
+            return Ok(None);
         };
         let origin_ns = now_ns();
         let named = thread::Builder::new().name("emud-motion".into());
         named.spawn(move || motion.run(origin_ns))?;
-        Ok(())
+        Ok(Some(origin_ns))
     }
 
     /// Returns the counters so far.
     pub fn status(&self) -> Status {
-        let status = self.status.lock();
-        status.unwrap_or_else(PoisonError::into_inner).clone()
+        self.gauge().status()
     }
 
     /// Ends the thread and returns its counters.
@@ -402,6 +412,8 @@ impl Worker {
         let failed = self.record.as_mut().and_then(Record::failure);
         let mut status = self.status();
         status.stations = stations;
+        status.counted_ns = self.start_ns + self.air.now_ns();
+        status.began_ns = self.start_ns;
         status.record = failed.or(status.record.take());
     }
 

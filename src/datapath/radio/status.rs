@@ -2,6 +2,7 @@
 //! What a medium's thread has done so far.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::medium::air::Count;
 
@@ -19,7 +20,9 @@ pub struct Status {
     pub delivered: u64,
     /// Of these later than 1 ms and 5 ms, and the latest, ns.
     pub late: u64,
+    /// Frames that a receiver's TAP did not take.
     pub failed: u64,
+    /// Lateness of the latest frame, ns.
     pub worst_late_ns: u64,
     /// Frames that were read.
     pub read: u64,
@@ -27,11 +30,14 @@ pub struct Status {
     pub unstamped: u64,
     /// Of these read after the air at their stamp was decided, by more than 1 ms; and positions.
     pub stale: u64,
+    /// The longest time between the decision and the reading of such a frame, ns.
     pub worst_stale_ns: u64,
     /// Frames dropped because their source is not the station, nobody has their destination, or
     /// they are too long or have a VLAN tag.
     pub foreign: u64,
+    /// Frames dropped because nobody has their destination.
     pub unknown: u64,
+    /// Frames dropped because they are too long, too short or have a VLAN tag.
     pub malformed: u64,
     /// Frames that a TAP dropped because the thread did not read them.
     pub overflowed: u64,
@@ -43,6 +49,24 @@ pub struct Status {
     pub record: Option<String>,
     /// Of each station, refreshed ten times a second and at the end.
     pub stations: Vec<Count>,
+    /// Until when these count, ns of CLOCK_MONOTONIC.
+    pub counted_ns: u64,
+    /// When virtual time began, ns of CLOCK_MONOTONIC.
+    pub began_ns: u64,
+}
+
+/// Reads the counters of a medium from any thread.
+#[derive(Debug, Clone)]
+pub struct Gauge(pub(super) Arc<Mutex<Status>>);
+
+impl Gauge {
+    /// Returns the counters so far.
+    pub fn status(&self) -> Status {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 impl Status {

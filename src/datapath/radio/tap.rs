@@ -22,6 +22,7 @@ const TX_QUEUE_LEN: u32 = 4_096;
 #[derive(Debug)]
 pub struct Tap {
     pub(super) fd: OwnedFd,
+    /// Index of the interface.
     pub ifindex: u32,
     /// Why packets are stamped when they are read instead of when they are sent.
     pub unstamped: Option<String>,
@@ -30,9 +31,13 @@ pub struct Tap {
 /// What a station's TAP is to be.
 #[derive(Debug)]
 pub struct TapSetup<'a> {
+    /// Name of the interface.
     pub name: &'a str,
+    /// MAC address.
     pub mac: [u8; 6],
+    /// IPv4 address with the length of its prefix.
     pub address: Option<Ipv4Net>,
+    /// Whether it has a link-local IPv6 address.
     pub ipv6: bool,
 }
 

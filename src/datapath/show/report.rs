@@ -80,6 +80,7 @@ pub struct Report {
     /// Which link a packet takes.
     #[serde(flatten)]
     pub matching: Matching,
+    /// The bottlenecks that its links use.
     pub bottlenecks: Vec<BottleneckReport>,
 }
 

@@ -13,10 +13,13 @@ use crate::profile::{Bottleneck, Profile, Queue, Rate, ServiceClass, Time, Word}
 /// A bottleneck.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BottleneckReport {
+    /// Name of the bottleneck.
     pub name: String,
+    /// Rate of the server.
     pub rate_bit_s: u64,
     /// `fifo`, `priority`, `drr` or `htb`.
     pub schedule: &'static str,
+    /// Its classes; one without a name if it has none.
     pub classes: Vec<ClassReport>,
 }
 
@@ -25,14 +28,19 @@ pub struct BottleneckReport {
 pub struct ClassReport {
     /// Absent: the bottleneck has no classes, and this is all of it.
     pub name: Option<String>,
+    /// The class above it; absent: the bottleneck itself.
     pub parent: Option<String>,
+    /// 0 is served first.
     pub priority: u32,
+    /// Share of what classes of the same priority get.
     pub weight: u32,
     /// Guaranteed.
     pub rate_bit_s: Option<u64>,
+    /// The most that it may borrow up to; absent: all of the bottleneck.
     pub ceil_bit_s: Option<u64>,
     /// As the key `queue` is written; null: packets wait in the classes below.
     pub queue: Option<String>,
+    /// Packets sent.
     pub sent_packets: u64,
     /// On the wire.
     pub sent_bytes: u64,
@@ -50,8 +58,11 @@ pub struct ClassReport {
     pub wait_ns: u64,
     /// Of the packets sent, from arrival to transmission; absent: none was sent.
     pub mean_wait_ns: Option<u64>,
+    /// The longest time from arrival to transmission.
     pub longest_wait_ns: u64,
+    /// Packets waiting.
     pub backlog_packets: u64,
+    /// Bytes waiting.
     pub backlog_bytes: u64,
 }
 

@@ -199,12 +199,19 @@ pub(super) fn decode(q: &abi::emud_queueing) -> Option<Aqm> {
 /// Drops with room in the queue, by who decided them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AqmDropped {
+    /// By RED.
     pub red: u64,
+    /// By CoDel.
     pub codel: u64,
+    /// By PIE.
     pub pie: u64,
+    /// By A-RED.
     pub ared: u64,
+    /// By RIO.
     pub rio: u64,
+    /// By PI.
     pub pi: u64,
+    /// By REM.
     pub rem: u64,
 }
 

@@ -19,7 +19,9 @@ pub struct Place {
 
 /// A direction as the maps hold it.
 pub struct Compiled {
+    /// Figures of the link.
     pub link: abi::emud_link,
+    /// The table of its delays.
     pub table: Box<abi::emud_table>,
     /// Of a recorded loss pattern.
     pub pattern: Option<Box<abi::emud_pattern>>,
@@ -96,6 +98,7 @@ pub fn compile(
 pub struct Beside<'a> {
     /// The delays in force; absent: they are all `mean_ns`.
     pub delays: Option<&'a [u64]>,
+    /// The mean of the delays, ns.
     pub mean_ns: u64,
     /// Of a recorded loss pattern.
     pub pattern: Option<&'a abi::emud_pattern>,

@@ -23,6 +23,7 @@ pub struct Sizes {
     pub phases: u32,
     /// Of traces and phases, each with one behind the last.
     pub rows: usize,
+    /// Of both directions.
     pub rules: u32,
     /// Keys of rules, of both generations.
     pub rule_keys: u32,
@@ -30,7 +31,9 @@ pub struct Sizes {
     pub instances: u32,
     /// Pieces of an instance's ring.
     pub instance_rings: u32,
+    /// Pairs of the matrix.
     pub pairs: u32,
+    /// Pieces of a pair's ring.
     pub pair_rings: u32,
     /// Of bottlenecks.
     pub classes: u32,

@@ -18,9 +18,13 @@ pub struct LinkSample {
     pub netns: String,
     /// Name of the interface; `#` and its index if it no longer exists.
     pub interface: String,
+    /// Index of the interface.
     pub ifindex: u32,
+    /// Name of the profile.
     pub profile: String,
+    /// The engine in use.
     pub engine: Engine,
+    /// Seed of random decisions.
     pub seed: u64,
     /// Attached with --reverse.
     pub reversed: bool,
@@ -34,6 +38,7 @@ pub struct LinkSample {
     pub checked_s: Option<f64>,
     /// The emulated directions, `up` first.
     pub directions: Vec<DirectionSample>,
+    /// Its bottlenecks with their classes.
     pub bottlenecks: Vec<BottleneckReport>,
 }
 
@@ -56,6 +61,7 @@ pub struct DirectionSample {
 pub struct StreamSample {
     /// Name of the named link; empty: the profile's own.
     pub class: String,
+    /// What the classifier counted.
     pub counters: Counters,
     /// bit/s; 0 in an outage; `None`: no limit.
     pub rate_bit_s: Option<f64>,

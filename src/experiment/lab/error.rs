@@ -6,6 +6,7 @@ use crate::netlink::NetlinkError;
 
 /// Why a network could not be created or removed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum LabError {
     #[error("creating a network needs root: use sudo")]
     NotRoot,

@@ -129,7 +129,7 @@ fn facts(run: &Run) -> Vec<(&'static str, String)> {
         ("interface", about.in_place.clone()),
         ("host", Some(on)),
         ("emud", Some(run.version.clone())),
-        ("engine", Some(engines.join(", "))),
+        ("engine", Some(engines.join(", ")).filter(|e| !e.is_empty())),
         ("monitor", monitor),
         ("exit code", exit_code),
         ("log", Some(run.path.display().to_string())),

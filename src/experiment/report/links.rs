@@ -10,7 +10,15 @@ use crate::experiment::results::{ClassTrack, Run, Track, count, rate, share, tim
 /// With more links, the plots are folded until the reader opens them.
 const OPEN: usize = 4;
 
-/// The template has the groups above them.
+const GROUPS: &[(&str, usize)] = &[
+    ("link", 1),
+    ("direction", 1),
+    ("rate", 3),
+    ("delay", 5),
+    ("loss", 3),
+    ("packets", 2),
+];
+
 const COLUMNS: &[[&str; 2]] = &[
     ["link", ""],
     ["direction", ""],
@@ -43,6 +51,8 @@ const CLASS_COLUMNS: &[[&str; 2]] = &[
 ];
 
 pub struct Links {
+    /// There are links, or nothing else.
+    pub shown: bool,
     /// Which samples there are not; empty: all are there.
     pub missing: &'static str,
     /// Instead of a table.
@@ -66,10 +76,11 @@ impl Links {
             ("", vec![])
         };
         Self {
+            shown: !run.about.links.is_empty() || run.stations.is_empty(),
             missing,
             profiles,
             table: Table {
-                grouped: true,
+                groups: GROUPS,
                 ..Table::new(COLUMNS, run.tracks.iter().map(row))
             },
             also: run.tracks.iter().filter_map(also).collect(),

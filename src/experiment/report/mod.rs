@@ -6,8 +6,10 @@ mod alarms;
 mod chart;
 mod head;
 mod links;
+mod map;
 mod plot;
 mod programs;
+mod stations;
 
 use askama::Template;
 
@@ -57,6 +59,9 @@ struct Page<'a> {
     style: &'static str,
     head: head::Head<'a>,
     links: links::Links,
+    stations: Table,
+    maps: Vec<map::Map<'a>>,
+    map_style: String,
     contention: Option<alarms::Contention>,
     over_time: links::OverTime<'a>,
     programs: programs::Programs<'a>,
@@ -68,8 +73,9 @@ struct Page<'a> {
 struct Table {
     columns: &'static [[&'static str; 2]],
     rows: Vec<Vec<String>>,
-    /// Columns have groups: those of a link.
-    grouped: bool,
+    /// What is above the titles: a text, and how many columns it is for; one of a single column
+    /// replaces its title. None: nothing.
+    groups: &'static [(&'static str, usize)],
 }
 
 impl Table {
@@ -77,8 +83,19 @@ impl Table {
         Self {
             columns,
             rows: rows.collect(),
-            grouped: false,
+            groups: &[],
         }
+    }
+
+    /// Titles of the columns that share a group.
+    fn below_groups(&self) -> Vec<&'static str> {
+        let spans = self.groups.iter().map(|(_, columns)| *columns);
+        let alone = spans.flat_map(|columns| vec![columns == 1; columns]);
+        let titles = self.columns.iter().map(|[title, _]| *title).zip(alone);
+        titles
+            .filter(|(_, alone)| !alone)
+            .map(|(title, _)| title)
+            .collect()
     }
 }
 
@@ -87,11 +104,15 @@ impl Table {
 /// # Errors
 /// A plot cannot be drawn.
 pub fn html(run: &Run) -> Result<String, PageError> {
+    let (maps, map_style) = map::maps(run);
     let page = Page {
         emud: env!("CARGO_PKG_VERSION"),
         style: STYLE,
         head: head::Head::of(run),
         links: links::Links::of(run),
+        stations: stations::table(run),
+        maps,
+        map_style,
         contention: alarms::Contention::of(run),
         over_time: links::OverTime::of(run)?,
         programs: programs::Programs::of(run),

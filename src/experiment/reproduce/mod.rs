@@ -27,7 +27,9 @@ pub use report::{REPRODUCE_SCHEMA, Reproduced, Reproduction};
 pub struct Experiment {
     /// As on the command line.
     pub name: &'static str,
+    /// What it is about, a line.
     pub description: &'static str,
+    /// Where its figures were published.
     pub source: &'static str,
     /// How its figures are measured.
     pub method: &'static str,
@@ -62,6 +64,7 @@ pub struct Bench<'a> {
 /// Why an experiment could not be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ReproduceError {
     #[error("no experiment is called `{name}`{help}")]
     Unknown { name: String, help: String },

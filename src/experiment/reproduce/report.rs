@@ -45,6 +45,7 @@ pub struct Reproduced {
 }
 
 impl Reproduction {
+    /// Returns the report of these experiments.
     pub fn new(quick: bool, experiments: Vec<Reproduced>) -> Self {
         Self {
             schema: REPRODUCE_SCHEMA,

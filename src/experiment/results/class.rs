@@ -6,12 +6,15 @@ use emud_monitor::log::{ClassCounted, ClassSample};
 /// Samples of a class, added up.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClassTrack {
+    /// Name of the link.
     pub link: String,
+    /// Name of the bottleneck.
     pub bottleneck: String,
     /// None: the bottleneck has no classes.
     pub class: Option<String>,
     /// Of all intervals together.
     pub interval_ns: u64,
+    /// What was counted.
     pub counted: ClassCounted,
     /// The largest at the end of an interval.
     pub backlog_bytes: u64,

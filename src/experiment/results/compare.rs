@@ -52,6 +52,7 @@ pub struct Side {
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
+    /// The figure.
     #[serde(flatten)]
     pub name: FigureName,
     /// First side; null: it has no such figure.

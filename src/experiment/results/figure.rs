@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ClassTrack, Metric, Run, Track, number, rate, share, time};
+use super::{ClassTrack, Metric, Run, StationTrack, Track, number, rate, share, time};
 
 /// A measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -43,13 +43,14 @@ pub enum Unit {
 /// What a figure is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FigureName {
-    /// Name of the link; for a figure that programs reported its name and unit.
+    /// Name of the link or medium; for a figure that programs reported its name and unit.
     pub link: String,
     /// "up" is what the interface sends, "down" what it receives; "bottleneck": the class of one, whose
-    /// delay is the wait until transmission; "metric": a figure that programs reported.
+    /// delay is the wait until transmission; "station": what a station of a medium sent, whose loss is
+    /// the share of packets given up; "metric": a figure that programs reported.
     pub direction: String,
-    /// Named link to which rules of the profile send packets, or the bottleneck and its class; null:
-    /// the whole direction.
+    /// Named link to which rules of the profile send packets, the bottleneck and its class, or the
+    /// node of the station; null: the whole direction.
     pub class: Option<String>,
     /// The quantity.
     pub quantity: Quantity,
@@ -67,6 +68,7 @@ pub struct Figure {
 }
 
 impl Quantity {
+    /// Returns the unit of its values.
     pub fn unit(self) -> Unit {
         match self {
             Self::Throughput => Unit::BitS,
@@ -76,6 +78,7 @@ impl Quantity {
         }
     }
 
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -106,7 +109,12 @@ impl FigureName {
         if self.quantity == Quantity::Metric {
             return self.link.clone();
         }
-        let class = self.class.iter().map(|class| format!(" class {class}"));
+        let word = if self.direction == "station" {
+            ""
+        } else {
+            "class "
+        };
+        let class = self.class.iter().map(|class| format!(" {word}{class}"));
         let class: String = class.collect();
         let name = self.quantity.name();
         format!("{} {}{class} {name}", self.link, self.direction)
@@ -116,11 +124,13 @@ impl FigureName {
 /// Those that the run has.
 pub fn figures(run: &Run) -> Vec<Figure> {
     let classes = run.classes.iter().flat_map(of_class);
+    let stations = run.stations.iter().flat_map(of_station);
     let metrics = run.metrics.items.iter().map(of_metric);
     run.tracks
         .iter()
         .flat_map(of)
         .chain(classes)
+        .chain(stations)
         .chain(metrics)
         .collect()
 }
@@ -154,6 +164,27 @@ fn of_class(class: &ClassTrack) -> Vec<Figure> {
                 link: class.link.clone(),
                 direction: "bottleneck".to_owned(),
                 class: Some(class.name()),
+                quantity,
+                unit: quantity.unit(),
+            },
+            value: value?,
+        })
+    };
+    all.into_iter().filter_map(figure).collect()
+}
+
+fn of_station(station: &StationTrack) -> Vec<Figure> {
+    let all = [
+        (Quantity::Throughput, station.sent_bit_s()),
+        (Quantity::Loss, station.loss_share()),
+        (Quantity::Drops, station.drop_share()),
+    ];
+    let figure = |(quantity, value): (Quantity, Option<f64>)| {
+        Some(Figure {
+            name: FigureName {
+                link: station.medium.clone(),
+                direction: "station".to_owned(),
+                class: Some(station.node.clone()),
                 quantity,
                 unit: quantity.unit(),
             },

@@ -14,7 +14,9 @@ const WIDTH: usize = 500;
 /// The first `MOST`, and how many more there were.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept<T> {
+    /// The first of them.
     pub items: Vec<T>,
+    /// How many more there were.
     pub left_out: u64,
 }
 
@@ -39,7 +41,9 @@ impl<T> Kept<T> {
 /// A program's output: its first and its last lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tail<T> {
+    /// The first lines.
     pub first: Vec<T>,
+    /// The last lines.
     pub last: VecDeque<T>,
     /// Between the two.
     pub left_out: u64,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use emud_monitor::log::{
     ArtefactLine, ClassSample, ExitLine, Host, LinkLine, Lost, MetricLine, OutputLine, PhaseLine,
-    Run, Sample, SpanShare,
+    Run, Sample, SpanShare, StationSample,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -26,6 +26,7 @@ pub enum Line {
     Output(OutputLine),
     Sample(Box<Sample>),
     Class(Box<ClassSample>),
+    Station(Box<StationSample>),
     Exit(ExitLine),
     Artefact(ArtefactLine),
     Metric(MetricLine),
@@ -59,12 +60,18 @@ pub struct Start {
 /// A contention episode began.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Alarm {
+    /// Number of the episode, from 1.
     pub episode: u64,
+    /// Time of the alarm, CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// The resource that ran out.
     pub resource: String,
     scope: BTreeMap<String, Value>,
+    /// Begin of the episode, CLOCK_MONOTONIC.
     pub since_mono_ns: u64,
+    /// The measured value.
     pub value: u64,
+    /// The value that it exceeds.
     pub threshold: u64,
     /// Of the two: "ns", "bytes", "pages", "packets", "number" or "none".
     pub unit: String,
@@ -106,6 +113,7 @@ impl Line {
             "output" => Self::Output(body(text)?),
             "sample" => Self::Sample(body(text)?),
             "class" => Self::Class(body(text)?),
+            "station" => Self::Station(body(text)?),
             "exit" => Self::Exit(body(text)?),
             "artefact" => Self::Artefact(body(text)?),
             "metric" => Self::Metric(body(text)?),

@@ -20,6 +20,7 @@ mod quantity;
 mod read;
 mod run;
 mod series;
+mod station;
 mod summary;
 mod tally;
 
@@ -35,6 +36,7 @@ pub use line::Alarm;
 pub use losses::{Losses, Same, losses};
 pub use run::{Change, Metric, Run, Track, resource_name, verdict_word};
 pub use series::Series;
+pub use station::{Place, Places, StationTrack};
 pub use summary::{Row, RunEntry, Summary, summarise};
 pub use tally::{Share, Tally};
 

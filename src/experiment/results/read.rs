@@ -8,13 +8,13 @@ use std::path::Path;
 
 use emud_monitor::log::{
     AskedFor, ClassSample, Counted, MetricLine, OutputLine, PhaseLine, PhaseName, Run as About,
-    SCHEMA, Sample,
+    SCHEMA, Sample, StationSample,
 };
 
 use super::kept::shorten;
 use super::line::{Line, Start};
 use super::lines::Lines;
-use super::{Change, ClassTrack, Metric, ResultsError, Run, Series, Tally, Track};
+use super::{Change, ClassTrack, Metric, ResultsError, Run, Series, StationTrack, Tally, Track};
 
 /// Of a track: link, direction, class.
 type Key = (String, String, Option<String>);
@@ -85,6 +85,7 @@ impl Reading {
             time,
             version: start.version.clone(),
             host: start.host.clone(),
+            stations: stations(&about),
             about,
             phases: Vec::new(),
             changes: Default::default(),
@@ -118,6 +119,7 @@ impl Reading {
             Line::Phase(line) => self.phase(line),
             Line::Sample(line) => self.sample(*line),
             Line::Class(line) => self.class(&line),
+            Line::Station(line) => self.station(&line),
             Line::Output(line) => self.output(line),
             Line::Link(line) => {
                 run.saw(line.mono_ns);
@@ -239,6 +241,19 @@ impl Reading {
         }
     }
 
+    fn station(&mut self, sample: &StationSample) {
+        self.run.saw(sample.mono_ns);
+        let measured = self.is_measured(sample.mono_ns, sample.interval_ns);
+        let mut stations = self.run.stations.iter_mut();
+        let Some(station) = stations.find(|station| station.is_of(sample)) else {
+            return;
+        };
+        station.moved(sample);
+        if measured {
+            station.add(sample);
+        }
+    }
+
     /// Where the sample belongs; new with the first one.
     fn track(&mut self, s: &Sample) -> usize {
         let key: Key = (s.link.clone(), s.direction.clone(), s.class.clone());
@@ -320,6 +335,14 @@ impl Run {
         }
         notes
     }
+}
+
+/// All stations of all media, in their order.
+fn stations(about: &About) -> Vec<StationTrack> {
+    let pairs = (about.media.iter()).flat_map(|m| m.stations.iter().map(move |s| (m, s)));
+    pairs
+        .map(|(medium, station)| StationTrack::at_start(medium, station, about.mono_ns))
+        .collect()
 }
 
 fn asked(about: &About, sample: &Sample) -> Option<AskedFor> {

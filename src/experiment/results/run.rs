@@ -10,38 +10,52 @@ use emud_monitor::log::{
 };
 
 use super::{
-    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, Tail, Tally, read, share, time,
+    Alarm, ClassTrack, Ending, Kept, ResultsError, Series, StationTrack, Tail, Tally, read, share,
+    time,
 };
 
 /// What was run, what it measured, and how it ended. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone)]
 pub struct Run {
+    /// Path of the log.
     pub path: PathBuf,
     /// When it began, UTC.
     pub time: String,
     /// emud's.
     pub version: String,
+    /// The machine.
     pub host: Host,
+    /// What was run, with which settings.
     pub about: About,
+    /// Begins of preparation, measurement and clean-up.
     pub phases: Vec<PhaseLine>,
+    /// Changes of links.
     pub changes: Kept<Change>,
+    /// Episodes of contention.
     pub alarms: Kept<Alarm>,
     /// Links in the order of `about`, up before down, the whole direction before its classes.
     pub tracks: Vec<Track>,
     /// Classes of bottlenecks, in the order of the log.
     pub classes: Vec<ClassTrack>,
+    /// Stations of media, in the order of `about`.
+    pub stations: Vec<StationTrack>,
     /// By node.
     pub outputs: BTreeMap<String, Tail<OutputLine>>,
+    /// Exits of programs.
     pub exits: Kept<ExitLine>,
     /// Programs under test that failed.
     pub failed: Kept<ExitLine>,
+    /// Files that programs left.
     pub artefacts: Kept<ArtefactLine>,
     /// Figures that programs reported, in the order in which they first appear.
     pub metrics: Kept<Metric>,
     /// What the log could not take.
     pub lost_output_lines: u64,
+    /// Samples that the log could not take.
     pub lost_samples: u64,
+    /// The first time in the log.
     pub first_mono_ns: u64,
+    /// The last time in the log.
     pub last_mono_ns: u64,
     /// None: emud was killed.
     pub end: Option<Ending>,
@@ -52,12 +66,17 @@ pub struct Run {
 /// A figure that programs reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
+    /// Name of the figure.
     pub name: String,
+    /// Its unit, as reported.
     pub unit: Option<String>,
     /// Number of reports, at least 1.
     pub count: u64,
+    /// Sum of the reports.
     pub sum: f64,
+    /// The smallest report.
     pub min: f64,
+    /// The largest report.
     pub max: f64,
 }
 
@@ -71,8 +90,11 @@ impl Metric {
 /// A link came, changed or went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
+    /// Time of the change.
     pub mono_ns: u64,
+    /// Name of the link.
     pub link: String,
+    /// What happened to it.
     pub event: LinkEvent,
     /// The phase of its profile that has begun; none: it was changed by hand.
     pub phase: Option<String>,
@@ -81,6 +103,7 @@ pub struct Change {
 /// A direction of a link, or a class of it.
 #[derive(Debug, Clone)]
 pub struct Track {
+    /// Name of the link.
     pub link: String,
     /// "up" or "down".
     pub direction: String,
@@ -88,6 +111,7 @@ pub struct Track {
     pub class: Option<String>,
     /// `None`: the configuration is unknown.
     pub asked: Option<AskedFor>,
+    /// Samples over time.
     pub series: Series,
     /// The measured phase; a sample belongs to it if its middle does.
     pub measured: Tally,
@@ -121,6 +145,7 @@ impl Run {
         self.end.as_ref().map(|end| end.judgement.verdict)
     }
 
+    /// Returns whether the verdict of the run is clean.
     pub fn is_clean(&self) -> bool {
         self.verdict() == Some(RunVerdict::Clean)
     }

@@ -12,9 +12,11 @@ use crate::verify::clopper_pearson;
 pub struct Tally {
     /// From the beginning of the first interval to the end of the last.
     pub from_ns: u64,
+    /// End of the last interval.
     pub until_ns: u64,
     /// Of all intervals together.
     pub interval_ns: u64,
+    /// What was counted.
     pub counted: Counted,
     /// The largest at the end of an interval; none: no queue.
     pub backlog_bytes: Option<u64>,
@@ -30,7 +32,9 @@ pub struct Tally {
 /// A share of packets, with the interval in which that of the link lies (Clopper-Pearson).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
+    /// The share, 0.0..=1.0.
     pub share: f64,
+    /// The interval, 95 %.
     pub interval: [f64; 2],
 }
 

@@ -18,6 +18,7 @@ use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
+use crate::metrics::Media;
 use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished, SETTLED};
 
 use super::artefacts::Folders;
@@ -43,6 +44,7 @@ const LAST_RESORT: Duration = Duration::from_secs(60);
 /// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What the monitor found.
     pub finished: Finished,
     /// Exits of the programs under test, in the order of the plan.
     pub exits: Vec<ExitLine>,
@@ -53,6 +55,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the verdict with its reasons.
     pub fn judgement(&self) -> &Judgement {
         &self.finished.judgement
     }
@@ -86,17 +89,22 @@ pub fn conduct(
         .map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
     let mut signals = Signals::new().map_err(system("catching signals"))?;
+    let media = Media::default();
     let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
         user: reporter(settings),
-        metrics: metrics.transpose().map_err(system("serving metrics"))?,
+        metrics: metrics
+            .transpose()
+            .map_err(system("serving metrics"))?
+            .map(|at| (at, media.clone())),
         log,
     })?;
     let mut run = Run {
         plan: Rc::new(plan.clone()),
         settings,
         experiment: &experiment,
+        media,
         progress: Progress::new(settings.repeat, settings.quiet || alone_at_terminal(plan)),
         notes: vec![],
         facts: Facts::default(),
@@ -148,6 +156,8 @@ struct Run<'a> {
     plan: Rc<Plan>,
     settings: &'a Settings,
     experiment: &'a Experiment,
+    /// For the metrics.
+    media: Media,
     progress: Progress,
     notes: Vec<String>,
     facts: Facts,
@@ -220,6 +230,9 @@ impl Run<'_> {
 
     /// Logs the attached links.
     fn attached(&mut self, network: &mut Network) {
+        for medium in &network.media {
+            self.media.add(medium.source());
+        }
         let own = self.experiment.notes().iter().cloned();
         let notes = network.notes.drain(..).chain(own);
         let notes: Vec<String> = notes.chain(self.settings.notes.clone()).collect();

@@ -11,7 +11,7 @@ use crate::experiment::scenario::{Node, Plan, Program};
 use super::artefacts::Folders;
 use super::network::Network;
 use super::process::argv;
-use super::{Settings, User};
+use super::{Settings, User, stations};
 
 /// Returns the line about the run.
 pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]) -> Run {
@@ -38,6 +38,7 @@ pub fn run(plan: &Plan, settings: &Settings, network: &Network, notes: &[String]
         links: (network.links.iter())
             .map(|(_, link)| link.clone())
             .collect(),
+        media: plan.media.iter().map(stations::describe).collect(),
         notes: notes.to_vec(),
     }
 }

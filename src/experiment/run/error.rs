@@ -10,6 +10,7 @@ use crate::monitor::session::StartError;
 /// Why a run could not be carried out. Everything created until then has been removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RunError {
     #[error(transparent)]
     Lab(#[from] LabError),

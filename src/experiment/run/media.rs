@@ -2,10 +2,13 @@
 //! The media of a run: stations in the nodes, and a thread for each medium.
 
 use std::fs::File;
+use std::sync::OnceLock;
 
 use crate::datapath::radio::{self, Radio, RadioError, Setting, Setup, Stamp, Status, TapSetup};
 use crate::experiment::lab::Lab;
 use crate::experiment::scenario::Medium;
+use crate::medium::phy::Position;
+use crate::metrics::MediumSource;
 use crate::netlink::Netlink;
 
 use super::place::Place;
@@ -14,9 +17,12 @@ use super::{RunError, derived};
 /// A medium whose thread runs.
 pub struct OnAir {
     pub name: String,
+    pub plan: Medium,
     radio: Radio,
     /// The node and the index of the interface of each station.
     stations: Vec<(String, u32)>,
+    /// When the motion began, ns of CLOCK_MONOTONIC.
+    moving_since_ns: OnceLock<u64>,
 }
 
 /// Creates the stations of the `n`-th medium, and starts its thread.
@@ -89,6 +95,8 @@ pub fn start(
     });
     Ok(OnAir {
         name: name.clone(),
+        plan: medium.clone(),
+        moving_since_ns: OnceLock::new(),
         radio: radio.map_err(|error| failed(None, error))?,
         stations,
     })
@@ -100,10 +108,38 @@ impl OnAir {
     /// # Errors
     /// No thread can be started.
     pub fn begin_motion(&self) -> Result<(), RunError> {
-        self.radio.begin_motion().map_err(|error| RunError::System {
-            what: "starting a thread",
-            error,
-        })
+        let began = self
+            .radio
+            .begin_motion()
+            .map_err(|error| RunError::System {
+                what: "starting a thread",
+                error,
+            })?;
+        if let Some(began_ns) = began {
+            self.moving_since_ns.get_or_init(|| began_ns);
+        }
+        Ok(())
+    }
+
+    /// Returns the stations' positions at a time, ns of CLOCK_MONOTONIC.
+    pub fn positions(&self, mono_ns: u64) -> Vec<Position> {
+        let began_ns = self.moving_since_ns.get();
+        let moving_ns = began_ns.map_or(0, |began_ns| mono_ns.saturating_sub(*began_ns));
+        let stations = self.plan.stations.iter();
+        stations
+            .map(|station| station.track.at(moving_ns))
+            .collect()
+    }
+
+    /// Returns what the metrics read.
+    pub fn source(&self) -> MediumSource {
+        let nodes = self.plan.stations.iter().map(|s| s.node.clone());
+        MediumSource {
+            name: self.name.clone(),
+            nodes: nodes.collect(),
+            gauge: self.radio.gauge(),
+            watts: self.plan.watts(),
+        }
     }
 
     /// Returns the counters so far, with those of the kernel.

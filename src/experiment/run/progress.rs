@@ -56,6 +56,7 @@ impl Progress {
         self.show();
     }
 
+    /// Shows this number of alarms.
     pub fn alarms(&self, alarms: u64) {
         self.counts.alarms.store(alarms, Ordering::Relaxed);
         self.show();

@@ -14,7 +14,6 @@ use emud_monitor::log::{
 };
 
 use crate::datapath::LinkError;
-use crate::datapath::radio::Status;
 use crate::datapath::show::report::Report;
 use crate::datapath::watch::Watch;
 use crate::experiment::scenario::Link;
@@ -22,6 +21,7 @@ use crate::monitor::session::experiment::Failure;
 use crate::netlink::{Changes, Netlink, Notices};
 
 use super::counts::{Counts, of_class, sample};
+use super::media_watch::MediaWatch;
 use super::network::Network;
 use super::{Progress, RunError, links};
 
@@ -155,8 +155,7 @@ struct Work {
     state: BTreeMap<String, State>,
     /// By the link's name: the name of an interface may move to another one.
     ifindex: BTreeMap<String, u32>,
-    /// The last check of each medium.
-    on_air: Vec<Option<(u64, Status)>>,
+    media: MediaWatch,
     found: Found,
 }
 
@@ -178,7 +177,7 @@ impl Work {
             classes_before: BTreeMap::new(),
             state: BTreeMap::new(),
             ifindex: BTreeMap::new(),
-            on_air: vec![],
+            media: MediaWatch::default(),
             found: Found::default(),
         }
     }
@@ -274,36 +273,9 @@ impl Work {
                 Err(e) => self.gone(link, &e.to_string()),
             }
         }
-        packets += self.media();
+        let log = self.parts.lines.then_some(&self.parts.log);
+        packets += self.media.look(&network, log, &mut self.found);
         self.parts.progress.packets(packets);
-    }
-
-    /// Returns the frames that media have delivered so far.
-    fn media(&mut self) -> u64 {
-        let network = self.parts.network.clone();
-        let now = mono_ns();
-        let mut frames = 0;
-        self.on_air
-            .resize_with(network.media.len(), Default::default);
-        for (medium, seen) in network.media.iter().zip(&mut self.on_air) {
-            let status = medium.status(&network.place);
-            frames += status.delivered;
-            let before = seen.replace((now, status.clone()));
-            let Some((since, before)) = before else {
-                continue;
-            };
-            let failures = status.failures_since(&before).into_iter();
-            self.found.failures.extend(failures.map(|what| Failure {
-                since_mono_ns: since,
-                until_mono_ns: now,
-                sentence: format!("medium {}: {what}", medium.name),
-            }));
-            let ended = status.ended.filter(|_| before.ended.is_none());
-            self.found.gone.extend(
-                ended.map(|why| format!("medium {}: its thread has ended: {why}", medium.name)),
-            );
-        }
-        frames
     }
 
     /// Returns whether the interface is the one of the first check.

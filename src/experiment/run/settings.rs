@@ -12,7 +12,9 @@ use crate::datapath::engine::EngineChoice;
 /// Which exit code has priority for emud's exit code; the other one applies if it is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCode {
+    /// That of the programs.
     Program,
+    /// That of the verdict.
     Verdict,
 }
 
@@ -23,6 +25,7 @@ pub struct Settings {
     pub argv: Vec<String>,
     /// Seed of every random decision of every link.
     pub seed: u64,
+    /// The engine requested.
     pub engine: EngineChoice,
     /// The definition of contention.
     pub config: Config,
@@ -38,6 +41,7 @@ pub struct Settings {
     pub artefacts: Option<PathBuf>,
     /// Whether to end at the first alarm.
     pub abort_on_contention: bool,
+    /// Which exit code has priority.
     pub exit_code: ExitCode,
     /// The user that programs run as; `None`: root.
     pub user: Option<User>,

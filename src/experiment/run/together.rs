@@ -47,6 +47,7 @@ pub struct Together {
 }
 
 impl Together {
+    /// Returns the connection of a part.
     pub fn new(say: mpsc::UnboundedSender<Said>, hear: watch::Receiver<Heard>) -> Self {
         Self { say, hear }
     }

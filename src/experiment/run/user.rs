@@ -29,11 +29,14 @@ const GROUPS: usize = 65536;
 pub struct User {
     /// Name for messages; the number of a user without an entry.
     pub name: String,
+    /// Number of the user.
     pub uid: Uid,
+    /// Number of the user's group.
     pub gid: Gid,
     /// Supplementary groups.
     groups: Vec<Gid>,
     home: PathBuf,
+    /// The login shell.
     pub shell: PathBuf,
 }
 

@@ -5,6 +5,7 @@ use crate::text::TextError;
 
 /// Why a scenario or its plan is invalid.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ScenarioError {
     #[error(transparent)]
     Text(#[from] TextError),

@@ -21,9 +21,13 @@ pub struct Plan {
     pub name: String,
     /// The scenario file's text, for the log; `None`: not from a file.
     pub text: Option<String>,
+    /// All nodes.
     pub nodes: Vec<Node>,
+    /// All veth pairs.
     pub wires: Vec<Wire>,
+    /// All links.
     pub links: Vec<Link>,
+    /// All media.
     pub media: Vec<Medium>,
     /// Time limit of the preparation.
     pub ready_within: Duration,
@@ -113,7 +117,9 @@ pub enum Program {
 /// A device that connects several ends of wires on the link layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bridge {
+    /// Name of the bridge.
     pub interface: String,
+    /// Its address, if it has one.
     pub address: Option<Ipv4Net>,
     /// Interfaces of this node that are its ports.
     pub ports: Vec<String>,
@@ -122,6 +128,7 @@ pub struct Bridge {
 /// A veth pair, or the end of a tunnel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wire {
+    /// The two ends.
     pub ends: [End; 2],
     /// Only the first end is on this host; `None`: both are.
     pub tunnel: Option<Tunnel>,
@@ -147,6 +154,7 @@ pub struct Tunnel {
 pub struct End {
     /// Name of a node; `None`: the host, to which at most one wire leads.
     pub node: Option<String>,
+    /// Name of the interface.
     pub interface: String,
     /// `None` for a port of a bridge.
     pub address: Option<Ipv4Net>,
@@ -155,8 +163,11 @@ pub struct End {
 /// A route; on-link without a gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
+    /// Destination.
     pub to: Ipv4Net,
+    /// Gateway.
     pub via: Option<Ipv4Addr>,
+    /// Interface of the node.
     pub interface: String,
 }
 
@@ -165,7 +176,9 @@ pub struct Route {
 pub struct Link {
     /// Name in the scenario; "link" for a single one.
     pub name: String,
+    /// Name of the node.
     pub node: String,
+    /// Interface of the node.
     pub interface: String,
     /// The profile in the direction of the device: `up` is what the device sends.
     pub profile: Profile,

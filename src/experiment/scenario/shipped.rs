@@ -9,6 +9,7 @@ use crate::text::{is_file, not_shipped};
 /// A shipped scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Shipped {
+    /// What `--scenario` takes.
     pub name: &'static str,
     /// The file with its comments.
     pub text: &'static str,

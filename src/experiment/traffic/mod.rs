@@ -25,8 +25,11 @@ pub const BIN_NS: u64 = 100_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Count {
+    /// Of a sender of datagrams.
     Sent(Sent),
+    /// Of a receiver of datagrams.
     Received(Received),
+    /// Of a sender over TCP.
     Transferred(Transferred),
 }
 
@@ -35,17 +38,22 @@ pub enum Count {
 pub struct Sent {
     /// Destination.
     pub port: u16,
+    /// Packets sent.
     pub packets: u64,
     /// Bytes of data in each packet.
     pub size: u64,
+    /// Time of the first packet, CLOCK_MONOTONIC.
     pub first_ns: u64,
+    /// Time of the last packet, CLOCK_MONOTONIC.
     pub last_ns: u64,
 }
 
 /// What arrived at a port.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Received {
+    /// Local port.
     pub port: u16,
+    /// Packets received.
     pub packets: u64,
     /// Of data.
     pub bytes: u64,
@@ -53,23 +61,28 @@ pub struct Received {
     pub delay_ns: [u64; 3],
     /// Bytes in each interval of [`BIN_NS`]; the first one begins at this multiple of it.
     pub first_bin: u64,
+    /// Bytes in each interval, the first one included.
     pub bins: Vec<u64>,
 }
 
 /// A TCP transfer as its sender saw it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transferred {
+    /// Port of the receiver.
     pub port: u16,
     /// Acknowledged data.
     pub bytes: u64,
+    /// From the first byte to the end.
     pub duration_ns: u64,
     /// Smoothed round-trip time every 10 ms: the shortest, the mean, and the longest.
     pub rtt_ns: [u64; 3],
+    /// Segments sent again.
     pub retransmissions: u64,
 }
 
 /// Why traffic could not be sent or received.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum TrafficError {
     #[error("{what}: {error}")]
     System { what: String, error: io::Error },

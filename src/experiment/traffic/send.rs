@@ -19,6 +19,7 @@ pub struct Stream {
     pub rate: u64,
     /// Data per packet, bytes.
     pub size: usize,
+    /// Packets to send.
     pub packets: u64,
     /// Type of service, all eight bits.
     pub tos: u8,

@@ -21,6 +21,7 @@ const CONGESTION: &str = "reno";
 pub struct Transfer {
     /// HOST:PORT.
     pub to: String,
+    /// How long to send.
     pub duration: Duration,
     /// Data in flight at most, bytes.
     pub window: usize,

@@ -24,9 +24,11 @@ use steps::Controller;
 /// What to run.
 #[derive(Debug)]
 pub struct Request {
+    /// The scenario, expanded.
     pub plan: Plan,
     /// The hosts that take part; `None`: all with an agent.
     pub hosts: Option<Vec<String>>,
+    /// Options, the same for all hosts.
     pub options: Options,
     /// Wires that are faster stay on one host.
     pub fast_ns: u64,
@@ -37,17 +39,22 @@ pub struct Request {
 /// Where each node of a plan goes, before anything is written.
 #[derive(Debug)]
 pub struct Divided {
+    /// The hosts that take part, by name.
     pub agents: Vec<(String, Facts)>,
     /// Revision at which each agent's key was created.
     pub created: BTreeMap<String, i64>,
+    /// The part of each host.
     pub plans: BTreeMap<String, HostPlan>,
 }
 
 /// What a run found.
 #[derive(Debug)]
 pub struct Ended {
+    /// How the part of each host ended.
     pub hosts: BTreeMap<String, HostEnd>,
+    /// The log of each host that reported.
     pub logs: Vec<HostLog>,
+    /// What each host built.
     pub built: BTreeMap<String, Ready>,
     /// The signal that ended it.
     pub signal: Option<i32>,

@@ -20,6 +20,7 @@ pub struct Lease(pub i64);
 /// The value of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
+    /// Bytes of the value.
     pub value: Vec<u8>,
     /// Revision of the store at which it was created.
     pub created: i64,
@@ -43,6 +44,7 @@ pub enum Compare {
 /// A step of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
+    /// Writes a key under a lease.
     Put(String, Vec<u8>, Lease),
     /// Deletes all keys with this beginning.
     Delete(String),

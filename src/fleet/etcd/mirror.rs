@@ -20,6 +20,7 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// Keys with their values.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
+    /// By key.
     pub entries: BTreeMap<String, Entry>,
     /// Why it may be old; `None`: it is as current as the store's answers.
     pub broken: Option<String>,

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 /// Who a packet is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
+    /// The station with this index: at its rate, acknowledged.
     Station(u16),
     /// Broadcast and multicast: at the lowest basic rate, not acknowledged.
     All,
@@ -14,9 +15,11 @@ pub enum To {
 /// A packet for the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<T> {
+    /// Who it is for.
     pub to: To,
     /// From the IP header on, without Ethernet, LLC, or MAC.
     pub bytes: u32,
+    /// The caller's mark of the packet.
     pub token: T,
 }
 
@@ -25,16 +28,24 @@ pub struct Frame<T> {
 pub enum Outcome<T> {
     /// A station has received it; never twice the same.
     Delivered {
+        /// Time of reception, ns.
         at_ns: u64,
+        /// Index of the sender.
         from: usize,
+        /// Index of the receiver.
         to: usize,
+        /// The caller's mark of the packet.
         token: T,
     },
     /// Its sender is done with it.
     Finished {
+        /// Time at which the sender is done, ns.
         at_ns: u64,
+        /// Index of the sender.
         station: usize,
+        /// The caller's mark of the packet.
         token: T,
+        /// How it ended.
         fate: Fate,
     },
 }

@@ -66,7 +66,9 @@ pub enum Access {
 /// What the stations of a medium have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Durations of frames and gaps.
     pub timing: Timing,
+    /// How stations access the medium.
     pub access: Access,
     /// Unicast packets of this many bytes and more are sent behind RTS and CTS.
     pub rts_bytes: Option<u32>,
@@ -74,6 +76,7 @@ pub struct Plan {
     pub attempts: u32,
     /// Packets in a station's queue, the one on air included.
     pub queue_packets: usize,
+    /// How a station's queue is ordered and managed.
     #[serde(default)]
     pub discipline: Discipline,
     /// How much stronger than all others a frame must be to be received, and to take a receiver
@@ -81,6 +84,7 @@ pub struct Plan {
     pub capture: u64,
     /// Background noise, aW.
     pub noise: u64,
+    /// Seed of all random decisions.
     pub seed: u64,
 }
 

@@ -12,9 +12,16 @@ pub struct Count {
     pub attempts: u64,
     /// Packets that were acknowledged, or broadcast, and their bytes.
     pub sent: u64,
+    /// Bytes of packets that were acknowledged, or broadcast.
     pub sent_bytes: u64,
     /// Attempts without an answer.
     pub failed: u64,
+    /// RTS and unicast data that their receiver, in range, has not decoded because of others'
+    /// transmissions or its own.
+    pub collided: u64,
+    /// Those that had bit errors there.
+    pub damaged: u64,
+    /// Packets dropped after the last attempt.
     pub given_up: u64,
     /// Packets that found the queue full.
     pub full: u64,
@@ -22,6 +29,7 @@ pub struct Count {
     pub managed: u64,
     /// Packets received, without duplicates.
     pub received: u64,
+    /// Bytes of packets received, without duplicates.
     pub received_bytes: u64,
     /// Duplicates received, after a lost acknowledgement.
     pub duplicates: u64,

@@ -43,15 +43,22 @@ impl<T: Clone> Air<T> {
             return;
         };
         let row = matrix.signal(station);
-        if row.has_errors {
-            self.check(row, what.octets, decoded);
-        }
-        self.ears.heard(row, decoded, &what, now_ns);
         let addressee = match what.to {
             To::Station(to) => Some(usize::from(to)),
             To::All => None,
         };
+        let arrived = addressee.is_some_and(|to| decoded.contains(to));
+        if row.has_errors {
+            self.check(row, what.octets, decoded);
+        }
+        self.ears.heard(row, decoded, &what, now_ns);
         let reached = addressee.is_some_and(|to| decoded.contains(to));
+        if !reached && matches!(what.kind, Kind::Rts | Kind::Data) {
+            let in_range = |to| row.decodes(what.mode).is_some_and(|set| set.contains(to));
+            let count = &mut self.stations[station].count;
+            count.damaged += u64::from(arrived);
+            count.collided += u64::from(!arrived && addressee.is_some_and(in_range));
+        }
         if what.kind == Kind::Data {
             if let Some(to) = addressee {
                 decoded.intersect(&self.promiscuous);

@@ -2,6 +2,7 @@
 //! Where stations are over time: tracks of straight lines between waypoints, from a path, a trace,
 //! or at random.
 
+mod gpx;
 mod read;
 mod waypoint;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phy::Position;
 
+pub use gpx::{GpxTrack, gpx_tracks, is_gpx, project};
 pub use read::{TraceError, read};
 pub use waypoint::RandomWaypoint;
 
@@ -19,6 +21,9 @@ pub struct Track {
     /// Times in ns, ascending.
     waypoints: Vec<(u64, Position)>,
 }
+
+/// A node of a trace: its name or number, and its track.
+pub type Named = (String, Track);
 
 impl Track {
     /// Returns the track of a station that stands still.
@@ -32,6 +37,11 @@ impl Track {
     pub fn push(&mut self, at_ns: u64, position: Position) {
         let last_ns = self.end_ns();
         self.waypoints.push((at_ns.max(last_ns), position));
+    }
+
+    /// Returns the waypoints with their times in ns, ascending.
+    pub fn waypoints(&self) -> &[(u64, Position)] {
+        &self.waypoints
     }
 
     /// Returns the time of the last waypoint.

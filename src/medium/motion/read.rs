@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mobility traces: ns-2 (`setdest`), BonnMotion (`t x y` in a line per node), and CSV with columns
-//! time, node, x, y. The format follows from the content.
+//! Mobility traces: ns-2 (`setdest`), BonnMotion (`t x y` in a line per node), CSV with columns
+//! time, node, x, y, and GPX. The format follows from the content.
 
 use std::collections::BTreeMap;
 
-use super::Track;
+use super::gpx::{gpx_tracks, is_gpx, project};
+use super::{Named, Track};
 use crate::medium::phy::Position;
 
 /// Why a trace cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TraceError {
+    /// Number of the line, from 1.
     pub line: usize,
+    /// What is wrong with it.
     pub problem: String,
 }
 
 /// Positions and times beyond these are mistakes, m and s.
 const FARTHEST_M: f64 = 1e7;
-const LONGEST_S: f64 = 1e8;
+pub(super) const LONGEST_S: f64 = 1e8;
 /// Nodes of a trace.
-const MOST_NODES: usize = 65_536;
+pub(super) const MOST_NODES: usize = 65_536;
 
 /// Reads a trace: a track for each node, in the order of their names or numbers.
 ///
 /// # Errors
 /// The first line that is none of a trace.
-pub fn read(text: &str) -> Result<Vec<(String, Track)>, TraceError> {
+pub fn read(text: &str) -> Result<Vec<Named>, TraceError> {
+    if is_gpx(text) {
+        return project(&gpx_tracks(text)?);
+    }
     let lines = || {
         let lines = text
             .lines()
@@ -45,7 +51,7 @@ pub fn read(text: &str) -> Result<Vec<(String, Track)>, TraceError> {
     }
 }
 
-fn wrong(line: usize, problem: impl Into<String>) -> TraceError {
+pub(super) fn wrong(line: usize, problem: impl Into<String>) -> TraceError {
     TraceError {
         line,
         problem: problem.into(),
@@ -76,9 +82,7 @@ struct Mover {
     orders: Vec<(u64, Position, f64)>,
 }
 
-fn setdest<'a>(
-    lines: impl Iterator<Item = (usize, &'a str)>,
-) -> Result<Vec<(String, Track)>, TraceError> {
+fn setdest<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Named>, TraceError> {
     let mut movers: BTreeMap<usize, Mover> = BTreeMap::new();
     for (n, line) in lines {
         let Some(begin) = line.find("$node_(") else {
@@ -140,9 +144,7 @@ impl Mover {
     }
 }
 
-fn bonnmotion<'a>(
-    lines: impl Iterator<Item = (usize, &'a str)>,
-) -> Result<Vec<(String, Track)>, TraceError> {
+fn bonnmotion<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Named>, TraceError> {
     let mut tracks = Vec::new();
     for (n, line) in lines {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -166,10 +168,9 @@ fn bonnmotion<'a>(
     Ok(tracks)
 }
 
-fn csv<'a>(
-    lines: impl Iterator<Item = (usize, &'a str)>,
-) -> Result<Vec<(String, Track)>, TraceError> {
-    let mut tracks: Vec<(String, Track)> = Vec::new();
+fn csv<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<Named>, TraceError> {
+    let mut tracks: Vec<Named> = Vec::new();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for (number_of_line, (n, line)) in lines.enumerate() {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let [time, node, x, y] = fields[..] else {
@@ -183,11 +184,13 @@ fn csv<'a>(
         }
         let position = [number(n, x, FARTHEST_M)?, number(n, y, FARTHEST_M)?];
         let at_ns = time_ns(n, time)?;
-        let known = tracks.iter().position(|(name, _)| name == node);
-        let index = known.unwrap_or_else(|| {
+        let index = *known.entry(node).or_insert_with(|| {
             tracks.push((node.to_owned(), Track::default()));
             tracks.len() - 1
         });
+        if tracks.len() > MOST_NODES {
+            return Err(wrong(n, "the trace has more than 65536 nodes"));
+        }
         let track = &mut tracks[index].1;
         ascending(n, track, at_ns)?;
         track.push(at_ns, position);

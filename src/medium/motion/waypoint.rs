@@ -14,6 +14,7 @@ pub struct RandomWaypoint {
     /// m/s, both above 0: with a lowest speed of 0 the mean speed would fall for ever (Yoon, Liu
     /// and Noble, INFOCOM 2003).
     pub speed_m_s: [f64; 2],
+    /// Pause at each waypoint, ns.
     pub pause_ns: u64,
 }
 

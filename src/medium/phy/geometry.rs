@@ -8,13 +8,16 @@ use super::matrix::{Disk, Matrix, Position, Radio};
 /// A model of propagation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Spread {
+    /// By distance alone.
     Disk(Disk),
+    /// By power and path loss.
     Radio(Radio),
 }
 
 /// Propagation and bit errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Geometry {
+    /// How far signals reach.
     pub spread: Spread,
     /// The share of wrong bits of every frame that is strong enough, 0.0..=1.0.
     pub ber: f64,
@@ -26,6 +29,23 @@ impl Geometry {
         match &self.spread {
             Spread::Disk(disk) => Matrix::disk(positions, *disk, self.ber),
             Spread::Radio(radio) => Matrix::radio(positions, radio, self.ber),
+        }
+    }
+
+    /// Returns the distance in metres up to which data in a mode is decoded, without bit errors and
+    /// interference.
+    pub fn range_m(&self, mode: usize) -> f64 {
+        match &self.spread {
+            Spread::Disk(disk) => disk.range_m,
+            Spread::Radio(radio) => radio.reach_m(radio.sensitivity_dbm[mode]),
+        }
+    }
+
+    /// Returns the distance in metres up to which a transmission keeps the medium busy.
+    pub fn sense_m(&self) -> f64 {
+        match &self.spread {
+            Spread::Disk(disk) => disk.sense_m,
+            Spread::Radio(radio) => radio.reach_m(radio.sense_dbm),
         }
     }
 }

@@ -14,6 +14,7 @@ pub type Position = [f64; 2];
 /// What a sender's signal is at a station.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
+    /// Index of the station.
     pub to: u16,
     /// A bit for each mode that can be decoded.
     pub modes: u16,
@@ -66,8 +67,11 @@ const DISK_POWER: u64 = 1_000_000;
 /// `range`, keeps the medium busy within `sense`, and destroys others within `interference`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
+    /// A frame is decoded up to here.
     pub range_m: f64,
+    /// A frame keeps the medium busy up to here.
     pub sense_m: f64,
+    /// A frame destroys others up to here.
     pub interference_m: f64,
 }
 
@@ -85,11 +89,15 @@ impl Default for Disk {
 /// A radio whose reach follows from powers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Radio {
+    /// Power of the sender.
     pub power_dbm: f64,
+    /// Frequency of the carrier.
     pub frequency_hz: f64,
+    /// How a signal weakens with distance.
     pub path: PathLoss,
     /// The weakest signal for each mode, dBm.
     pub sensitivity_dbm: Vec<f64>,
+    /// The weakest signal that keeps the medium busy.
     pub sense_dbm: f64,
 }
 
@@ -103,6 +111,11 @@ impl Radio {
             sensitivity_dbm: standard.rates.iter().map(|(_, dbm)| *dbm).collect(),
             sense_dbm: standard.sense_dbm,
         }
+    }
+
+    /// Returns the distance in metres at which this power arrives.
+    pub fn reach_m(&self, dbm: f64) -> f64 {
+        self.path.reach_m(self.power_dbm - dbm, self.frequency_hz)
     }
 }
 
@@ -246,6 +259,7 @@ impl Matrix {
         })
     }
 
+    /// Returns the number of stations.
     pub fn stations(&self) -> usize {
         self.rows.len()
     }
@@ -257,6 +271,21 @@ impl Matrix {
 
     pub(crate) fn signal(&self, from: usize) -> &Row {
         &self.rows[from]
+    }
+
+    /// Returns for each station those that it exchanges data with: each decodes the other's mode.
+    pub fn neighbours(&self, modes: &[usize]) -> Vec<Vec<usize>> {
+        let hears = |from: usize, to: usize| {
+            let reach = self.reach(from as u16, to as u16);
+            reach.is_some_and(|reach| reach.decodes(modes[from]))
+        };
+        let of = |station: usize| {
+            let row = self.row(station).iter();
+            row.map(|reach| usize::from(reach.to))
+                .filter(|other| hears(station, *other) && hears(*other, station))
+                .collect()
+        };
+        (0..self.stations()).map(of).collect()
     }
 
     /// What `from` is at `to`.

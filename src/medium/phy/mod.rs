@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The physical layer: standards, durations of frames, path loss, and who hears whom.
 
+mod energy;
 mod geometry;
 mod matrix;
 mod path;
@@ -8,6 +9,7 @@ mod power;
 mod standard;
 mod timing;
 
+pub use energy::Watts;
 pub use geometry::{Geometry, Spread};
 pub(crate) use matrix::Row;
 pub use matrix::{Disk, Matrix, Position, Radio, Reach};

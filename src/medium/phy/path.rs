@@ -16,12 +16,16 @@ const NEAREST_M: f64 = 1.0;
 /// A model of path loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum PathLoss {
+    /// Friis: 20 dB for ten times the distance.
     FreeSpace,
     /// Antennas at this height above ground, m.
     TwoRay {
+        /// Height of both antennas.
         height_m: f64,
     },
+    /// As free space up to 1 m, then with this exponent.
     LogDistance {
+        /// 2 is free space.
         exponent: f64,
     },
 }

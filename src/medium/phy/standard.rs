@@ -19,22 +19,29 @@ pub enum Coding {
 /// A standard; every figure as it is without configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standard {
+    /// `802.11b` or the like.
     pub name: &'static str,
+    /// Length of a slot, ns.
     pub slot_ns: u64,
+    /// Gap before an answer, ns.
     pub sifs_ns: u64,
     /// A station whose slot begins sooner than this after a start has not sensed it.
     pub cca_ns: u64,
     /// Contention windows: the backoff is 0..=window slots.
     pub cw_min: u32,
+    /// The largest contention window, slots.
     pub cw_max: u32,
     /// PLCP preamble and header of DSSS.
     pub preamble_ns: u64,
+    /// How long a frame lasts.
     pub coding: Coding,
     /// Rates in kbit/s, ascending, with the weakest signal that can be received, dBm.
     pub rates: &'static [(u32, f64)],
     /// Rates of control and broadcast frames, kbit/s.
     pub basic: &'static [u32],
+    /// Frequency of the carrier, Hz.
     pub frequency_hz: f64,
+    /// Power of a sender, dBm.
     pub power_dbm: f64,
     /// The weakest signal that keeps the medium busy, dBm.
     pub sense_dbm: f64,

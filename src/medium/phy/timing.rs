@@ -31,14 +31,19 @@ struct Mode {
 /// standard's ascending list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
+    /// Length of a slot, ns.
     pub slot_ns: u64,
+    /// Gap before an answer, ns.
     pub sifs_ns: u64,
+    /// Gap before an access, ns.
     pub difs_ns: u64,
     /// The gap behind a frame that could not be decoded.
     pub eifs_ns: u64,
     /// An access due sooner than this after another's start is not called off.
     pub cca_ns: u64,
+    /// The first contention window: the backoff is 0..=window slots.
     pub cw_min: u32,
+    /// The largest contention window.
     pub cw_max: u32,
     coding: Coding,
     preamble_ns: u64,
@@ -144,6 +149,7 @@ impl Timing {
         self.modes[mode].control
     }
 
+    /// Returns the rate of a mode in kbit/s.
     pub fn kbit(&self, mode: usize) -> u32 {
         self.modes[mode].kbit
     }

@@ -9,6 +9,7 @@ use crate::datapath::maps::DatapathError;
 
 /// Why a run could not begin, or a running monitor could not be reached.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum ObserveError {
     #[error("cannot listen on {at}: {error}")]
     Listen { at: String, error: io::Error },
@@ -47,6 +48,7 @@ impl ObserveError {
 
 /// Why an experiment's monitor could not begin.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum StartError {
     #[error(transparent)]
     Observe(#[from] ObserveError),

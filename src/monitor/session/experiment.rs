@@ -22,6 +22,7 @@ pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;
 use super::{ObserveError, StartError};
+use crate::metrics::Media;
 
 /// Limit of alarms: a run is short, and each alarm is part of its verdict, so the limit only
 /// prevents endless logs.
@@ -30,11 +31,12 @@ const LIMIT: u32 = 1000;
 /// Settings of an experiment's monitor.
 #[derive(Debug)]
 pub struct ExperimentSetup {
+    /// The definition of contention.
     pub config: Config,
     /// The user of the programs, which may report.
     pub user: Option<u32>,
-    /// Where metrics are served.
-    pub metrics: Option<TcpListener>,
+    /// Where metrics are served, also of the stations of these media.
+    pub metrics: Option<(TcpListener, Media)>,
     /// `None`: lines are discarded; there is a verdict nevertheless.
     pub log: Option<File>,
 }
@@ -42,7 +44,9 @@ pub struct ExperimentSetup {
 /// The result of an experiment.
 #[derive(Debug)]
 pub struct Finished {
+    /// The verdict with its reasons.
     pub judgement: Judgement,
+    /// The verdict of each resource.
     pub verdicts: PerResource<Verdict>,
     /// The result of writing the log.
     pub written: io::Result<()>,

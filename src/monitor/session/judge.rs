@@ -34,7 +34,9 @@ pub struct Facts {
 pub struct Failure {
     /// Start of the interval between two readings of the counters.
     pub since_mono_ns: u64,
+    /// End of that interval.
     pub until_mono_ns: u64,
+    /// What failed, for people.
     pub sentence: String,
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Measures, Request};
 use crate::datapath::survey::Snapshot;
-use crate::metrics::{Sampling, Source, links, registry};
+use crate::metrics::{Media, Sampling, Source, links, registry};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -22,6 +22,7 @@ type Labels = Vec<(&'static str, String)>;
 pub struct Served {
     pub requests: mpsc::Sender<Request>,
     pub links: Sampling,
+    pub media: Media,
 }
 
 impl Source for Served {
@@ -45,6 +46,7 @@ impl Source for Served {
             ..Snapshot::default()
         });
         links::register(&mut registry, links);
+        self.media.register(&mut registry);
         Ok(registry)
     }
 

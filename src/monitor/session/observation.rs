@@ -51,6 +51,7 @@ pub enum Request {
 /// Limits after which a run ends; `None`: no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until {
+    /// Time since the start.
     pub duration: Option<Duration>,
     /// Number of alarm lines.
     pub alarms: Option<u64>,
@@ -59,12 +60,15 @@ pub struct Until {
 /// The parts of a run besides the source of events.
 #[derive(Debug)]
 pub struct Setup {
+    /// The definition of contention.
     pub config: Config,
+    /// Where lines are written.
     pub log: Log,
     /// Pressure stall information with its hooks.
     pub psi: Option<(Psi, Vec<Hook>)>,
     /// Socket for reports; `None`: there is no socket.
     pub socket: Option<String>,
+    /// Requests of clients of the socket.
     pub requests: mpsc::Receiver<Request>,
     /// Receives the JSON of each alarm; `None`: no command runs.
     pub commands: Option<mpsc::Sender<String>>,
@@ -94,6 +98,7 @@ pub struct Observation<S> {
 /// Why the loop ends.
 #[derive(Debug)]
 pub enum Stop {
+    /// The run is over for this reason.
     Over(EndReason),
     /// The output cannot be written.
     Output(io::Error),

@@ -18,6 +18,7 @@ use super::{
     Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
     Witness, monitor, pressure, punctual, sockets,
 };
+use crate::metrics::Media;
 
 /// Time limit for the report of an episode's end, which is detected some ticks after its cause has
 /// ended.
@@ -29,7 +30,7 @@ const LAST_LINES: Duration = Duration::from_secs(30);
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) user: Option<u32>,
-    pub(crate) metrics: Option<TcpListener>,
+    pub(crate) metrics: Option<(TcpListener, Media)>,
     pub(crate) clock: Clock,
     pub(crate) log: SortedLog,
     pub(crate) episodes: watch::Sender<Episodes>,
@@ -116,7 +117,7 @@ async fn run(parts: Parts) -> Option<Finished> {
 
 fn begin(
     config: Config,
-    (user, metrics): (Option<u32>, Option<TcpListener>),
+    (user, metrics): (Option<u32>, Option<(TcpListener, Media)>),
     clock: Clock,
     log: SortedLog,
     episodes: watch::Sender<Episodes>,
@@ -125,11 +126,13 @@ fn begin(
     let [programs, root] = sockets(None, &mut notes)?;
     let ((place, control), (root_place, root)) = (programs.unzip(), root.unzip());
     let path = place.as_ref().map(|place| place.path.clone());
+    let (metrics, media) = metrics.unzip();
     let (side, (requests, commands)) = Side::start(SideParts {
         control,
         allowed: Allowed::new(config.alarms.reporters, user),
         root,
         metrics,
+        media: media.unwrap_or_default(),
         emulated: config.emulator.is_some(),
         ..SideParts::default()
     })?;

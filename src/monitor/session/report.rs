@@ -19,18 +19,26 @@ use super::{Source, Witness};
 /// The figures of a run so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
+    /// Alarms by resource.
     pub alarms: PerResource<u64>,
+    /// Alarms not written because of the limit of alarms.
     pub suppressed: PerResource<u64>,
+    /// Time in contention, ns.
     pub in_contention: PerResource<u64>,
+    /// What was watched, and for how long.
     pub watched: PerResource<Watched>,
+    /// Events lost because the ring buffer was full.
     pub ring_full: u64,
+    /// Costs of the monitor's programs.
     pub costs: Vec<Cost>,
 }
 
 /// Why and when a run ended, and the kernel's figures at that time.
 #[derive(Debug)]
 pub struct Ended {
+    /// Why it ended.
     pub stop: Stop,
+    /// When it ended, CLOCK_MONOTONIC.
     pub mono_ns: u64,
     dropped: Dropped,
     costs: Vec<Cost>,
@@ -40,7 +48,9 @@ pub struct Ended {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Finished {
+    /// The verdict of each resource.
     pub verdicts: PerResource<Verdict>,
+    /// Why the run ended.
     pub stop: Stop,
     /// The results of writing the last lines to the output, and to the file beside it.
     pub written: [io::Result<()>; 2],

@@ -17,7 +17,7 @@ use super::metrics::Served;
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
 use super::{ObserveError, Request, control, emulated};
-use crate::metrics::{Sampling, serve};
+use crate::metrics::{Media, Sampling, serve};
 
 /// Maximum number of requests in transit to the observation: rounds of the other tasks before the
 /// end.
@@ -30,12 +30,16 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The tasks of the thread; each part is optional.
 #[derive(Debug, Default)]
 pub struct SideParts {
+    /// The socket for reports.
     pub control: Option<UnixListener>,
     /// The users that may report there.
     pub allowed: Allowed,
     /// The socket to which only root can connect.
     pub root: Option<UnixListener>,
+    /// The socket on which metrics are served.
     pub metrics: Option<TcpListener>,
+    /// Media whose stations are among the metrics.
+    pub media: Media,
     /// Shell command to run once per alarm.
     pub on_alarm: Option<String>,
     /// Whether to search for emulated links, which come and go.
@@ -112,7 +116,7 @@ impl Side {
         };
         let Remote { look, requests } = remote.clone();
         let work = async move {
-            serving.begin(parts.allowed, &requests);
+            serving.begin(parts.allowed, parts.media, &requests);
             if parts.emulated {
                 tokio::spawn(emulated::follow(requests, look, parts.tampering));
             }
@@ -140,6 +144,7 @@ impl Side {
         Ok((side, (requested, commands)))
     }
 
+    /// Returns the handle by which other threads reach this one.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
@@ -189,7 +194,7 @@ impl Serving {
         })
     }
 
-    fn begin(self, allowed: Allowed, requests: &mpsc::Sender<Request>) {
+    fn begin(self, allowed: Allowed, media: Media, requests: &mpsc::Sender<Request>) {
         for (listener, allowed) in self.control.into_iter().zip([allowed, Allowed::default()]) {
             if let Some(listener) = listener {
                 tokio::spawn(control::serve(listener, allowed, requests.clone()));
@@ -197,7 +202,12 @@ impl Serving {
         }
         if let Some((listener, links)) = self.metrics {
             let requests = requests.clone();
-            tokio::spawn(serve(listener, Served { requests, links }));
+            let served = Served {
+                requests,
+                links,
+                media,
+            };
+            tokio::spawn(serve(listener, served));
         }
     }
 }

@@ -40,7 +40,7 @@ macro_rules! managers {
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "name", rename_all = "lowercase")]
         pub enum Aqm {
-            $( $Manager($Manager), )*
+            $( #[doc = concat!(stringify!($Manager), ".")] $Manager($Manager), )*
         }
 
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]

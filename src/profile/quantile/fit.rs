@@ -18,9 +18,13 @@ use crate::profile::{Delay, Distribution, Nanoseconds, Shape, Time};
     .distribution, Time(*.mean_ns), Nanoseconds(*.sd_ns), Nanoseconds(*.largest_sd_ns)
 )]
 pub struct SpreadError {
+    /// Name of the distribution.
     pub distribution: &'static str,
+    /// The mean requested.
     pub mean_ns: u64,
+    /// The standard deviation requested.
     pub sd_ns: f64,
+    /// The largest one that is possible with delays >= 0.
     pub largest_sd_ns: f64,
 }
 

@@ -25,8 +25,11 @@ use crate::profile::Distribution;
 
 /// The table spans x = -8..=8 in steps of 1/256, as `EMUD_TABLE_STEPS` in bpf/emud.h.
 pub const TABLE_STEPS: usize = 4096;
+/// Number of points.
 pub const TABLE_LEN: usize = TABLE_STEPS + 1;
+/// x at the first point.
 pub const TABLE_MIN: f64 = -8.0;
+/// Distance of two points.
 pub const TABLE_STEP: f64 = 1.0 / 256.0;
 
 /// x at table point `i`; exact.

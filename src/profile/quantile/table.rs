@@ -26,6 +26,7 @@ impl PartialEq for Table {
 
 /// Why there is no table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum TableError {
     #[error("all values are the same")]
     Flat,

@@ -117,9 +117,7 @@ pub fn programs_are_not_root() {
             .filter_map(|line| line["text"].as_str())
             .collect();
         assert_eq!(printed.contains(&"0"), root, "{printed:?}");
-        let none = printed
-            .iter()
-            .any(|text| *text == "CapEff:\t0000000000000000");
+        let none = printed.contains(&"CapEff:\t0000000000000000");
         assert_eq!(none, !root, "{printed:?}");
         hosts.all_clean(&HOSTS);
     }

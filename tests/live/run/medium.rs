@@ -2,7 +2,11 @@
 //! Nodes on a shared medium. What happens on air follows from the kernel's stamps, so goodput does
 //! not depend on the machine's load, as long as senders run.
 
-use std::process::Command;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use support::emud_path;
 use support::runs::{Folder, Ran};
@@ -180,10 +184,76 @@ pub fn relays() {
                 [medium.wlan0]\n\
                 [node.client]\ncommand = \"ping -q -c 20 -i 0.05 server; ping -c 1 -t 3 server\"\n";
     let scenario = folder.file("s.toml", text);
-    let ran = folder.run(&format!("--scenario {scenario}"), &[]);
+    let words = format!("--sample 200ms --metrics 127.0.0.1:39133 --scenario {scenario}");
+    let mut emud = folder.command(&words, &[]);
+    emud.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = emud.spawn().unwrap();
+    stations_are_metrics("127.0.0.1:39133");
+    let ran = folder.ran(&running.wait_with_output().unwrap());
     assert!(ran.out.contains("20 received"), "{}", ran.out);
+    stations_are_in_the_log(&ran);
     // Three hops are too few: the third relay says so.
     assert!(ran.out.contains("Time to live exceeded"), "{}", ran.out);
+}
+
+/// While it runs: the first echoes of the client.
+fn stations_are_metrics(address: &str) {
+    let scrape = || {
+        let mut stream = TcpStream::connect(address).ok()?;
+        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let key = "emud_station_sent_packets_total{medium=\"wlan0\",node=\"client\"} ";
+        let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+        value.parse::<u64>().ok().filter(|sent| *sent >= 5)
+    };
+    let mut found = None;
+    for _ in 0..400 {
+        found = found.or_else(scrape);
+        if found.is_some() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(25));
+    }
+    assert!(found.is_some(), "no packets of the client at {address}");
+}
+
+/// At least twenty echoes in each direction through each relay.
+fn stations_are_in_the_log(ran: &Ran) {
+    support::validator::assert_valid_log(&ran.log);
+    let run = ran.one("run");
+    let [medium] = &run["media"].as_array().unwrap()[..] else {
+        panic!("{run}")
+    };
+    assert_eq!([&medium["range_m"], &medium["sense_m"]], [250.0, 550.0]);
+    let stations = medium["stations"].as_array().unwrap();
+    assert_eq!(
+        stations[1]["neighbours"],
+        serde_json::json!(["client", "r2"])
+    );
+    for (node, least) in [("client", 21), ("r1", 40), ("r3", 40), ("server", 20)] {
+        let sum = |key: &str| -> u64 {
+            let own = ran.of("station").filter(|line| line["node"] == node);
+            own.map(|line| line[key].as_u64().unwrap()).sum()
+        };
+        assert!(
+            sum("sent_packets") >= least,
+            "{node}: {}",
+            sum("sent_packets")
+        );
+        assert!(sum("received_packets") >= 20, "{node}");
+        assert!(
+            sum("air_ns") > 0 && sum("busy_ns") > sum("air_ns"),
+            "{node}"
+        );
+        assert!(sum("failed") < 20, "{node}: {}", sum("failed"));
+    }
+    let still = ran.of("station").all(|line| line["neighbours"].is_null());
+    assert!(
+        still,
+        "neighbours of stations that stand still have changed"
+    );
 }
 
 /// A station that walks away by 2 m/s from 45 m is out of reach at 50.8 m, 2.9 s later.

@@ -4,7 +4,7 @@
 use emud_monitor::log::{
     ArtefactLine, AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Line,
     LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run,
-    RunClass, RunLink, RunNode, Sample,
+    RunClass, RunLink, RunMedium, RunNode, RunStation, Sample, StationCounted, StationSample,
 };
 use serde_json::Value;
 
@@ -56,6 +56,17 @@ fn run(full: bool) -> Run {
             service: false,
         }],
         links: vec![link],
+        media: vec![RunMedium {
+            name: "wlan0".into(),
+            range_m: 250.0,
+            sense_m: 550.0,
+            stations: vec![RunStation {
+                node: "node".into(),
+                at_m: [0.0, -1.5],
+                moves: full,
+                neighbours: vec!["other".into()],
+            }],
+        }],
         notes: vec![],
     }
 }
@@ -167,6 +178,20 @@ pub fn kinds() -> Vec<Value> {
             backlog_packets: 1,
             backlog_bytes: 1514,
         })));
+        lines.push(Line::Station(Box::new(StationSample {
+            mono_ns,
+            medium: "wlan0".into(),
+            node: "node".into(),
+            interval_ns: 1_000_000_000,
+            counted: StationCounted {
+                attempts: 3,
+                ..StationCounted::default()
+            },
+            backlog_packets: 1,
+            energy_j: full.then_some(1.5),
+            at_m: [1.0, 2.0],
+            neighbours: full.then(|| vec!["other".into()]),
+        })));
     }
     lines.extend(phases.map(|phase| Line::Phase(PhaseLine { mono_ns, phase })));
     lines.extend(events.map(|event| {
@@ -199,6 +224,6 @@ pub fn kinds() -> Vec<Value> {
 #[test]
 fn every_line_of_an_experiment_is_as_described() {
     let lines = kinds();
-    assert_eq!(lines.len(), 23);
+    assert_eq!(lines.len(), 25);
     assert_valid(&lines);
 }

@@ -2,7 +2,7 @@
 //! A chain of relays on one channel (Li et al., MobiCom 2001), and how far a signal gets.
 
 use emud::medium::air::{Frame, Outcome, To};
-use emud::medium::phy::{Disk, Matrix, PathLoss, Position, Radio, Standard};
+use emud::medium::phy::{Disk, Matrix, PathLoss, Position, Radio, Standard, Watts};
 
 use super::traffic::{Cell, S, megabits, near, plan};
 
@@ -38,6 +38,21 @@ fn goodput(hops: usize, seconds: u64) -> f64 {
         }
     }
     megabits(bytes, seconds * S)
+}
+
+/// 1.35 W for half a second on air, 0.9 W for a quarter with a carrier of others, 0.74 W otherwise.
+#[test]
+fn energy_is_power_times_time() {
+    let watts = Watts {
+        send: 1.35,
+        receive: 0.9,
+        idle: 0.74,
+    };
+    let joules = watts.joules(S / 2, 3 * S / 4, 2 * S);
+    assert!((joules - (0.675 + 0.225 + 0.925)).abs() < 1e-12, "{joules}");
+    // Without carrier sensing nothing is busy.
+    let joules = watts.joules(S, 0, S);
+    assert!((joules - 1.35).abs() < 1e-12, "{joules}");
 }
 
 #[test]

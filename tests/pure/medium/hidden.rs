@@ -59,6 +59,35 @@ fn captured(times: f64) -> Cell {
     saturated(plan("802.11b", 5), matrix, &[11_000; 3], 60 * S)
 }
 
+/// What a station counts says why its frames failed: others at the receiver, or bit errors.
+#[test]
+fn failures_have_their_cause() {
+    let cell = saturated(plan("802.11b", 5), hidden(2), &[11_000; 3], 20 * S);
+    for count in &cell.counts()[1..] {
+        // Answers of the middle reach both: no failure but by the other one.
+        assert!(count.failed > 1000 && count.damaged == 0, "{count:?}");
+        let undecided = count.failed.abs_diff(count.collided);
+        assert!(undecided <= 1, "{count:?}");
+    }
+    // 14.2 % of full frames at 1.27e-5; an ACK of 14 bytes has 0.14 %.
+    let lossy = Matrix::new(2, |_, to| Some(Reach::full(to).with_ber(1.27e-5)));
+    let cell = saturated(plan("802.11b", 5), lossy, &[11_000; 2], 60 * S);
+    let count = cell.counts()[1];
+    assert_eq!(count.collided, 0);
+    let expected = 1.0 - (1.0 - 1.27e-5_f64).powi(8 * 1536);
+    let share = count.damaged as f64 / count.attempts as f64;
+    // Four standard errors of some 25,000 attempts.
+    let error = 4.0 * (expected * (1.0 - expected) / count.attempts as f64).sqrt();
+    assert!((share - expected).abs() < error, "{share} {expected}");
+    // Out of range: neither.
+    let deaf = Matrix::new(2, |from, to| (from == 0).then(|| Reach::full(to)));
+    let count = saturated(plan("802.11b", 5), deaf, &[11_000; 2], S).counts()[1];
+    assert!(
+        count.failed > 100 && count.collided + count.damaged == 0,
+        "{count:?}"
+    );
+}
+
 #[test]
 fn the_stronger_one_captures_the_receiver() {
     // 12 dB, beyond the threshold of 10 dB.

@@ -10,6 +10,7 @@ mod cost;
 mod cyprus;
 mod digest;
 mod hidden;
+mod import;
 mod motion;
 mod one_sender;
 mod queues;

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
+use emud::convert::import;
 use emud::medium::air::{Air, Frame, Outcome, To};
 use emud::medium::motion::{RandomWaypoint, Track, read};
 use emud::medium::phy::{Disk, Geometry, PathLoss, Radio, Spread, Standard};
 use proptest::prelude::*;
+use support::chance::same_cases;
+use support::damage::{damaged, edit};
 
+use super::import::GPX;
 use super::traffic::{MS, S, plan};
 
 #[test]
@@ -87,26 +91,29 @@ fn mistakes_name_their_line() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(same_cases(support::cases(60_000)))]
 
-    /// Damaged traces are read or rejected, and tracks have finite positions.
+    /// Damaged traces are read or rejected with a line that they have, tracks have finite positions,
+    /// and what can be imported is.
     #[test]
     fn a_damaged_trace_never_panics(
-        which in 0..3_usize,
-        edits in prop::collection::vec((0..400_usize, any::<char>()), 0..8),
+        which in 0..4_usize,
+        damage in prop::collection::vec(edit(), 0..8),
         times in prop::collection::vec(any::<u64>(), 4),
     ) {
-        let texts = [SETDEST, "0.0 1 2 10.0 11 2\n0 5 5\n", "time,node,x,y\n0,a,0,0\n9,a,1,1\n"];
-        let mut text: Vec<char> = texts[which].chars().collect();
-        for (at, edit) in edits {
-            let at = at % text.len();
-            text[at] = edit;
-        }
-        let text: String = text.into_iter().collect();
-        for (_, track) in read(&text).unwrap_or_default() {
-            for ns in &times {
-                prop_assert!(track.at(*ns).iter().all(|m| m.is_finite()));
+        let texts = [SETDEST, "0.0 1 2 10.0 11 2\n0 5 5\n", "time,node,x,y\n0,a,0,0\n9,a,1,1\n", GPX];
+        let text = damaged(texts[which], &damage);
+        match read(&text) {
+            Ok(tracks) => for (_, track) in tracks {
+                for ns in &times {
+                    prop_assert!(track.at(*ns).iter().all(|m| m.is_finite()));
+                }
             }
+            Err(error) => prop_assert!(error.line <= text.lines().count().max(1), "{}", error),
+        }
+        if let Err(error) = import::mobility(&[("trace".to_owned(), text)], Some("trace.csv")) {
+            prop_assert_eq!(error.exit_code(), 65);
+            prop_assert!(!error.to_string().is_empty());
         }
     }
 }

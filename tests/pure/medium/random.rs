@@ -165,6 +165,7 @@ fn every_packet_ends_once_and_arrives_once() {
             let count = air.count(station);
             assert_eq!(count.waiting, 0, "{seed}");
             assert_eq!(count.attempts, count.failed + count.sent, "{seed}");
+            assert!(count.collided + count.damaged <= count.failed, "{seed}");
             assert!(count.busy_ns < 20 * S, "{seed}: the medium is still busy");
         }
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use emud::histogram::number;
 use emud_monitor::log::{
     AskedFor, ClassCounted, ClassSample, Clock, Counted, DelaySample, ExitLine, Judgement,
-    LinkEvent, LinkLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunNode,
-    RunVerdict, Sample, Span, SpanShare,
+    LinkEvent, LinkLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run, RunLink, RunMedium,
+    RunNode, RunStation, RunVerdict, Sample, Span, SpanShare, StationCounted, StationSample,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -94,6 +94,7 @@ pub fn about(seed: u64, links: &[&str]) -> Run {
             service: false,
         }],
         links: links.iter().copied().map(link).collect(),
+        media: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -239,6 +240,31 @@ impl Log {
             backlog_bytes: 1_514 * second,
         };
         self.raw("class", sample.mono_ns, &sample);
+    }
+
+    /// A second of a station of the medium "wlan0", which draws 1.5 W; `neighbours`: if they have
+    /// changed.
+    pub fn station(
+        &mut self,
+        second: u64,
+        station: usize,
+        counted: StationCounted,
+        at_m: [f64; 2],
+        neighbours: Option<&[usize]>,
+    ) {
+        let node = |station: &usize| format!("n{}", station + 1);
+        let sample = StationSample {
+            mono_ns: MEASURED + (second + 1) * SECOND,
+            medium: "wlan0".to_owned(),
+            node: node(&station),
+            interval_ns: SECOND,
+            counted,
+            backlog_packets: second,
+            energy_j: Some(1.5),
+            at_m,
+            neighbours: neighbours.map(|all| all.iter().map(node).collect()),
+        };
+        self.raw("station", sample.mono_ns, &sample);
     }
 
     /// Adds seconds of both directions of the links.
@@ -395,6 +421,34 @@ pub fn unfinished(seed: u64) -> Log {
 
 pub fn names(n: usize) -> Vec<String> {
     (1..=n).map(|i| format!("peer{i}")).collect()
+}
+
+/// The begin of a log of stations n1, n2 ... at these positions, of which those within 250 m are
+/// neighbours.
+pub fn on_air(positions: &[[f64; 2]]) -> Log {
+    let near = |[x, y]: [f64; 2]| {
+        let others = positions.iter().enumerate();
+        let near = others.filter(move |(_, [a, b])| {
+            let d = (a - x).hypot(b - y);
+            d > 0.0 && d <= 250.0
+        });
+        near.map(|(n, _)| format!("n{}", n + 1)).collect()
+    };
+    let stations = (1..).zip(positions).map(|(n, at_m)| RunStation {
+        node: format!("n{n}"),
+        at_m: *at_m,
+        moves: true,
+        neighbours: near(*at_m),
+    });
+    Log::of(Run {
+        media: vec![RunMedium {
+            name: "wlan0".to_owned(),
+            range_m: 250.0,
+            sense_m: 550.0,
+            stations: stations.collect(),
+        }],
+        ..about(3, &[])
+    })
 }
 
 /// A star of peers in two classes.

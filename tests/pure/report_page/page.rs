@@ -5,11 +5,13 @@ use std::process::{Command, Output};
 
 use emud::experiment::report::{html, plots};
 use emud::experiment::results::{Run, figures};
-use emud_monitor::log::{ArtefactLine, ClassCounted, Judgement, MetricLine, PhaseName, RunVerdict};
+use emud_monitor::log::{
+    ArtefactLine, ClassCounted, Judgement, MetricLine, PhaseName, RunVerdict, StationCounted,
+};
 use serde_json::Value;
 
 use super::made_up::{
-    Log, MEASURED, SECOND, about, clean, contended, invalid, judgement, star, unfinished,
+    Log, MEASURED, SECOND, about, clean, contended, invalid, judgement, on_air, star, unfinished,
 };
 use support::validator::{html_mistakes, svg_mistakes};
 
@@ -145,6 +147,153 @@ fn classes_of_bottlenecks_are_in_a_table() {
         "4,542 B",
     ];
     assert_eq!(rows[1], idle);
+}
+
+#[test]
+fn stations_are_in_a_table_and_are_figures() {
+    let mut log = on_air(&[[0.0, 0.0], [100.0, 0.0]]);
+    for second in 0..4 {
+        let counted = StationCounted {
+            attempts: 120,
+            sent_packets: 100,
+            sent_bytes: 125_000,
+            failed: 20,
+            collided: 15,
+            damaged: 5,
+            given_up: 2,
+            dropped_full: 3,
+            dropped_aqm: 4,
+            received_packets: 1,
+            received_bytes: 250,
+            duplicates: 1,
+            air_ns: SECOND / 4,
+            busy_ns: SECOND / 2,
+        };
+        log.station(second, 0, counted, [second as f64, 0.0], None);
+        log.station(second, 1, StationCounted::default(), [100.0, 0.0], None);
+    }
+    // Behind the measured phase.
+    log.phase(MEASURED + 4 * SECOND, PhaseName::CleanUp);
+    log.station(
+        4,
+        0,
+        StationCounted {
+            sent_bytes: 1 << 40,
+            ..StationCounted::default()
+        },
+        [4.0, 0.0],
+        None,
+    );
+    log.end(5, Some(&judgement(RunVerdict::Clean, 4)));
+    let found: Vec<_> = figures(&Run::read(log.write().path()).unwrap())
+        .iter()
+        .map(|figure| (figure.name.text(), figure.value))
+        .collect();
+    let n1 = |name: &str, value| (format!("wlan0 station n1 {name}"), value);
+    let idle = ("wlan0 station n2 throughput".to_owned(), 0.0);
+    let want = [
+        n1("throughput", 1e6),
+        n1("loss", 8.0 / 408.0),
+        n1("queue drops", 28.0 / 436.0),
+        idle,
+    ];
+    assert_eq!(found, want);
+    let page = page(&log);
+    assert!(!page.contains("Links: configured"));
+    let table = page.split("Stations of radio channels").nth(1).unwrap();
+    let rows: Vec<Vec<&str>> = table.split("<tr>").skip(3).take(2).map(cells).collect();
+    let n1 = [
+        "wlan0", "n1", "1Mbit", "2kbit", "400", "72", "8", "28", "4", "60", "20", "25%", "50%",
+        "3", "6 J",
+    ];
+    assert_eq!(rows[0], n1);
+    assert_eq!(rows[1][..4], ["wlan0", "n2", "0bit", "0bit"]);
+}
+
+/// n2 leaves the range of n1 after 3 of 4 s.
+fn walking() -> Log {
+    let mut log = on_air(&[[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]]);
+    let idle = StationCounted::default();
+    for second in 0..4 {
+        let x = 100.0 + 50.0 * (second + 1) as f64;
+        log.station(second, 0, idle, [0.0, 0.0], (x > 200.0).then_some(&[2]));
+        log.station(second, 1, idle, [x, 0.0], (x > 200.0).then_some(&[]));
+        log.station(second, 2, idle, [0.0, 100.0], (x > 200.0).then_some(&[0]));
+    }
+    log.end(4, Some(&judgement(RunVerdict::Clean, 4)));
+    log
+}
+
+#[test]
+fn the_map_moves_and_marks_neighbours_while_they_are() {
+    let page = page(&walking());
+    let map = page.split("<h3>Map of wlan0</h3>").nth(1).unwrap();
+    let moving = map.split("class=\"frames\"").next().unwrap();
+    assert!(moving.contains("its range of 250 m") && moving.contains("4 s show 4 s."));
+    // n2 goes straight for all the time; the others stand still.
+    let ways: Vec<&str> = moving.split("<animateTransform").skip(1).collect();
+    assert_eq!(ways.len(), 1);
+    assert!(ways[0].contains("keyTimes=\"0;1\""), "{}", ways[0]);
+    // Rings: n1 and n3 are neighbours for ever, the others until second 3.
+    let ring = |of: usize| format!("class=\"ring map0r{of}\"");
+    for (station, rings) in [(0, [1, 2]), (1, [0, 2]), (2, [0, 1])] {
+        let own = moving
+            .split(&format!("map0s{station} station"))
+            .nth(1)
+            .unwrap();
+        let own = own.split("</g>").next().unwrap();
+        for of in rings {
+            let ring = own
+                .split(&ring(of))
+                .nth(1)
+                .unwrap_or_else(|| panic!("{own}"));
+            let ring = ring.split("</circle>").next().unwrap();
+            let changes = ring.contains("keyTimes=\"0;0.75;1\" values=\"1;0;0\"");
+            assert_eq!(changes, station == 1 || of == 1, "{station} {of}: {ring}");
+        }
+    }
+    // Six pictures: neighbours are 3, 3, 3, 3, 1, 1 pairs.
+    let edges = map
+        .split("<figure>")
+        .skip(1)
+        .map(|one| one.matches("class=\"edge\"").count());
+    assert_eq!(edges.collect::<Vec<_>>(), [3, 3, 3, 3, 1, 1]);
+}
+
+#[test]
+fn the_map_of_stations_that_stand_still_has_their_lines() {
+    let mut log = on_air(&[[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]]);
+    let name = "n1<script>";
+    log.lines
+        .iter_mut()
+        .for_each(|line| *line = line.replace("\"n1\"", &format!("{name:?}")));
+    log.end(1, Some(&judgement(RunVerdict::Clean, 1)));
+    let page = page(&log);
+    let map = page.split("<h3>Map of wlan0</h3>").nth(1).unwrap();
+    assert_eq!(map.matches("class=\"edge\"").count(), 2);
+    assert!(!map.contains("<animate") && !map.contains("class=\"frames\""));
+    assert!(!page.contains("<script") && map.contains("n1&#60;script&#62;"));
+    // A run without media has none.
+    assert!(!self::page(&clean(1)).contains("Map of"));
+}
+
+/// 256 stations that all hear each other: a page that a browser can still show.
+#[test]
+fn the_map_of_a_large_medium_is_bounded() {
+    let positions: Vec<[f64; 2]> = (0..256)
+        .map(|n| [f64::from(n % 16), f64::from(n / 16)])
+        .collect();
+    let mut log = on_air(&positions);
+    for second in 0..40 {
+        for (station, [x, y]) in positions.iter().copied().enumerate() {
+            let at = [x + ((second * 7 + station as u64) % 5) as f64, y];
+            log.station(second, station, StationCounted::default(), at, None);
+        }
+    }
+    log.end(40, Some(&judgement(RunVerdict::Clean, 40)));
+    let page = page(&log);
+    assert!(page.contains("With more than 64 stations"));
+    assert!(page.len() < 1 << 20, "{}", page.len());
 }
 
 fn cells(row: &str) -> Vec<&str> {

@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod chain;
 pub mod chance;
 pub mod clock;
+pub mod damage;
 pub mod host;
 pub mod lab;
 pub mod load;

@@ -23,7 +23,9 @@ pub enum Kind {
 /// One or several frames with the same failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
+    /// The direction of the frames.
     pub direction: Direction,
+    /// What failed.
     pub kind: Kind,
     /// Departure time of the first of them, CLOCK_MONOTONIC; for a frame without a readable one,
     /// its arrival.
@@ -32,6 +34,7 @@ pub struct Failure {
     pub seen_ns: u64,
     /// Lateness of the latest frame; 0 for dropped frames.
     pub worst_late_ns: u64,
+    /// Number of frames.
     pub frames: u64,
 }
 

@@ -39,6 +39,7 @@ const VNET_F_NEEDS_CSUM: u8 = 1;
 
 /// Why a frame cannot be sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum Malformed {
     #[error("shorter than its headers")]
     Short,
@@ -66,15 +67,19 @@ pub struct Rewritten {
 pub struct Service {
     /// Of the class, from 1.
     pub number: u32,
+    /// Time of arrival at the classifier, CLOCK_MONOTONIC ns.
     pub arrival_ns: u64,
     /// If it did not wait, as [`Rewritten::departure_ns`].
     pub departure_ns: u64,
     /// The same of a copy; 0: there is none.
     pub copy_ns: u64,
+    /// Number of the propagation path that the frame takes behind the bottleneck.
     pub path: u32,
+    /// Length on the wire.
     pub bytes: u32,
     /// Behind the bottleneck.
     pub lost: bool,
+    /// Whether the frame may overtake others behind the bottleneck.
     pub overtakes: bool,
 }
 

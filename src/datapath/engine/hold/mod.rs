@@ -43,6 +43,7 @@ pub enum Direction {
 /// Errors of the holder and its TAP.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum HoldError {
     /// A system call failed.
     #[error("{what}: {source}")]

@@ -92,6 +92,7 @@ impl TimerQueue {
         self.fifo.len() + self.heap.len()
     }
 
+    /// Returns whether no frame waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

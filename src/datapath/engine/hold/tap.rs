@@ -27,7 +27,9 @@ const _: () = assert!(MTU_ROOM as usize >= FRONT_LEN + 2 * 4);
 pub struct Tap {
     /// Reads and writes frames as [`crate::datapath::engine::hold::frame`] describes them, non-blocking.
     pub fd: OwnedFd,
+    /// Index of the interface.
     pub ifindex: u32,
+    /// Name of the interface.
     pub name: String,
 }
 

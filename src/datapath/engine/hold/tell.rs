@@ -24,7 +24,9 @@ pub const MONITORS: &str = crate::host::runtime::ROOT_FOLDER;
 /// The link of the failed frames, as its user knows it.
 #[derive(Debug, Clone)]
 pub struct Link {
+    /// Name of the interface.
     pub name: String,
+    /// Index of the interface.
     pub ifindex: u32,
     /// Inode number of its network namespace.
     pub netns: u64,

@@ -23,6 +23,7 @@ const NICE: i32 = -20;
 
 /// The scheduling of the thread.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the sentence of the variant has its field")]
 pub enum Schedule {
     /// SCHED_RR at the lowest priority.
     RoundRobin,
@@ -37,6 +38,7 @@ pub struct Tuning {
     pub cpu: io::Result<usize>,
     /// Timers fire on time instead of up to 50 us late.
     pub timer_slack: io::Result<()>,
+    /// How the kernel schedules the holder.
     pub schedule: io::Result<Schedule>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the values of a medium are read and written.
 
-use crate::medium::phy::{Disk, PathLoss, STANDARDS, Standard};
+use crate::medium::phy::{Disk, PathLoss, STANDARDS, Standard, Watts};
 use crate::text::{Kind, Located, Mistake, Value, closest};
 
 /// The radio of all stations; figures that are not set are those of the standard.
@@ -15,6 +15,8 @@ pub(crate) struct RadioChoice {
     pub capture_db: f64,
     /// Rates of control frames, kbit/s.
     pub basic: Option<Vec<u32>>,
+    /// What it draws; none: energy is not counted.
+    pub watts: Option<Watts>,
 }
 
 /// How much stronger than all others together a frame must be.
@@ -30,6 +32,7 @@ impl Default for RadioChoice {
             noise_dbm: None,
             capture_db: CAPTURE_DB,
             basic: None,
+            watts: None,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Kind for RadioKind {
                 "noise" => radio.noise_dbm = Some(level(value, key, "dBm", -150.0..=0.0)?),
                 "capture" => radio.capture_db = level(value, key, "dB", 0.0..=60.0)?,
                 "basic" => radio.basic = Some(rates(value, key)?),
+                "watts" => radio.watts = Some(watts(value, key)?),
                 _ => {
                     let keys = [
                         "standard",
@@ -86,6 +90,7 @@ impl Kind for RadioKind {
                         "noise",
                         "capture",
                         "basic",
+                        "watts",
                     ];
                     return Err(unknown(&entry.key, "a radio", &keys));
                 }
@@ -123,6 +128,14 @@ impl Kind for RadioKind {
             let rates: Vec<_> = basic.iter().map(|kbit| format!("\"{kbit}kbit\"")).collect();
             format!("basic = [{}]", rates.join(", "))
         }));
+        keys.extend(radio.watts.as_ref().map(|watts| {
+            let Watts {
+                send,
+                receive,
+                idle,
+            } = watts;
+            format!("watts = {{ send = {send}, receive = {receive}, idle = {idle} }}")
+        }));
         format!("{{ {} }}", keys.join(", "))
     }
 }
@@ -153,6 +166,31 @@ pub(crate) fn its_rates(standard: &Standard) -> String {
     let rates = standard.rates.iter();
     let rates: Vec<_> = rates.map(|(kbit, _)| format!("\"{kbit}kbit\"")).collect();
     format!("its rates are {}", rates.join(", "))
+}
+
+/// Reads what a radio draws: a power for sending alone, or one for each of what it does.
+fn watts(value: &Located<Value>, key: &str) -> Result<Watts, Mistake> {
+    const MOST: f64 = 1000.0;
+    let mut watts = Watts {
+        send: 0.0,
+        receive: 0.0,
+        idle: 0.0,
+    };
+    let Value::Table(entries) = &value.value else {
+        watts.send = number(value, key, "W", 0.0..=MOST)?;
+        return Ok(watts);
+    };
+    for entry in entries {
+        let key = entry.key.value.as_str();
+        let slot = match key {
+            "send" => &mut watts.send,
+            "receive" => &mut watts.receive,
+            "idle" => &mut watts.idle,
+            _ => return Err(unknown(&entry.key, "`watts`", &["send", "receive", "idle"])),
+        };
+        *slot = number(&entry.value, key, "W", 0.0..=MOST)?;
+    }
+    Ok(watts)
 }
 
 fn rates(value: &Located<Value>, key: &str) -> Result<Vec<u32>, Mistake> {

@@ -3,7 +3,7 @@
 
 use super::kinds::number;
 use crate::medium::motion::{RandomWaypoint, Track, read};
-use crate::text::{Entry, Located, Mistake, Reader, Value, duration, read_file, utf8};
+use crate::text::{Entry, Located, Mistake, Reader, Value, duration, read_up_to, utf8_up_to};
 
 /// How the stations of a medium move.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub(crate) enum Mobility {
 
 /// Random waypoints are computed for this time; then the stations stand still.
 const HORIZON_NS: u64 = 3_600_000_000_000;
+/// Of a trace: `setdest` writes a line for each change of a route between any two nodes, too.
+const MOST_BYTES: usize = 64 << 20;
+/// Shorter legs would be many, and faster than positions change (100 ms).
+const LEAST_CROSSING_S: f64 = 1.0;
 const HELP: &str = "write mobility = { trace = \"FILE\" }, or { model = \"random-waypoint\", area = [1500, 300], \
                     speed = [1, 20], pause = \"30s\" }";
 
@@ -46,11 +50,14 @@ impl Mobility {
         };
         let path = folder.join(name);
         let origin = path.display().to_string();
-        let text = read_file(&path).and_then(|bytes| utf8(&bytes, &origin));
+        let bytes = read_up_to(&path, MOST_BYTES).map_err(|error| error.to_string());
         let wrong = |problem: String| {
-            let help = "a trace is one of ns-2 (setdest), BonnMotion, or CSV: time, node, x, y";
+            let help =
+                "a trace is one of ns-2 (setdest), BonnMotion, GPX, or CSV: time, node, x, y";
             Mistake::new(&value.at, problem, help)
         };
+        let bytes = bytes.map_err(|error| wrong(format!("{origin}: {error}")))?;
+        let text = utf8_up_to(&bytes, &origin, MOST_BYTES);
         let text = text.map_err(|error| wrong(error.to_string()))?.text;
         let tracks = read(&text).map_err(|error| wrong(format!("{origin}: {error}")))?;
         Ok(Self::Trace(tracks))
@@ -82,8 +89,13 @@ impl Mobility {
         if speed_m_s[0] > speed_m_s[1] {
             return Err(wrong("the lowest speed is above the highest one"));
         }
+        let area_m = area_m.ok_or_else(|| wrong("random waypoints without an `area`"))?;
+        let crossing_s = area_m[0].max(area_m[1]) / speed_m_s[1];
+        if crossing_s + pause_ns as f64 / 1e9 < LEAST_CROSSING_S {
+            return Err(wrong("stations would cross the area in less than a second"));
+        }
         let model = RandomWaypoint {
-            area_m: area_m.ok_or_else(|| wrong("random waypoints without an `area`"))?,
+            area_m,
             speed_m_s,
             pause_ns,
         };

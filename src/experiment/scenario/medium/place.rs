@@ -12,7 +12,9 @@ use crate::experiment::scenario::graph::Graph;
 use crate::experiment::scenario::plan::Route;
 use crate::medium::air;
 use crate::medium::motion::Track;
-use crate::medium::phy::{Geometry, Matrix, Position, Radio, Spread, Timing, attowatts, ratio};
+use crate::medium::phy::{
+    Geometry, Matrix, Position, Radio, Spread, Timing, Watts, attowatts, ratio,
+};
 use crate::text::{Located, Mistake};
 
 /// A medium of a plan.
@@ -20,6 +22,7 @@ use crate::text::{Located, Mistake};
 pub struct Medium {
     /// The interface of its stations.
     pub interface: String,
+    /// The nodes on it.
     pub stations: Vec<Station>,
     /// Whether stations have a link-local IPv6 address.
     pub ipv6: bool,
@@ -31,9 +34,13 @@ pub struct Medium {
 /// A node on a medium.
 #[derive(Debug, Clone)]
 pub struct Station {
+    /// Name of the node.
     pub node: String,
+    /// Address of its interface.
     pub address: Ipv4Net,
+    /// Where it is over time.
     pub track: Track,
+    /// Whether it receives frames for others.
     pub promiscuous: bool,
 }
 
@@ -105,6 +112,11 @@ impl Medium {
         Geometry { spread, ber }
     }
 
+    /// Returns what each radio draws; none: energy is not counted.
+    pub fn watts(&self) -> Option<Watts> {
+        self.table.radio.watts
+    }
+
     /// Describes it in a line.
     pub fn line(&self) -> String {
         let keys = self.table.keys_text();
@@ -132,7 +144,7 @@ impl Medium {
         let neighbours = match self.table.routes {
             RouteChoice::None => return vec![Vec::new(); count],
             RouteChoice::OnLink => vec![(0..count).collect(); count],
-            RouteChoice::Static => self.neighbours(),
+            RouteChoice::Static => self.matrix().neighbours(&self.modes()),
         };
         let mut routes: Vec<Vec<Route>> = Vec::with_capacity(count);
         for (station, own) in neighbours.iter().enumerate() {
@@ -149,24 +161,6 @@ impl Medium {
             }
         }
         routes
-    }
-
-    /// Those that decode each other's data.
-    fn neighbours(&self) -> Vec<Vec<usize>> {
-        let (matrix, modes) = (self.matrix(), self.modes());
-        let hears = |from: usize, to: usize| {
-            let reach = matrix.reach(from as u16, to as u16);
-            reach.is_some_and(|reach| reach.decodes(modes[from]))
-        };
-        let of = |station: usize| {
-            let row = matrix
-                .row(station)
-                .iter()
-                .map(|reach| usize::from(reach.to));
-            row.filter(|other| hears(station, *other) && hears(*other, station))
-                .collect()
-        };
-        (0..self.stations.len()).map(of).collect()
     }
 }
 

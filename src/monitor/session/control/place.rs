@@ -28,6 +28,7 @@ const ROOT_MODE: u32 = 0o600;
 /// A socket with a listener; removed when dropped.
 #[derive(Debug)]
 pub struct Place {
+    /// Path of the socket.
     pub path: PathBuf,
     folder: OwnedFd,
     name: OsString,

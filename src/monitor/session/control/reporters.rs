@@ -27,6 +27,7 @@ impl Allowed {
         }
     }
 
+    /// Returns whether the user with this number may report.
     pub fn has(&self, uid: u32) -> bool {
         self.everyone || trusted(uid) || self.user == Some(uid)
     }

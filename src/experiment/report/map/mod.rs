@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map of a radio channel: where its stations were, and who exchanged data with whom. The map
+//! moves by SMIL, and a station is chosen by a radio button and CSS: a page has no scripts.
+
+mod motion;
+mod scale;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use emud_monitor::log::RunMedium;
+
+use super::plot::second;
+use crate::experiment::results::{Place, Run, StationTrack};
+use motion::{Motion, shown};
+use scale::Scale;
+
+/// With more stations the map has no rings: there is one for each pair.
+const RINGED: usize = 64;
+/// With more stations only the chosen one has its name.
+const NAMED: usize = 60;
+/// Pictures beside the map of stations that move.
+const FRAMES: usize = 6;
+/// Lines of such a picture: with more, nothing could be seen.
+const MOST_EDGES: usize = 2_000;
+/// The width of the map and of a picture, px.
+const WIDTH: f64 = 720.0;
+const FRAME_WIDTH: f64 = 340.0;
+
+/// A medium.
+#[derive(Template)]
+#[template(path = "map.html", whitespace = "minimize")]
+pub struct Map<'a> {
+    /// Of the elements of this map.
+    id: String,
+    name: &'a str,
+    about: String,
+    moving: Option<Axis>,
+    width: f64,
+    height: f64,
+    range: f64,
+    named: bool,
+    stations: Vec<Dot<'a>>,
+    /// Lines between neighbours, if nothing moves.
+    edges: Vec<Edge>,
+    frames: Vec<Frame<'a>>,
+    left_out: &'static str,
+}
+
+/// The time of a map that moves.
+struct Axis {
+    shown_s: f64,
+    y: f64,
+    left: f64,
+    right: f64,
+    /// Positions and texts.
+    ticks: Vec<(f64, String)>,
+}
+
+struct Dot<'a> {
+    name: &'a str,
+    x: f64,
+    y: f64,
+    /// None: it stands still.
+    motion: Option<Motion>,
+    rings: Vec<Ring>,
+}
+
+/// The station is a neighbour of another one.
+struct Ring {
+    of: usize,
+    /// When it is and when not; none: always.
+    when: Option<Motion>,
+}
+
+struct Edge {
+    from: [f64; 2],
+    to: [f64; 2],
+}
+
+/// A picture of a moment.
+struct Frame<'a> {
+    title: String,
+    height: f64,
+    dots: Vec<(&'a str, [f64; 2])>,
+    named: bool,
+    edges: Vec<Edge>,
+}
+
+/// A station with its positions by the time in s, the first one at 0.
+struct Walk<'a> {
+    name: &'a str,
+    places: Vec<(f64, &'a Place)>,
+}
+
+impl Walk<'_> {
+    /// The last position at a time.
+    fn at(&self, s: f64) -> Option<&Place> {
+        let next = self.places.partition_point(|(at_s, _)| *at_s <= s);
+        let place = self.places.get(next.saturating_sub(1));
+        place.map(|(_, place)| *place)
+    }
+}
+
+/// The maps of all media of a run, and their rules of style.
+pub fn maps(run: &Run) -> (Vec<Map<'_>>, String) {
+    let media = run.about.media.iter().enumerate();
+    let maps: Vec<Map> = media
+        .filter_map(|(n, medium)| map(run, n, medium))
+        .collect();
+    let style = maps.iter().map(Map::style).collect();
+    (maps, style)
+}
+
+fn walk<'a>(run: &Run, track: &'a StationTrack) -> Walk<'a> {
+    let places = track.places.points().into_iter();
+    let places = places.map(|place| (second(run, place.mono_ns).max(0.0), place));
+    Walk {
+        name: &track.node,
+        places: places.collect(),
+    }
+}
+
+fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
+    let own = run.stations.iter().filter(|s| s.medium == medium.name);
+    let walks: Vec<Walk> = own.map(|track| walk(run, track)).collect();
+    let positions = || {
+        walks
+            .iter()
+            .flat_map(|w| w.places.iter().map(|(_, p)| p.at_m))
+    };
+    let moves = walks.iter().any(|walk| {
+        let mut pairs = walk.places.windows(2);
+        pairs.any(|pair| pair[0].1.at_m != pair[1].1.at_m)
+    });
+    let times = || walks.iter().flat_map(|w| &w.places).map(|(s, _)| *s);
+    let end_s = times().fold(0.0, f64::max);
+    let moves = moves && end_s > 0.0;
+    let scale = Scale::of(positions(), WIDTH, moves)?;
+    let numbers: BTreeMap<&str, usize> = (walks.iter().enumerate())
+        .map(|(n, walk)| (walk.name, n))
+        .collect();
+    let dots = walks.iter().enumerate().map(|(n, walk)| {
+        let [x, y] = scale.px(walk.places.first().map_or([0.0; 2], |(_, p)| p.at_m));
+        Dot {
+            name: walk.name,
+            x,
+            y,
+            motion: Motion::of_places(&walk.places, end_s, &scale),
+            rings: match walks.len() <= RINGED {
+                true => rings(n, &walks, &numbers, end_s),
+                false => vec![],
+            },
+        }
+    });
+    let still = |at_s| edges(&walks, &numbers, at_s, &scale);
+    let frames = match moves {
+        true => frames(&walks, &numbers, end_s),
+        false => vec![],
+    };
+    Some(Map {
+        id: format!("map{n}"),
+        name: &medium.name,
+        about: about(medium, &scale, moves.then_some(end_s)),
+        moving: moves.then(|| axis(&scale, end_s)),
+        width: WIDTH,
+        height: scale.height,
+        range: scale.length_px(medium.range_m),
+        named: walks.len() <= NAMED,
+        stations: dots.collect(),
+        edges: if moves { vec![] } else { still(0.0) },
+        frames,
+        left_out: match walks.len() > RINGED {
+            false => "",
+            true => "With more than 64 stations neighbours are not marked.",
+        },
+    })
+}
+
+fn about(medium: &RunMedium, scale: &Scale, moves: Option<f64>) -> String {
+    let [width_m, height_m] = scale.size_m();
+    let mut text = format!(
+        "{} x {} m. Choose a station: the circle is its range of {} m, and stations with a ring \
+         are its neighbours, which receive it and which it receives.",
+        width_m.round(),
+        height_m.round(),
+        tenths(medium.range_m)
+    );
+    if let Some(end_s) = moves {
+        text += &format!(" {} s show {} s.", tenths(shown(end_s)), tenths(end_s));
+    }
+    text
+}
+
+fn axis(scale: &Scale, end_s: f64) -> Axis {
+    let (left, right) = (20.0, WIDTH - 40.0);
+    let tick = |n: u32| {
+        let share = f64::from(n) / 4.0;
+        let text = format!("{} s", tenths(end_s * share));
+        (left + share * (right - left), text)
+    };
+    Axis {
+        shown_s: shown(end_s),
+        y: scale.height - 26.0,
+        left,
+        right,
+        ticks: (0..=4).map(tick).collect(),
+    }
+}
+
+/// "10", "2.5".
+fn tenths(value: f64) -> String {
+    ((value * 10.0).round() / 10.0).to_string()
+}
+
+/// A ring for each station that this one is ever a neighbour of.
+fn rings(n: usize, walks: &[Walk], numbers: &BTreeMap<&str, usize>, end_s: f64) -> Vec<Ring> {
+    let mut when: BTreeMap<usize, Vec<(f64, bool)>> = BTreeMap::new();
+    for (at_s, place) in &walks[n].places {
+        let now = place.neighbours.iter();
+        let now: Vec<usize> = now
+            .filter_map(|name| numbers.get(&**name).copied())
+            .collect();
+        for of in &now {
+            when.entry(*of).or_insert_with(|| vec![(0.0, *at_s == 0.0)]);
+        }
+        for (of, changes) in &mut when {
+            let is = now.contains(of);
+            if changes.last().map(|(_, was)| *was) != Some(is) {
+                changes.push((*at_s, is));
+            }
+        }
+    }
+    let ring = |(of, changes): (usize, Vec<(f64, bool)>)| Ring {
+        of,
+        when: Motion::of_changes(&changes, end_s),
+    };
+    when.into_iter().map(ring).collect()
+}
+
+/// Lines between neighbours at a time; none if there are too many.
+fn edges(walks: &[Walk], numbers: &BTreeMap<&str, usize>, at_s: f64, scale: &Scale) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for (n, walk) in walks.iter().enumerate() {
+        let Some(place) = walk.at(at_s) else { continue };
+        for name in place.neighbours.iter() {
+            let other = numbers.get(&**name).filter(|other| **other > n);
+            let Some(to) = other.and_then(|other| walks[*other].at(at_s)) else {
+                continue;
+            };
+            edges.push(Edge {
+                from: scale.px(place.at_m),
+                to: scale.px(to.at_m),
+            });
+        }
+    }
+    match edges.len() > MOST_EDGES {
+        true => vec![],
+        false => edges,
+    }
+}
+
+fn frames<'a>(walks: &[Walk<'a>], numbers: &BTreeMap<&str, usize>, end_s: f64) -> Vec<Frame<'a>> {
+    let positions = walks
+        .iter()
+        .flat_map(|w| w.places.iter().map(|(_, p)| p.at_m));
+    let Some(scale) = Scale::of(positions, FRAME_WIDTH, false) else {
+        return vec![];
+    };
+    let frame = |n: usize| {
+        let at_s = end_s * n as f64 / (FRAMES - 1) as f64;
+        let dots = walks.iter().filter_map(|walk| {
+            let place = walk.at(at_s)?;
+            Some((walk.name, scale.px(place.at_m)))
+        });
+        Frame {
+            title: format!("{} s", tenths(at_s)),
+            height: scale.height,
+            dots: dots.collect(),
+            named: walks.len() <= FRAMES,
+            edges: edges(walks, numbers, at_s, &scale),
+        }
+    };
+    (0..FRAMES).map(frame).collect()
+}
+
+impl Map<'_> {
+    /// The chosen station, or the one under the pointer, shows its range and its neighbours.
+    fn style(&self) -> String {
+        let id = &self.id;
+        let shown = |n: usize| {
+            format!(
+                "#{id}-{n}:checked~.map .{id}r{n},.map:has(.{id}s{n}:hover) .{id}r{n}\
+                 {{visibility:visible}}\n\
+                 #{id}-{n}:checked~.chips label[for=\"{id}-{n}\"]{{background:var(--chosen)}}\n"
+            )
+        };
+        (0..self.stations.len()).map(shown).collect()
+    }
+}

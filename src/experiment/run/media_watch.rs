@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The media of a run with each sample: lines about their stations, and what makes the time since
+//! the previous check unreliable.
+
+use emud_monitor::log::{Line, LineSender, mono_ns};
+
+use crate::datapath::radio::Status;
+use crate::monitor::session::experiment::Failure;
+
+use super::network::Network;
+use super::sampler::Found;
+use super::stations::Stations;
+
+/// What was seen of each medium.
+#[derive(Default)]
+pub struct MediaWatch {
+    seen: Vec<Seen>,
+}
+
+struct Seen {
+    /// The last check.
+    mono_ns: u64,
+    status: Status,
+    stations: Stations,
+}
+
+impl MediaWatch {
+    /// Checks all media; `log` gets a line for each station, if lines are requested. Returns the
+    /// frames that were delivered so far.
+    pub fn look(&mut self, network: &Network, log: Option<&LineSender>, found: &mut Found) -> u64 {
+        let now = mono_ns();
+        let mut frames = 0;
+        for (n, medium) in network.media.iter().enumerate() {
+            let status = medium.status(&network.place);
+            frames += status.delivered;
+            let Some(seen) = self.seen.get_mut(n) else {
+                self.seen.push(Seen {
+                    mono_ns: now,
+                    status,
+                    stations: Stations::new(medium),
+                });
+                continue;
+            };
+            let (since, before) = (seen.mono_ns, &seen.status);
+            let failures = status.failures_since(before).into_iter();
+            found.failures.extend(failures.map(|what| Failure {
+                since_mono_ns: since,
+                until_mono_ns: now,
+                sentence: format!("medium {}: {what}", medium.name),
+            }));
+            let ended = status.ended.iter().filter(|_| before.ended.is_none());
+            found.gone.extend(
+                ended.map(|why| format!("medium {}: its thread has ended: {why}", medium.name)),
+            );
+            if let Some(log) = log {
+                let samples = seen.stations.samples(medium, before, &status);
+                samples
+                    .into_iter()
+                    .for_each(|sample| log.line(Line::Station(Box::new(sample))));
+            }
+            (seen.mono_ns, seen.status) = (now, status);
+        }
+        frames
+    }
+}
