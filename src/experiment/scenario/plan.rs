@@ -78,8 +78,8 @@ table! {
         path: Option<Vec<(u64, [f64; 2])>> = None, "path" as Waypoints;
         /// `true`: the node receives the frames on a medium for others, too
         promiscuous: bool = false, "promiscuous" as Flag;
-        /// for [`emud fleet`](fleet.md): the host that has the node. Default: placed by emud;
-        /// `emud run` ignores it
+        /// for [`emud fleet`](fleet.md), ignored by `emud run`: the host that has the node.
+        /// Default: placed by emud
         host: Option<String> = None, "host" as Plain;
         /// for [`emud fleet`](fleet.md): share of a host that the node needs, relative to others,
         /// above 0

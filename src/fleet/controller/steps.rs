@@ -279,6 +279,9 @@ impl Controller<'_> {
             // A part that ended by itself has failed; without it the others measure something else.
             let failed = hosts.iter().any(|host| self.result(host).is_some());
             let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
+            if stopped {
+                (self.request.note)("the run was stopped");
+            }
             if complete || failed || stopped || !self.gone().is_empty() {
                 return Ok(None);
             }

@@ -90,7 +90,10 @@ pub fn after_stop() {
     let mut run = hosts.start(LONG);
     assert_eq!(hosts.emud(&["stop"]), "");
     let (_, text) = ended(&hosts, &mut run);
-    assert!(text.contains("signal 15, by emud"), "{text}");
+    assert!(
+        text.contains("the run was stopped") && text.contains("signal 15, by emud"),
+        "{text}"
+    );
     hosts.all_clean(&HOSTS);
     assert!(hosts.emud(&["stop"]).contains("no run is active"));
 }

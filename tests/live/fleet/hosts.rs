@@ -197,6 +197,8 @@ impl Hosts {
         soon("the run is started", || {
             self.emud(&["status"]).matches(" running").count() == HOSTS.len()
         });
+        // The start lies 2 s ahead when it is written.
+        sleep(Duration::from_secs(3));
         child
     }
 
