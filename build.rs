@@ -8,6 +8,9 @@ use std::path::Path;
 
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
+    if bpf::is_compiled(&out)? {
+        return Ok(());
+    }
     bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
     bpf::compile(Path::new("bpf/segment.bpf.c"), &out.join("segment.bpf.o"))?;
     bpf::compile(Path::new("bpf/stamp.bpf.c"), &out.join("stamp.bpf.o"))?;

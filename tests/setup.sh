@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|check|demo|fleet|bench|test|full
-# (check, demo and fleet include build, bench and test include demo, full includes test)
+# usage: setup.sh build|check|demo|fleet|bench|test|full|dist
+# (check, demo, fleet and dist include build, bench and test include demo, full includes test)
 set -eu
 
 build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
@@ -13,6 +13,9 @@ guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archi
 beside='vde2'
 containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
+# A screen for emud top.
+screen='tmux'
+dist='debootstrap podman runc conmon groff-base xz-utils binutils'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
@@ -55,9 +58,10 @@ fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers $store" ;;
+full) needed="$build $demo $guests $check $containers $store $screen" ;;
+dist) needed="$build $dist" ;;
 *)
-    echo "usage: setup.sh build|check|demo|fleet|bench|test|full" >&2
+    echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2
     exit 64
     ;;
 esac
@@ -68,6 +72,13 @@ case $1 in check | test | full)
     component clippy clippy
     ;;
 esac
+if [ "$1" = dist ]; then
+    if command -v rustup >/dev/null; then rustup target add "$(uname -m)-unknown-linux-musl"; fi
+    if ! cargo deb --version >/dev/null 2>&1; then
+        echo "setup.sh: installing cargo-deb"
+        cargo install --quiet --locked cargo-deb || die "cargo-deb is missing and cannot be installed"
+    fi
+fi
 if [ "$1" = check ] && ! cargo deny --version >/dev/null 2>&1; then
     echo "setup.sh: installing cargo-deny"
     cargo install --quiet --locked cargo-deny || die "cargo-deny is missing and cannot be installed"
