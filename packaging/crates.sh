@@ -40,6 +40,8 @@ multiarch=/usr/include/$(uname -m)-linux-gnu
 for pair in emud:. emud-monitor:monitor; do
     for source in "${pair#*:}"/bpf/*.bpf.c; do
         object=$(basename "$source" .c).o
+        # BUILT may be without engine qdisc, which a static binary cannot have.
+        [ -s "$scratch/${pair%:*}-$version/bpf/compiled/$object" ] || continue
         "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" -c "$source" -o "$scratch/fresh/$object"
         # Without the paths of the build.
         for file in "$scratch/fresh/$object" "$scratch/${pair%:*}-$version/bpf/compiled/$object"; do
@@ -54,7 +56,7 @@ mkdir "$scratch/bin"
 for program in cargo rustc cc ld gcc as ar; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
-PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track \
+PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --no-default-features \
     --path "$scratch/emud-$version" --root "$scratch/installed" --target-dir "$scratch/target" \
     --config "patch.crates-io.emud-monitor.path=\"$scratch/emud-monitor-$version\""
 "$scratch/installed/bin/emud" --version

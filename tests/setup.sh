@@ -6,7 +6,8 @@
 # (check, demo, fleet and dist include build, bench and test include demo, full includes test)
 set -eu
 
-build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
+# clang-19: the object of engine qdisc needs 15 or later; make to zlib1g-dev: libbpf, which loads it.
+build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev clang-19 make pkg-config libelf-dev zlib1g-dev'
 demo='bash iproute2 iputils-ping iperf3 jq ethtool procps'
 guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
 # Another emulator, to compare engine hold with.

@@ -3,7 +3,7 @@
 
 use super::attach::{compile_direction, compile_rules};
 use super::attachment::Attachment;
-use super::engine::{Engine, fq};
+use super::engine::{Engine, fq, qdisc};
 use super::maps::{Maps, Prepared};
 use super::saved::Saved;
 use super::stage::compile::{Compiled, Place};
@@ -134,6 +134,11 @@ fn put_in_force(
         resize_fq(nl, link, &mut there.saved, both, &pairs)?;
         there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
+    if there.saved.engine == Engine::Qdisc {
+        let pairs = there.maps.pairs_in_force()?;
+        note_room(&mut there.saved, both, &pairs);
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
     if caps {
         segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
         // The notes list what could not be capped.
@@ -206,4 +211,22 @@ pub(crate) fn resize_fq(
         }
     }
     Ok(())
+}
+
+/// Notes that changed links may need more room than the qdisc was made with.
+pub(crate) fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
+    let (room, needed) = (
+        saved.qdisc_room,
+        qdisc::room(links, saved.directions, saved.sizes.instances, pairs),
+    );
+    if needed > room {
+        let note = format!(
+            "engine qdisc has room for {room} packets that wait, and the changed link may have up to \
+             {needed}: at such rates attach it again"
+        );
+        saved
+            .notes
+            .retain(|old| !old.starts_with("engine qdisc has room"));
+        saved.notes.push(note);
+    }
 }

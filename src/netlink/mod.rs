@@ -40,7 +40,7 @@ pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity, inside};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
-pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};
+pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, ROOT, classid, show_handle};
 pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
 pub use tcx::{TcxProgram, tcx_programs};
