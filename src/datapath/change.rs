@@ -95,6 +95,31 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     Ok(())
 }
 
+/// Makes the time of all traces, phases and jitter begin at `mono_ns` of CLOCK_MONOTONIC, which may
+/// be in the future: until then the first row, phase and knot hold. From there on the kernel counts,
+/// and no process has to be punctual. From `end_ns` on, if given, all packets pass unchanged.
+///
+/// # Errors
+/// Nothing is attached, or the kernel returns an error; nothing changes then.
+pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let _lock = interface::lock(link.index, interface::PATIENCE)?;
+    let mut there = attachment::running(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    there.saved.epoch_ns = mono_ns;
+    there.saved.restarted_ns = None;
+    let both = compile_there(&there.maps, &profile, &there.saved)?;
+    let rules = compile_rules(&profile)?;
+    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    put_in_force(&mut nl, &link, &mut there, &both, prepared, false)?;
+    if let Some(end_ns) = end_ns {
+        there.maps.end_at(end_ns)?;
+    }
+    Ok(())
+}
+
 /// First reserves space, then activates the links.
 fn put_in_force(
     nl: &mut Netlink,

@@ -25,6 +25,7 @@ mod restorable;
 mod route;
 mod snapshot;
 mod tcx;
+mod vxlan;
 mod wire;
 
 use netlink_bindings::rt_link;
@@ -43,6 +44,7 @@ pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, ROOT, classid, show_ha
 pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
 pub use tcx::{TcxProgram, tcx_programs};
+pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;
 
 /// Blocking netlink sockets of one network namespace.

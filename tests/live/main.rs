@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod container;
+mod fleet;
 mod host;
 mod lab;
 mod link;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             host::tests(),
             monitor::tests(),
             run::tests(),
+            fleet::tests(),
             netem,
         ]
         .into_iter()

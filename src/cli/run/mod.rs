@@ -247,6 +247,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         in_place: args.in_place.clone(),
         notes: what.note().into_iter().collect(),
         repeat: (1, args.repeat),
+        together: None,
     })
 }
 
