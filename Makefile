@@ -8,12 +8,14 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BIN := $(DESTDIR)$(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
+DOC := $(SHARE)/doc/emud
+UNIT := $(DESTDIR)$(PREFIX)/lib/systemd/system/emud@.service
 EMUD := target/release/emud
 
 # A recipe's tests follow one another; cargo itself uses all CPUs.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-full bench bench-full bench-docs bench-check build install uninstall clean
+.PHONY: help demo check test test-full bench bench-full bench-docs bench-check build dist install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,19 +55,31 @@ build: ## target/release/emud
 	@tests/setup.sh build
 	cargo build --release --locked
 
-install: ## the binary, man pages and completions under PREFIX (/usr/local), after `make build`
+dist: ## a static binary, a Debian package, an image and crates: target/dist, each tried (root)
+	@tests/setup.sh dist
+	@packaging/dist.sh
+
+install: ## the binary, man pages, completions, docs and unit under PREFIX (/usr/local), after `make build`
 	@test -x $(EMUD) || { echo 'run `make build` first' >&2; exit 1; }
 	install -D -m 755 $(EMUD) $(BIN)/emud
-	install -d $(SHARE)/man/man1
+	install -d $(SHARE)/man/man1 $(SHARE)/man/man5
 	$(EMUD) man $(SHARE)/man/man1
+	$(EMUD) man --section 5 $(SHARE)/man/man5
 	install -d $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
 	install -d $(SHARE)/fish/vendor_completions.d
 	$(EMUD) completions bash >$(SHARE)/bash-completion/completions/emud
 	$(EMUD) completions zsh >$(SHARE)/zsh/site-functions/_emud
 	$(EMUD) completions fish >$(SHARE)/fish/vendor_completions.d/emud.fish
+	install -d $(DOC)/docs $(DOC)/contrib
+	install -m 644 README.md CHANGELOG.md $(DOC)
+	install -m 644 docs/*.md docs/*.json docs/*.svg $(DOC)/docs
+	cp -r contrib/* $(DOC)/contrib
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's,/usr/bin/emud,$(PREFIX)/bin/emud,' packaging/emud@.service >$(UNIT)
 
 uninstall: ## what `make install` put there
-	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1
+	rm -f $(BIN)/emud $(SHARE)/man/man1/emud.1 $(SHARE)/man/man1/emud-*.1 $(SHARE)/man/man5/emud-*.5 $(UNIT)
+	rm -rf $(DOC)
 	rm -f $(SHARE)/bash-completion/completions/emud $(SHARE)/zsh/site-functions/_emud
 	rm -f $(SHARE)/fish/vendor_completions.d/emud.fish
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the programs of bpf/ and generates Rust types from the headers they share with Rust.
 
-#[path = "../bpf/build.rs"]
+#[path = "bpf/build.rs"]
 mod bpf;
 
 use std::path::Path;
 
 fn main() -> anyhow::Result<()> {
-    let out = bpf::out_dir(&["bpf", "../bpf/build.rs"])?;
+    let out = bpf::out_dir(&["bpf"])?;
+    if bpf::is_compiled(&out)? {
+        return Ok(());
+    }
     for name in ["monitor", "record"] {
         let source = format!("bpf/{name}.bpf.c");
         bpf::compile(Path::new(&source), &out.join(format!("{name}.bpf.o")))?;

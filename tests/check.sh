@@ -22,7 +22,7 @@ rustdoc() {
 
 shell_scripts() {
     local scripts
-    mapfile -t scripts < <(find tests benches -name '*.sh')
+    mapfile -t scripts < <(find tests benches packaging -name '*.sh')
     shellcheck "${scripts[@]}" .ci/run
 }
 

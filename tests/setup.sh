@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|check|demo|bench|test|full
-# (check and demo include build, bench and test include demo, full includes test)
+# usage: setup.sh build|check|demo|bench|test|full|dist
+# (check, demo and dist include build, bench and test include demo, full includes test)
 set -eu
 
 # clang-19: the object of engine qdisc needs 15 or later; make to zlib1g-dev: libbpf, which loads it.
@@ -13,6 +13,9 @@ guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archi
 # Another emulator, to compare engine hold with.
 beside='vde2'
 containers='podman runc conmon netavark iptables'
+# A screen for emud top.
+screen='tmux'
+dist='debootstrap podman runc conmon groff-base xz-utils binutils'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
@@ -54,9 +57,10 @@ demo) needed="$build $demo" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers" ;;
+full) needed="$build $demo $guests $check $containers $screen" ;;
+dist) needed="$build $dist" ;;
 *)
-    echo "usage: setup.sh build|check|demo|bench|test|full" >&2
+    echo "usage: setup.sh build|check|demo|bench|test|full|dist" >&2
     exit 64
     ;;
 esac
@@ -67,6 +71,13 @@ case $1 in check | test | full)
     component clippy clippy
     ;;
 esac
+if [ "$1" = dist ]; then
+    if command -v rustup >/dev/null; then rustup target add "$(uname -m)-unknown-linux-musl"; fi
+    if ! cargo deb --version >/dev/null 2>&1; then
+        echo "setup.sh: installing cargo-deb"
+        cargo install --quiet --locked cargo-deb || die "cargo-deb is missing and cannot be installed"
+    fi
+fi
 if [ "$1" = check ] && ! cargo deny --version >/dev/null 2>&1; then
     echo "setup.sh: installing cargo-deny"
     cargo install --quiet --locked cargo-deny || die "cargo-deny is missing and cannot be installed"

@@ -1,36 +1,56 @@
 
-# Names that exist now, in front of what is generated above: profiles, scenarios, network
-# namespaces, interfaces (of the namespace after --netns, if it has a name).
+# Names that exist now, in front of what is generated above: profiles, scenarios, network namespaces,
+# containers, interfaces (of the namespace after --netns, if it has a name).
+_emud_interfaces() {
+    ip ${1:+-n "$1"} -o link show 2>/dev/null | sed 's/^[0-9]*: \([^:@]*\).*/\1/' | grep . ||
+        [ -n "$1" ] || sed -n 's/^ *\([^:]*\):.*/\1/p' /proc/net/dev
+}
+_emud_containers() {
+    local engine
+    for engine in docker podman; do
+        command -v "$engine" >/dev/null && "$engine" ps --format '{{.Names}}' 2>/dev/null
+    done
+}
 _emud_live() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= word verb= netns= i
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= word verb= netns= kind= i
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
         --netns) netns=${COMP_WORDS[i + 1]-} && i=$((i + 1)) ;;
         -*) ;;
-        *) verb=${verb:-$word} ;;
+        *) verb="${verb:+$verb }$word" ;;
         esac
     done
     case $prev in
-    --profile | -p) words="@PROFILES@" ;;
-    --scenario | -s) words="@SCENARIOS@" ;;
-    --netns) words=$(ls /run/netns 2>/dev/null) ;;
-    attach | detach | show | set | verify | --in-place)
-        [ "$prev" = --in-place ] || [ "$prev" = "$verb" ] || prev=
-        case $cur in
-        -*) prev= ;;
+    --profile | -p | --against) kind=profile ;;
+    --scenario | -s) kind=scenario ;;
+    --netns) kind=netns ;;
+    --container) kind=container ;;
+    --in-place) kind=interface ;;
+    *)
+        # The first argument of a verb, which is not an option.
+        case $verb:$cur in
+        *:-*) ;;
+        attach:* | detach:* | show:* | set:* | verify:*) kind=interface ;;
+        "profile show":* | "profile check"*:* | "profile plot":* | "export netem":* | "export tc":*) kind=profile ;;
+        "scenario show":* | "scenario check"*:* | "scenario plan":*) kind=scenario ;;
         esac
-        [ -z "$prev" ] || words=$(ip ${netns:+-n "$netns"} -o link show 2>/dev/null |
-            sed 's/^[0-9]*: \([^:@]*\).*/\1/')
         ;;
+    esac
+    case $kind in
+    profile) words="@PROFILES@" ;;
+    scenario) words="@SCENARIOS@" ;;
+    netns) words=$(ls /run/netns 2>/dev/null) ;;
+    container) words=$(_emud_containers) ;;
+    interface) words=$(_emud_interfaces "$netns") ;;
     esac
     if [ -z "$words" ]; then
         _emud "$@"
         return
     fi
     COMPREPLY=($(compgen -W "$words" -- "$cur"))
-    case $prev in
-    --profile | -p | --scenario | -s) COMPREPLY+=($(compgen -f -- "$cur")) ;;
+    case $kind in
+    profile | scenario) COMPREPLY+=($(compgen -f -- "$cur")) ;;
     esac
 }
 complete -F _emud_live -o nosort -o bashdefault -o default emud

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shell completions and man pages, generated from the definition of the command line.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 use emud::experiment::scenario::shipped as scenario;
 use emud::profile::shipped as profile;
 
-use super::{Cli, Failure};
+use super::{Cli, Failure, man_pages};
 
 /// Print the completions for a shell
 #[derive(Debug, clap::Args)]
@@ -21,10 +22,23 @@ pub struct CompletionArgs {
 
 /// Write the man pages into a folder
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  emud man /usr/share/man/man1")]
+#[command(
+    after_long_help = "Examples:\n  emud man /usr/share/man/man1\n  emud man --section 5 /usr/share/man/man5"
+)]
 pub struct ManArgs {
-    /// Folder for the man pages [default: print emud(1)]
+    /// Section: 1 (commands) or 5 (files: emud-profile, emud-scenario, emud-log)
+    #[arg(long, value_name = "1|5", default_value_t = 1, value_parser = section)]
+    section: u8,
+
+    /// Folder for the man pages [default: print emud(1), or those of section 5]
     folder: Option<PathBuf>,
+}
+
+fn section(text: &str) -> Result<u8, String> {
+    let found = [1, 5]
+        .into_iter()
+        .find(|section| section.to_string() == text);
+    found.ok_or_else(|| "emud has pages in sections 1 and 5".to_owned())
 }
 
 pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
@@ -54,15 +68,21 @@ fn shown() -> clap::Command {
 const LIVE: &str = include_str!("completions.bash");
 
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
-    let Some(folder) = &args.folder else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-        return super::out(&String::from_utf8_lossy(&page));
+    let failed = |folder: &Path, e: io::Error| {
+        let folder = folder.display();
+        Failure::os(format!("cannot write man pages into {folder}: {e}"))
     };
-    clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
-        Failure::os(format!(
-            "cannot write man pages into {}: {e}",
-            folder.display()
-        ))
-    })
+    let mut pages = match args.section {
+        5 => man_pages::section_5(),
+        _ => man_pages::section_1(Cli::command())?,
+    };
+    let Some(folder) = &args.folder else {
+        // Each command of emud has a separate page.
+        pages.truncate(if args.section == 1 { 1 } else { pages.len() });
+        return super::out(&pages.into_iter().map(|(_, page)| page).collect::<String>());
+    };
+    for (file, page) in pages {
+        std::fs::write(folder.join(file), page).map_err(|e| failed(folder, e))?;
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod guard;
 mod hold_run;
 mod import;
 mod list;
+mod man_pages;
 mod medium;
 mod metric;
 mod metrics;

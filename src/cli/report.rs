@@ -10,21 +10,29 @@ use emud::experiment::results::Run;
 use super::Failure;
 use super::failure::{EX_CANTCREAT, EX_USAGE};
 
-/// Make a page of an experiment's log that a browser shows by itself
+/// Make a page of the logs of experiments that a browser shows by itself
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   emud report run.log -o run.html
   emud report run.log --svg plots/        plots alone, a file for each direction of a link
+  emud report run.*.log -o run.html       repeats: each figure over all runs
+  emud report A.*.log --against B.*.log -o ab.html
 
-The page needs neither scripts nor a network. It has the verdict, what was configured and what was
-measured, plots with contention shaded, alarms, and what programs said (docs/report.md).
+The page needs neither scripts nor a network. That of one log has the verdict, what was configured
+and what was measured, plots with contention shaded, alarms, and what programs said; that of several
+has means and every run (docs/report.md).
 
-Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite the log, 65 not an experiment's log or damaged, 66 no such file,
+Exit codes: 0 written, whatever the verdict is, 64 the page would overwrite a log, 65 not an experiment's log or damaged, 66 no such file,
 73 the page or a plot cannot be written.")]
 pub struct Args {
-    /// What `emud run --log` wrote
-    log: PathBuf,
+    /// What `emud run --log` wrote; several: repeats of an experiment
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+
+    /// Logs of another experiment to compare with
+    #[arg(long, value_name = "LOG", num_args = 1..)]
+    against: Vec<PathBuf>,
 
     /// The page to write; - for standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "svg")]
@@ -36,27 +44,38 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut logs = args.logs.iter().chain(&args.against);
     if let Some(output) = &args.output
-        && is_same(&args.log, output)
+        && logs.any(|log| is_same(log, output))
     {
         let message = format!("the page would overwrite its log, {}", output.display());
         return Err(Failure::new(EX_USAGE, message));
     }
-    let run = Run::read(&args.log)?;
+    let read = |logs: &[PathBuf]| -> Result<Vec<Run>, Failure> {
+        Ok((logs.iter().map(|log| Run::read(log))).collect::<Result<_, _>>()?)
+    };
+    let (runs, against) = (read(&args.logs)?, read(&args.against)?);
     if let Some(output) = &args.output {
-        let page = page::html(&run)?;
+        let page = match (&runs[..], &against[..]) {
+            ([run], []) => page::html(run)?,
+            (runs, []) => page::repeats(runs)?,
+            (a, b) => page::compared(a, b)?,
+        };
         match output.as_os_str() == "-" {
             true => super::out(&page)?,
             false => write(output, &page)?,
         }
     }
     if let Some(directory) = &args.svg {
+        let ([run], []) = (&runs[..], &against[..]) else {
+            return Err(Failure::new(EX_USAGE, "--svg draws the plots of one log"));
+        };
         std::fs::create_dir_all(directory).map_err(|e| cannot(directory, &e))?;
-        let plots = page::plots(&run)?;
+        let plots = page::plots(run)?;
         if plots.is_empty() {
             eprintln!(
                 "emud: {} has no samples: there is nothing to plot",
-                args.log.display()
+                run.path.display()
             );
         }
         for plot in plots {
@@ -103,7 +122,8 @@ mod tests {
                 .join("a.log"),
         ] {
             let args = Args {
-                log: log.clone(),
+                logs: vec![log.clone()],
+                against: vec![],
                 output: Some(output.clone()),
                 svg: None,
             };

@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// A server that does not answer for this long is not waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::PATIENCE;
+
 /// No response is larger: a list of 10,000 containers has about 10 MiB.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -73,12 +73,12 @@ pub(super) enum Server {
 
 /// Returns a container; `None`: the engine has none with this name or ID.
 pub(super) fn inspect(socket: &Path, name: &str) -> io::Result<Option<(Server, Inspected)>> {
-    get(socket, &format!("/containers/{name}/json"))
+    get(socket, &format!("/containers/{name}/json"), PATIENCE)
 }
 
 /// Returns the running containers.
-pub(super) fn list(socket: &Path) -> io::Result<(Server, Vec<Listed>)> {
-    let found = get(socket, "/containers/json")?;
+pub(super) fn list(socket: &Path, patience: Duration) -> io::Result<(Server, Vec<Listed>)> {
+    let found = get(socket, "/containers/json", patience)?;
     found
         .ok_or_else(|| bad("it has no list of containers: is this the socket of Docker or Podman?"))
 }
@@ -98,7 +98,8 @@ impl Events {
         let filter = "%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22start%22%5D%7D";
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_secs());
-        let stream = request(socket, &format!("/events?since={now}&filters={filter}"))?;
+        let path = format!("/events?since={now}&filters={filter}");
+        let stream = request(socket, &path, PATIENCE)?;
         stream.set_read_timeout(None)?;
         Ok(Self {
             stream: BufReader::new(stream),
@@ -123,8 +124,12 @@ impl Events {
     }
 }
 
-fn get<T: DeserializeOwned>(socket: &Path, path: &str) -> io::Result<Option<(Server, T)>> {
-    let mut stream = BufReader::new(request(socket, path)?);
+fn get<T: DeserializeOwned>(
+    socket: &Path,
+    path: &str,
+    patience: Duration,
+) -> io::Result<Option<(Server, T)>> {
+    let mut stream = BufReader::new(request(socket, path, patience)?);
     let (status, server) = head(&mut stream)?;
     let mut body = String::new();
     if stream.take(MOST_BYTES).read_to_string(&mut body)? as u64 == MOST_BYTES {
@@ -137,10 +142,10 @@ fn get<T: DeserializeOwned>(socket: &Path, path: &str) -> io::Result<Option<(Ser
     }
 }
 
-fn request(socket: &Path, path: &str) -> io::Result<UnixStream> {
+fn request(socket: &Path, path: &str, patience: Duration) -> io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes())?;
     Ok(stream)
 }

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::geteuid;
 
@@ -99,15 +100,15 @@ fn described(container: &Container) -> String {
     format!("{name} of {engine} ({})", short(id))
 }
 
-/// Returns all running containers.
+/// Returns all running containers; an engine that does not answer in this time is not waited for.
 ///
 /// # Errors
 /// /proc cannot be read.
-pub fn running() -> Result<Running, ContainerError> {
+pub fn running(patience: Duration) -> Result<Running, ContainerError> {
     let mut all = cgroup::all().map_err(ContainerError::Proc)?;
     let mut notes = vec![];
     for engine in sockets::engines() {
-        let listed = match engine.list() {
+        let listed = match engine.list(patience) {
             Err(ContainerError::Api { cause, .. }) if Engine::is_absent(&cause) => continue,
             Err(e) => {
                 notes.push(format!("names of containers are not known: {e}"));

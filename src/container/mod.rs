@@ -2,6 +2,8 @@
 //! Containers of this host: those of Docker and Podman by the API of the engine, those of any
 //! engine by the control group of a process.
 
+use std::time::Duration;
+
 mod api;
 mod cgroup;
 mod error;
@@ -15,6 +17,9 @@ pub use error::ContainerError;
 pub use find::{Running, find, running};
 pub use sockets::Known;
 pub use watch::{Seen, watch};
+
+/// An engine that does not answer for this long is not waited for.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A container whose processes run.
 #[derive(Debug, Clone, PartialEq, Eq)]

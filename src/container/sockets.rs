@@ -3,6 +3,7 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::api::{self, Events, Inspected, Labels, Server};
 use super::{Container, ContainerError};
@@ -86,9 +87,12 @@ impl Engine {
     /// Returns ID, name and labels of all running containers.
     ///
     /// # Errors
-    /// The engine does not answer.
-    pub fn list(&self) -> Result<Vec<(String, String, Labels)>, ContainerError> {
-        let (_, all) = api::list(&self.socket).map_err(|e| self.failed(e))?;
+    /// The engine does not answer in this time.
+    pub fn list(
+        &self,
+        patience: Duration,
+    ) -> Result<Vec<(String, String, Labels)>, ContainerError> {
+        let (_, all) = api::list(&self.socket, patience).map_err(|e| self.failed(e))?;
         let one = |listed: api::Listed| {
             let names = listed.names.unwrap_or_default();
             let name = names.first().map_or(super::short(&listed.id), |name| {

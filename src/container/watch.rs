@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::ContainerError;
 use super::sockets::{self, Engine, Known};
+use super::{ContainerError, PATIENCE};
 
 /// How long to wait before an engine that has ended is contacted again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ fn once(engine: &Engine, sender: &Sender<Seen>) -> Result<(), ContainerError> {
     };
     // Before the list, so that no start is in neither.
     let mut events = engine.events()?;
-    for id in engine.list()? {
+    for id in engine.list(PATIENCE)? {
         report(&id.0)?;
     }
     while let Some(event) = events.wait().map_err(|e| engine.failed(e))? {

@@ -2,16 +2,19 @@
 //! Links that end by themselves: from a time on, which is in the kernel, the classifier passes all
 //! packets unchanged. No process is needed for that; the next emud removes what is left.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use aya::programs::loaded_programs;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::maps::{DatapathError, Maps};
+use super::emulated::is_gone;
+use super::maps::{DatapathError, Maps, Program, control_of};
 use super::{LinkError, attachment, detach};
 use crate::host::{interface, now_ns, timespec};
-use crate::netlink::{Link, Netlink, NetlinkError};
+use crate::netlink::{Link, Netlink, NetlinkError, identity};
 
 /// How long a link outlives a process that must renew it: [`renew`] may wait 2 s for another emud.
 pub const LEASE: Duration = Duration::from_secs(5);
@@ -38,10 +41,15 @@ pub(crate) fn is_over(maps: &Maps) -> Result<bool, DatapathError> {
 /// One that another emud process is changing is left to it.
 ///
 /// # Errors
-/// The interfaces cannot be listed.
-pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, NetlinkError> {
+/// The interfaces or programs cannot be listed.
+pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut notes = Vec::new();
-    for link in nl.links()? {
+    for ifindex in ended_here()? {
+        let link = match nl.link_by_index(ifindex) {
+            Ok(link) => link,
+            // What remains of a deleted interface is swept elsewhere.
+            Err(_) => continue,
+        };
         match sweep_one(nl, &link) {
             Ok(true) => notes.push(format!(
                 "removed the link of {}, which had ended by itself",
@@ -58,6 +66,30 @@ pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, NetlinkError> {
         }
     }
     Ok(notes)
+}
+
+/// Returns the interfaces of this network namespace whose link has ended: from the list of programs,
+/// which takes some 30 system calls for a link. The way from each interface to its program took 500 with 60 links.
+fn ended_here() -> Result<BTreeSet<u32>, LinkError> {
+    let (here, now) = (identity()?.inode, now_ns());
+    let mut ended = BTreeSet::new();
+    for program in loaded_programs() {
+        let program = match program {
+            Err(e) if is_gone(&e) => continue,
+            program => program.map_err(DatapathError::Search)?,
+        };
+        if program.name_as_str() != Some(Program::Classify.name()) {
+            continue;
+        }
+        // Others are of another version, or are just being loaded or detached.
+        if let Ok(control) = control_of(&program)
+            && u64::from(control.netns) == here
+            && (1..=now).contains(&control.ends_at)
+        {
+            ended.insert(control.ifindex);
+        }
+    }
+    Ok(ended)
 }
 
 fn sweep_one(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {

@@ -11,8 +11,8 @@ use super::detach::{self, Done};
 use super::emulated::Search;
 use super::show::report::Report;
 use super::{LinkError, attachment, devices, sweep};
-use crate::container;
-use crate::netlink::{Namespace, Netlink, NetlinkError, identity};
+use crate::container::{self, Container};
+use crate::netlink::{Namespace, Netlink, NetlinkError};
 
 /// A network namespace.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -75,15 +75,12 @@ impl Host {
         if !geteuid().is_root() {
             return Err(LinkError::NotRootForAll);
         }
-        let here = identity()?;
-        let containers = container::running()?;
+        let containers = container::running(container::PATIENCE)?;
         let mut spaces = vec![];
         let (namespaces, denied) = Namespace::all()?;
         for namespace in namespaces {
-            let inside = (containers.all.iter())
-                .filter(|container| namespace.processes.binary_search(&container.pid).is_ok());
             // A container may share the network of the host.
-            let inside = inside.map(|container| InSpace {
+            let inside = contained(&namespace, &containers.all).map(|container| InSpace {
                 name: container.name.clone(),
                 id: container.id.clone(),
                 engine: container.engine.clone(),
@@ -91,7 +88,7 @@ impl Host {
             let (pid, command) = process_of(&namespace);
             let space = Space {
                 inode: namespace.id.inode,
-                here: namespace.id == here,
+                here: namespace.here,
                 names: namespace.names.clone(),
                 containers: inside.collect(),
                 pid,
@@ -160,6 +157,15 @@ impl Host {
         }
         all
     }
+}
+
+/// Returns the containers in a namespace whose processes are known.
+pub(crate) fn contained<'a>(
+    namespace: &Namespace,
+    all: &'a [Container],
+) -> impl Iterator<Item = &'a Container> {
+    all.iter()
+        .filter(|container| namespace.processes.binary_search(&container.pid).is_ok())
 }
 
 /// Returns the lowest ID of a process that is not emud's, and its name.

@@ -4,10 +4,13 @@
 use std::fmt;
 
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeLabel, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
+
+/// The label that is left out without a value: most links are in no container.
+pub const CONTAINER: &str = "container";
 
 /// A label set that borrows.
 #[derive(Clone, Copy)]
@@ -15,7 +18,11 @@ pub struct Labels<'a, const N: usize>(pub [(&'static str, &'a str); N]);
 
 impl<const N: usize> EncodeLabelSet for Labels<'_, N> {
     fn encode(&self, encoder: &mut LabelSetEncoder) -> fmt::Result {
-        self.0.encode(encoder)
+        let given = |(name, value): &&(&str, &str)| *name != CONTAINER || !value.is_empty();
+        for label in self.0.iter().filter(given) {
+            label.encode(encoder.encode_label())?;
+        }
+        Ok(())
     }
 }
 

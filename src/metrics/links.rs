@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::families::{Families, Labels, with};
+use super::families::{CONTAINER, Families, Labels, with};
 use crate::abi::EMUD_HIST_UNIT;
 use crate::datapath::show::report::{Counters, Holder};
 use crate::datapath::show::service::ClassReport;
@@ -31,25 +31,31 @@ type Stream<'a> = (&'a LinkSample, &'a DirectionSample, &'a StreamSample);
 type Direction<'a> = (&'a LinkSample, &'a DirectionSample);
 type Class<'a> = (&'a LinkSample, &'a str, &'a ClassReport);
 
-fn of_link(link: &LinkSample) -> Labels<'_, 2> {
-    Labels([("netns", &link.netns), ("interface", &link.interface)])
+fn of_link(link: &LinkSample) -> Labels<'_, 3> {
+    Labels([
+        ("netns", &link.netns),
+        (CONTAINER, &link.container),
+        ("interface", &link.interface),
+    ])
 }
 
-fn of_direction<'a>((link, direction): Direction<'a>) -> Labels<'a, 3> {
-    let [netns, interface] = of_link(link).0;
-    Labels([netns, interface, ("direction", direction.name)])
+fn of_direction<'a>((link, direction): Direction<'a>) -> Labels<'a, 4> {
+    let [netns, container, interface] = of_link(link).0;
+    Labels([netns, container, interface, ("direction", direction.name)])
 }
 
-fn of_stream<'a>((link, direction, stream): Stream<'a>) -> Labels<'a, 4> {
-    let [netns, interface, direction] = of_direction((link, direction)).0;
-    Labels([netns, interface, direction, ("class", &stream.class)])
+fn of_stream<'a>((link, direction, stream): Stream<'a>) -> Labels<'a, 5> {
+    let [netns, container, interface, direction] = of_direction((link, direction)).0;
+    let class = ("class", stream.class.as_str());
+    Labels([netns, container, interface, direction, class])
 }
 
-fn of_class<'a>((link, bottleneck, class): Class<'a>) -> Labels<'a, 4> {
-    let [netns, interface] = of_link(link).0;
+fn of_class<'a>((link, bottleneck, class): Class<'a>) -> Labels<'a, 5> {
+    let [netns, container, interface] = of_link(link).0;
     let class = class.name.as_deref().unwrap_or_default();
     Labels([
         netns,
+        container,
         interface,
         ("bottleneck", bottleneck),
         ("class", class),
@@ -111,14 +117,16 @@ impl Links {
         let engines: Vec<String> = self.each().map(|link| link.engine.to_string()).collect();
         let mut family = out.family("link", help, None, MetricType::Info)?;
         for ((link, seed), engine) in self.each().zip(&seeds).zip(&engines) {
-            let [netns, interface] = of_link(link).0;
+            let [netns, container, interface] = of_link(link).0;
             let more = [
                 ("profile", link.profile.as_str()),
                 ("engine", engine),
                 ("seed", seed),
             ];
             let [profile, engine, seed] = more;
-            family.encode_info(&Labels([netns, interface, profile, engine, seed]))?;
+            family.encode_info(&Labels([
+                netns, container, interface, profile, engine, seed,
+            ]))?;
         }
         let help = "Time since the link was attached";
         let age = self.each().map(|link| (of_link(link), link.attached_s));
@@ -237,7 +245,7 @@ impl Links {
             let values = self.each_stream().flat_map(|each| {
                 (causes.iter()).map(move |(cause, of)| {
                     (
-                        with::<4, 5>(of_stream(each), "cause", cause),
+                        with::<5, 6>(of_stream(each), "cause", cause),
                         of(&each.2.counters),
                     )
                 })
@@ -301,7 +309,7 @@ impl Links {
                 each.2.dropped_aqm,
             );
             let causes = [("queue", full), ("expired", expired), ("aqm", aqm)];
-            causes.map(|(cause, n)| (with::<4, 5>(of_class(each), "cause", cause), n))
+            causes.map(|(cause, n)| (with::<5, 6>(of_class(each), "cause", cause), n))
         });
         let help = "Packets that a class of a bottleneck dropped";
         out.counters("class_dropped_packets", help, None, dropped)?;

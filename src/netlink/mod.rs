@@ -36,7 +36,7 @@ pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
 pub use link::{Dropped, Gso, IfbOptions, Link, Peer};
 pub use namespaces::Namespace;
 pub use nat::{ForwardDrop, Masquerade, Translated};
-pub use netns::{NetnsId, Space, enter, identity, inside, spaces, within};
+pub use netns::{NetnsId, enter, identity, inside};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
 pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, ROOT, classid, show_handle};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -72,77 +71,6 @@ pub fn inside<T: Send>(space: BorrowedFd<'_>, work: impl FnOnce() -> T + Send) -
         let ended = scope.spawn(enter).join();
         ended.unwrap_or_else(|_| Err(io::Error::other("the work ended unexpectedly")))
     })
-}
-
-/// Runs `work` in the network namespace with this inode number. Returns `None` if no process and no
-/// name of this mount namespace refers to it.
-pub fn within<T: Send>(inode: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
-    let space = spaces(&HashSet::from([inode])).pop()?;
-    space.within(work).ok()
-}
-
-/// A network namespace, and what a user calls it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Space {
-    /// Inode number.
-    pub inode: u64,
-    /// What `--netns` takes: a name of `ip netns`, or a path; empty: that of this thread.
-    pub name: String,
-    path: PathBuf,
-}
-
-impl Space {
-    fn at(name: String, path: PathBuf) -> Option<Self> {
-        let inode = std::fs::metadata(&path).ok()?.ino();
-        Some(Self { inode, name, path })
-    }
-
-    /// Runs `work` in this namespace, in a separate thread.
-    ///
-    /// # Errors
-    /// [`NetlinkError::NoNamespace`]: it no longer exists or may not be entered.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        if self.name.is_empty() {
-            return Ok(work());
-        }
-        let none = || NetlinkError::NoNamespace(self.path.display().to_string());
-        let file = File::open(&self.path).map_err(|_| none())?;
-        // The process may have ended, and another have its number.
-        if file.metadata().map_or(0, |meta| meta.ino()) != self.inode {
-            return Err(none());
-        }
-        inside(file.as_fd(), work).map_err(|_| none())
-    }
-}
-
-/// Returns the network namespaces with these inode numbers: that of this thread, those with a name,
-/// and the others by one of their processes. Those that have none of these are missing.
-pub fn spaces(wanted: &HashSet<u64>) -> Vec<Space> {
-    let own = Space::at(String::new(), "/proc/thread-self/ns/net".into());
-    let list = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let named = list("/run/netns").filter_map(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        Space::at(name, entry.path())
-    });
-    let mut found: Vec<Space> = Vec::new();
-    let mut add = |space: Space| {
-        let new = wanted.contains(&space.inode) && found.iter().all(|f| f.inode != space.inode);
-        found.extend(new.then_some(space));
-        found.len() == wanted.len()
-    };
-    if own.into_iter().chain(named).any(&mut add) {
-        return found;
-    }
-    let digits = |entry: &std::fs::DirEntry| {
-        let name = entry.file_name();
-        name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
-    };
-    let mut processes = list("/proc").filter(digits).filter_map(|entry| {
-        let path = entry.path().join("ns/net");
-        Space::at(path.display().to_string(), path)
-    });
-    processes.any(add);
-    found
 }
 
 /// Returns the network namespace of the calling thread.

@@ -150,9 +150,9 @@ const FIGURES: [&str; 9] = [
 ];
 
 fn name(row: &Row) -> String {
-    let space = match row.netns.as_str() {
-        "" => String::new(),
-        name => format!("{name}:"),
+    let space = match (row.container.as_str(), row.netns.as_str()) {
+        ("", "") => String::new(),
+        ("", name) | (name, _) => format!("{name}:"),
     };
     let class = match row.class.as_str() {
         "" => String::new(),

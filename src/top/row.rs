@@ -52,6 +52,8 @@ impl<'a> TopLine<'a> {
 pub struct Row {
     /// Network namespace, as `--netns` takes it; empty: that of emud.
     pub netns: String,
+    /// Names of the containers in the namespace, joined by `+`; empty: none.
+    pub container: String,
     /// Name of the interface.
     pub interface: String,
     /// "up" or "down".
@@ -127,6 +129,7 @@ pub(super) fn rows(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Row> {
         let (l, d, s) = stream;
         Row {
             netns: l.netns.clone(),
+            container: l.container.clone(),
             interface: l.interface.clone(),
             direction: d.name,
             class: s.class.clone(),

@@ -53,6 +53,7 @@ fn link(
 ) -> LinkSample {
     LinkSample {
         netns: netns.to_owned(),
+        container: String::new(),
         interface: interface.to_owned(),
         ifindex: 2,
         profile: profile.to_owned(),

@@ -74,7 +74,7 @@ impl Port {
         self.set(libc::SO_TIMESTAMPNS, &1i32, "time stamps")?;
         let time = libc::timeval {
             tv_sec: 0,
-            tv_usec: PATIENCE.as_micros() as libc::suseconds_t,
+            tv_usec: PATIENCE.as_micros() as _,
         };
         self.set(libc::SO_RCVTIMEO, &time, "time-out")?;
         Ok(self)

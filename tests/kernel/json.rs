@@ -113,6 +113,23 @@ fn reproduced_experiments_are_as_described() {
 }
 
 #[test]
+fn catalogues_are_as_described() {
+    for (kind, folder) in [("profile", "profiles"), ("scenario", "scenarios")] {
+        let text = succeed(Command::new(support::emud_path()).args([kind, "list", "--json"]));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_valid("catalogue", &document);
+        assert_refused("catalogue", spoilt(&document, "", &[]));
+        let named = text.matches("\"name\":").count();
+        let files = std::fs::read_dir(support::root().join(folder)).unwrap();
+        let shipped = files.filter(|file| {
+            let path = file.as_ref().unwrap().path();
+            path.extension().is_some_and(|kind| kind == "toml")
+        });
+        assert_eq!(named, shipped.count(), "{kind}");
+    }
+}
+
+#[test]
 fn nothing_attached_is_as_described() {
     let space = Space::new();
     for verb in ["show", "list"] {

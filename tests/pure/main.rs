@@ -4,6 +4,7 @@
 
 mod bottleneck;
 mod case;
+mod completions;
 mod contrib;
 mod house;
 mod log;

@@ -3,6 +3,7 @@
 //! program on a device.
 
 pub mod batch;
+mod by_id;
 pub mod pairs;
 mod record;
 mod rows;
@@ -12,7 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
-use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, loaded_programs};
+use aya::programs::{ProgramError, ProgramInfo, SchedClassifier};
+use aya::sys::SyscallError;
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use emud_monitor::denied::{is_denied, with_causes};
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -272,16 +274,14 @@ impl Maps {
     /// # Errors
     /// The program no longer exists or belongs to a different version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
-        let mut refused = None;
-        let info = loaded_programs()
-            .filter_map(|program| program.map_err(|e| refused = Some(e)).ok())
-            .find(|p| p.id() == id);
-        let info = match (info, refused) {
-            (Some(info), _) => info,
-            (None, Some(e)) if is_denied(&e) => return Err(DatapathError::Search(e)),
-            (None, _) => return Err(DatapathError::NoProgram(id)),
-        };
-        Self::of_info(&info)
+        let ids = by_id::map_ids(id).map_err(|io_error| {
+            let call = "bpf_prog_get_fd_by_id";
+            match ProgramError::from(SyscallError { call, io_error }) {
+                e if is_denied(&e) => DatapathError::Search(e),
+                _ => DatapathError::NoProgram(id),
+            }
+        })?;
+        Self::of_maps(maps_of(ids, |_| true, usize::MAX)?)
     }
 
     /// Finds the maps of a loaded program.
@@ -289,7 +289,10 @@ impl Maps {
     /// # Errors
     /// It belongs to a different version of emud.
     pub(crate) fn of_info(info: &ProgramInfo) -> Result<Self, DatapathError> {
-        let mut found = maps_of(info, |_| true, usize::MAX)?;
+        Self::of_maps(maps_of(map_ids(info)?, |_| true, usize::MAX)?)
+    }
+
+    fn of_maps(mut found: Vec<(String, MapData)>) -> Result<Self, DatapathError> {
         let maps = Self::from_named(|name| {
             let at = found.iter().position(|(n, _)| n == name);
             let (_, data) = found.swap_remove(at.ok_or(DatapathError::Missing(name))?);
@@ -674,16 +677,18 @@ impl Maps {
     }
 }
 
-/// Returns the maps of a loaded program with these names, up to `most`.
+fn map_ids(info: &ProgramInfo) -> Result<Vec<u32>, DatapathError> {
+    let ids = info.map_ids();
+    let ids = ids.map_err(|source| DatapathError::Program { name: "", source })?;
+    Ok(ids.unwrap_or_default())
+}
+
+/// Returns the maps with these names, up to `most`.
 fn maps_of(
-    info: &ProgramInfo,
+    ids: Vec<u32>,
     wanted: impl Fn(&str) -> bool,
     most: usize,
 ) -> Result<Vec<(String, MapData)>, DatapathError> {
-    let ids = info
-        .map_ids()
-        .map_err(|source| DatapathError::Program { name: "", source })?
-        .unwrap_or_default();
     let mut found = Vec::new();
     for id in ids {
         let data = MapData::from_id(id).map_err(at("by id"))?;
@@ -709,7 +714,7 @@ pub(crate) fn look(
 ) -> Result<(abi::emud_control, [abi::emud_link; 2]), DatapathError> {
     const CONTROL: &str = "emud_control";
     const LINKS: &str = "emud_links";
-    let mut found = maps_of(info, |name| name == CONTROL || name == LINKS, 2)?;
+    let mut found = maps_of(map_ids(info)?, |name| name == CONTROL || name == LINKS, 2)?;
     let mut take = |name: &'static str| {
         let place = found.iter().position(|(found, _)| found == name);
         let (_, data) = found.swap_remove(place.ok_or(DatapathError::Missing(name))?);
@@ -724,6 +729,21 @@ pub(crate) fn look(
         links.get(&slot, 0).map_err(at(LINKS))
     };
     Ok((control, [link(abi::EMUD_UP)?, link(abi::EMUD_DOWN)?]))
+}
+
+/// Returns the control word of a loaded program.
+///
+/// # Errors
+/// As [`look`].
+pub(crate) fn control_of(info: &ProgramInfo) -> Result<abi::emud_control, DatapathError> {
+    const CONTROL: &str = "emud_control";
+    let mut found = maps_of(map_ids(info)?, |name| name == CONTROL, 1)?;
+    let (_, data) = found.pop().ok_or(DatapathError::Missing(CONTROL))?;
+    let control = Map::from_map_data(data).map_err(at(CONTROL))?;
+    let control: Array<_, abi::emud_control> = control.try_into().map_err(at(CONTROL))?;
+    let control = control.get(&0, 0).map_err(at(CONTROL))?;
+    speaks(control.abi)?;
+    Ok(control)
 }
 
 /// Checks whether a classifier belongs to this version of emud.

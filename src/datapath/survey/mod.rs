@@ -6,9 +6,10 @@
 //! a namespace is entered for each reading and left again, because an open socket would keep a
 //! deleted namespace, and its interfaces, alive.
 
+mod containers;
 mod sample;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,10 @@ use super::{LinkError, pieces};
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::host::now_ns;
-use crate::netlink::{Dropped, Netlink, NetlinkError, Space, spaces};
+use crate::netlink::{Dropped, Namespace, Netlink, NetlinkError};
 use crate::profile::Profile;
 
+use containers::Containers;
 pub use sample::{DirectionSample, LinkSample, StreamSample};
 
 /// An attach takes less than this; what is not in force later was left behind.
@@ -62,6 +64,7 @@ pub struct Survey {
     known: HashMap<u32, Known>,
     /// Ids to check for tampering, the next one last.
     to_check: Vec<u32>,
+    containers: Containers,
 }
 
 impl std::fmt::Debug for Survey {
@@ -84,14 +87,19 @@ impl Survey {
     /// [`DatapathError::Search`]: this process may not see the BPF programs.
     pub fn snapshot(&mut self) -> Result<Snapshot, DatapathError> {
         let mut unreadable = self.find()?;
-        let named = named_spaces(self.known.values().map(|known| known.control.netns));
-        let insides = self.insides(&named, &mut unreadable);
+        let wanted = self
+            .known
+            .values()
+            .map(|known| u64::from(known.control.netns));
+        let spaces = found(wanted.collect());
+        self.containers.of(&spaces);
+        let insides = self.insides(&spaces, &mut unreadable);
         let mono_ns = now_ns();
         let mut links = Vec::new();
         for (id, known) in &self.known {
-            let inside = insides.get(&known.control.netns);
-            let netns = label(&named, known.control.netns);
-            match known.sample(netns, inside, mono_ns) {
+            let netns = known.control.netns;
+            let names = (label(&spaces, netns), self.containers.names(netns));
+            match known.sample(names, insides.get(&netns), mono_ns) {
                 Ok(sample) => links.extend(sample),
                 Err(e) => unreadable.push(format!("program {id}: {e}")),
             }
@@ -112,6 +120,7 @@ impl Survey {
         let Some(id) = self.to_check.pop() else {
             self.to_check = self.known.keys().copied().collect();
             self.to_check.sort_unstable();
+            self.containers.expire();
             return true;
         };
         if let Some(known) = self.known.get_mut(&id) {
@@ -177,7 +186,7 @@ impl Survey {
     /// Enters each namespace that has a link.
     fn insides(
         &self,
-        named: &HashMap<u32, Space>,
+        spaces: &BTreeMap<u64, Namespace>,
         unreadable: &mut Vec<String>,
     ) -> HashMap<u32, Inside> {
         let wanted: HashSet<u32> = (self.known.values())
@@ -185,7 +194,7 @@ impl Survey {
             .collect();
         let mut insides = HashMap::new();
         for netns in wanted {
-            let read = match named.get(&netns) {
+            let read = match spaces.get(&netns.into()) {
                 Some(space) => space.within(|| Netlink::open()?.dropped()),
                 None => Err(NetlinkError::NoNamespace(format!("net:[{netns}]"))),
             };
@@ -228,21 +237,21 @@ impl Known {
     /// `None`: an attach is under way.
     fn sample(
         &self,
-        netns: String,
+        names: (String, String),
         inside: Option<&Inside>,
         now_ns: u64,
     ) -> Result<Option<LinkSample>, LinkError> {
         if self.since.elapsed() < UNDER_WAY && !pieces::in_force(&self.there)? {
             return Ok(None);
         }
-        let sample = sample::read(self, netns, inside, now_ns)?;
+        let sample = sample::read(self, names, inside, now_ns)?;
         Ok(Some(sample))
     }
 
     fn check(&mut self) {
         let netns = self.control.netns;
-        let named = named_spaces(std::iter::once(netns));
-        let found = match named.get(&netns) {
+        let spaces = found(HashSet::from([netns.into()]));
+        let found = match spaces.get(&netns.into()) {
             Some(space) => space.within(|| self.tampering()),
             None => Err(NetlinkError::NoNamespace(format!("net:[{netns}]"))),
         };
@@ -282,20 +291,15 @@ impl Known {
     }
 }
 
-/// Returns the namespaces with these inode numbers. Searching the processes takes longest, so it is
-/// done only for namespaces without a name.
-fn named_spaces(wanted: impl Iterator<Item = u32>) -> HashMap<u32, Space> {
-    let wanted: HashSet<u64> = wanted.map(u64::from).collect();
-    let found = spaces(&wanted).into_iter();
-    found
-        .filter_map(|space| Some((u32::try_from(space.inode).ok()?, space)))
-        .collect()
+/// Returns the namespaces with these inode numbers that can be entered.
+fn found(wanted: HashSet<u64>) -> BTreeMap<u64, Namespace> {
+    Namespace::find(&wanted).unwrap_or_default()
 }
 
 /// What a user calls a namespace; empty: that of this process.
-fn label(named: &HashMap<u32, Space>, netns: u32) -> String {
-    match named.get(&netns) {
-        Some(space) => space.name.clone(),
+fn label(spaces: &BTreeMap<u64, Namespace>, netns: u32) -> String {
+    match spaces.get(&netns.into()) {
+        Some(space) => space.label(),
         None => format!("net:[{netns}]"),
     }
 }

@@ -16,6 +16,8 @@ use crate::datapath::show::service::{self, BottleneckReport};
 pub struct LinkSample {
     /// Name of the network namespace, or else a path below /proc; empty: that of this process.
     pub netns: String,
+    /// Names of the containers in the namespace, joined by `+`; empty: none.
+    pub container: String,
     /// Name of the interface; `#` and its index if it no longer exists.
     pub interface: String,
     /// Index of the interface.
@@ -80,7 +82,7 @@ impl LinkSample {
 
 pub(super) fn read(
     known: &Known,
-    netns: String,
+    (netns, container): (String, String),
     inside: Option<&Inside>,
     now_ns: u64,
 ) -> Result<LinkSample, LinkError> {
@@ -93,6 +95,7 @@ pub(super) fn read(
     let (tampered, checked) = known.tampered.clone().unzip();
     Ok(LinkSample {
         netns,
+        container,
         interface: name.map_or(format!("#{ifindex}"), |device| device.name.clone()),
         ifindex,
         profile: (known.profile.as_ref()).map_or(String::new(), |p| p.name.clone()),

@@ -9,6 +9,7 @@ mod links;
 mod map;
 mod plot;
 mod programs;
+mod several;
 mod stations;
 
 use askama::Template;
@@ -16,6 +17,8 @@ use askama::Template;
 use super::results::{Run, count};
 use crate::plot::PlotError;
 use plot::Plots;
+
+pub use several::{compared, repeats};
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("plot.css"));
 const PLOT_STYLE: &str = include_str!("plot.css");

@@ -45,20 +45,27 @@ impl Comparison {
             return;
         }
         let head = ["", "a", "b", "b - a", "", ""].map(str::to_owned);
-        let rows = self.figures.iter().map(row);
+        let rows = self.figures.iter().map(Compared::cells);
         *out += &columns([head].into_iter().chain(rows));
-        if self.figures.iter().any(|f| f.welch.is_some()) {
-            let percent = self.confidence * 100.0;
-            let paired = self.figures.iter().any(|f| f.paired.is_some());
-            let test = match paired {
-                true => "paired t of runs with the same seed",
-                false => "Welch's t",
-            };
-            let _ = writeln!(
-                out,
-                "±: {percent} % confidence interval of a mean (Student's t); p: {test}, each row alone"
-            );
+        if let Some(test) = self.test() {
+            let _ = writeln!(out, "{test}");
         }
+    }
+
+    /// Returns what intervals and p mean; `None`: there are none.
+    pub fn test(&self) -> Option<String> {
+        if !self.figures.iter().any(|f| f.welch.is_some()) {
+            return None;
+        }
+        let percent = self.confidence * 100.0;
+        let paired = self.figures.iter().any(|f| f.paired.is_some());
+        let test = match paired {
+            true => "paired t of runs with the same seed",
+            false => "Welch's t",
+        };
+        Some(format!(
+            "±: {percent} % confidence interval of a mean (Student's t); p: {test}, each row alone"
+        ))
     }
 }
 
@@ -74,25 +81,28 @@ fn side(out: &mut String, name: &str, side: &Side) {
     }
 }
 
-fn row(c: &Compared) -> [String; 6] {
-    let quantity = c.name.quantity;
-    let estimate = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
-    let sign = |d: f64| if d > 0.0 { "+" } else { "" };
-    let difference = c
-        .difference
-        .map(|d| format!("{}{}", sign(d), quantity.text(d)));
-    let relative = c.relative.map(|r| format!("{:+.1} %", r * 100.0));
-    let p = c.paired.or(c.welch).map(|test| match test.p {
-        p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
-        p if p < NOTABLE => format!("p = {p:.4}, differs"),
-        p => format!("p = {p:.2}"),
-    });
-    [
-        printable(&c.name.text()).into_owned(),
-        estimate(&c.a),
-        estimate(&c.b),
-        difference.unwrap_or_default(),
-        relative.unwrap_or_default(),
-        p.unwrap_or_default(),
-    ]
+impl Compared {
+    /// Returns name, both means, their difference, also as a share, and p.
+    pub fn cells(&self) -> [String; 6] {
+        let quantity = self.name.quantity;
+        let estimate = |e: &Option<Estimate>| e.map_or("-".to_owned(), |e| e.text(quantity));
+        let sign = |d: f64| if d > 0.0 { "+" } else { "" };
+        let difference = self
+            .difference
+            .map(|d| format!("{}{}", sign(d), quantity.text(d)));
+        let relative = self.relative.map(|r| format!("{:+.1} %", r * 100.0));
+        let p = self.paired.or(self.welch).map(|test| match test.p {
+            p if p < 0.0001 => "p < 0.0001, differs".to_owned(),
+            p if p < NOTABLE => format!("p = {p:.4}, differs"),
+            p => format!("p = {p:.2}"),
+        });
+        [
+            printable(&self.name.text()).into_owned(),
+            estimate(&self.a),
+            estimate(&self.b),
+            difference.unwrap_or_default(),
+            relative.unwrap_or_default(),
+            p.unwrap_or_default(),
+        ]
+    }
 }

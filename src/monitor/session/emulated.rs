@@ -2,7 +2,7 @@
 //! Follows the emulated links, which are attached and detached while the monitor runs, and checks
 //! whether other processes change them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Request;
 use crate::datapath::emulated::{Found, Search};
 use crate::datapath::watch::Watch;
-use crate::netlink::{self, Netlink};
+use crate::netlink::{Namespace, Netlink};
 
 /// Interval of checks; a link is judged from the first check after its attach.
 const EVERY: Duration = Duration::from_millis(500);
@@ -128,11 +128,13 @@ impl Known {
             }
             self.watch.look(&mut nl)
         };
-        let what = match netlink::within(u64::from(netns), inside) {
-            Some(Ok(what)) => what,
+        let found = Namespace::find(&HashSet::from([u64::from(netns)]));
+        let space = found.ok().and_then(|mut found| found.pop_first());
+        let what = match space.map(|(_, space)| space.within(inside)) {
+            Some(Ok(Ok(what))) => what,
             failed => {
                 let why = match failed {
-                    Some(Err(e)) => e.to_string(),
+                    Some(Ok(Err(e))) => e.to_string(),
                     _ => format!("network namespace {netns} cannot be entered"),
                 };
                 self.unreached += 1;

@@ -25,6 +25,7 @@ pub fn tests() -> Vec<Trial> {
             everywhere::detached,
             watched::restarted;
         Full:
+            everywhere::in_metrics,
             by::digits,
             everywhere::listed;
     ]
@@ -197,6 +198,35 @@ mod everywhere {
         assert_eq!(ours["namespace"]["names"], json!([lab.a]));
         assert_eq!(ours["namespace"]["pid"], process.id());
         assert_eq!(ours["interface"], "va");
+    }
+
+    /// The name is a label of every figure of the link, and none of links elsewhere.
+    pub fn in_metrics() {
+        let (lab, engine) = (Lab::new(), Engine::new());
+        let process = Process::start(&lab.a);
+        engine.add("emud-test-web", Some(&process), &json!({}));
+        lab.emud(&["attach", "va", "-p", "lte", "--engine", "hold"])
+            .expect(0);
+        let text = engine.emud(&["metrics"]).expect(0).out;
+        let labels = format!(
+            "{{netns=\"{}\",container=\"emud-test-web\",interface=\"va\"",
+            lab.a
+        );
+        for family in ["emud_link_info", "emud_link_up", "emud_holder_up"] {
+            assert!(text.contains(&format!("{family}{labels}")), "{text}");
+        }
+        let shown = engine.emud(&["top", "--json", "--count", "1"]).expect(0);
+        let rows = shown.json()["rows"].clone();
+        let own = (rows.as_array().unwrap().iter()).find(|row| row["netns"] == lab.a.as_str());
+        assert_eq!(own.unwrap()["container"], "emud-test-web");
+        // Another link has none.
+        run(Command::new(lab::emud_path()).args([
+            "--netns", &lab.b, "attach", "vb", "-p", "dsl", "--engine", "hold",
+        ]))
+        .expect(0);
+        let text = engine.emud(&["metrics"]).expect(0).out;
+        let other = format!("emud_link_info{{netns=\"{}\",interface=\"vb\"", lab.b);
+        assert!(text.contains(&other), "{text}");
     }
 
     /// In process and mount namespaces of the test: other tests have links, too.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reads all links of the host: `emud metrics` beside a real Prometheus, and `emud top`. The full
-//! run needs `tmux`, and Debian's `prometheus`, which `tests/prometheus.sh` fetches.
+//! What concerns many or all links of the host: `emud metrics` beside a real Prometheus, `emud top`,
+//! and links that end. The full run needs `tmux`, and Debian's `prometheus`, which `tests/prometheus.sh` fetches.
 
+mod expiry;
 mod prometheus;
 mod thousand;
 mod top;
@@ -14,6 +15,7 @@ pub fn tests() -> Vec<Trial> {
         Here:
             top::lines;
         Full:
+            expiry::at_their_deadlines,
             prometheus::checks,
             prometheus::scrapes,
             thousand::links,

@@ -124,8 +124,10 @@ pub fn scrapes() {
     let (server, own) = prometheus(&folder, port);
     let selector = format!("{{netns=\"{}\",direction=\"up\"}}", lab.a);
     let arrived = format!("emud_link_arrived_packets_total{selector}");
-    let wanted = lab.shown("/up/counters/packets") as f64;
-    wait_until("a scrape", PATIENCE, || query(own, &arrived) == [wanted]);
+    // Neighbours are verified some seconds after the ping, which counts, too.
+    wait_until("a scrape", PATIENCE, || {
+        query(own, &arrived) == [lab.shown("/up/counters/packets") as f64]
+    });
     assert_eq!(query(own, "up{job=\"emud\"}"), [1.0]);
     lab.in_a("tc filter del dev va egress");
     let alert = format!(

@@ -182,7 +182,7 @@ pub fn tests() -> Vec<Trial> {
 }
 
 /// The engines that emud reports here and those that the caller expects.
-fn engines() -> Vec<Engine> {
+pub fn engines() -> Vec<Engine> {
     let all = [Engine::Fq, Engine::Hold, Engine::Qdisc];
     let promised = |engine: &Engine| lab::promised("EMUD_EXPECT_ENGINES", engine.name());
     // doctor verifies the programs, which takes a guest a while.

@@ -6,6 +6,7 @@ mod artefacts;
 mod in_place;
 mod log;
 mod medium;
+mod metrics;
 mod program;
 mod repeat;
 mod reproduce;
@@ -52,6 +53,7 @@ pub fn tests() -> Vec<Trial> {
             medium::foreign_frames_are_dropped,
             medium::relays,
             medium::a_walk_ends_the_reception,
+            metrics::of_the_run,
             undone::after_kill,
             undone::a_medium_after_kill,
             undone::by_signals,

@@ -476,3 +476,62 @@ fn a_page_of_ten_to_the_nine_packets_takes_less_than_two_seconds() {
         assert!(made.status.success(), "{lost} lost: {made:?}");
     }
 }
+
+#[test]
+fn repeats_and_comparisons_have_a_page() {
+    let files: Vec<_> = (1..=3).map(|seed| clean(seed).write()).collect();
+    let bad = contended(4).write();
+    let output = |name: &str| files[0].path().with_file_name(name);
+    let (one, two) = (output("repeats.html"), output("both.html"));
+    let logs: Vec<&str> = files.iter().map(|file| file.text()).collect();
+    let repeats = [
+        &["report"],
+        &logs[..],
+        &[bad.text(), "-o", one.to_str().unwrap()],
+    ]
+    .concat();
+    let out = emud(&repeats);
+    assert!(out.status.success(), "{out:?}");
+    let page = std::fs::read_to_string(&one).unwrap();
+    assert_eq!(html_mistakes(&page), "");
+    assert!(page.contains("4 runs, 3 counted"));
+    // Each figure of each run, and the one that does not count.
+    let run = Run::read(files[0].path()).unwrap();
+    let dots = page.matches("<circle class=\"dot a\"").count();
+    assert_eq!(dots, 3 * figures(&run).len());
+    assert_eq!(
+        page.matches("<circle class=\"dot out\"").count(),
+        figures(&run).len()
+    );
+
+    let both = [
+        &["report", logs[0], logs[1], "--against", logs[2], bad.text()],
+        &["-o", two.to_str().unwrap()][..],
+    ]
+    .concat();
+    let out = emud(&both);
+    assert!(out.status.success(), "{out:?}");
+    let page = std::fs::read_to_string(&two).unwrap();
+    assert_eq!(html_mistakes(&page), "");
+    let compared = emud(&[
+        "compare",
+        "--json",
+        logs[0],
+        logs[1],
+        "--against",
+        logs[2],
+        bad.text(),
+    ]);
+    let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    assert_eq!(compared["b"]["counted"], 1);
+    assert!(page.contains("a: 2 runs, 2 in the figures; b: 2 runs, 1 in the figures"));
+    assert!(page.contains("access down delay mean"), "{page}");
+    // A page that would replace a log of the second side.
+    let over = emud(&["report", logs[0], "--against", logs[1], "-o", logs[1]]);
+    assert_eq!(over.status.code(), Some(64));
+    let plots = emud(&["report", logs[0], logs[1], "--svg", "plots"]);
+    assert_eq!(plots.status.code(), Some(64));
+    for file in [one, two] {
+        std::fs::remove_file(file).unwrap();
+    }
+}

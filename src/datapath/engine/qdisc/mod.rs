@@ -2,6 +2,10 @@
 //! Engine `qdisc`: packets wait in a qdisc of emud's own, a BPF program (bpf/qdisc.bpf.c), at the
 //! root of the device and of the ifb. The classifier and the stamps are those of engine fq.
 
+#[cfg(not(feature = "qdisc"))]
+#[path = "absent.rs"]
+mod object;
+#[cfg(feature = "qdisc")]
 mod object;
 
 use std::ffi::CStr;
@@ -73,7 +77,7 @@ pub fn install(
 /// A sentence about the missing feature.
 pub fn supported() -> Result<(), String> {
     if QDISC_OBJECT.is_empty() {
-        return Err("this emud was built without it: the build needs clang 15 or later".to_owned());
+        return Err("this emud was built without it: the build needs clang 15 or later, and the static binary never has it".to_owned());
     }
     match btf::kernel_offsets([KERNEL_TYPE]) {
         [Some(_)] => Ok(()),

@@ -1,0 +1,1 @@
+../../bpf/build.rs

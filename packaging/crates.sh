@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Make the crates emud-monitor and emud with compiled BPF programs and bindings in them, and install
+# emud from them without clang.
+#
+# usage: crates.sh BUILT OUTPUT
+#   BUILT     folder of a build of this tree, which has compiled the programs
+#   OUTPUT    folder for the crates
+set -euo pipefail
+
+built=$(realpath -- "${1:?usage: crates.sh BUILT OUTPUT}")
+output=$(realpath -- "${2:?usage: crates.sh BUILT OUTPUT}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# compiled PACKAGE FOLDER: the newest output of the build script.
+compiled() {
+    local out
+    # shellcheck disable=SC2012 # names of cargo
+    out=$(ls -td "$built"/build/"$1"-*/out | while read -r out; do [ ! -e "$out/$2" ] || { echo "$out"; break; }; done)
+    mkdir -p "$3"
+    cp "$out"/*.o "$out"/*.rs "$3/"
+}
+
+# Without a repository cargo packs every file, also those that git does not know.
+git archive --format tar HEAD | tar -x -C "$scratch"
+compiled emud link.bpf.o "$scratch/bpf/compiled"
+compiled emud-monitor monitor.bpf.o "$scratch/monitor/bpf/compiled"
+(cd "$scratch" && cargo package -q --locked --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
+cp "$scratch"/target/package/*.crate "$output/"
+
+# The programs in the crates are those of this tree.
+for crate in "$output"/*.crate; do tar -C "$scratch" -xf "$crate"; done
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+cmp "$scratch/bpf/compiled/link.bpf.o" "$scratch/emud-$version/bpf/compiled/link.bpf.o"
+mkdir "$scratch/fresh"
+clang=${CLANG:-clang}
+multiarch=/usr/include/$(uname -m)-linux-gnu
+for pair in emud:. emud-monitor:monitor; do
+    for source in "${pair#*:}"/bpf/*.bpf.c; do
+        # Engine qdisc is not in the crates: empty.
+        [ "${source##*/}" != qdisc.bpf.c ] || continue
+        object=$(basename "$source" .c).o
+        "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" -c "$source" -o "$scratch/fresh/$object"
+        # Without the paths of the build.
+        for file in "$scratch/fresh/$object" "$scratch/${pair%:*}-$version/bpf/compiled/$object"; do
+            llvm-strip -g -o "$file.stripped" "$file"
+        done
+        cmp "$scratch/fresh/$object.stripped" "$scratch/${pair%:*}-$version/bpf/compiled/$object.stripped"
+    done
+done
+
+# No clang, no libclang.
+mkdir "$scratch/bin"
+for program in cargo rustc cc ld gcc as ar; do
+    ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
+done
+PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-default-features --no-track \
+    --path "$scratch/emud-$version" --root "$scratch/installed" --target-dir "$scratch/target" \
+    --config "patch.crates-io.emud-monitor.path=\"$scratch/emud-monitor-$version\""
+"$scratch/installed/bin/emud" --version
+"$scratch/installed/bin/emud" profile check lte

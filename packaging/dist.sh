@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Build what users install, into target/dist, and try each: a static binary, a Debian package, an
+# image of containers, and crates that need no clang. Needs root for the tries.
+#
+# usage: dist.sh [SUITE...]
+#   SUITE    suites of Debian whose fresh chroots the package and the binary are tried in (default:
+#            bookworm bullseye trixie); `none`: nothing is tried
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+suites=("${@:-bookworm}")
+[ $# -gt 0 ] || suites=(bookworm bullseye trixie)
+machine=$(uname -m)
+target=$machine-unknown-linux-musl
+dist=$PWD/target/dist
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+rm -rf "$dist"
+mkdir -p "$dist"
+
+step() { echo "=== $1"; }
+
+step "static binary"
+# Statically linked also where the target's default is not; without engine qdisc, whose libbpf needs a
+# shared libelf.
+CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
+    cargo build --release --locked --no-default-features --target "$target"
+built=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
+if readelf -l "$built/emud" | grep INTERP; then
+    echo "dist.sh: the binary needs a dynamic loader" >&2
+    exit 1
+fi
+name=emud-$version-$machine-linux
+make -s install EMUD="$built/emud" DESTDIR="$dist/root" PREFIX=/usr
+tar -C "$dist/root/usr" --owner=0 --group=0 --numeric-owner --sort=name --transform "s,^\.,$name," -cJf "$dist/$name.tar.xz" .
+
+step "man pages and unit"
+for page in "$dist"/root/usr/share/man/man[15]/*.[15]; do
+    said=$(groff -man -ww -W break -z -K utf8 -rLL=78n "$page" 2>&1) || { echo "$page: groff failed" >&2; exit 1; }
+    [ -z "$said" ] || { echo "$said" >&2; exit 1; }
+done
+if command -v systemd-analyze >/dev/null; then
+    # It checks that the programs of a unit exist.
+    mkdir "$dist/unit"
+    sed "s,/usr/bin/emud,$built/emud," 'packaging/emud@.service' >"$dist/unit/emud@eth0.service"
+    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dist/unit/emud@eth0.service"
+    rm -r "$dist/unit"
+fi
+
+step "Debian package"
+cargo deb --no-build --no-strip --target "$target" --output "$dist/"
+
+step "crates"
+packaging/crates.sh "$built" "$dist"
+
+step "image"
+if command -v podman >/dev/null; then
+    packaging/image.sh "$built/emud" "$dist/emud-$version-$machine.oci.tar"
+else
+    echo "no podman: no image"
+fi
+
+if [ "${suites[0]}" != none ]; then
+    for suite in "${suites[@]}"; do
+        step "try $suite"
+        packaging/try.sh "$suite" "$dist"/emud_*.deb "$built/emud"
+    done
+fi
+rm -rf "$dist/root"
+(cd "$dist" && sha256sum -- *.* >SHA256SUMS && cat SHA256SUMS)

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Install the Debian package in a fresh, minimal system of a suite of Debian, attach a link in a network
+# namespace of its own, and remove both. Prints the time from the empty system to the link. The kernel
+# is that of this machine. Needs root and debootstrap.
+#
+# usage: try.sh SUITE PACKAGE EMUD
+set -euo pipefail
+
+suite=${1:?usage: try.sh SUITE PACKAGE EMUD}
+package=$(realpath -- "${2:?usage: try.sh SUITE PACKAGE EMUD}")
+emud=$(realpath -- "${3:?usage: try.sh SUITE PACKAGE EMUD}")
+
+if [ -z "${EMUD_TRY_INSIDE-}" ]; then
+    cd "$(dirname "${BASH_SOURCE[0]}")/.."
+    mkdir -p target/chroots
+    image=$PWD/target/chroots/$suite.tar
+    if [ ! -e "$image" ]; then
+        # The archive of this machine, as apt knows it.
+        # shellcheck disable=SC2016 # apt expands these
+        mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+            awk '$2 ~ /^(bullseye|bookworm|trixie|forky|sid)$/ && $3 == "main" { print $1; exit }')
+        fresh=$(mktemp -d)
+        debootstrap --variant=minbase "$suite" "$fresh" "$mirror" >"$image.log" 2>&1 ||
+            { tail -n 5 "$image.log" >&2; rm -rf "$fresh"; exit 69; }
+        tar -C "$fresh" -cf "$image.new" .
+        rm -rf "$fresh"
+        mv "$image.new" "$image"
+    fi
+    EMUD_TRY_INSIDE=$image exec unshare --net --mount --pid --fork --kill-child -- "$0" "$suite" "$package" "$emud"
+fi
+
+system=$(mktemp -d)
+trap 'umount -lR "$system"; rmdir "$system"' EXIT
+# In memory: an empty system, whatever the disk does.
+mount -t tmpfs -o size=2G tmpfs "$system"
+tar -C "$system" -xf "$EMUD_TRY_INSIDE"
+mount -t proc proc "$system/proc"
+# The number of CPUs is there.
+mount -t sysfs sysfs "$system/sys"
+mount --rbind /dev "$system/dev"
+mount --make-rslave "$system/dev"
+mount -t tmpfs tmpfs "$system/run"
+# The system has no ip.
+ip link set lo up
+ip link add v0 type veth peer name v1
+ip link set v0 up
+ip link set v1 up
+cp "$package" "$system/root/emud.deb"
+
+inside() { chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
+
+began=${EPOCHREALTIME/./}
+inside dpkg -i /root/emud.deb >/dev/null
+inside emud attach v0 --profile lte
+took=$((${EPOCHREALTIME/./} - began))
+echo "$suite: from the empty system to the link in $((took / 1000)) ms"
+[ "$took" -lt 10000000 ] || { echo "try.sh: more than 10 s" >&2; exit 1; }
+
+[ "$(inside emud list)" != "" ]
+inside emud show v0 | grep -q 'lte'
+inside emud set v0 down.delay=80ms >/dev/null
+inside emud detach v0 >/dev/null
+[ -z "$(inside emud list)" ]
+# minbase keeps documentation; what is not there was not packed.
+for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
+    bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
+    doc/emud/copyright doc/emud/README.md doc/emud/docs/log.schema.json; do
+    [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
+done
+[ -e "$system/lib/systemd/system/emud@.service" ] || [ -e "$system/usr/lib/systemd/system/emud@.service" ]
+[ -d "$system/etc/emud" ]
+inside dpkg --purge emud >/dev/null
+[ ! -e "$system/usr/bin/emud" ]
+# The binary alone.
+cp "$emud" "$system/root/emud"
+inside /root/emud attach v0 --profile dsl >/dev/null
+inside /root/emud detach v0 >/dev/null

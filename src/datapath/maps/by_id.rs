@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The maps of a program by its id. aya finds a program in the list of all, which takes three system
+//! calls for each: with 1,000 links on a host, whatever acts on one would read all of them.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// enum bpf_cmd (include/uapi/linux/bpf.h).
+const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+
+/// The classifier has 16.
+const MOST: usize = 64;
+
+/// The begin of struct bpf_prog_info, up to the ids of maps; the kernel accepts any length.
+#[repr(C)]
+struct ProgramInfo {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_len: u32,
+    translated_len: u32,
+    jited: u64,
+    translated: u64,
+    load_time: u64,
+    created_by_uid: u32,
+    nr_map_ids: u32,
+    map_ids: u64,
+}
+
+/// The parts of union bpf_attr.
+#[repr(C)]
+struct ById {
+    id: u32,
+    next_id: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct ByFd {
+    fd: u32,
+    len: u32,
+    info: u64,
+}
+
+/// Returns the ids of the maps that a program uses.
+///
+/// # Errors
+/// There is no such program, or this process may not see it.
+pub(super) fn map_ids(program: u32) -> io::Result<Vec<u32>> {
+    let attr = ById {
+        id: program,
+        next_id: 0,
+        flags: 0,
+    };
+    let fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr)?;
+    // SAFETY: the kernel has just returned it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut ids = vec![0u32; MOST];
+    // SAFETY: numbers only.
+    let mut info: ProgramInfo = unsafe { zeroed() };
+    info.nr_map_ids = MOST as u32;
+    info.map_ids = ids.as_mut_ptr().addr() as u64;
+    let attr = ByFd {
+        fd: fd.as_raw_fd().cast_unsigned(),
+        len: size_of::<ProgramInfo>() as u32,
+        info: (&raw mut info).addr() as u64,
+    };
+    bpf(BPF_OBJ_GET_INFO_BY_FD, &attr)?;
+    ids.truncate(info.nr_map_ids as usize);
+    Ok(ids)
+}
+
+fn bpf<T>(command: libc::c_int, attr: &T) -> io::Result<libc::c_int> {
+    // SAFETY: `attr` and what it points to outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_ref(attr),
+            size_of::<T>(),
+        )
+    };
+    match result {
+        0.. => Ok(result as libc::c_int),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
