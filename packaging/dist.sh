@@ -21,7 +21,8 @@ mkdir -p "$dist"
 step() { echo "=== $1"; }
 
 step "static binary"
-# Statically linked also where the target's default is not.
+# Statically linked also where the target's default is not; without engine qdisc, whose libbpf needs a
+# shared libelf.
 CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
     cargo build --release --locked --no-default-features --target "$target"
 built=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
