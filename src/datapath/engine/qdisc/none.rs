@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In the place of the object file: emud without the feature `qdisc`, which has nothing to load one.
+//! Stands for the object file in emud without the feature `qdisc`, which has nothing to load one.
 
 use std::ffi::CStr;
 
