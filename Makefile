@@ -15,7 +15,7 @@ EMUD := target/release/emud
 # A recipe's tests follow one another; cargo itself uses all CPUs.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-full bench bench-full bench-docs bench-check build dist install uninstall clean
+.PHONY: help demo demo-fleet check test test-full bench bench-full bench-docs bench-check build dist install uninstall clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ demo: ## two links between namespaces, a table of asked against measured, in 90 
 	@tests/setup.sh demo
 	cargo build --locked
 	@tests/demo.sh target/debug/emud
+
+demo-fleet: ## a dumbbell on three network namespaces as hosts, with etcd (root)
+	@tests/setup.sh fleet
+	cargo build --locked
+	@tests/demo-fleet.sh target/debug/emud
 
 check: ## format, lints, docs, dependencies, tests without root
 	@tests/setup.sh check

@@ -5,6 +5,11 @@
 mod bpf;
 
 use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+/// The first clang that keeps the tag of a kptr (`btf_type_tag`); older ones drop it in silence.
+const KPTR_CLANG: u32 = 15;
 
 fn main() -> anyhow::Result<()> {
     let out = bpf::out_dir(&["bpf"])?;
@@ -14,5 +19,39 @@ fn main() -> anyhow::Result<()> {
     bpf::compile(Path::new("bpf/link.bpf.c"), &out.join("link.bpf.o"))?;
     bpf::compile(Path::new("bpf/segment.bpf.c"), &out.join("segment.bpf.o"))?;
     bpf::compile(Path::new("bpf/stamp.bpf.c"), &out.join("stamp.bpf.o"))?;
+    compile_kptr(Path::new("bpf/qdisc.bpf.c"), &out.join("qdisc.bpf.o"))?;
     bpf::bind(Path::new("bpf/emud.h"), &out.join("emud.rs"))
+}
+
+/// Compiles `source` to `object` by the first clang that is new enough for kptrs. The object is empty
+/// if there is none, or nothing to load it.
+fn compile_kptr(source: &Path, object: &Path) -> anyhow::Result<()> {
+    if env::var_os("CARGO_FEATURE_QDISC").is_none() {
+        return Ok(fs::write(object, [])?);
+    }
+    let named = (KPTR_CLANG..=KPTR_CLANG + 9)
+        .rev()
+        .map(|n| format!("clang-{n}"));
+    let found = std::iter::once(bpf::clang())
+        .chain(named)
+        .find(|clang| version(clang) >= KPTR_CLANG);
+    match found {
+        Some(clang) => bpf::compile_by(&clang, source, object),
+        None => {
+            println!(
+                "cargo:warning=no clang {KPTR_CLANG} or later: emud is built without engine qdisc"
+            );
+            Ok(fs::write(object, [])?)
+        }
+    }
+}
+
+/// Returns the major version of a clang; 0 if it does not run.
+fn version(clang: &str) -> u32 {
+    let Ok(done) = Command::new(clang).arg("-dumpversion").output() else {
+        return 0;
+    };
+    let text = String::from_utf8_lossy(&done.stdout);
+    let major = text.split('.').next().map(str::trim);
+    major.and_then(|major| major.parse().ok()).unwrap_or(0)
 }

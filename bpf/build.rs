@@ -28,8 +28,20 @@ pub fn is_compiled(out: &Path) -> Result<bool> {
 
 /// Compiles `source` to `object`.
 pub fn compile(source: &Path, object: &Path) -> Result<()> {
-    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let status = Command::new(&clang)
+    compile_by(&clang(), source, object)
+}
+
+/// Returns the clang that the user names, or the default one.
+pub fn clang() -> String {
+    env::var("CLANG").unwrap_or_else(|_| "clang".into())
+}
+
+/// The same by this clang.
+///
+/// # Errors
+/// It is not there, or the source is wrong.
+pub fn compile_by(clang: &str, source: &Path, object: &Path) -> Result<()> {
+    let status = Command::new(clang)
         // mcpu=v3: atomics that return the old value (Linux 5.12).
         .args([
             "-g",

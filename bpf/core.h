@@ -31,11 +31,11 @@ static __always_inline int emud_alone(const struct __sk_buff *skb)
  * Returns whether a packet may keep its socket while it waits: most of the send
  * buffer is free, so the socket does not stop its sender.
  *
- * Only unconnected UDP: TCP's small queues stop a sender long before; to fq, all
- * packets of a connected socket are one flow, whatever their hash; and a packet or
- * XDP socket may wait for its packets themselves.
+ * Only UDP: TCP's small queues stop a sender long before, and a packet or XDP socket may
+ * wait for its packets themselves. Connected sockets only with `connected`: to fq, all
+ * packets of one are one flow, whatever their hash.
  */
-__noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction)
+__noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction, __u32 connected)
 {
 	struct emud_packet *scratch = EMUD_LOOKUP(emud_packets, direction);
 	struct bpf_sock *sk = skb->sk;
@@ -45,7 +45,8 @@ __noinline int emud_keeps_socket(struct __sk_buff *skb, __u32 direction)
 	if (!emud_sndbuf_offset || !emud_wmem_offset || !sk || !scratch)
 		return 0;
 	sk = bpf_sk_fullsock(sk);
-	if (!sk || sk->protocol != IPPROTO_UDP || sk->state != BPF_TCP_CLOSE)
+	if (!sk || sk->protocol != IPPROTO_UDP ||
+	    (!connected && sk->state != BPF_TCP_CLOSE))
 		return 0;
 	/* The verifier permits no arithmetic on a socket; what is read from a map is a
 	 * number. */

@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 8
+#define EMUD_ABI 9
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -115,6 +115,20 @@ enum emud_release {
 	EMUD_RELEASE_IFB, /* fq on emud's ifb schedules */
 	EMUD_RELEASE_MIRRED, /* the same, by a mirred filter after the classifier */
 	EMUD_RELEASE_HOLD, /* the holder behind the TAP schedules */
+	EMUD_RELEASE_QDISC, /* emud's qdisc on this device schedules by skb->tstamp */
+	EMUD_RELEASE_QDISC_IFB, /* the same on emud's ifb */
+};
+
+/* emud's qdisc (bpf/qdisc.bpf.c): the direction, in its handle. */
+#define EMUD_QDISC_HANDLE_SHIFT 16
+/* Delays are at most this long. */
+#define EMUD_QDISC_HORIZON_NS (1ULL << 42)
+#define EMUD_EBUSY 16
+/* Its name: this, and the rest random. */
+#define EMUD_QDISC_ID_LEN 16
+struct emud_qdisc_room {
+	__u32 packets; /* that can wait, in each direction */
+	__u32 down_from; /* the first of `down` in the map */
 };
 
 enum emud_flags {

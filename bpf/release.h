@@ -16,6 +16,9 @@
  *
  * ifb: the same for ingress, with fq on an ifb that puts the packet back.
  *
+ * qdisc: the same two with emud's own qdisc instead of fq, which needs neither flows
+ * nor time ahead.
+ *
  * hold: 24 bytes in front of the frame say when, and a TAP takes it to the
  * holder; 32 more say how it waits for a bottleneck before.
  *
@@ -150,24 +153,32 @@ static __always_inline int emud_stampable(const struct __sk_buff *skb)
 	       skb->protocol == bpf_htons(ETH_P_IPV6);
 }
 
-/* The time at which fq must dequeue a packet for it to reach the receiver in
- * time. */
-static __always_inline __u64 emud_fq_time(__u64 departure)
+static __always_inline int emud_own_qdisc(const struct emud_link *l)
 {
-	return emud_test_run ? departure : departure - EMUD_FQ_LEAD_NS;
+	return l->release >= EMUD_RELEASE_QDISC;
 }
 
-/* Sets what fq needs. Returns non-zero if the packet is not IP, which the
+/* The time at which the qdisc must dequeue a packet for it to reach the receiver in
+ * time. */
+static __always_inline __u64 emud_stamp_of(const struct emud_link *l, __u64 departure)
+{
+	return emud_test_run || emud_own_qdisc(l) ? departure
+						  : departure - EMUD_FQ_LEAD_NS;
+}
+
+/* Sets what the qdisc needs. Returns non-zero if the packet is not IP, which the
  * helper does not support.
  *
  * fq before 6.7 sends priority 7 at once and ignores its stamp (fq_classify()):
  * IGMP and routing daemons would have no delay. */
 static __always_inline long emud_stamp(const struct emud_exit *e, __u64 departure)
 {
-	if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
-		e->skb->priority = TC_PRIO_INTERACTIVE;
-	bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
-	return bpf_skb_set_tstamp(e->skb, emud_fq_time(departure),
+	if (!emud_own_qdisc(e->link)) {
+		if (unlikely(e->skb->priority == TC_PRIO_CONTROL))
+			e->skb->priority = TC_PRIO_INTERACTIVE;
+		bpf_set_hash(e->skb, emud_hash(e->p, e->link, departure));
+	}
+	return bpf_skb_set_tstamp(e->skb, emud_stamp_of(e->link, departure),
 				  BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
@@ -195,14 +206,14 @@ static __always_inline int emud_release_stamp(const struct emud_exit *e)
 	if (emud_stamp(e, p->departure)) {
 		/* The redirect of a copy would clear such a stamp. */
 		e->count->unaltered += p->copied ? p->segments : 0;
-		skb->tstamp = emud_fq_time(p->departure);
+		skb->tstamp = emud_stamp_of(e->link, p->departure);
 		return TC_ACT_UNSPEC;
 	}
 	emud_copy_by_stamp(e, skb->ifindex, 0);
 	/* A packet held back for long keeps its socket, whose buffer limits the number
 	 * of such packets in fq. */
 	if (!skb->sk || !(e->link->flags & EMUD_F_CLONE) || p->held > EMUD_HELD_MAX_NS ||
-	    emud_keeps_socket(skb, p->direction))
+	    emud_keeps_socket(skb, p->direction, emud_own_qdisc(e->link)))
 		return TC_ACT_UNSPEC;
 	skb->tc_index = EMUD_TC_INDEX;
 	/* Without memory for a clone the packet itself waits, with its socket. */
@@ -273,7 +284,8 @@ static __always_inline int emud_release_ifb(const struct emud_exit *e)
 		return emud_pass_by(e, why);
 	emud_copy_by_stamp(e, e->link->ifindex, 0);
 	emud_mark_encrypted(e);
-	if (e->skb->sk && !emud_keeps_socket(e->skb, e->p->direction) &&
+	if (e->skb->sk &&
+	    !emud_keeps_socket(e->skb, e->p->direction, emud_own_qdisc(e->link)) &&
 	    emud_by_clone(e, e->link->ifindex))
 		return TC_ACT_STOLEN;
 	return bpf_redirect(e->link->ifindex, 0);
@@ -305,7 +317,8 @@ static __always_inline int emud_release_mirred(const struct emud_exit *e)
 /* These protocols leave by an IP-only stamp. */
 static __always_inline int emud_ip_only(const struct emud_link *l)
 {
-	return l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_MIRRED;
+	return l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_MIRRED ||
+	       l->release == EMUD_RELEASE_QDISC_IFB;
 }
 
 /* The header is already in front of the frame. */
@@ -389,8 +402,10 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 
 	switch (l->release) {
 	case EMUD_RELEASE_STAMP:
+	case EMUD_RELEASE_QDISC:
 		return emud_release_stamp(&e);
 	case EMUD_RELEASE_IFB:
+	case EMUD_RELEASE_QDISC_IFB:
 		return emud_release_ifb(&e);
 	case EMUD_RELEASE_MIRRED:
 		return emud_release_mirred(&e);
@@ -400,7 +415,7 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 	return emud_pass_by(&e, EMUD_PASS_INACTIVE);
 }
 
-/* The same for fq alone: the loader chooses the short path for no other engine. */
+/* The same for fq and emud's qdisc: the loader chooses the short path for no other engine. */
 static __always_inline int emud_release_short(struct __sk_buff *skb,
 					      struct emud_packet *p,
 					      const struct emud_link *l,
@@ -413,9 +428,9 @@ static __always_inline int emud_release_short(struct __sk_buff *skb,
 		.count = count,
 	};
 
-	if (l->release == EMUD_RELEASE_STAMP)
+	if (l->release == EMUD_RELEASE_STAMP || l->release == EMUD_RELEASE_QDISC)
 		return emud_release_stamp(&e);
-	if (l->release == EMUD_RELEASE_IFB)
+	if (l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_QDISC_IFB)
 		return emud_release_ifb(&e);
 	return emud_release_mirred(&e);
 }

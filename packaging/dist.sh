@@ -23,7 +23,7 @@ step() { echo "=== $1"; }
 step "static binary"
 # Statically linked also where the target's default is not.
 CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="-C target-feature=+crt-static" \
-    cargo build --release --locked --target "$target"
+    cargo build --release --locked --no-default-features --target "$target"
 built=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
 if readelf -l "$built/emud" | grep INTERP; then
     echo "dist.sh: the binary needs a dynamic loader" >&2

@@ -19,7 +19,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 runtime=crun
 ! command -v runc >/dev/null || runtime=runc
-printf '[containers]\ndefault_ulimits = ["nofile=1024:1024"]\n[engine]\nruntime = "%s"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' \
+printf '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=100:100"]\n[engine]\nruntime = "%s"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n' \
     "$runtime" >"$scratch/containers.conf"
 printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/store"\nrunroot = "/run/store"\n' "$scratch" >"$scratch/storage.conf"
 export CONTAINERS_CONF=$scratch/containers.conf CONTAINERS_STORAGE_CONF=$scratch/storage.conf

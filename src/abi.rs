@@ -22,6 +22,10 @@ pub static SEGMENT_OBJECT: &[u8] =
 pub static STAMP_OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
 
+/// The object file of bpf/qdisc.bpf.c; empty if no clang was new enough.
+pub static QDISC_OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
+
 /// Both directions, `EMUD_UP` and `EMUD_DOWN`.
 pub const DIRECTIONS: [u32; 2] = [EMUD_UP, EMUD_DOWN];
 

@@ -9,6 +9,7 @@ pub mod container;
 pub mod convert;
 pub mod datapath;
 pub mod experiment;
+pub mod fleet;
 pub mod histogram;
 pub mod host;
 pub mod medium;

@@ -13,6 +13,7 @@ use crate::datapath::show::report::{SHOW_SCHEMA, Show};
 use crate::experiment::reproduce::{REPRODUCE_SCHEMA, Reproduction};
 use crate::experiment::results::{COMPARE_SCHEMA, Comparison};
 use crate::experiment::scenario;
+use crate::fleet::status::{FLEET_SCHEMA, Status};
 use crate::monitor::calibration::{CALIBRATE_SCHEMA, Calibration};
 use crate::top::{TOP_SCHEMA, TopLine};
 use crate::verify::{Outcome, VERIFY_SCHEMA};
@@ -49,6 +50,10 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         (
             "reproduce",
             of::<Reproduction>(REPRODUCE_SCHEMA, "emud reproduce --json"),
+        ),
+        (
+            "fleet",
+            of::<Status>(FLEET_SCHEMA, "emud fleet status --json"),
         ),
         (
             "calibrate",

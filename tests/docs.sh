@@ -95,7 +95,7 @@ options() {
     shift
     local verb=("$2")
     case $2 in
-    import | export | profile | scenario | traffic) verb+=("$3") ;;
+    import | export | profile | scenario | traffic | fleet) verb+=("$3") ;;
     monitor) case ${3-} in record | calibrate | reset) verb+=("$3") ;; esac ;;
     esac
     help=$(emud "${verb[@]}" --help 2>&1) || { fail "$where" "emud ${verb[*]}" "no such verb"; return; }
@@ -116,7 +116,7 @@ for page in docs/*.md; do
     for line in $(blocks toml "$root/$page"); do
         case $name in
         monitor) check "$page:$line" emud monitor --config "toml/$line" --print-config ;;
-        scenario | medium) scenario "$page" "$line" ;;
+        scenario | medium | fleet) scenario "$page" "$line" ;;
         *) profile "$page" "$line" ;;
         esac
     done

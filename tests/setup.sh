@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Get what a fresh Debian 12 with Rust lacks, by package name; what is there is left alone.
 #
-# usage: setup.sh build|check|demo|bench|test|full|dist
-# (check, demo and dist include build, bench and test include demo, full includes test)
+# usage: setup.sh build|check|demo|fleet|bench|test|full|dist
+# (check, demo, fleet and dist include build, bench and test include demo, full includes test)
 set -eu
 
-build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev'
+# clang-19: the object of engine qdisc needs 15 or later; make to zlib1g-dev: libbpf, which loads it.
+build='gcc libc6-dev linux-libc-dev clang llvm libclang-dev libbpf-dev clang-19 make pkg-config libelf-dev zlib1g-dev'
 demo='bash iproute2 iputils-ping iperf3 jq ethtool procps'
 guests='qemu-system-x86 busybox-static dash kmod cpio xz-utils zstd debian-archive-keyring'
 # Another emulator, to compare engine hold with.
 beside='vde2'
 containers='podman runc conmon netavark iptables'
+store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
 dist='debootstrap podman runc conmon groff-base xz-utils binutils'
@@ -53,13 +55,14 @@ command -v cargo >/dev/null || die "no cargo on PATH or in ~/.cargo/bin: install
 case ${1-} in
 build) needed="$build" ;;
 demo) needed="$build $demo" ;;
+fleet) needed="$build $demo $store" ;;
 check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
-full) needed="$build $demo $guests $check $containers $screen" ;;
+full) needed="$build $demo $guests $check $containers $store $screen" ;;
 dist) needed="$build $dist" ;;
 *)
-    echo "usage: setup.sh build|check|demo|bench|test|full|dist" >&2
+    echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2
     exit 64
     ;;
 esac

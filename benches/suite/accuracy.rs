@@ -22,8 +22,14 @@ pub struct Stream {
 pub fn run(suite: &mut Suite) {
     // hold: the quick run measures it in its own section.
     let sides = match suite.full {
-        true => &[Side::Bare, Side::Netem, Side::Emud, Side::EmudHold][..],
-        false => &[Side::Bare, Side::Netem, Side::Emud][..],
+        true => &[
+            Side::Bare,
+            Side::Netem,
+            Side::Emud,
+            Side::EmudQdisc,
+            Side::EmudHold,
+        ][..],
+        false => &[Side::Bare, Side::Netem, Side::Emud, Side::EmudQdisc][..],
     };
     let sides = here(suite, sides);
     let mut benches: Vec<Bench> = sides.into_iter().map(Bench::new).collect();

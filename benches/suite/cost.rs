@@ -11,10 +11,11 @@ use std::time::Duration;
 use crate::Suite;
 use crate::local::Sender;
 use crate::pktgen::{self, Mix};
+use crate::side::lacks_qdisc;
 use crate::site::Site;
 use crate::spare::Spare;
 use crate::sums::print_added;
-use support::lab::emud;
+use support::lab::{Engine, emud};
 
 const UNIT: &str = "instructions/packet";
 
@@ -101,6 +102,8 @@ const PACKETS: u64 = 10_000;
 
 struct Bench {
     spare: Arc<Spare>,
+    /// Whether this kernel has engine qdisc.
+    qdisc: bool,
 }
 
 impl Bench {
@@ -128,23 +131,31 @@ impl Bench {
 }
 
 /// What emud is measured against besides netem.
-fn emuds(netem: &str, full: bool) -> Vec<(&'static str, String)> {
+fn emuds(netem: &str, full: bool, qdisc: bool) -> Vec<(&'static str, Engine, String)> {
     let command = format!("tc qdisc add dev va root netem {netem}");
     let same = emud(&["import", "netem", &command]).expect(0).out;
     let ordered = same.replace(r#"reorder = "jitter""#, r#"reorder = "never""#);
     // netem with a rate also keeps the order. With a loss in the quick run: this is stated
     // elsewhere.
-    if ordered == same || !full && same.contains("loss") {
-        vec![("emud", same)]
-    } else {
-        vec![("emud", same), ("emud in order", ordered)]
+    let mut emuds = vec![("emud", Engine::Fq, same.clone())];
+    if qdisc {
+        emuds.push(("emud qdisc", Engine::Qdisc, same.clone()));
     }
+    if ordered == same || !full && same.contains("loss") {
+        return emuds;
+    }
+    emuds.push(("emud in order", Engine::Fq, ordered.clone()));
+    if qdisc {
+        emuds.push(("emud qdisc in order", Engine::Qdisc, ordered));
+    }
+    emuds
 }
 
 pub fn run(suite: &mut Suite) {
     pktgen::load();
     let bench = Bench {
         spare: Arc::new(Spare::start()),
+        qdisc: lacks_qdisc().is_none(),
     };
     let (bare, netem) = (Site::new(), Site::new());
     before(suite, &bench, &bare);
@@ -168,11 +179,11 @@ fn before(suite: &mut Suite, bench: &Bench, bare: &Site) {
 
 fn one_link(suite: &mut Suite, bench: &Bench, link: &Link, (bare, netem): (&Site, &Site)) {
     netem.qdisc(&format!("netem limit 1000000 {}", link.netem));
-    let emuds: Vec<_> = emuds(link.netem, suite.full)
+    let emuds: Vec<_> = emuds(link.netem, suite.full, bench.qdisc)
         .into_iter()
-        .map(|(side, profile)| {
+        .map(|(side, engine, profile)| {
             let site = Site::new();
-            site.attach(&profile);
+            site.attach_by(engine, &profile);
             (side, site)
         })
         .collect();

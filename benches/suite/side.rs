@@ -19,6 +19,7 @@ pub enum Side {
     NetemWire,
     Emud,
     EmudHold,
+    EmudQdisc,
     /// Other emulators in user space.
     Rattan,
     Wirefilter,
@@ -33,6 +34,7 @@ impl Side {
             Self::NetemWire => "netem, gso_max_segs 1",
             Self::Emud => "emud",
             Self::EmudHold => "emud hold",
+            Self::EmudQdisc => "emud qdisc",
             Self::Rattan => "rattan",
             Self::Wirefilter => "wirefilter",
         }
@@ -46,6 +48,7 @@ impl Side {
         match self {
             Self::Emud => Some(Engine::Fq),
             Self::EmudHold => Some(Engine::Hold),
+            Self::EmudQdisc => Some(Engine::Qdisc),
             _ => None,
         }
     }
@@ -112,6 +115,7 @@ impl Bench {
             Side::Netem | Side::NetemWire => self.set_netem(link),
             Side::Emud => self.set_emud(Engine::Fq, &link.emud),
             Side::EmudHold => self.set_emud(Engine::Hold, &link.emud),
+            Side::EmudQdisc => self.set_emud(Engine::Qdisc, &link.emud),
             Side::Rattan => {
                 self.clear();
                 self.rattan = Some(Rattan::start(&mut self.lab, link.delay_ms));
@@ -172,7 +176,7 @@ impl Bench {
             return 0;
         }
         match self.side.engine() {
-            Some(Engine::Fq) => self.lab.shown("/up/engine_dropped"),
+            Some(Engine::Fq | Engine::Qdisc) => self.lab.shown("/up/engine_dropped"),
             Some(Engine::Hold) => self.lab.shown("/up/holder/dropped"),
             None => 0,
         }
@@ -201,16 +205,25 @@ pub fn here(suite: &mut Suite, wanted: &[Side]) -> Vec<Side> {
             Side::Netem | Side::NetemWire => lacks("qdisc", "netem"),
             Side::Emud => lacks("qdisc", "fq"),
             Side::EmudHold => lacks("tuntap", "mode tap"),
+            Side::EmudQdisc => lacks_qdisc(),
             Side::Rattan => rattan::lacks(),
             Side::Wirefilter => wirefilter::lacks(),
             Side::Bare | Side::BareWire => None,
         };
-        if let Some(why) = &lacking {
+        // Kernels before 6.16 have no such engine.
+        if let Some(why) = lacking.as_ref().filter(|_| *side != Side::EmudQdisc) {
             suite.results.miss(&format!("{}: {why}", side.name()));
         }
         lacking.is_none()
     });
     there
+}
+
+/// Found by an attach, which is what is measured.
+pub fn lacks_qdisc() -> Option<String> {
+    let lab = Lab::new();
+    let said = lab.try_attach(Engine::Qdisc, "[link]\ndelay = \"1ms\"\n", &[]);
+    (said.code != 0).then(|| said.err.trim().to_owned())
 }
 
 /// Found by a trial in a separate namespace; `emud doctor` takes seconds in a guest.

@@ -58,18 +58,22 @@ impl Site {
     }
 
     pub fn attach(&self, profile: &str) {
-        let options = ["--direction", "up", "--seed", "1"];
-        self.lab.attach(Engine::Fq, profile, &options);
+        self.attach_by(Engine::Fq, profile);
     }
 
-    /// Packets that the link has handled and lost; ends if fq has dropped any.
+    pub fn attach_by(&self, engine: Engine, profile: &str) {
+        let options = ["--direction", "up", "--seed", "1"];
+        self.lab.attach(engine, profile, &options);
+    }
+
+    /// Packets that the link has handled and lost; ends if its qdisc has dropped any.
     pub fn handled(&self) -> (u64, u64) {
         let shown = self.lab.show();
         let at = |pointer: &str| {
             let number = shown.pointer(pointer).and_then(Value::as_u64);
             number.unwrap_or_else(|| panic!("{pointer} in {shown}"))
         };
-        assert_eq!(at("/up/engine_dropped"), 0, "dropped by fq");
+        assert_eq!(at("/up/engine_dropped"), 0, "dropped by the engine");
         (at("/up/counters/packets"), at("/up/counters/lost"))
     }
 }

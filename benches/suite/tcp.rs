@@ -20,7 +20,10 @@ pub struct Run {
 
 pub fn run(suite: &mut Suite) {
     let turns = turns(suite);
-    let sides = here(suite, &[Side::Bare, Side::Netem, Side::Emud]);
+    let sides = here(
+        suite,
+        &[Side::Bare, Side::Netem, Side::Emud, Side::EmudQdisc],
+    );
     let mut benches: Vec<Bench> = sides.into_iter().map(Bench::new).collect();
     let controls = controls(suite, &benches[0].lab);
     let delays_ms: &[f64] = match suite.full {

@@ -41,8 +41,8 @@ pub struct Args {
     #[arg(long)]
     reverse: bool,
 
-    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq if supported,
-    /// otherwise hold)
+    /// Where packets wait: fq (in the kernel), hold (in user space), qdisc (in the kernel, in a BPF
+    /// qdisc: Linux 6.16), auto (fq if supported, otherwise hold)
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 
@@ -89,6 +89,7 @@ enum Engine {
     Auto,
     Fq,
     Hold,
+    Qdisc,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -124,6 +125,7 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
             Engine::Auto => EngineChoice::Auto,
             Engine::Fq => EngineChoice::Fq,
             Engine::Hold => EngineChoice::Hold,
+            Engine::Qdisc => EngineChoice::Qdisc,
         },
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),

@@ -15,6 +15,7 @@ use emud::experiment::results::ResultsError;
 use emud::experiment::run::RunError;
 use emud::experiment::scenario::ScenarioError;
 use emud::experiment::traffic::TrafficError;
+use emud::fleet::FleetError;
 use emud::monitor::session::{ObserveError, StartError};
 use emud::netlink::NetlinkError;
 use emud::profile::ProfileError;
@@ -68,6 +69,7 @@ from_error!(
     LinkError,
     DatapathError,
     ExportError,
+    FleetError,
     HoldError,
     LabError,
     RunError,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line: one file per verb.
 
+mod agent;
 mod alarm;
 mod apply;
 mod attach;
@@ -11,6 +12,8 @@ mod detach;
 mod doctor;
 mod export;
 mod failure;
+mod fleet;
+mod fleet_part;
 mod generate;
 mod guard;
 mod hold_run;
@@ -140,6 +143,8 @@ enum Verb {
     Reproduce(reproduce::Args),
     Profile(profile::Args),
     Scenario(scenario::Args),
+    Fleet(fleet::Args),
+    Agent(agent::Args),
     Medium(medium::Args),
     Import(import::Args),
     Export(export::Args),
@@ -149,6 +154,8 @@ enum Verb {
     Man(generate::ManArgs),
     #[command(hide = true)]
     Collect(collect::Args),
+    #[command(hide = true)]
+    FleetPart(fleet_part::Args),
     #[command(hide = true)]
     Guard(guard::Args),
     #[command(hide = true)]
@@ -197,6 +204,9 @@ impl Cli {
             Verb::Reproduce(args) => return reproduce::run(&args),
             Verb::Profile(args) => profile::run(args),
             Verb::Scenario(args) => scenario::run(args),
+            Verb::Fleet(args) => return fleet::run(args),
+            Verb::Agent(args) => agent::run(args),
+            Verb::FleetPart(args) => fleet_part::run(&args),
             Verb::Import(args) => import::run(args),
             Verb::Export(args) => export::run(&args),
             Verb::Verify(args) => return verify::run(args, &place),

@@ -137,5 +137,6 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         in_place: None,
         notes: vec![],
         repeat: (1, 1),
+        together: None,
     })
 }

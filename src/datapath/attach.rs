@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::engine::hold::{Direction, Tap};
-use super::engine::{Engine, EngineChoice, fq, hold};
+use super::engine::{Engine, EngineChoice, fq, hold, qdisc};
 use super::maps::{Loaded, Maps, Program};
 use super::plan::{place_of, plan};
 use super::saved::Saved;
@@ -169,6 +169,8 @@ struct Session {
     loaded: Loaded,
     maps: Maps,
     taps: Vec<(OwnedFd, Direction)>,
+    /// Engine qdisc: what is added to devices while this process attaches.
+    qdisc: Option<qdisc::Registered>,
     /// Ifindex of the ifb or TAP, indexed by direction.
     targets: [u32; 2],
     lasts: Option<Duration>,
@@ -201,6 +203,7 @@ impl Session {
             loaded,
             maps,
             taps: Vec::new(),
+            qdisc: None,
             targets: [0; 2],
             lasts: request.lasts,
         };
@@ -211,6 +214,12 @@ impl Session {
             let name = &session.link.name;
             let limit = held::limit(name, &session.profile, &both, directions, notes)?;
             session.saved.hold_limit = limit;
+        }
+        if session.saved.engine == Engine::Qdisc {
+            let room = session.qdisc_room(&both);
+            let registered = qdisc::Registered::new(room, session.saved.directions);
+            session.qdisc = Some(registered.map_err(|e| LinkError::NoQdisc(e.to_string()))?);
+            session.saved.qdisc_room = room;
         }
         Ok(session)
     }
@@ -226,7 +235,7 @@ impl Session {
             }
         }
         match self.saved.engine {
-            Engine::Fq => self.set_up_fq()?,
+            Engine::Fq | Engine::Qdisc => self.set_up_qdiscs()?,
             Engine::Hold => self.set_up_hold()?,
         }
         segments::cap(&mut self.nl, &self.link, &mut self.maps, &mut self.saved)?;
@@ -315,22 +324,21 @@ impl Session {
         })
     }
 
-    fn set_up_fq(&mut self) -> Result<(), LinkError> {
+    fn set_up_qdiscs(&mut self) -> Result<(), LinkError> {
         let compiled = self.compile_both()?;
         if let Some(name) = self.saved.devices[abi::EMUD_DOWN as usize].clone() {
             let ifb = fq::add_ifb(&mut self.nl, &name, &self.link)?;
             self.add_keeper(ifb)?;
             if self.saved.directions[abi::EMUD_DOWN as usize] {
-                let options = self.fq_options(abi::EMUD_DOWN, &compiled);
-                fq::start_ifb(&mut self.nl, ifb, &options)?;
+                self.add_qdisc(ifb, abi::EMUD_DOWN, &compiled)?;
+                self.nl.set_up(ifb, true)?;
                 self.targets[abi::EMUD_DOWN as usize] = ifb;
             }
         }
         if self.saved.root_taken {
             self.nl.delete_root(self.link.index)?;
-            let options = self.fq_options(abi::EMUD_UP, &compiled);
-            let in_order = fq::in_order(&compiled[abi::EMUD_UP as usize]);
-            fq::install(&mut self.nl, &self.link, &options, in_order)?;
+            self.add_qdisc(self.link.index, abi::EMUD_UP, &compiled)?;
+            let in_order = self.qdisc.is_some() || fq::in_order(&compiled[abi::EMUD_UP as usize]);
             let queues = self.link.num_tx_queues;
             if in_order && queues > 1 {
                 self.saved.notes.push(format!(
@@ -339,6 +347,38 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// At the root of a device, which has the kernel's default root.
+    fn add_qdisc(
+        &mut self,
+        ifindex: u32,
+        direction: u32,
+        compiled: &[Vec<Compiled>; 2],
+    ) -> Result<(), LinkError> {
+        if let Some(own) = &self.qdisc {
+            return Ok(qdisc::install(
+                &mut self.nl,
+                ifindex,
+                direction,
+                own.kind(),
+            )?);
+        }
+        let options = self.fq_options(direction, compiled);
+        if direction == abi::EMUD_DOWN {
+            return Ok(self
+                .nl
+                .add_fq(ifindex, netlink::ROOT, fq::ROOT_HANDLE, &options)?);
+        }
+        let in_order = fq::in_order(&compiled[abi::EMUD_UP as usize]);
+        Ok(fq::install(&mut self.nl, &self.link, &options, in_order)?)
+    }
+
+    fn qdisc_room(&self, links: &[Vec<Compiled>; 2]) -> u32 {
+        let matrix = self.profile.matrix.as_ref();
+        let pairs = matrix.map_or(&[][..], |matrix| &matrix.pairs);
+        let instances = self.saved.sizes.instances;
+        qdisc::room(links, self.saved.directions, instances, pairs)
     }
 
     fn fq_options(&mut self, direction: u32, links: &[Vec<Compiled>; 2]) -> FqOptions {
@@ -470,6 +510,8 @@ impl Session {
             (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
             (Engine::Fq, _) if self.saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,
             (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
+            (Engine::Qdisc, abi::EMUD_UP) => abi::EMUD_RELEASE_QDISC,
+            (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
         };
         let one = |direction: u32| {
             let place = Place {

@@ -2,7 +2,7 @@
 //! Finds an attachment from the device alone: filter -> program -> maps. If its filters are
 //! deleted, a filter of emud's devices for this interface leads to the same program.
 
-use super::engine::Engine;
+use super::engine::{Engine, qdisc};
 use super::maps::Maps;
 use super::saved::Saved;
 use super::show::report::{Report, report};
@@ -188,8 +188,8 @@ fn read(nl: &mut Netlink, link: &Link, there: &Attachment) -> Result<Report, Lin
     Ok(report)
 }
 
-/// Returns the number of packets dropped at the device where they wait: emud's device, or fq on the
-/// interface.
+/// Returns the number of packets dropped at the device where they wait: emud's device, or the
+/// engine's qdisc on the interface.
 fn engine_dropped(
     nl: &mut Netlink,
     link: &Link,
@@ -202,7 +202,7 @@ fn engine_dropped(
             // The TAP of a dead holder.
             None => return Ok(0),
         },
-        (None, Engine::Fq) => link.index,
+        (None, Engine::Fq | Engine::Qdisc) => link.index,
         (None, Engine::Hold) => return Ok(0),
     };
     let in_qdiscs: u64 = nl
@@ -210,6 +210,7 @@ fn engine_dropped(
         .iter()
         .filter(|q| match there.saved.engine {
             Engine::Fq => q.kind == "fq",
+            Engine::Qdisc => qdisc::is_own(q),
             Engine::Hold => q.kind != "clsact",
         })
         .map(|q| u64::from(q.drops))

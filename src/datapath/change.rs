@@ -3,7 +3,7 @@
 
 use super::attach::{compile_direction, compile_rules};
 use super::attachment::Attachment;
-use super::engine::{Engine, fq};
+use super::engine::{Engine, fq, qdisc};
 use super::maps::{Maps, Prepared};
 use super::saved::Saved;
 use super::stage::compile::{Compiled, Place};
@@ -95,6 +95,31 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     Ok(())
 }
 
+/// Makes the time of all traces, phases and jitter begin at `mono_ns` of CLOCK_MONOTONIC, which may
+/// be in the future: until then the first row, phase and knot hold. From there on the kernel counts,
+/// and no process has to be punctual. From `end_ns` on, if given, all packets pass unchanged.
+///
+/// # Errors
+/// Nothing is attached, or the kernel returns an error; nothing changes then.
+pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<(), LinkError> {
+    let mut nl = Netlink::open()?;
+    let link = nl.link(interface)?;
+    let _lock = interface::lock(link.index, interface::PATIENCE)?;
+    let mut there = attachment::running(&mut nl, &link)?;
+    let profile = Profile::parse(&there.saved.profile, "the profile in the kernel")?;
+    there.saved.epoch_ns = mono_ns;
+    there.saved.restarted_ns = None;
+    let both = compile_there(&there.maps, &profile, &there.saved)?;
+    let rules = compile_rules(&profile)?;
+    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    put_in_force(&mut nl, &link, &mut there, &both, prepared, false)?;
+    if let Some(end_ns) = end_ns {
+        there.maps.end_at(end_ns)?;
+    }
+    Ok(())
+}
+
 /// First reserves space, then activates the links.
 fn put_in_force(
     nl: &mut Netlink,
@@ -107,6 +132,11 @@ fn put_in_force(
     if there.saved.engine == Engine::Fq {
         let pairs = there.maps.pairs_in_force()?;
         resize_fq(nl, link, &mut there.saved, both, &pairs)?;
+        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    }
+    if there.saved.engine == Engine::Qdisc {
+        let pairs = there.maps.pairs_in_force()?;
+        note_room(&mut there.saved, both, &pairs);
         there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
     if caps {
@@ -181,4 +211,22 @@ pub(crate) fn resize_fq(
         }
     }
     Ok(())
+}
+
+/// Notes that changed links may need more room than the qdisc was made with.
+pub(crate) fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
+    let (room, needed) = (
+        saved.qdisc_room,
+        qdisc::room(links, saved.directions, saved.sizes.instances, pairs),
+    );
+    if needed > room {
+        let note = format!(
+            "engine qdisc has room for {room} packets that wait, and the changed link may have up to \
+             {needed}: at such rates attach it again"
+        );
+        saved
+            .notes
+            .retain(|old| !old.starts_with("engine qdisc has room"));
+        saved.notes.push(note);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::attachment::{Attachment, Ours};
 use super::engine::hold::signal;
-use super::engine::{Engine, fq};
+use super::engine::{Engine, fq, qdisc};
 use super::maps::{DatapathError, Maps, Program};
 use super::saved::Saved;
 use super::{
@@ -14,7 +14,7 @@ use super::{
 use crate::abi;
 use crate::abi::DIRECTIONS;
 use crate::host::interface;
-use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError};
+use crate::netlink::{self, Hook, IngressQdisc, Link, Netlink, NetlinkError, Qdisc};
 
 /// How long a process that ends waits for another emud process; `attach` may take seconds.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
@@ -110,10 +110,11 @@ pub(crate) fn remains(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, Link
     )])
 }
 
-/// Returns whether the root qdisc belongs to engine fq.
+/// Returns whether the root qdisc belongs to emud.
 fn is_own_root(nl: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
     let root = nl.root_by_hand(ifindex)?;
-    Ok(root.is_some_and(|q| q.handle == fq::ROOT_HANDLE && ["fq", "mq"].contains(&&*q.kind)))
+    let by_fq = |q: &Qdisc| q.handle == fq::ROOT_HANDLE && ["fq", "mq"].contains(&&*q.kind);
+    Ok(root.is_some_and(|q| by_fq(&q) || qdisc::is_own(&q)))
 }
 
 /// Every step may already be done: attach or detach may have been killed at any point.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of emud's devices, where packets of a link wait: a TAP of engine hold or an ifb of
-//! engine fq; and the ends of the segmenter.
+//! the other engines; and the ends of the segmenter.
 
 use super::engine::Engine;
 use crate::netlink::Link;
@@ -76,7 +76,7 @@ impl Kind {
 pub(crate) fn names(engine: Engine, directions: [bool; 2], ifindex: u32) -> [Option<String>; 2] {
     let [up, down] = directions;
     match engine {
-        Engine::Fq => [None, Some(IFB.name(ifindex))],
+        Engine::Fq | Engine::Qdisc => [None, Some(IFB.name(ifindex))],
         Engine::Hold => [
             up.then(|| TAPS[0].name(ifindex)),
             down.then(|| TAPS[1].name(ifindex)),

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::engine::{Engine, fq, hold};
+use super::engine::{Engine, fq, hold, qdisc};
 use super::maps::{Loaded, Program};
 use super::stage::sizes::Sizes;
 use crate::host::in_namespace;
@@ -54,7 +54,7 @@ pub struct Examination {
     pub schema: &'static str,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// Engines that work; `--engine auto` takes the first.
+    /// Engines that work; `--engine auto` takes the first, and qdisc never.
     #[schemars(extend("uniqueItems" = true))]
     pub engines: Vec<Engine>,
     /// The tests.
@@ -116,6 +116,13 @@ pub fn examine() -> Examination {
         }),
         "load or build the module tun, and provide /dev/net/tun; engine fq works without it",
     );
+    let own = check(
+        "BPF qdisc",
+        "put emud's qdisc on an ifb in a fresh namespace",
+        qdisc::probe(),
+        "not needed by engines fq and hold; needs Linux 6.16 or later with CONFIG_NET_SCH_BPF, and clang 15 or \
+         later when emud is built",
+    );
     let tcx = check(
         "tcx",
         "list tcx programs of lo",
@@ -140,11 +147,14 @@ pub fn examine() -> Examination {
     if good(&[&root, &bpf, &clsact, &tun]) {
         engines.push(Engine::Hold);
     }
+    if good(&[&root, &bpf, &clsact, &ifb, &own]) {
+        engines.push(Engine::Qdisc);
+    }
     Examination {
         schema: DOCTOR_SCHEMA,
         kernel,
         engines,
-        checks: vec![root, bpf, clsact, ifb, fq, tun, tcx, btf],
+        checks: vec![root, bpf, clsact, ifb, fq, own, tun, tcx, btf],
     }
 }
 

@@ -24,10 +24,10 @@ pub struct Emulated {
     pub interface: u32,
     /// `EMUD_UP` or `EMUD_DOWN`.
     pub direction: u32,
-    /// With fq, the kernel releases the packets; a holder reports its own failures.
+    /// A holder reports its own failures.
     pub engine: Engine,
-    /// Ifindex of the device where packets wait: the interface or emud's ifb (fq), emud's TAP
-    /// (hold).
+    /// Ifindex of the device where packets wait: the interface or emud's ifb, with hold
+    /// emud's TAP.
     pub waits_at: u32,
 }
 
@@ -49,7 +49,7 @@ impl Found {
             netns: link.netns,
             ifindex: link.waits_at,
         };
-        let by_kernel = self.links.iter().filter(|link| link.engine == Engine::Fq);
+        let by_kernel = self.links.iter().filter(|link| link.engine.is_stamped());
         by_kernel.map(device).collect()
     }
 }
@@ -125,6 +125,8 @@ fn read(program: &ProgramInfo) -> Result<Vec<Emulated>, DatapathError> {
         let (engine, waits_at) = match link.release {
             abi::EMUD_RELEASE_STAMP => (Engine::Fq, control.ifindex),
             abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED => (Engine::Fq, link.ifindex),
+            abi::EMUD_RELEASE_QDISC => (Engine::Qdisc, control.ifindex),
+            abi::EMUD_RELEASE_QDISC_IFB => (Engine::Qdisc, link.ifindex),
             abi::EMUD_RELEASE_HOLD => (Engine::Hold, link.ifindex),
             _ => return None,
         };

@@ -74,6 +74,8 @@ pub enum LinkError {
     HeldLoopback { interface: String },
     #[error("engine fq: {0}; --engine hold works without it")]
     NoFq(String),
+    #[error("engine qdisc: {0}; --engine auto works without it")]
+    NoQdisc(String),
     #[error(
         "{interface}: `{key}` needs /sys/kernel/btf/vmlinux to recognise packets that must not be changed; \
          use a kernel with CONFIG_DEBUG_INFO_BTF"
@@ -162,6 +164,7 @@ impl LinkError {
             | Self::NoMatrix { .. }
             | Self::NoInterface => 66,
             Self::NoFq(_)
+            | Self::NoQdisc(_)
             | Self::HeldLoopback { .. }
             | Self::NoBtf { .. }
             | Self::NoMemory { .. }

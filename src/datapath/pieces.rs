@@ -8,7 +8,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::attachment::Attachment;
-use super::engine::{Engine, fq};
+use super::engine::{Engine, fq, qdisc};
 use super::maps::{DatapathError, Program};
 use super::saved::{Saved, Segmenter};
 use super::show::report::running;
@@ -28,14 +28,15 @@ enum Piece {
         name: String,
         direction: u32,
     },
-    /// fq at the root of emud's ifb.
+    /// The engine's qdisc at the root of emud's ifb.
     IfbRoot(String),
     /// The program behind a TAP.
     TapFilter {
         name: String,
         program: Program,
     },
-    /// The root qdisc of the interface: fq (or mq with fq below it), or the kernel's default.
+    /// The root qdisc of the interface: fq (or mq with fq below it), emud's own, or the kernel's
+    /// default.
     Root(Engine),
     /// mirred at this pref, and the filter before it.
     Redirect(u16),
@@ -68,7 +69,7 @@ fn expected(saved: &Saved) -> Vec<Piece> {
             direction,
         });
         pieces.push(match saved.engine {
-            Engine::Fq => Piece::IfbRoot(name),
+            Engine::Fq | Engine::Qdisc => Piece::IfbRoot(name),
             Engine::Hold => Piece::TapFilter {
                 name,
                 program: tap_program(direction),
@@ -187,7 +188,7 @@ fn check(
             }
         }
         Piece::IfbRoot(name) => match nl.find_link(name)? {
-            Some(ifb) => root(nl, &ifb, Engine::Fq)?,
+            Some(ifb) => root(nl, &ifb, there.saved.engine)?,
             // Reported for the device.
             None => None,
         },
@@ -255,13 +256,16 @@ fn root(nl: &mut Netlink, link: &Link, engine: Engine) -> Result<Option<Tamperin
         (Engine::Hold, Some(q)) => {
             Tampering::changed(format!("the root qdisc {} was added to {name}", other(q)))
         }
-        (Engine::Fq, None) => Tampering::gone(format!("the root qdisc fq of {name} was deleted")),
-        (Engine::Fq, Some(q)) if q.handle != fq::ROOT_HANDLE => Tampering::gone(format!(
-            "the root qdisc fq of {name} was replaced by {}",
-            other(q)
-        )),
-        (Engine::Fq, Some(q)) if q.kind == "fq" => None,
-        (Engine::Fq, Some(mq)) => {
+        (_, None) => Tampering::gone(format!("the root qdisc {engine} of {name} was deleted")),
+        (Engine::Qdisc, Some(q)) if qdisc::is_own(q) => None,
+        (Engine::Fq, Some(q)) if q.handle == fq::ROOT_HANDLE && q.kind == "fq" => None,
+        (_, Some(q)) if engine == Engine::Qdisc || q.handle != fq::ROOT_HANDLE => {
+            Tampering::gone(format!(
+                "the root qdisc {engine} of {name} was replaced by {}",
+                other(q)
+            ))
+        }
+        (_, Some(mq)) => {
             let below = |q: &&crate::netlink::Qdisc| q.parent >> 16 == mq.handle >> 16;
             let lost = qdiscs.iter().filter(below).find(|q| q.kind != "fq");
             lost.and_then(|q| {

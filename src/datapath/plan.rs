@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::attach::Request;
-use super::engine::{Chosen, Engine, fq};
+use super::engine::{Chosen, Engine, EngineChoice, fq};
 use super::saved::Saved;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
@@ -14,11 +14,11 @@ use crate::host::now_ns;
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::{self, Profile};
 
-/// First in order: the other filters see each packet once, after the link. With fq on ingress last:
+/// First in order: the other filters see each packet once, after the link. With a qdisc on ingress last:
 /// the ifb puts packets back behind all filters, so filters must see a packet before.
 pub(crate) fn place_of(engine: Engine, hook: Hook) -> netlink::Place {
     match (engine, hook) {
-        (Engine::Fq, Hook::Ingress) => netlink::Place::Last,
+        (Engine::Fq | Engine::Qdisc, Hook::Ingress) => netlink::Place::Last,
         _ => netlink::Place::First,
     }
 }
@@ -36,8 +36,12 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         engine,
         reason,
         to_ifb,
-    } = engine::choose(request.engine, !request.profile.bottlenecks.is_empty())
-        .map_err(LinkError::NoFq)?;
+    } = engine::choose(request.engine, !request.profile.bottlenecks.is_empty()).map_err(|why| {
+        match request.engine {
+            EngineChoice::Qdisc => LinkError::NoQdisc(why),
+            _ => LinkError::NoFq(why),
+        }
+    })?;
     if engine == Engine::Hold && link.loopback {
         return Err(LinkError::HeldLoopback {
             interface: link.name.clone(),
@@ -48,7 +52,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     let [up, down] = request.directions;
     let devices = devices::names(engine, request.directions, link.index);
     free(nl, devices.iter().flatten())?;
-    let root_taken = up && (engine == Engine::Fq || nl.root_by_hand(link.index)?.is_some());
+    let root_taken = up && (engine.is_stamped() || nl.root_by_hand(link.index)?.is_some());
     let root = if up {
         root(nl, link, request.replace)?
     } else {
@@ -87,6 +91,7 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
         gso: None,
         offloads: None,
         fq_room: Default::default(),
+        qdisc_room: 0,
         segmenter: None,
     };
     segments::plan(nl, link, &request.profile, &mut saved)?;
@@ -235,7 +240,7 @@ fn damage_note(link: &Link, profile: &Profile, saved: &Saved) -> Option<String> 
         };
         saved.directions[direction as usize] && profile.links_of(direction).any(damages)
     };
-    let trusting = link.kind.as_deref() == Some("veth") && saved.engine == Engine::Fq;
+    let trusting = link.kind.as_deref() == Some("veth") && saved.engine.is_stamped();
     (trusting && DIRECTIONS.into_iter().any(kept)).then(|| {
         "corrupt: on a veth a sender on this host leaves its checksum to the device, which never \
          computes it, so the receiver does not notice the damage; run on the sender's side: ethtool \

@@ -39,7 +39,7 @@ pub struct Saved {
     pub mtu: Option<u32>,
     /// Whether attach created clsact.
     pub clsact_created: bool,
-    /// emud's ifb (fq, also if only `up` is emulated) or its TAPs (hold), indexed by direction.
+    /// emud's ifb (fq and qdisc, also if only `up` is emulated) or its TAPs (hold), indexed by direction.
     /// Each has a filter that keeps the maps, and so this record, if clsact is deleted.
     pub devices: [Option<String>; 2],
     /// Pref of the mirred filter that sends ingress to the ifb, if this kernel's ifb drops packets
@@ -59,6 +59,9 @@ pub struct Saved {
     /// The limits of fq, indexed by direction.
     #[serde(default)]
     pub fq_room: [FqRoom; 2],
+    /// Engine qdisc: how many packets may wait in each direction.
+    #[serde(default)]
+    pub qdisc_room: u32,
     /// The device that segments super-packets.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,

@@ -4,7 +4,7 @@
 //! when it ends. Engine fq has no running process, so the next attach or detach in the namespace
 //! deletes them.
 
-use super::engine::fq;
+use super::engine::qdisc;
 use super::{LinkError, attachment, devices, segmenter};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
@@ -43,7 +43,7 @@ pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
 
 /// Returns whether emud created the device: a name alone proves nothing.
 pub(crate) fn is_ours(nl: &mut Netlink, link: &Link) -> Result<bool, LinkError> {
-    let by_root = |q: crate::netlink::Qdisc| q.handle == fq::ROOT_HANDLE;
+    let by_root = |q: crate::netlink::Qdisc| qdisc::is_handle(q.handle);
     Ok(devices::serves(link).is_some()
         && (attachment::kept_by(nl, link)?.is_some()
             || segmenter::is_end(nl, link)?

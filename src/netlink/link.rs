@@ -7,7 +7,7 @@ use netlink_bindings::rt_link::{self, Ifinfomsg, IterableLinkAttrs};
 use netlink_bindings::traits::NetlinkRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{Netlink, NetlinkError, OsFailure, Result, signed};
+use super::{Netlink, NetlinkError, OWN_KIND, OsFailure, Result, signed};
 
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
@@ -87,8 +87,8 @@ pub struct IfbOptions {
 pub struct Dropped {
     /// Name of the interface.
     pub name: String,
-    /// By its qdiscs fq.
-    pub by_fq: u64,
+    /// By its qdiscs fq and those of emud.
+    pub by_engine: u64,
     /// By all its qdiscs except clsact.
     pub by_qdiscs: u64,
     /// By the device on transmit.
@@ -259,8 +259,8 @@ impl Netlink {
             let Some(device) = found.get_mut(&ifindex) else {
                 return;
             };
-            if kind == "fq" {
-                device.by_fq += drops;
+            if kind == "fq" || kind.starts_with(OWN_KIND) {
+                device.by_engine += drops;
             }
             if kind != "clsact" {
                 device.by_qdiscs += drops;

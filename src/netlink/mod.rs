@@ -25,6 +25,7 @@ mod restorable;
 mod route;
 mod snapshot;
 mod tcx;
+mod vxlan;
 mod wire;
 
 use netlink_bindings::rt_link;
@@ -39,10 +40,11 @@ pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity, inside};
 pub use notices::{Changes, Notices};
 pub use offload::{Offloads, RECEIVE_MERGING};
-pub use qdisc::{FqOptions, IngressQdisc, Qdisc, ROOT, classid, show_handle};
+pub use qdisc::{FqOptions, IngressQdisc, OWN_KIND, Qdisc, ROOT, classid, show_handle};
 pub use route::RouteEntry;
 pub use snapshot::RootSnapshot;
 pub use tcx::{TcxProgram, tcx_programs};
+pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;
 
 /// Blocking netlink sockets of one network namespace.

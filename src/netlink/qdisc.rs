@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::ffi::CStr;
+
 use netlink_bindings::tc::{self, IterableAttrs, PushAttrs, TcPrioQopt, Tcmsg};
 use netlink_bindings::traits::Pusher;
 
@@ -6,6 +8,8 @@ use super::{Netlink, NetlinkError, Result, attr, signed};
 
 /// The parent of a root qdisc.
 pub const ROOT: u32 = 0xffff_ffff;
+/// What the kind of a BPF qdisc of emud begins with.
+pub const OWN_KIND: &str = "emud";
 /// The parent of clsact and ingress, and of their filters' hooks.
 pub(super) const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
@@ -232,6 +236,16 @@ impl Netlink {
         let mut request = new_qdisc(ifindex, ROOT, handle);
         request.encode().push_kind(c"mq");
         self.add(&request, "mq", ifindex, ROOT)
+    }
+
+    /// Adds a qdisc without options.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Unavailable`] if the kernel has none of this kind.
+    pub fn add_qdisc(&mut self, ifindex: u32, parent: u32, handle: u32, kind: &CStr) -> Result<()> {
+        let mut request = new_qdisc(ifindex, parent, handle);
+        request.encode().push_kind(kind);
+        self.add(&request, &kind.to_string_lossy(), ifindex, parent)
     }
 
     /// Deletes clsact with every filter in it.

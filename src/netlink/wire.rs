@@ -10,7 +10,7 @@ use netlink_bindings::traits::Pusher;
 
 use super::{Netlink, NetlinkError, Result, attr, signed};
 
-const IFLA_INFO_DATA: u16 = 2;
+pub(super) const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
 /// One end of a new veth pair.
@@ -23,7 +23,7 @@ pub struct WireEnd<'a> {
 }
 
 /// IFLA_IFNAME and IFLA_NET_NS_FD, as for a separate device.
-fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
+pub(super) fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
     attr::push(
         buf,
         libc::IFLA_IFNAME,

@@ -4,12 +4,13 @@
 //!
 //! A test that judges milliseconds or percentiles, or that takes long, is ignored unless
 //! `EMUD_TEST_FULL` is set. Properties of the kernel that the caller expects, so that nothing is
-//! skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold") and `EMUD_EXPECT` ("netem").
+//! skipped silently: `EMUD_GUEST`, `EMUD_EXPECT_ENGINES` ("fq hold qdisc") and `EMUD_EXPECT` ("netem").
 //! For slow machines: `EMUD_LIVE_SCALE` (share of the probes), `EMUD_LIVE_PPS_MAX`,
 //! `EMUD_MONITOR_RATE`, `EMUD_MONITOR_TRIALS`, `EMUD_NETEM_COUNT`. `EMUD_BIN` is the emud to test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod container;
+mod fleet;
 mod host;
 mod lab;
 mod link;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             host::tests(),
             monitor::tests(),
             run::tests(),
+            fleet::tests(),
             netem,
         ]
         .into_iter()

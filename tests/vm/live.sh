@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The live tests (tests/live) in guest kernels, which have both engines and netem.
+# The live tests (tests/live) in guest kernels, which have engines fq and hold, 7.2 also qdisc, and netem.
 #
 # usage: live.sh SERIES [ARGUMENT]...     arguments of the test program (default: its usual tests)
 #
@@ -26,10 +26,12 @@ live=${EMUD_LIVE:-$(built live live)}
 emud=${EMUD_BIN:-$(built live emud)}
 executable "$live" "$emud"
 "$here/kernels.sh" "$series"
+engines='fq hold'
+[ "$series" != 7.2 ] || engines="$engines qdisc"
 # 1 ns an instruction, for engine hold to have the packets of 100 Mbit/s on one CPU.
 exec "$here/run.sh" --icount-shift 0 --memory 2048 --timeout "$timeout_s" \
     --file "$emud:/usr/bin/emud" --file "$live:/root/live" "$series" -- \
-    env EMUD_BIN=/usr/bin/emud EMUD_GUEST=1 EMUD_EXPECT_ENGINES='fq hold' EMUD_EXPECT=netem \
+    env EMUD_BIN=/usr/bin/emud EMUD_GUEST=1 EMUD_EXPECT_ENGINES="$engines" EMUD_EXPECT=netem \
     EMUD_LIVE_SCALE="$scale" EMUD_LIVE_PPS_MAX="$packets_per_s" EMUD_MONITOR_RATE="$rate" \
     EMUD_MONITOR_TRIALS="${EMUD_MONITOR_TRIALS:-$([ -n "${EMUD_TEST_FULL-}" ] && echo 100 || echo 20)}" \
     ${EMUD_TEST_FULL:+EMUD_TEST_FULL=1} ${EMUD_NETEM_COUNT:+EMUD_NETEM_COUNT="$EMUD_NETEM_COUNT"} \

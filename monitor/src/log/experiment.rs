@@ -78,7 +78,7 @@ pub struct RunLink {
     /// `up` and `down` of the profile were exchanged, because the interface is the other end.
     pub reversed: bool,
     /// Engine of the link.
-    #[schemars(extend("enum" = ["fq", "hold"]))]
+    #[schemars(extend("enum" = ["fq", "hold", "qdisc"]))]
     pub engine: String,
     /// Why emud chose this engine.
     pub reason: String,

@@ -95,8 +95,8 @@ pub struct Args {
     #[arg(long)]
     reverse: bool,
 
-    /// Where packets wait: fq (in the kernel), hold (in user space), auto (fq if supported,
-    /// otherwise hold)
+    /// Where packets wait: fq (in the kernel), hold (in user space), qdisc (in the kernel, in a BPF
+    /// qdisc: Linux 6.16), auto (fq if supported, otherwise hold)
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     engine: Engine,
 
@@ -164,6 +164,7 @@ enum Engine {
     Auto,
     Fq,
     Hold,
+    Qdisc,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -227,6 +228,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
             Engine::Auto => EngineChoice::Auto,
             Engine::Fq => EngineChoice::Fq,
             Engine::Hold => EngineChoice::Hold,
+            Engine::Qdisc => EngineChoice::Qdisc,
         },
         config: config(args.monitor.as_deref())?,
         sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
@@ -245,6 +247,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         in_place: args.in_place.clone(),
         notes: what.note().into_iter().collect(),
         repeat: (1, args.repeat),
+        together: None,
     })
 }
 

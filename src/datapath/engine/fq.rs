@@ -202,7 +202,7 @@ pub fn install(
     Ok(())
 }
 
-/// Changes the limits of the qdiscs that [`install`] or [`start_ifb`] created.
+/// Changes the limits of the qdiscs that attach created.
 ///
 /// # Errors
 /// The kernel returns an error.
@@ -236,15 +236,6 @@ pub fn add_ifb(nl: &mut Netlink, name: &str, device: &Link) -> Result<u32, Netli
         gso: None,
     };
     nl.add_ifb(name, &ifb)
-}
-
-/// Adds fq to emud's ifb and brings it up.
-///
-/// # Errors
-/// The kernel returns an error.
-pub fn start_ifb(nl: &mut Netlink, ifb: u32, options: &FqOptions) -> Result<(), NetlinkError> {
-    nl.add_fq(ifb, ROOT, ROOT_HANDLE, options)?;
-    nl.set_up(ifb, true)
 }
 
 /// How a received packet reaches the ifb.

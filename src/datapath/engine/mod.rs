@@ -3,6 +3,7 @@
 
 pub mod fq;
 pub mod hold;
+pub mod qdisc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,15 @@ pub enum Engine {
     Fq,
     /// A holder in user space behind a TAP.
     Hold,
+    /// A BPF qdisc on the device, and on an ifb for ingress.
+    Qdisc,
+}
+
+impl Engine {
+    /// Returns whether packets wait in a qdisc until the time in their stamp.
+    pub const fn is_stamped(self) -> bool {
+        matches!(self, Self::Fq | Self::Qdisc)
+    }
 }
 
 impl std::fmt::Display for Engine {
@@ -22,6 +32,7 @@ impl std::fmt::Display for Engine {
         f.write_str(match self {
             Self::Fq => "fq",
             Self::Hold => "hold",
+            Self::Qdisc => "qdisc",
         })
     }
 }
@@ -35,6 +46,8 @@ pub enum EngineChoice {
     Fq,
     /// hold.
     Hold,
+    /// qdisc, or an error.
+    Qdisc,
 }
 
 /// An engine and the reason for its choice.
@@ -44,15 +57,15 @@ pub struct Chosen {
     pub engine: Engine,
     /// Why this one.
     pub reason: String,
-    /// fq only: how ingress packets reach the ifb.
+    /// Not of hold: how ingress packets reach the ifb.
     pub to_ifb: fq::ToIfb,
 }
 
 /// Takes fq where it can be had, else hold, unless the user says which. `serves`: packets wait in
-/// the classes of a bottleneck, which fq cannot do.
+/// the classes of a bottleneck, which only hold can do.
 ///
 /// # Errors
-/// The user wants fq and it cannot be had: why.
+/// The user wants fq or qdisc and it cannot be had: why.
 pub fn choose(wanted: EngineChoice, serves: bool) -> Result<Chosen, String> {
     let hold = |reason| Chosen {
         engine: Engine::Hold,
@@ -63,12 +76,26 @@ pub fn choose(wanted: EngineChoice, serves: bool) -> Result<Chosen, String> {
         return Ok(hold("as requested".to_owned()));
     }
     if serves {
-        let why = "fq sends a packet at a time that is fixed when it arrives, and a [bottleneck] \
-                   decides later";
-        return match wanted {
-            EngineChoice::Fq => Err(why.to_owned()),
-            _ => Ok(hold(why.to_owned())),
+        let by = match wanted {
+            EngineChoice::Qdisc => "the qdisc",
+            _ => "fq",
         };
+        let why = format!(
+            "{by} sends a packet at a time that is fixed when it arrives, and a [bottleneck] decides \
+             later"
+        );
+        return match wanted {
+            EngineChoice::Fq | EngineChoice::Qdisc => Err(why),
+            _ => Ok(hold(why)),
+        };
+    }
+    if wanted == EngineChoice::Qdisc {
+        return qdisc::supported().map(|()| Chosen {
+            engine: Engine::Qdisc,
+            reason: "as requested".to_owned(),
+            // Kernels with BPF qdiscs are newer than those whose ifb drops such packets.
+            to_ifb: fq::ToIfb::Redirect,
+        });
     }
     match fq::probe() {
         Ok(to_ifb) => {

@@ -248,7 +248,7 @@ fn direction(reader: &Reader, direction: u32, engine: Engine) -> Result<Directio
         link: reader.link(0, direction)?,
         holder: match engine {
             Engine::Hold => Some(holder(&reader.maps.holder(direction)?, reader.now_ns)),
-            Engine::Fq => None,
+            Engine::Fq | Engine::Qdisc => None,
         },
         engine_dropped: 0,
     })

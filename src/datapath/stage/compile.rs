@@ -59,7 +59,8 @@ pub fn compile(
     } else {
         0
     };
-    out.flags |= if place.release == abi::EMUD_RELEASE_STAMP {
+    let cloned = [abi::EMUD_RELEASE_STAMP, abi::EMUD_RELEASE_QDISC];
+    out.flags |= if cloned.contains(&place.release) {
         abi::EMUD_F_CLONE
     } else {
         0

@@ -21,11 +21,15 @@ pub(crate) fn bits(own: [Option<&abi::emud_link>; 2]) -> u32 {
 
 /// A new figure of `emud_link` belongs here if any value of it changes what happens to a packet.
 fn is_short(link: &abi::emud_link) -> bool {
-    let to_fq = matches!(
+    let stamped = matches!(
         link.release,
-        abi::EMUD_RELEASE_STAMP | abi::EMUD_RELEASE_IFB | abi::EMUD_RELEASE_MIRRED
+        abi::EMUD_RELEASE_STAMP
+            | abi::EMUD_RELEASE_IFB
+            | abi::EMUD_RELEASE_MIRRED
+            | abi::EMUD_RELEASE_QDISC
+            | abi::EMUD_RELEASE_QDISC_IFB
     );
-    to_fq
+    stamped
         && link.flags & !FLAGS == 0
         && link.rate_mult == 0
         && link.loss_model == abi::EMUD_LOSS_NONE

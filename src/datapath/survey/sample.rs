@@ -49,7 +49,7 @@ pub struct LinkSample {
 pub struct DirectionSample {
     /// "up" or "down".
     pub name: &'static str,
-    /// The holder's account; `None`: engine fq.
+    /// The holder's account; `None`: the kernel holds the packets.
     pub holder: Option<Holder>,
     /// Packets that the queue of the engine dropped, which the link did not; `None`: its namespace
     /// cannot be entered.
@@ -143,7 +143,7 @@ fn direction(
         name: direction_name(direction),
         holder: match saved.engine {
             Engine::Hold => Some(holder(&maps.holder(direction)?, now_ns)),
-            Engine::Fq => None,
+            Engine::Fq | Engine::Qdisc => None,
         },
         engine_dropped: inside.map(|inside| engine_dropped(known, inside, direction)),
         streams: (0..)
@@ -153,7 +153,7 @@ fn direction(
     })
 }
 
-/// Returns what was dropped where packets wait: at emud's device, or by fq on the interface.
+/// Returns what was dropped where packets wait: at emud's device, or by the engine's qdisc on the interface.
 fn engine_dropped(known: &Known, inside: &Inside, direction: u32) -> u64 {
     let saved = &known.there.saved;
     let device = match &saved.devices[direction as usize] {
@@ -162,7 +162,7 @@ fn engine_dropped(known: &Known, inside: &Inside, direction: u32) -> u64 {
     };
     // The TAP of a dead holder is gone.
     device.map_or(0, |device| match saved.engine {
-        Engine::Fq => device.by_fq,
+        Engine::Fq | Engine::Qdisc => device.by_engine,
         Engine::Hold if saved.devices[direction as usize].is_none() => 0,
         Engine::Hold => device.by_qdiscs + device.on_transmit,
     })

@@ -30,8 +30,8 @@ use std::process::{Child, Command};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::scenario::{Bridge, End, Route, Wire};
-use crate::netlink::{Netlink, WireEnd};
+use super::scenario::{Bridge, End, Route, Tunnel, Wire};
+use crate::netlink::{Gso, Netlink, Vxlan, WireEnd};
 use control::Order;
 use node::{Node, View};
 use outside::Uplink;
@@ -116,6 +116,44 @@ impl Lab {
             }
         }
         done
+    }
+
+    /// Adds the end of a tunnel to another host, up, with its address and without IPv6. Its packets
+    /// leave from the host's own network. Senders segment before it: what the tunnel carries has
+    /// the length that the link counts.
+    ///
+    /// # Errors
+    /// The kernel returns an error; no tunnel exists then.
+    pub fn tunnel(&mut self, end: &End, tunnel: Tunnel) -> Result<(), LabError> {
+        let own = wire_end(&self.nodes, end)?;
+        let vxlan = Vxlan {
+            vni: tunnel.vni,
+            local: tunnel.local,
+            remote: tunnel.remote,
+            port: tunnel.port,
+            mtu: tunnel.mtu,
+        };
+        self.host.add_vxlan(&own, &vxlan)?;
+        let netlink = self.netlink(end.node.as_deref())?;
+        let link = netlink.link(&end.interface)?;
+        let gso = Gso {
+            max_segs: 1,
+            ..link.gso
+        };
+        let done = netlink.set_gso(link.index, &gso).map_err(LabError::from);
+        let done = done.and_then(|()| self.connect(end));
+        if done.is_err()
+            && let Ok(netlink) = self.netlink(end.node.as_deref())
+        {
+            // The earlier error is returned.
+            let _ = netlink.delete_link(link.index);
+        }
+        done
+    }
+
+    /// Returns whether a node exists.
+    pub fn has(&self, node: &str) -> bool {
+        self.node(node).is_ok()
     }
 
     /// Adds a bridge of interfaces that are already in the node, and brings it up.

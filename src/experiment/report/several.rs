@@ -194,7 +194,7 @@ fn strips<'a>(
             let class = if counts { ["a", "b"][side] } else { "out" };
             let _ = write!(
                 svg,
-                "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"{RADIUS}\"/>"
+                "<circle class=\"run {class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"{RADIUS}\"/>"
             );
         }
         svg += "</svg>";

@@ -27,7 +27,7 @@ use super::media::OnAir;
 use super::network::Network;
 use super::programs::{Common, Programs};
 use super::sampler::{Found, Parts, Sampler};
-use super::{Progress, RunError, Settings, artefacts, describe, verdict};
+use super::{Progress, RunError, Settings, artefacts, describe, together, verdict};
 
 /// Interval of checks of the counters if no samples are requested.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -37,6 +37,9 @@ const REST: Duration = Duration::from_millis(50);
 const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How long programs may take to end after a forwarded signal before they are killed.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
+
+/// How long links of a part outlive its measured phase if nothing removes them.
+const LAST_RESORT: Duration = Duration::from_secs(60);
 
 /// The result of a run.
 #[derive(Debug)]
@@ -63,6 +66,8 @@ enum Over {
     Complete,
     Time,
     Contention,
+    /// The experiment ended on another host.
+    Elsewhere,
     Signal(i32),
 }
 
@@ -88,7 +93,7 @@ pub fn conduct(
     let metrics = settings.metrics.as_ref().map(|at| at.try_clone());
     let experiment = Experiment::start(ExperimentSetup {
         config: settings.config.clone(),
-        user: invoking_user(),
+        user: reporter(settings),
         metrics: metrics
             .transpose()
             .map_err(system("serving metrics"))?
@@ -134,6 +139,12 @@ pub fn conduct(
         notes,
         signal,
     })
+}
+
+/// Returns the user who may report: of a part of a larger run nobody called emud through sudo.
+fn reporter(settings: &Settings) -> Option<u32> {
+    let of_programs = settings.user.as_ref().map(|user| user.uid.as_raw());
+    invoking_user().or(of_programs.filter(|_| settings.together.is_some()))
 }
 
 /// Returns whether a single program has exclusive use of emud's terminal.
@@ -252,6 +263,7 @@ impl Run<'_> {
             folders: folders.clone(),
             user: self.settings.user.clone(),
             root_prepares: self.settings.root_prepares,
+            together: self.settings.together.clone(),
         })
     }
 
@@ -262,9 +274,18 @@ impl Run<'_> {
         programs: &Rc<Programs>,
         signals: &mut Signals,
     ) -> Result<(), RunError> {
+        let together = self.settings.together.as_ref();
+        if let Some(together) = together {
+            tokio::task::spawn_local(together.follow(programs.done.clone()));
+        }
         let prepared = async {
             programs.prepare().await?;
             self.rest().await;
+            if let Some(together) = together {
+                let at_ns = together.ready().await;
+                network.begin_at(at_ns, self.deadline(at_ns))?;
+                together::sleep_until(at_ns).await;
+            }
             Ok::<(), RunError>(())
         };
         tokio::select! {
@@ -331,12 +352,48 @@ impl Run<'_> {
                 }
                 Over::Signal(signal)
             }
-            exits = &mut measuring => return Ok((Over::Complete, exits?)),
+            exits = &mut measuring => {
+                let exits = exits?;
+                return Ok((self.others(Over::Complete, signals).await, exits));
+            }
             () = after(self.plan.measure_for) => Over::Time,
             () = self.contention() => Over::Contention,
+            () = self.over_elsewhere() => Over::Elsewhere,
         };
         programs.end_under_test().await;
-        Ok((over, measuring.await?))
+        let exits = measuring.await?;
+        Ok((self.others(over, signals).await, exits))
+    }
+
+    /// Returns when the links of a part end by themselves, the last resort if all processes are
+    /// stopped; `None`: the measured phase has no limit.
+    fn deadline(&self, start_ns: u64) -> Option<u64> {
+        let lasts = self.plan.measure_for? + LAST_RESORT;
+        let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+        Some(start_ns.saturating_add(lasts))
+    }
+
+    /// Services and routers of this host stay until the programs of all hosts have ended.
+    async fn others(&self, over: Over, signals: &mut Signals) -> Over {
+        let Some(together) = self.settings.together.as_ref() else {
+            return over;
+        };
+        if matches!(over, Over::Signal(_)) {
+            return over;
+        }
+        together.complete();
+        tokio::select! {
+            biased;
+            signal = signals.any() => Over::Signal(signal),
+            () = together.over() => over,
+        }
+    }
+
+    async fn over_elsewhere(&self) {
+        match self.settings.together.as_ref() {
+            Some(together) => together.over().await,
+            None => pending().await,
+        }
     }
 
     /// Shows the number of alarms on the terminal; ready as soon as one lowers the verdict, if the

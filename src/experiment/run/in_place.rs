@@ -40,10 +40,12 @@ pub fn plan(profile: Profile, asked: &str, program: Program, interface: &str) ->
             profile,
             asked: asked.to_owned(),
             reversed: false,
+            number: 0,
         }],
         ready_within: std::time::Duration::ZERO,
         clean_up_within: std::time::Duration::ZERO,
         measure_for: None,
+        elsewhere: String::new(),
     }
 }
 

@@ -38,15 +38,15 @@ pub struct Attached {
     pub holder: Option<Pid>,
 }
 
-/// Attaches the `n`-th link of a plan, and returns its description.
+/// Attaches a link of a plan, and returns its description.
 ///
 /// # Errors
 /// [`RunError::Link`]; the link is not attached then.
-pub fn attach(place: &Place, link: &Link, n: usize, how: How) -> Result<Attached, RunError> {
+pub fn attach(place: &Place, link: &Link, how: How) -> Result<Attached, RunError> {
     let request = Request {
         interface: link.interface.clone(),
         profile: link.profile.clone(),
-        seed: Some(derived(how.seed, n)),
+        seed: Some(derived(how.seed, link.number)),
         directions: [true, true],
         reversed: link.reversed,
         engine: how.engine,

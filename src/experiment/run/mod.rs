@@ -29,6 +29,7 @@ mod seeds;
 mod settings;
 mod stations;
 mod terminal;
+mod together;
 mod user;
 mod verdict;
 
@@ -38,5 +39,6 @@ pub use error::RunError;
 pub use progress::Progress;
 pub use seeds::{derived, drawn};
 pub use settings::{ExitCode, Settings};
+pub use together::{Heard, Said, Together};
 pub use user::User;
-pub use verdict::{exits, text};
+pub use verdict::{exit_code, exits, span, text};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use emud_monitor::log::RunLink;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::datapath::change;
 use crate::experiment::lab;
 use crate::experiment::lab::{Files, Lab, LabError};
 use crate::experiment::scenario::{End, Link, Plan};
@@ -61,7 +62,10 @@ impl Network {
             lab.add_node(&node.name, &files)?;
         }
         for wire in &plan.wires {
-            lab.wire(wire)?;
+            match wire.tunnel {
+                Some(tunnel) => lab.tunnel(&wire.ends[0], tunnel)?,
+                None => lab.wire(wire)?,
+            }
         }
         let mut media = vec![];
         for (n, medium) in plan.media.iter().enumerate() {
@@ -127,11 +131,27 @@ impl Network {
             return Ok(());
         };
         if link.profile.offload == Offload::Auto && how.peer_capped {
-            plan.opposite(link).try_for_each(|end| self.cap(end))?;
+            (plan.opposite(link))
+                .filter(|end| end.node.as_ref().is_none_or(|node| self.place.has(node)))
+                .try_for_each(|end| self.cap(end))?;
         }
-        let attached = links::attach(&self.place, link, n, how)?;
+        let attached = links::attach(&self.place, link, how)?;
         self.links.push((link.clone(), attached.run));
         self.holders.extend(attached.holder);
+        Ok(())
+    }
+
+    /// Makes traces, phases and jitter of all links begin at a time of CLOCK_MONOTONIC in ns, and all
+    /// links pass packets unchanged from `end_ns` on.
+    ///
+    /// # Errors
+    /// [`RunError::Link`].
+    pub fn begin_at(&self, mono_ns: u64, end_ns: Option<u64>) -> Result<(), RunError> {
+        for (link, _) in &self.links {
+            let begun = || change::begin_at(&link.interface, mono_ns, end_ns);
+            let begun = self.place.within(&link.node, begun)?;
+            begun.map_err(|error| links::failed(link, error))?;
+        }
         Ok(())
     }
 

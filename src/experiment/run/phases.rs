@@ -210,6 +210,9 @@ impl Programs {
 
     /// Marks this node as one for which others need not wait.
     fn let_go(&self, node: &Node) {
+        if let Some(together) = &self.common.together {
+            together.done(&node.name);
+        }
         self.done.send_modify(|done| {
             done.insert(node.name.clone());
         });

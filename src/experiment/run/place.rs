@@ -33,6 +33,14 @@ impl Place {
         }
     }
 
+    /// Returns whether a node is here, and not on another host.
+    pub fn has(&self, node: &str) -> bool {
+        match self {
+            Self::Lab(lab) => lab.has(node),
+            Self::Here(_) => true,
+        }
+    }
+
     /// Starts a command in a node.
     ///
     /// # Errors

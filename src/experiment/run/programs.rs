@@ -18,7 +18,7 @@ use super::artefacts::Folders;
 use super::network::Network;
 use super::output::Sink;
 use super::process::{Handle, Process, Start, argv};
-use super::{Progress, RunError, User, describe, terminal};
+use super::{Progress, RunError, Together, User, describe, terminal};
 
 /// Settings that the programs of a run share.
 pub struct Common {
@@ -37,6 +37,8 @@ pub struct Common {
     pub user: Option<User>,
     /// Whether commands of the preparation and the clean-up still run as root.
     pub root_prepares: bool,
+    /// The other hosts, which may wait for programs of this one.
+    pub together: Option<Together>,
 }
 
 impl Common {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use emud_monitor::Config;
 
-use super::User;
+use super::{Together, User};
 use crate::datapath::engine::EngineChoice;
 
 /// Which exit code has priority for emud's exit code; the other one applies if it is 0.
@@ -55,4 +55,6 @@ pub struct Settings {
     pub notes: Vec<String>,
     /// Number of this run, and number of runs.
     pub repeat: (u32, u32),
+    /// The other hosts, if this is a part of an experiment.
+    pub together: Option<Together>,
 }

@@ -113,8 +113,8 @@ fn watched(verdicts: &PerResource<Verdict>) -> String {
     names(true, "watched") + &names(false, "not watched")
 }
 
-/// Relative to the beginning of the measured phase.
-fn span(span: &Span, began: u64) -> String {
+/// Formats a contention, relative to the beginning of the measured phase in ns.
+pub fn span(span: &Span, began: u64) -> String {
     let at = (span.since_mono_ns as f64 - began as f64) / 1e9;
     let by: Vec<String> = (span.by.iter().take(3))
         .map(|share| format!("{} {:.0} %", share.group, 100.0 * share.share))

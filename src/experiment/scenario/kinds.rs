@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 
 use super::medium::metres;
 use super::plan::Program;
-use crate::text::{Located, Mistake, Time, Value, duration, kinds};
+use crate::text::{At, Located, Mistake, Time, Value, duration, kinds};
 
 kinds! {
     /// The name of a scenario.
@@ -33,6 +33,8 @@ kinds! {
     Waypoints: Vec<(u64, [f64; 2])> = path, |path| waypoints(path);
     /// A distance of stations in m.
     Spacing: f64 = |value: &Located<Value>, key: &str| metres(value, key, 0.0..=1e5), |m| toml(format!("{m}m"));
+    /// A share, relative to others.
+    Weight: f64 = weight, |share: &f64| share.to_string();
     /// A value that is read later.
     Later: Value = |value: &Located<Value>, _| Ok(value.value.clone()), |value| value.kind().to_owned();
     /// The network of all addresses.
@@ -44,6 +46,15 @@ kinds! {
 pub struct NodeNames(pub(crate) Vec<Located<String>>);
 
 impl NodeNames {
+    /// Returns names that no file has.
+    pub(crate) fn of(names: &[String]) -> Self {
+        let located = |name: &String| Located {
+            value: name.clone(),
+            at: At::START,
+        };
+        Self(names.iter().map(located).collect())
+    }
+
     /// Returns the names in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|name| name.value.as_str())
@@ -163,6 +174,26 @@ fn network(value: &Located<Value>, key: &str) -> Result<Ipv4Net, Mistake> {
         ),
     };
     Err(Mistake::new(&value.at, title, help))
+}
+
+/// Reads a number above 0.
+fn weight(value: &Located<Value>, key: &str) -> Result<f64, Mistake> {
+    const LARGEST: f64 = 1e6;
+    let number = match &value.value {
+        Value::Number(text) => text.replace('_', "").parse::<f64>().ok(),
+        _ => None,
+    };
+    match number.filter(|number| *number > 0.0 && *number <= LARGEST) {
+        Some(number) => Ok(number),
+        None => {
+            let help = format!("write a number above 0 and up to 1000000, such as {key} = 2");
+            Err(Mistake::new(
+                &value.at,
+                format!("`{key}` is no weight"),
+                help,
+            ))
+        }
+    }
 }
 
 /// Reads a position in metres: [x, y].

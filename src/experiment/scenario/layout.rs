@@ -137,6 +137,7 @@ impl Layout {
                 let address = second.address.filter(|_| !edge.port);
                 Wire {
                     ends: [first, End { address, ..second }],
+                    tunnel: None,
                 }
             })
             .collect();
@@ -153,6 +154,7 @@ impl Layout {
                     address: Some(host),
                 },
             ],
+            tunnel: None,
         }));
         wires
     }

@@ -2,12 +2,13 @@
 //! The complete plan of an experiment: nodes, wires between them with addresses, emulated links,
 //! and commands. Carrying it out requires no further decision.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
 
-use super::kinds::{Command, Lasting, Names, NodeNames, Plain, Plains, Point, Waypoints};
+use super::kinds::{Command, Lasting, Names, NodeNames, Plain, Plains, Point, Waypoints, Weight};
 use super::medium::Medium;
 use crate::profile::Profile;
 use crate::profile::kinds::Flag;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub clean_up_within: Duration,
     /// Longest duration of the measured phase; `None`: until its commands have ended.
     pub measure_for: Option<Duration>,
+    /// Lines of `/etc/hosts` about nodes on other hosts; empty without.
+    pub elsewhere: String,
 }
 
 table! {
@@ -75,6 +78,12 @@ table! {
         path: Option<Vec<(u64, [f64; 2])>> = None, "path" as Waypoints;
         /// `true`: the node receives the frames on a medium for others, too
         promiscuous: bool = false, "promiscuous" as Flag;
+        /// for [`emud fleet`](fleet.md), ignored by `emud run`: the host that has the node.
+        /// Default: placed by emud
+        host: Option<String> = None, "host" as Plain;
+        /// for [`emud fleet`](fleet.md): share of a host that the node needs, relative to others,
+        /// above 0
+        weight: f64 = 1.0, "weight" as Weight;
     }
     beside {
         name: String = String::new();
@@ -95,7 +104,7 @@ impl Node {
 }
 
 /// A program to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Program {
     /// Arguments as given on the command line.
     Argv(Vec<String>),
@@ -106,7 +115,7 @@ pub enum Program {
 }
 
 /// A device that connects several ends of wires on the link layer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bridge {
     /// Name of the bridge.
     pub interface: String,
@@ -116,15 +125,32 @@ pub struct Bridge {
     pub ports: Vec<String>,
 }
 
-/// A veth pair.
-#[derive(Debug, Clone)]
+/// A veth pair, or the end of a tunnel.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wire {
     /// The two ends.
     pub ends: [End; 2],
+    /// Only the first end is on this host; `None`: both are.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// One end of a VXLAN between two hosts: a point-to-point Ethernet wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tunnel {
+    /// VXLAN network identifier, 24 bits.
+    pub vni: u32,
+    /// Address of this host.
+    pub local: IpAddr,
+    /// Address of the other host.
+    pub remote: IpAddr,
+    /// UDP port of both.
+    pub port: u16,
+    /// Largest packet in bytes in the tunnel, without the link header.
+    pub mtu: u32,
 }
 
 /// One end of a wire.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct End {
     /// Name of a node; `None`: the host, to which at most one wire leads.
     pub node: Option<String>,
@@ -135,7 +161,7 @@ pub struct End {
 }
 
 /// A route; on-link without a gateway.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Destination.
     pub to: Ipv4Net,
@@ -160,6 +186,8 @@ pub struct Link {
     pub asked: String,
     /// Whether up and down are exchanged, because the device is at the other end of the link.
     pub reversed: bool,
+    /// Position among the links of the whole experiment, from which its seed is derived.
+    pub number: usize,
 }
 
 impl Plan {
@@ -171,7 +199,7 @@ impl Plan {
                 out += &format!("{} {}\n", address.addr(), node.name);
             }
         }
-        out
+        out + &self.elsewhere
     }
 
     /// Returns the ends that send to the device of a link: the other end of its wire; for a bridge

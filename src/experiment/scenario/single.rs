@@ -52,6 +52,7 @@ impl Plan {
                     end(Some(CLIENT), DEVICE, client),
                     end(None, host_interface, host),
                 ],
+                tunnel: None,
             }],
             links: vec![Link {
                 name: "link".to_owned(),
@@ -60,11 +61,13 @@ impl Plan {
                 profile,
                 asked: asked.to_owned(),
                 reversed: false,
+                number: 0,
             }],
             media: vec![],
             ready_within: READY_WITHIN,
             clean_up_within: Duration::ZERO,
             measure_for: None,
+            elsewhere: String::new(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const BRIDGE: &str = "star";
 
 /// The hub sends packets back over the interface on which they arrived, and would redirect the
 /// peers to a shorter path that bypasses the emulator.
-const NO_REDIRECTS: &str =
+pub(crate) const NO_REDIRECTS: &str =
     "for f in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >\"$f\"; done";
 
 pub(crate) fn generate(topology: &Topology, graph: &mut Graph, count: u32) {

@@ -104,6 +104,7 @@ impl Scenario {
             ready_within: self.top.ready_within,
             clean_up_within: self.top.clean_up_within,
             measure_for: None,
+            elsewhere: String::new(),
         })
     }
 
@@ -121,12 +122,17 @@ impl Scenario {
                     profile: asked.profile.clone(),
                     asked: asked.asked.clone(),
                     reversed: false,
+                    number: 0,
                 })
             })
             .collect();
+        for (number, link) in links.iter_mut().enumerate() {
+            link.number = number;
+        }
         let Some(star) = &graph.star else {
             return Ok(links);
         };
+        let number = links.len();
         let classes = star.classes.iter().map(|peers| &peers.class);
         let classes: Vec<_> = classes.zip(layout.classes.iter().copied()).collect();
         let asked = classes.iter().filter_map(|(class, _)| {
@@ -143,6 +149,7 @@ impl Scenario {
                 profile: profile.reversed(),
                 asked: asked.join(", "),
                 reversed: true,
+                number,
             }),
         );
         Ok(links)

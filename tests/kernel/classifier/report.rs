@@ -83,6 +83,7 @@ fn saved(profile: &Profile, sizes: Sizes, epoch_ns: u64) -> Saved {
         gso: None,
         offloads: None,
         fq_room: Default::default(),
+        qdisc_room: 0,
         segmenter: None,
     }
 }

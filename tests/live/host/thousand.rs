@@ -10,14 +10,30 @@ use support::lab::{Lab, Verdict, run, sh, wait_until};
 use super::prometheus::{get, metrics_server, port};
 
 const LINKS: usize = 1000;
+/// A link of engine hold needs up to this: half for its process, half for its maps.
+const LINK_KIB: usize = 32 << 10;
 const SCRAPES: usize = 21;
 
-/// 1,000 interfaces with a link in both directions: a scrape takes less than 100 ms. The optimised
-/// program is measured.
+/// As many interfaces as half of the memory has room for links.
+fn room() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse::<usize>().ok());
+    (kib.expect("a size") / 2 / LINK_KIB).min(LINKS)
+}
+
+/// 1,000 interfaces with a link in both directions: a scrape takes less than 100 ms; of fewer links
+/// it takes a smaller time. The optimised program is measured.
 pub fn links() {
     let lab = Lab::empty();
-    let add: String = (0..LINKS)
-        .map(|n| format!("link add d{n} type dummy\nlink set d{n} up\n"))
+    let links = room();
+    let add: String = (0..links)
+        .map(|n| {
+            let peer = format!("peer name p{n} netns {}", lab.b);
+            format!("link add d{n} type veth {peer}\nlink set d{n} up\n")
+        })
         .collect();
     let script = format!("ip -n {} -batch - <<'END'\n{add}END", lab.a);
     sh(&script);
@@ -26,7 +42,7 @@ pub fn links() {
         for half in [0, 1] {
             let lab = &lab;
             scope.spawn(move || {
-                for n in (half..LINKS).step_by(2) {
+                for n in (half..links).step_by(2) {
                     let mut attach = Command::new(emud_path());
                     attach.args(["--netns", &lab.a, "attach", &format!("d{n}")]);
                     run(attach.args(["--profile", "dsl"])).expect(0);
@@ -34,7 +50,10 @@ pub fn links() {
             });
         }
     });
-    println!("    attached in {:.0} s", begun.elapsed().as_secs_f64());
+    println!(
+        "    {links} links attached in {:.0} s",
+        begun.elapsed().as_secs_f64()
+    );
     let port = port();
     let server = metrics_server(port);
     wait_until("an answer", Duration::from_secs(60), || {
@@ -50,7 +69,7 @@ pub fn links() {
     let read = text
         .lines()
         .filter(|line| line.contains(&lab.a) && line.starts_with("emud_link_info"));
-    assert_eq!(read.count(), LINKS);
+    assert_eq!(read.count(), links);
     let (first, later) = (took.remove(0), &mut took);
     later.sort_by(f64::total_cmp);
     println!(
@@ -66,7 +85,8 @@ pub fn links() {
     drop(server);
     let mut verdict = Verdict::default();
     if !cfg!(debug_assertions) || emud_path().to_string_lossy().contains("release") {
-        verdict.at_most("median of a scrape, ms", 100.0, median);
+        let most_ms = 100.0 * links as f64 / LINKS as f64;
+        verdict.at_most("median of a scrape, ms", most_ms, median);
     }
     verdict.end();
 }

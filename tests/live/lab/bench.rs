@@ -37,6 +37,7 @@ pub fn end(text: &str) -> End {
 pub fn wire(near: &str, far: &str) -> Wire {
     Wire {
         ends: [end(near), end(far)],
+        tunnel: None,
     }
 }
 

@@ -43,7 +43,11 @@ pub fn wire_out(lab: &mut Lab, node: &str) -> [End; 2] {
         end(None, free_interface().unwrap()),
         end(Some(node), "eth0".into()),
     ];
-    lab.wire(&Wire { ends: ends.clone() }).unwrap();
+    lab.wire(&Wire {
+        ends: ends.clone(),
+        tunnel: None,
+    })
+    .unwrap();
     let host = ends[0].address.unwrap().addr().to_string();
     lab.route(node, &route("0.0.0.0/0", &host, "eth0")).unwrap();
     ends

@@ -77,8 +77,11 @@ pub fn many() {
         lab.add_node(&name, &Files::default()).unwrap();
         let near = end(&format!("{name}:eth0 10.0.{peer}.2/24"));
         let far = end(&format!("hub:p{peer} 10.0.{peer}.1/24"));
-        lab.wire(&emud::experiment::scenario::Wire { ends: [near, far] })
-            .unwrap();
+        lab.wire(&emud::experiment::scenario::Wire {
+            ends: [near, far],
+            tunnel: None,
+        })
+        .unwrap();
         let gateway = format!("10.0.{peer}.1");
         lab.route(&name, &route("0.0.0.0/0", &gateway, "eth0"))
             .unwrap();

@@ -148,7 +148,7 @@ fn udp_count(space: &str, name: &str) -> u64 {
 pub fn corrupt(engine: Engine) {
     let mut verdict = Verdict::default();
     let lab = Lab::new();
-    if engine == Engine::Fq {
+    if engine.is_stamped() {
         // Otherwise a veth's packets have no checksum, and an error in it is not detected.
         for (space, device) in [(&lab.a, "va"), (&lab.b, "vb")] {
             sh(&format!(

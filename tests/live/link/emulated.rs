@@ -56,7 +56,7 @@ pub fn found(engine: Engine) {
     assert_eq!(among(&lab, search(&mut again)), []);
     let va = index(&lab, "va");
     let devices = match engine {
-        Engine::Fq => ["va".to_owned(), format!("emud-ifb-{va}")],
+        Engine::Fq | Engine::Qdisc => ["va".to_owned(), format!("emud-ifb-{va}")],
         Engine::Hold => [format!("emud-up-{va}"), format!("emud-down-{va}")],
     };
     let link = |lab: &Lab, direction: u32| Emulated {
@@ -66,6 +66,7 @@ pub fn found(engine: Engine) {
         engine: match engine {
             Engine::Fq => engine::Engine::Fq,
             Engine::Hold => engine::Engine::Hold,
+            Engine::Qdisc => engine::Engine::Qdisc,
         },
         waits_at: index(lab, &devices[direction as usize]),
     };
@@ -81,7 +82,7 @@ pub fn found(engine: Engine) {
         assert_eq!(among(&lab, search(&mut again)), expected, "{more}");
         let by_kernel = search(&mut again).released_by_kernel();
         let ours = by_kernel.iter().filter(|e| e.netns == expected[0].netns);
-        let in_fq = if engine == Engine::Fq {
+        let in_fq = if engine.is_stamped() {
             expected.len()
         } else {
             0

@@ -65,7 +65,7 @@ pub fn neighbours(engine: Engine) {
                 verdict.same(&format!("{name}: passed"), 0, passed);
             }
             // fq's ingress cannot delay ARP, so only the request takes time.
-            let half = engine == Engine::Fq && address == Lab::B4 && way == "emulate";
+            let half = engine.is_stamped() && address == Lab::B4 && way == "emulate";
             let trips = if half { waits - 0.5 } else { waits };
             verdict.at_least(&format!("{name}: first round trip, ms"), trips * 300.0, ms);
             verdict.at_most(
@@ -294,7 +294,7 @@ pub fn other_frames(engine: Engine) {
                 .into_iter()
                 .fold(f64::MAX, f64::min);
             let name = format!("{kind}, {direction}");
-            let passes = engine == Engine::Fq && direction == "down" && protocol == OURS;
+            let passes = engine.is_stamped() && direction == "down" && protocol == OURS;
             let (delay, count) = if passes { (0.0, 20) } else { (DELAY_MS, 0) };
             verdict.near(&format!("{name}: ms"), delay, got, within_ms());
             verdict.same(
@@ -426,7 +426,7 @@ pub fn two_tags(engine: Engine) {
         verdict.same(&format!("{direction}: all came"), true, whole);
         // On ingress fq cannot delay a packet that is not IP to the kernel: it passes, and is
         // counted.
-        let passes = engine == Engine::Fq && direction == "down";
+        let passes = engine.is_stamped() && direction == "down";
         let delay = if passes { 0.0 } else { DELAY_MS };
         let name = format!("{direction}: ms");
         verdict.near(&name, delay, median(&came), within_ms());
@@ -569,7 +569,7 @@ pub fn segmentation(engine: Engine) {
             &format!("offload = \"{offload}\"\n[link]\ndelay = \"5ms\""),
             &[],
         );
-        let delays_only = if engine == Engine::Fq { bare } else { wanted };
+        let delays_only = if engine.is_stamped() { bare } else { wanted };
         verdict.same(
             &format!("{offload}, delay: gso_max_segs and GRO"),
             delays_only,

@@ -89,14 +89,13 @@ fn differ(verdict: &mut Verdict, what: &str, a: &[u32], b: &[u32]) {
     );
 }
 
-/// Both engines lose the same packets.
-pub fn same_under_both_engines() {
+/// All engines of this kernel lose the same packets.
+pub fn same_under_all_engines(engines: &[Engine]) {
     let mut verdict = Verdict::default();
-    alike(
-        &mut verdict,
-        "fq and hold",
-        &lost(Engine::Fq, 1, 7001),
-        &lost(Engine::Hold, 1, 7001),
-    );
+    let first = lost(engines[0], 1, 7001);
+    for engine in &engines[1..] {
+        let what = format!("{} and {}", engines[0].name(), engine.name());
+        alike(&mut verdict, &what, &first, &lost(*engine, 1, 7001));
+    }
     verdict.end();
 }

@@ -27,8 +27,8 @@ mod timing;
 
 use libtest_mimic::Trial;
 use support::lab::{self, Engine};
-use support::named;
 use support::trial::{self, When};
+use support::{guest, named};
 
 type Test = fn(Engine);
 
@@ -165,22 +165,29 @@ pub fn tests() -> Vec<Trial> {
     if engines.contains(&Engine::Fq) {
         add(When::Full, "link::fq::models::verified", models::verified);
     }
-    if engines.len() == 2 {
+    if !engines.contains(&Engine::Qdisc) {
+        add(
+            When::Always,
+            "link::qdisc::unsupported",
+            odd::qdisc_unsupported,
+        );
+    }
+    if engines.len() > 1 {
         let name = "link::both::loss::same";
-        add(When::Full, name, loss::same_under_both_engines);
+        trials.push(trial::test(When::Full, name, move || {
+            loss::same_under_all_engines(&engines);
+        }));
     }
     trials
 }
 
 /// The engines that emud reports here and those that the caller expects.
 pub fn engines() -> Vec<Engine> {
-    let all = [Engine::Fq, Engine::Hold];
+    let all = [Engine::Fq, Engine::Hold, Engine::Qdisc];
+    let promised = |engine: &Engine| lab::promised("EMUD_EXPECT_ENGINES", engine.name());
     // doctor verifies the programs, which takes a guest a while.
-    if all
-        .iter()
-        .all(|e| lab::promised("EMUD_EXPECT_ENGINES", e.name()))
-    {
-        return all.into();
+    if guest() && all.iter().any(promised) {
+        return all.into_iter().filter(promised).collect();
     }
     let offered = lab::emud(&["doctor", "--json"]).expect(0).json();
     let offers = |engine: Engine| {
@@ -191,6 +198,6 @@ pub fn engines() -> Vec<Engine> {
             .any(|offer| offer == engine.name())
     };
     all.into_iter()
-        .filter(|e| offers(*e) || lab::promised("EMUD_EXPECT_ENGINES", e.name()))
+        .filter(|e| offers(*e) || promised(e))
         .collect()
 }

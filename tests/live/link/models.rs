@@ -104,7 +104,7 @@ pub fn delays(engine: Engine) {
     const SD_MS: f64 = 5.0;
     // How much the machine may change a delay: engine hold's target for 99 of 100 packets.
     let machine_ms = match engine {
-        Engine::Fq => 0.0,
+        Engine::Fq | Engine::Qdisc => 0.0,
         Engine::Hold => 0.5,
     };
     let mut verdict = Verdict::default();

@@ -235,3 +235,14 @@ pub fn memory() {
     assert!(said.contains("Mbit/s are dropped"), "{said}");
     lab.detach();
 }
+
+/// Where engine qdisc cannot be had, attach says why and changes nothing.
+pub fn qdisc_unsupported() {
+    let lab = Lab::new();
+    let before = lab.snapshot();
+    let said = lab.try_attach(Engine::Qdisc, "adsl24", &[]).expect(69);
+    let why = ["this kernel has no BPF qdiscs", "clang 15"];
+    assert!(why.iter().any(|why| said.err.contains(why)), "{}", said.err);
+    assert!(said.err.contains("--engine auto"), "{}", said.err);
+    assert_same("unsupported", &before, &lab.snapshot());
+}

@@ -174,7 +174,7 @@ pub fn queue(engine: Engine) {
 pub fn tcp_keeps_its_pace(engine: Engine) {
     const LEAST: f64 = 0.8;
     let cpus = std::thread::available_parallelism().expect("a number of CPUs");
-    if engine == Engine::Fq || cpus.get() < 2 {
+    if engine.is_stamped() || cpus.get() < 2 {
         println!("    for engine hold, and where the holder has a CPU beside the sender's");
         return;
     }

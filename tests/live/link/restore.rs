@@ -137,7 +137,7 @@ fn emud_without_namespace(pid: &str) {
 pub fn holder_killed(engine: Engine) {
     const INTERVAL_MS: u64 = 4;
     const DELAY_MS: f64 = 200.0;
-    if engine == Engine::Fq {
+    if engine.is_stamped() {
         return;
     }
     let lab = Lab::new();
@@ -423,7 +423,7 @@ pub fn step_fails(engine: Engine) {
         let before = lab.snapshot();
         let said = lab.try_attach(engine, "adsl24", &[]);
         let wanted = match (engine, taken) {
-            (Engine::Fq, "ifb") | (Engine::Hold, "up" | "down") => 73,
+            (Engine::Fq | Engine::Qdisc, "ifb") | (Engine::Hold, "up" | "down") => 73,
             _ => 0,
         };
         println!("    {name} is taken: {} {}", said.code, said.err.trim());
@@ -444,7 +444,7 @@ pub fn device_deleted(engine: Engine) {
     lab.in_a("ip link del va");
     wait_until("the holder ends", SOON, || holders(&lab).is_empty());
     let left = || lab.in_a("ip link show").contains("emud-");
-    if engine == Engine::Fq {
+    if engine.is_stamped() {
         // There is no process to delete the ifb: the next attach does.
         assert!(left());
         lab.in_a("ip link add other type veth peer name beyond; ip link set other up");
@@ -469,7 +469,7 @@ pub fn namespace_deleted(engine: Engine) {
     let lab = Lab::new();
     lab.attach(engine, "adsl24", &[]);
     let pids = holders(&lab);
-    assert_eq!(pids.is_empty(), engine == Engine::Fq);
+    assert_eq!(pids.is_empty(), engine.is_stamped());
     drop(lab);
     wait_until("the holder ends", SOON, || {
         let alive = |pid: &String| {

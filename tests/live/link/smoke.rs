@@ -77,7 +77,7 @@ fn queue(lab: &Lab, engine: Engine, verdict: &mut Verdict) {
     let roomy = qdisc();
     lab.emud(&[&["set", "va"], &change[..]].concat()).expect(0);
     // fq has to hold other packets for a different time.
-    verdict.same("fq is as before", engine == Engine::Hold, qdisc() == roomy);
+    verdict.same("fq is as before", engine != Engine::Fq, qdisc() == roomy);
     let before = lab.shown("/up/counters/queue_dropped");
     let arrivals = probe(lab, 60, 0).run();
     let numbers: Vec<u32> = arrivals.0.iter().map(|arrival| arrival.number).collect();
@@ -147,7 +147,7 @@ pub fn lives_and_goes(engine: Engine) {
     assert_ne!(before, all(&lab));
     delays(&lab, &mut verdict);
     queue(&lab, engine, &mut verdict);
-    // A holder does not report such short delays.
+    // A holder does not report such short delays, and emud's qdisc is not late by as much.
     if engine == Engine::Fq {
         late(&lab, &mut verdict);
     }

@@ -74,6 +74,14 @@ const KINDS: &[Kind] = &[
             "root qdisc fq of va was deleted",
         ),
     ),
+    of(
+        Engine::Qdisc,
+        kind(
+            "root deleted",
+            "tc qdisc del dev va root",
+            "root qdisc qdisc of va was deleted",
+        ),
+    ),
     Kind {
         own: "tc qdisc del dev va root",
         ..kind(
@@ -91,6 +99,14 @@ const KINDS: &[Kind] = &[
             "root of the ifb",
             "tc qdisc del dev $D root",
             "root qdisc fq of emud-ifb",
+        ),
+    ),
+    of(
+        Engine::Qdisc,
+        kind(
+            "root of the ifb",
+            "tc qdisc del dev $D root",
+            "root qdisc qdisc of emud-ifb",
         ),
     ),
     of(
@@ -134,7 +150,7 @@ fn usual(engine: Engine) -> impl Iterator<Item = &'static Kind> {
 fn variables(engine: Engine) -> String {
     let emud = emud_path();
     let device = match engine {
-        Engine::Fq => "ifb",
+        Engine::Fq | Engine::Qdisc => "ifb",
         Engine::Hold => "down",
     };
     format!(
@@ -287,7 +303,7 @@ pub fn record_lost(engine: Engine) {
                  case $device in emud-*) ip link del $device ;; esac
              done",
         );
-        let lost = engine == Engine::Fq;
+        let lost = engine.is_stamped();
         let word = "the record of an emulated link";
         if again {
             let said = lab.attach(engine, LINK, &["--replace", "--offload", "keep"]);

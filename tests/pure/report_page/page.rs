@@ -497,10 +497,10 @@ fn repeats_and_comparisons_have_a_page() {
     assert!(page.contains("4 runs, 3 counted"));
     // Each figure of each run, and the one that does not count.
     let run = Run::read(files[0].path()).unwrap();
-    let dots = page.matches("<circle class=\"dot a\"").count();
+    let dots = page.matches("<circle class=\"run a\"").count();
     assert_eq!(dots, 3 * figures(&run).len());
     assert_eq!(
-        page.matches("<circle class=\"dot out\"").count(),
+        page.matches("<circle class=\"run out\"").count(),
         figures(&run).len()
     );
 

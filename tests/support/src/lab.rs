@@ -19,13 +19,20 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 pub enum Engine {
     Fq,
     Hold,
+    Qdisc,
 }
 
 impl Engine {
+    /// Whether packets wait in a qdisc.
+    pub fn is_stamped(self) -> bool {
+        self != Self::Hold
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Fq => "fq",
             Self::Hold => "hold",
+            Self::Qdisc => "qdisc",
         }
     }
 }

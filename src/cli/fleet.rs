@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Subcommand;
+use emud::experiment::run::{self, ExitCode, drawn};
+use emud::experiment::scenario::{Overrides, shipped};
+use emud::fleet::controller::{self, Request};
+use emud::fleet::etcd::{Access, Client};
+use emud::fleet::keys::Keys;
+use emud::fleet::merge::{HostLog, merge};
+use emud::fleet::plan::{MTU, Options, PORT};
+use emud::fleet::{FleetError, status, verdict};
+
+use super::Failure;
+use super::agent::say;
+use super::failure::{EX_CANTCREAT, EX_IOERR, EX_USAGE};
+use super::monitor::run::duration;
+
+/// Run an experiment on several hosts that each run `emud agent`, coordinated by etcd
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  emud fleet plan chain --etcd http://192.0.2.1:2379
+  emud fleet run dumbbell --etcd http://192.0.2.1:2379 --log d.log
+  emud fleet status --etcd http://192.0.2.1:2379
+  emud fleet stop --etcd http://192.0.2.1:2379
+
+Exit codes as for `emud run`; besides, 66 an agent is missing, 69 a host cannot build its part or etcd
+does not answer, 75 another run is active, 76 etcd rejected a request, 77 etcd denies it, 78 a mistake in the
+certificates. docs/fleet.md")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Where the store is.
+#[derive(Debug, clap::Args)]
+pub struct Store {
+    /// URLs of the members of etcd
+    #[arg(long, value_name = "URL[,URL]", value_delimiter = ',', required = true)]
+    pub etcd: Vec<String>,
+
+    /// Name of the fleet: agents and runs of other names are independent
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub fleet: String,
+
+    /// Certificates that may sign those of etcd (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// Own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Key of the own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// User of etcd
+    #[arg(long, value_name = "NAME", requires = "etcd_password")]
+    etcd_user: Option<String>,
+
+    /// File with the password of that user
+    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    etcd_password: Option<PathBuf>,
+}
+
+impl Store {
+    pub fn access(&self) -> Result<Access, Failure> {
+        let password = |path: &PathBuf| {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|e| {
+                let message = format!("--etcd-password {}: {e}", path.display());
+                Failure::new(EX_USAGE, message)
+            })
+        };
+        let password = self.etcd_password.as_ref().map(password).transpose()?;
+        let password = password.map(|text| text.trim_end_matches('\n').to_owned());
+        Ok(Access {
+            urls: self.etcd.clone(),
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            user: self.etcd_user.clone().zip(password),
+        })
+    }
+
+    fn client(&self) -> Result<(Client, Keys), Failure> {
+        Ok((Client::new(&self.access()?)?, Keys::new(&self.fleet)))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Print which host would have which nodes and links, without running anything
+    Plan {
+        #[command(flatten)]
+        what: What,
+        /// Print JSON: the complete plan of each host
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a scenario on the hosts of the fleet
+    Run {
+        #[command(flatten)]
+        what: What,
+        /// Write one log of all hosts, and NAME.HOST.EXT of each
+        #[arg(long, short = 'o', value_name = "FILE")]
+        log: Option<PathBuf>,
+        /// Take the exit code from the verdict first
+        #[arg(long)]
+        verdict_first: bool,
+    },
+    /// Print the agents and the active run
+    Status {
+        #[command(flatten)]
+        store: Store,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End the active run
+    Stop {
+        #[command(flatten)]
+        store: Store,
+    },
+}
+
+/// What runs where.
+#[derive(Debug, clap::Args)]
+struct What {
+    /// Scenario: shipped name or path to a TOML file
+    scenario: String,
+
+    #[command(flatten)]
+    store: Store,
+
+    /// Hosts that take part [default: all with an agent]
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
+    hosts: Option<Vec<String>>,
+
+    /// Size of the scenario's topology
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+
+    /// Longest measured phase
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    measure: Option<Duration>,
+
+    /// Seed of every random decision [default: random]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Links with a shorter delay stay on one host
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
+    fast: Duration,
+
+    /// How much longer than configured the delay of a link between hosts may be
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = duration)]
+    tolerance: Duration,
+
+    /// Largest error of the hosts' clocks
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
+    clock_bound: Duration,
+
+    /// UDP port of the tunnels between hosts
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+
+    /// MTU of links between hosts
+    #[arg(long, value_name = "BYTES", default_value_t = MTU, value_parser = clap::value_parser!(u32).range(576..=65000))]
+    mtu: u32,
+
+    /// Interval at which counters of the links are logged, or `off`
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    sample: String,
+
+    /// Read the thresholds of contention from a file of `emud monitor --config`
+    #[arg(long, value_name = "FILE")]
+    monitor: Option<PathBuf>,
+}
+
+pub fn run(args: Args) -> Result<u8, Failure> {
+    match args.verb {
+        Verb::Plan { what, json } => plan(&what, json),
+        Verb::Run {
+            what,
+            log,
+            verdict_first,
+        } => carry_out(&what, log.as_deref(), verdict_first),
+        Verb::Status { store, json } => {
+            let (client, keys) = store.client()?;
+            let status = controller::block_on(status::status(&client, &keys))?;
+            match json {
+                true => super::out(&super::json(&status)?)?,
+                false => super::out(&status.text())?,
+            }
+            Ok(super::DONE)
+        }
+        Verb::Stop { store } => {
+            let (client, keys) = store.client()?;
+            match controller::block_on(controller::stop(&client, &keys))? {
+                true => Ok(super::DONE),
+                false => Err(FleetError::Absent("no run is active".into()).into()),
+            }
+        }
+    }
+}
+
+impl What {
+    fn request(&self) -> Result<Request, Failure> {
+        let overrides = Overrides {
+            nodes: self.nodes,
+            measure: self.measure,
+            ..Overrides::default()
+        };
+        let usage = |message: String| Failure::new(EX_USAGE, message);
+        let sample = match self.sample.as_str() {
+            "off" => None,
+            text => Some(duration(text).map_err(|e| usage(format!("--sample {text}: {e}")))?),
+        };
+        let monitor = self.monitor.as_ref().map(|path| {
+            let failed = |e| Failure::new(66, format!("--monitor {}: {e}", path.display()));
+            std::fs::read_to_string(path).map_err(failed)
+        });
+        Ok(Request {
+            plan: shipped::load(&self.scenario)?.plan(&overrides)?,
+            hosts: self.hosts.clone(),
+            options: Options {
+                seed: match self.seed {
+                    Some(seed) => seed,
+                    None => drawn()?,
+                },
+                size: self.nodes,
+                port: self.port,
+                mtu: self.mtu,
+                tolerance_ns: ns(self.tolerance),
+                clock_bound_ns: ns(self.clock_bound),
+                sample_ns: sample.map(ns),
+                monitor: monitor.transpose()?,
+            },
+            fast_ns: ns(self.fast),
+            note: say,
+        })
+    }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn plan(what: &What, json: bool) -> Result<u8, Failure> {
+    let (client, keys) = what.store.client()?;
+    let request = what.request()?;
+    let divided = controller::block_on(controller::divided(&client, &keys, &request))?;
+    match json {
+        true => super::out(&super::json(&divided.plans)?)?,
+        false => super::out(&status::plan_text(&divided.plans))?,
+    }
+    Ok(super::DONE)
+}
+
+fn carry_out(what: &What, log: Option<&Path>, verdict_first: bool) -> Result<u8, Failure> {
+    let (client, keys) = what.store.client()?;
+    let request = what.request()?;
+    say(&format!("seed {}", request.options.seed));
+    // Before the run: a mistake in its name does not cost one.
+    let create = |path: &Path| {
+        let message = |e| format!("cannot write {}: {e}", path.display());
+        std::fs::File::create(path).map_err(|e| Failure::new(EX_CANTCREAT, message(e)))
+    };
+    log.map(create).transpose()?;
+    let ended = controller::block_on(controller::run(&client, &keys, &request))?;
+    for (host, ready) in &ended.built {
+        for note in &ready.notes {
+            say(&format!("note: {host}: {note}"));
+        }
+    }
+    for (host, end) in &ended.hosts {
+        if let verdict::HostEnd::Reported { result, .. } = end {
+            for note in &result.notes {
+                say(&format!("note: {host}: {note}"));
+            }
+        }
+    }
+    if let Some(path) = log {
+        write(path, &ended.logs)?;
+    }
+    if let Some(signal) = ended.signal
+        && ended.hosts.is_empty()
+    {
+        return Ok(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+    }
+    for line in lines(&merge(&ended.logs)) {
+        super::out(&line)?;
+    }
+    let exits: Vec<_> = (ended.hosts.values())
+        .filter_map(|end| match end {
+            verdict::HostEnd::Reported { result, .. } => Some(result.exits.clone()),
+            verdict::HostEnd::Lost(_) => None,
+        })
+        .flatten()
+        .collect();
+    for line in run::exits(&exits).lines() {
+        say(line.trim_start_matches("emud: "));
+    }
+    let first = match verdict_first {
+        true => ExitCode::Verdict,
+        false => ExitCode::Program,
+    };
+    let judged = verdict::judge(&ended.hosts, request.options.clock_bound_ns, first);
+    say(judged.text().trim_end());
+    Ok(judged.exit_code)
+}
+
+/// Returns what the programs of all hosts printed, in the order of time.
+fn lines(merged: &[u8]) -> Vec<String> {
+    let of = |line: &[u8]| {
+        let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+        let (node, text) = (line["node"].as_str()?, line["text"].as_str()?);
+        (line["type"] == "output").then(|| format!("{node}| {text}\n"))
+    };
+    merged.split(|byte| *byte == b'\n').filter_map(of).collect()
+}
+
+/// The merged log, and beside it those of the hosts, which `emud report` reads.
+fn write(path: &Path, logs: &[HostLog]) -> Result<(), Failure> {
+    let failed =
+        |path: &Path, e| Failure::new(EX_IOERR, format!("cannot write {}: {e}", path.display()));
+    std::fs::write(path, merge(logs)).map_err(|e| failed(path, e))?;
+    for log in logs {
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!(".{}", log.host));
+        if let Some(end) = path.extension() {
+            name.push(".");
+            name.push(end);
+        }
+        let own = path.with_file_name(name);
+        std::fs::write(&own, &log.text).map_err(|e| failed(&own, e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Engine `qdisc`: packets wait in a qdisc of emud's own, a BPF program (bpf/qdisc.bpf.c), at the
+//! root of the device and of the ifb. The classifier and the stamps are those of engine fq.
+
+#[cfg_attr(not(feature = "qdisc"), path = "none.rs")]
+mod object;
+
+use std::ffi::CStr;
+
+use super::fq;
+use crate::abi;
+use crate::abi::QDISC_OBJECT;
+use crate::datapath::stage::compile::Compiled;
+use crate::host::{btf, in_namespace};
+use crate::netlink::{IfbOptions, Netlink, NetlinkError, OWN_KIND, Qdisc, ROOT};
+use crate::profile::Pair;
+pub use object::{QdiscError, Registered};
+
+/// The structure of which a program of this kind is a value; a kernel without them does not have it.
+const KERNEL_TYPE: (&str, &str) = ("bpf_struct_ops_Qdisc_ops", "data");
+
+/// A packet that can wait takes 24 bytes, whether it waits or not.
+const ROOM_MIN: u32 = 65_536;
+const ROOM_MAX: u32 = 1 << 20;
+
+/// Returns the handle of emud's qdisc for a direction, by which its program knows the direction.
+pub const fn handle(direction: u32) -> u32 {
+    fq::ROOT_HANDLE | (direction << abi::EMUD_QDISC_HANDLE_SHIFT)
+}
+
+/// Returns whether a qdisc is emud's own.
+pub fn is_own(qdisc: &Qdisc) -> bool {
+    is_handle(qdisc.handle) && qdisc.kind.starts_with(OWN_KIND)
+}
+
+/// Returns whether a handle is that of emud's qdisc for a direction.
+pub fn is_handle(wanted: u32) -> bool {
+    abi::DIRECTIONS.map(handle).contains(&wanted)
+}
+
+/// Returns how many packets of these links, by direction, may wait in each of the directions that are
+/// emulated; see [`fq::options`] for the other arguments.
+pub fn room(
+    links: &[Vec<Compiled>; 2],
+    directions: [bool; 2],
+    instances: u32,
+    pairs: &[Pair],
+) -> u32 {
+    let emulated = links
+        .iter()
+        .zip(directions)
+        .filter(|(_, emulated)| *emulated);
+    // fq's limit is twice what may wait: it costs nothing there.
+    let rooms = emulated.map(|(links, _)| fq::options(links, instances, pairs).limit / 2);
+    rooms.max().unwrap_or(0).clamp(ROOM_MIN, ROOM_MAX)
+}
+
+/// Adds emud's qdisc at the root of a device with the kernel's default root.
+///
+/// # Errors
+/// The kernel returns an error.
+pub fn install(
+    nl: &mut Netlink,
+    ifindex: u32,
+    direction: u32,
+    kind: &CStr,
+) -> Result<(), NetlinkError> {
+    nl.add_qdisc(ifindex, ROOT, handle(direction), kind)
+}
+
+/// Tests whether this emud and this kernel support the engine, without loading anything.
+///
+/// # Errors
+/// A sentence about the missing feature.
+pub fn supported() -> Result<(), String> {
+    if QDISC_OBJECT.is_empty() {
+        let missing = match cfg!(feature = "qdisc") {
+            true => "the build needs clang 15 or later",
+            false => "a static binary has none; `make build` builds it",
+        };
+        return Err(format!("this emud was built without it: {missing}"));
+    }
+    match btf::kernel_offsets([KERNEL_TYPE]) {
+        [Some(_)] => Ok(()),
+        [None] => Err(
+            "this kernel has no BPF qdiscs: they need Linux 6.16 or later with CONFIG_NET_SCH_BPF \
+             and CONFIG_DEBUG_INFO_BTF"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Tests whether this kernel supports the engine, in a network namespace that ends with the thread.
+///
+/// # Errors
+/// A sentence about the missing feature.
+pub fn probe() -> Result<(), String> {
+    supported()?;
+    in_namespace(|| {
+        let registered = Registered::new(1, [true; 2]).map_err(|e| e.to_string())?;
+        let mut nl = Netlink::open().map_err(|e| e.to_string())?;
+        let options = IfbOptions {
+            mtu: 1500,
+            txqlen: 32,
+            gso: None,
+        };
+        let ifb = nl
+            .add_ifb("emud-probe", &options)
+            .map_err(|e| e.to_string())?;
+        install(&mut nl, ifb, abi::EMUD_DOWN, registered.kind()).map_err(|e| e.to_string())
+    })
+}

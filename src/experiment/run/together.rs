@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run that is one host's part of a larger one: it reports what it has reached, and continues when
+//! all hosts have.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use emud_monitor::log::mono_ns;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::ClockId;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use crate::host::timespec;
+
+/// A timer of the runtime may be up to 1 ms late and a busy thread later: the rest is slept in the
+/// kernel.
+const ROUGHLY: Duration = Duration::from_millis(5);
+
+/// What a part reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Its network, links and services are there.
+    Ready,
+    /// The program of this node has ended, or its service is ready.
+    Done(String),
+    /// Its programs have ended.
+    Complete,
+}
+
+/// What a part knows of the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Begin of the measured phase in ns of this host's CLOCK_MONOTONIC.
+    pub start_at_ns: Option<u64>,
+    /// Nodes of other hosts for which nobody needs to wait any more.
+    pub done: BTreeSet<String>,
+    /// Whether the measured phase is over.
+    pub over: bool,
+}
+
+/// The connection of a part to the others.
+#[derive(Debug, Clone)]
+pub struct Together {
+    say: mpsc::UnboundedSender<Said>,
+    hear: watch::Receiver<Heard>,
+}
+
+impl Together {
+    /// Returns the connection of a part.
+    pub fn new(say: mpsc::UnboundedSender<Said>, hear: watch::Receiver<Heard>) -> Self {
+        Self { say, hear }
+    }
+
+    /// Reports that everything is built, and waits for the time of the start.
+    pub(super) async fn ready(&self) -> u64 {
+        self.say(Said::Ready);
+        let mut hear = self.hear.clone();
+        loop {
+            if let Some(at_ns) = hear.borrow_and_update().start_at_ns {
+                return at_ns;
+            }
+            if hear.changed().await.is_err() {
+                // The process is about to end.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Reports the end of a node's program.
+    pub(super) fn done(&self, node: &str) {
+        self.say(Said::Done(node.to_owned()));
+    }
+
+    /// Reports that the programs of this part have ended.
+    pub(super) fn complete(&self) {
+        self.say(Said::Complete);
+    }
+
+    /// Waits for the end of the measured phase.
+    pub(super) async fn over(&self) {
+        let mut hear = self.hear.clone();
+        if hear.wait_for(|heard| heard.over).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Adds the nodes of other hosts to `done`, until the run ends.
+    pub(super) fn follow(
+        &self,
+        done: watch::Sender<BTreeSet<String>>,
+    ) -> impl Future<Output = ()> + use<> {
+        let mut hear = self.hear.clone();
+        async move {
+            loop {
+                let elsewhere = hear.borrow_and_update().done.clone();
+                done.send_if_modified(|done| {
+                    let before = done.len();
+                    done.extend(elsewhere);
+                    done.len() > before
+                });
+                if hear.changed().await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn say(&self, what: Said) {
+        // Nobody listens any more if the process is about to end.
+        let _ = self.say.send(what);
+    }
+}
+
+/// Sleeps until a time of CLOCK_MONOTONIC.
+pub(super) async fn sleep_until(at_ns: u64) {
+    let left = Duration::from_nanos(at_ns.saturating_sub(mono_ns()));
+    sleep(left.saturating_sub(ROUGHLY)).await;
+    // A signal ends it early, which starts the programs up to 5 ms early; the links keep the time.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at_ns));
+}

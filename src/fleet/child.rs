@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The agent's end of a [`super::part`].
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child as Process, ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::FleetError;
+use super::protocol::{FromChild, ToChild};
+use crate::datapath::engine::hold::spawn::this_program;
+
+/// How long a part may take for its clean-up before it is killed.
+const CLEAN_UP: Duration = Duration::from_secs(2);
+
+/// A running part. Dropping it kills it.
+pub(super) struct Child {
+    process: Process,
+    tell: mpsc::UnboundedSender<String>,
+    lines: mpsc::UnboundedReceiver<FromChild>,
+    /// In memory: a full disk does not matter.
+    log: File,
+}
+
+impl Child {
+    /// Starts a process and sends it its plan. `arguments`: those of `emud fleet-part`.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn start(plan: &str, arguments: &[String]) -> Result<Self, FleetError> {
+        let failed = || FleetError::system("start a part");
+        // Without CLOEXEC: the child has the same number.
+        let log = memfd_create("emud-fleet-log", MemfdFlags::empty());
+        let log = File::from(log.map_err(|e| failed()(e.into()))?);
+        let mut command = this_program();
+        command
+            .arg("fleet-part")
+            .args(["--log-fd", &log.as_raw_fd().to_string()])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        ends_with_parent(&mut command);
+        let mut process = tokio::process::Command::from(command)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed())?;
+        let (tell, told) = mpsc::unbounded_channel();
+        let (each, lines) = mpsc::unbounded_channel();
+        if let (Some(to), Some(from)) = (process.stdin.take(), process.stdout.take()) {
+            tokio::spawn(write(to, told));
+            tokio::spawn(read(from, each));
+        }
+        let child = Self {
+            process,
+            tell,
+            lines,
+            log,
+        };
+        child.line(plan.to_owned());
+        Ok(child)
+    }
+
+    /// Sends a line.
+    pub fn tell(&self, line: &ToChild) {
+        if let Ok(text) = serde_json::to_string(line) {
+            self.line(text);
+        }
+    }
+
+    fn line(&self, text: String) {
+        // Its end is noticed by the reader.
+        let _ = self.tell.send(text + "\n");
+    }
+
+    /// Returns the next line; `None`: the process has ended. Cancel safe.
+    pub async fn next(&mut self) -> Option<FromChild> {
+        self.lines.recv().await
+    }
+
+    /// Returns how the process ended.
+    pub async fn status(&mut self) -> String {
+        match self.process.wait().await {
+            Ok(status) => status.to_string(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    /// Ends the process: first its programs and clean-up, then, after 2 s, in any case.
+    pub async fn end(mut self) {
+        if let Some(pid) = self.pid() {
+            // It may have ended.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        if timeout(CLEAN_UP, self.process.wait()).await.is_err() {
+            let _ = self.process.kill().await;
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.process.id()?).ok()?)
+    }
+
+    /// Returns the bytes of the log from an offset on, at most `len`.
+    pub fn log(&self, offset: u64, len: usize) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            match self
+                .log
+                .read_at(&mut bytes[filled..], offset + filled as u64)?
+            {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+/// If the agent is killed, so is the part, and the kernel removes its nodes.
+fn ends_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: a system call only.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            Ok(())
+        });
+    }
+}
+
+async fn write(mut to: ChildStdin, mut told: mpsc::UnboundedReceiver<String>) {
+    while let Some(text) = told.recv().await {
+        if to.write_all(text.as_bytes()).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(from: ChildStdout, each: mpsc::UnboundedSender<FromChild>) {
+    let mut lines = BufReader::new(from).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if let Ok(line) = serde_json::from_str(&line)
+            && each.send(line).is_err()
+        {
+            return;
+        }
+    }
+}

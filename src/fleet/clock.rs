@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Offset between the clocks of two hosts, and the delay between them, by UDP probes.
+//!
+//! As NTP (RFC 5905, section 8): of the four times of an exchange, the offset is the mean of both
+//! differences, and its error is at most half the round trip, whatever the path's asymmetry. The
+//! kernel stamps arrivals, so that the time until a process runs is not part of the round trip.
+
+use std::io;
+use std::mem;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+use emud_monitor::log::Clock;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// Number of probes; the best one determines the offset, the median one the delay.
+const PROBES: u64 = 100;
+/// Pause between two probes.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Answers below this number are not enough.
+const ENOUGH: usize = 20;
+/// After so many probes without any answer there is nobody.
+const SILENT: u64 = 10;
+
+/// Times of one exchange, each in ns of the clock of its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// Sent here.
+    pub sent: i64,
+    /// Arrived there.
+    pub there: i64,
+    /// Sent back there.
+    pub back: i64,
+    /// Arrived here.
+    pub arrived: i64,
+}
+
+impl Exchange {
+    /// Returns the round trip in ns without the time at the other host.
+    pub fn round_trip(&self) -> i64 {
+        (self.arrived - self.sent) - (self.back - self.there)
+    }
+
+    /// Returns the other clock minus this one in ns.
+    pub fn offset(&self) -> i64 {
+        ((self.there - self.sent) + (self.back - self.arrived)) / 2
+    }
+}
+
+/// What exchanges with another host say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// CLOCK_MONOTONIC of the other host minus that of this one, in ns.
+    pub offset_ns: i64,
+    /// Largest error of the offset in ns.
+    pub bound_ns: u64,
+    /// One-way delay in ns: half the median round trip.
+    pub delay_ns: u64,
+    /// Answered probes.
+    pub answers: u32,
+}
+
+/// Returns the estimate of some exchanges; `None` without a valid one.
+pub fn estimate(exchanges: &[Exchange]) -> Option<Estimate> {
+    let mut valid: Vec<_> = exchanges.iter().filter(|e| e.round_trip() >= 0).collect();
+    valid.sort_by_key(|e| e.round_trip());
+    let (best, median) = (valid.first()?, valid[valid.len() / 2]);
+    Some(Estimate {
+        offset_ns: best.offset(),
+        bound_ns: best.round_trip().unsigned_abs().div_ceil(2),
+        delay_ns: median.round_trip().unsigned_abs() / 2,
+        answers: u32::try_from(valid.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// Returns a time of another host's clock in that of this one, which is `offset_ns` behind it.
+pub fn here(there_ns: u64, offset_ns: i64) -> u64 {
+    there_ns.saturating_add_signed(offset_ns.saturating_neg())
+}
+
+/// Length of a probe: token, number, and in the answer three times.
+const PROBE: usize = 16;
+const ANSWER: usize = 40;
+
+/// Answers the probes of other hosts that know its token, until the process ends.
+#[derive(Debug)]
+pub struct Responder {
+    /// UDP port.
+    pub port: u16,
+    /// Number that a probe must have.
+    pub token: u64,
+}
+
+impl Responder {
+    /// Starts a thread at a free UDP port of this address.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn start(address: IpAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind((address, 0))?;
+        stamps(&socket)?;
+        let mut token = [0; 8];
+        rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
+        let (port, token) = (socket.local_addr()?.port(), u64::from_ne_bytes(token));
+        let answer = move || {
+            loop {
+                // Of a datagram that is none of ours, or an unreachable sender.
+                let _ = answer(&socket, token);
+            }
+        };
+        thread::Builder::new()
+            .name("emud-clock".into())
+            .spawn(answer)?;
+        Ok(Self { port, token })
+    }
+}
+
+fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
+    let mut probe = [0; ANSWER];
+    let arrival = receive(socket, &mut probe)?;
+    if arrival.len != PROBE || number(&probe, 0) != token {
+        return Ok(());
+    }
+    let difference = Clock::now().realtime_minus_mono_ns;
+    put(&mut probe, 16, arrival.stamp);
+    put(&mut probe, 32, difference);
+    put(&mut probe, 24, realtime());
+    // SAFETY: the address is the one that the kernel filled in.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            probe.as_ptr().cast(),
+            probe.len(),
+            0,
+            (&raw const arrival.from).cast(),
+            arrival.from_len,
+        )
+    };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Probes a responder for about half a second.
+///
+/// # Errors
+/// Too few answers: the message says how many.
+pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
+    let any: IpAddr = match peer.ip() {
+        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(peer)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    stamps(&socket)?;
+    // Times of day of both hosts are compared, then each is replaced by its CLOCK_MONOTONIC.
+    let difference = Clock::now().realtime_minus_mono_ns;
+    let mut exchanges = Vec::new();
+    let mut theirs = 0;
+    for n in 0..PROBES {
+        let mut text = [0; PROBE];
+        text[..8].copy_from_slice(&token.to_be_bytes());
+        text[8..].copy_from_slice(&n.to_be_bytes());
+        let sent = realtime();
+        // The answer to an earlier probe may be an ICMP error.
+        if socket.send(&text).is_ok()
+            && let Some((exchange, difference)) = answered(&socket, token, n, sent)
+        {
+            exchanges.push(exchange);
+            theirs = difference;
+        }
+        if n >= SILENT && exchanges.is_empty() {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    let too_few = || {
+        let count = exchanges.len();
+        let what = format!("{peer} answered {count} probes over UDP, {ENOUGH} are needed");
+        io::Error::new(io::ErrorKind::TimedOut, what)
+    };
+    let found = estimate(&exchanges).filter(|_| exchanges.len() >= ENOUGH);
+    let found = found.ok_or_else(too_few)?;
+    Ok(Estimate {
+        offset_ns: found.offset_ns - theirs + difference,
+        ..found
+    })
+}
+
+fn answered(socket: &UdpSocket, token: u64, n: u64, sent: i64) -> Option<(Exchange, i64)> {
+    loop {
+        let mut answer = [0; ANSWER];
+        let arrival = receive(socket, &mut answer).ok()?;
+        if arrival.len != ANSWER || number(&answer, 0) != token || number(&answer, 8) != n {
+            // Late.
+            continue;
+        }
+        let time = |at| number(&answer, at).cast_signed();
+        let exchange = Exchange {
+            sent,
+            there: time(16),
+            back: time(24),
+            arrived: arrival.stamp,
+        };
+        return Some((exchange, time(32)));
+    }
+}
+
+/// Returns the largest packet in bytes that reaches an address, as the kernel's routes say.
+///
+/// # Errors
+/// There is no route.
+pub fn path_mtu(to: IpAddr) -> io::Result<u32> {
+    let (any, level, name): (IpAddr, _, _) = match to {
+        IpAddr::V4(_) => (
+            std::net::Ipv4Addr::UNSPECIFIED.into(),
+            libc::IPPROTO_IP,
+            libc::IP_MTU,
+        ),
+        IpAddr::V6(_) => (
+            std::net::Ipv6Addr::UNSPECIFIED.into(),
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU,
+        ),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    // Any port: nothing is sent.
+    socket.connect((to, 9))?;
+    let mut mtu: libc::c_int = 0;
+    let mut len = mem::size_of_val(&mtu) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `mtu`.
+    let got = unsafe {
+        let value = (&raw mut mtu).cast();
+        libc::getsockopt(socket.as_raw_fd(), level, name, value, &raw mut len)
+    };
+    match got {
+        0 => Ok(u32::try_from(mtu).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn realtime() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+fn number(bytes: &[u8; ANSWER], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(eight)
+}
+
+fn put(bytes: &mut [u8; ANSWER], at: usize, number: i64) {
+    bytes[at..at + 8].copy_from_slice(&number.to_be_bytes());
+}
+
+/// A received datagram.
+struct Arrival {
+    len: usize,
+    /// Time of day in ns at which the kernel received it.
+    stamp: i64,
+    from: libc::sockaddr_storage,
+    from_len: libc::socklen_t,
+}
+
+fn stamps(socket: &UdpSocket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the kernel reads an integer.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            mem::size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    match set {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn receive(socket: &UdpSocket, into: &mut [u8; ANSWER]) -> io::Result<Arrival> {
+    // SAFETY: all of these are valid if they are zero.
+    let (mut from, mut message): (libc::sockaddr_storage, libc::msghdr) =
+        unsafe { (mem::zeroed(), mem::zeroed()) };
+    // Aligned for a control message.
+    let mut control = [0_u64; 8];
+    let mut part = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    message.msg_name = (&raw mut from).cast();
+    message.msg_namelen = mem::size_of_val(&from) as libc::socklen_t;
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = mem::size_of_val(&control) as _;
+    // SAFETY: all buffers outlive the call.
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let Ok(len) = usize::try_from(len) else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the kernel has filled in the message.
+    let stamp = unsafe { stamp_of(&message) };
+    Ok(Arrival {
+        len,
+        stamp: stamp.unwrap_or_else(realtime),
+        from,
+        from_len: message.msg_namelen,
+    })
+}
+
+/// # Safety
+/// The message and its control buffer are valid.
+unsafe fn stamp_of(message: &libc::msghdr) -> Option<i64> {
+    // SAFETY: as promised.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            let of = ((*header).cmsg_level, (*header).cmsg_type);
+            if of == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                let time: libc::timespec = libc::CMSG_DATA(header)
+                    .cast::<libc::timespec>()
+                    .read_unaligned();
+                return Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+        None
+    }
+}

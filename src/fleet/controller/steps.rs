@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The steps of a run: plans, start, end, results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Divided, Ended, Request};
+use crate::fleet::etcd::{Client, Compare, Lease, Op, Snapshot};
+use crate::fleet::keys::Keys;
+use crate::fleet::merge::{HostClock, HostLog};
+use crate::fleet::protocol::{Built, HostResult, Ready, Revision, Start, digest};
+use crate::fleet::verdict::HostEnd;
+use crate::fleet::{FleetError, LEAD, LEASE};
+use crate::host::signals::Signals;
+
+/// Besides the scenario's own time for the preparation: for measurements and many links.
+const BUILD: Duration = Duration::from_secs(60);
+/// Besides the scenario's own time for the clean-up.
+const REPORT: Duration = Duration::from_secs(30);
+/// etcd's default limit of a request is 1.5 MiB, and base64 adds a third.
+const MAX_BYTES: usize = 1024 * 1024;
+
+pub(super) struct Controller<'a> {
+    pub(super) client: &'a Client,
+    pub(super) keys: &'a Keys,
+    pub(super) request: &'a Request,
+    pub(super) divided: &'a Divided,
+    pub(super) lease: Lease,
+    pub(super) agents: watch::Receiver<Snapshot>,
+    pub(super) hosts: watch::Receiver<Snapshot>,
+    pub(super) run: watch::Receiver<Snapshot>,
+    pub(super) lost: watch::Receiver<bool>,
+    pub(super) revision: Revision,
+}
+
+/// Why a wait ended early.
+enum Early {
+    Signal(i32),
+    Late,
+}
+
+impl Controller<'_> {
+    pub(super) async fn carry_out(&mut self, signals: &mut Signals) -> Result<Ended, FleetError> {
+        self.write_plans().await?;
+        let mut ended = Ended {
+            hosts: BTreeMap::new(),
+            logs: vec![],
+            built: BTreeMap::new(),
+            signal: None,
+        };
+        let within = self.request.plan.ready_within + BUILD;
+        match self.all_built(within, signals).await? {
+            Ok(built) => ended.built = built,
+            Err(signal) => {
+                ended.signal = Some(signal);
+                return Ok(ended);
+            }
+        }
+        self.start(&ended.built).await?;
+        ended.signal = self.complete(signals).await?;
+        let over = Op::Put(self.keys.over(), b"over".to_vec(), self.lease);
+        self.client.txn(&[], &[over]).await?;
+        self.results(&mut ended, signals).await?;
+        Ok(ended)
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.divided.plans.keys().cloned().collect()
+    }
+
+    /// The agents that take part are still the same ones.
+    fn agents_are_there(&self) -> Vec<Compare> {
+        let of = |host: &String| {
+            let created = self.divided.created.get(host).copied().unwrap_or(0);
+            Compare::Created(self.keys.agent(host), created)
+        };
+        self.divided.plans.keys().map(of).collect()
+    }
+
+    async fn write_plans(&mut self) -> Result<(), FleetError> {
+        let mut puts = vec![
+            Op::Delete(self.keys.hosts()),
+            Op::Delete(self.keys.done_nodes()),
+        ];
+        let mut bytes = 0;
+        for (host, plan) in &self.divided.plans {
+            let text = serde_json::to_vec(plan);
+            let text = text.map_err(|e| FleetError::Plan(format!("the plan of {host}: {e}")))?;
+            bytes += text.len();
+            self.revision.digests.insert(host.clone(), digest(&text));
+            puts.push(Op::Put(self.keys.plan(host), text, self.lease));
+        }
+        if bytes > MAX_BYTES {
+            return Err(FleetError::Plan(format!(
+                "the plans have {bytes} bytes, one transaction takes {MAX_BYTES}: use shorter traces, \
+                 or fewer nodes"
+            )));
+        }
+        let id = serde_json::to_vec(&self.revision.digests).unwrap_or_default();
+        self.revision.id = format!("{}-{}", &digest(&id)[..8], self.lease.0 & 0xffff_ffff);
+        let revision = serde_json::to_vec(&self.revision).unwrap_or_default();
+        puts.push(Op::Put(self.keys.revision(), revision, self.lease));
+        let mut when = self.agents_are_there();
+        when.push(Compare::Absent(self.keys.revision()));
+        if self.client.txn(&when, &puts).await? {
+            (self.request.note)(&format!(
+                "run {}: {} hosts, {bytes} bytes of plans",
+                self.revision.id,
+                self.divided.plans.len()
+            ));
+            return Ok(());
+        }
+        match self.client.get(&self.keys.revision()).await? {
+            Some(entry) => {
+                let other: Option<Revision> = serde_json::from_slice(&entry.value).ok();
+                let name = other.map_or_else(String::new, |other| format!(" of {}", other.name));
+                Err(FleetError::Busy(format!(
+                    "another run{name} is active (`emud fleet status`)"
+                )))
+            }
+            None => Err(FleetError::Absent(
+                "an agent left before the run began".into(),
+            )),
+        }
+    }
+
+    fn value<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let now = self.hosts.borrow();
+        let entry = now.entries.get(key)?;
+        serde_json::from_slice(&entry.value).ok()
+    }
+
+    /// Returns the result of a host in this run.
+    fn result(&self, host: &str) -> Option<HostResult> {
+        let result: HostResult = self.value(&self.keys.result(host))?;
+        (result.run == self.revision.id).then_some(result)
+    }
+
+    fn is_complete(&self, host: &str) -> bool {
+        let now = self.hosts.borrow();
+        let entry = now.entries.get(&self.keys.complete(host));
+        entry.is_some_and(|entry| entry.value == self.revision.id.as_bytes())
+    }
+
+    /// Returns hosts of this run whose agent is not there any more.
+    fn gone(&self) -> BTreeSet<String> {
+        let now = self.agents.borrow();
+        if now.broken.is_some() || !now.known {
+            return BTreeSet::new();
+        }
+        let there = |host: &String| {
+            let entry = now.entries.get(&self.keys.agent(host));
+            entry.map(|entry| entry.created) == self.divided.created.get(host).copied()
+        };
+        self.names()
+            .into_iter()
+            .filter(|host| !there(host))
+            .collect()
+    }
+
+    /// Waits for a change of any key, a signal, or a time.
+    async fn change(
+        &mut self,
+        until: Instant,
+        signals: &mut Signals,
+    ) -> Result<Option<Early>, FleetError> {
+        tokio::select! {
+            biased;
+            _ = self.lost.wait_for(|lost| *lost) => Err(FleetError::LeaseLost(LEASE.as_secs())),
+            signal = signals.any() => Ok(Some(Early::Signal(signal))),
+            _ = self.hosts.changed() => Ok(None),
+            _ = self.agents.changed() => Ok(None),
+            _ = self.run.changed() => Ok(None),
+            () = sleep_until(until) => Ok(Some(Early::Late)),
+        }
+    }
+
+    async fn all_built(
+        &mut self,
+        within: Duration,
+        signals: &mut Signals,
+    ) -> Result<Result<BTreeMap<String, Ready>, i32>, FleetError> {
+        let until = Instant::now() + within;
+        loop {
+            let mut built = BTreeMap::new();
+            for host in self.names() {
+                match self.value(&self.keys.built(&host)) {
+                    // That of an earlier run does not count.
+                    Some(Built::Ready(ready))
+                        if Some(&ready.digest) == self.revision.digests.get(&host) =>
+                    {
+                        built.insert(host, ready);
+                    }
+                    Some(Built::Failed { message, .. }) => {
+                        return Err(FleetError::Unmet(format!("{host}: {message}")));
+                    }
+                    _ => {}
+                }
+            }
+            if let Some(host) = self.gone().pop_first() {
+                return Err(FleetError::Absent(format!(
+                    "{host} was lost before the start"
+                )));
+            }
+            if built.len() == self.divided.plans.len() {
+                return Ok(Ok(built));
+            }
+            match self.change(until, signals).await? {
+                None => {}
+                Some(Early::Signal(signal)) => return Ok(Err(signal)),
+                Some(Early::Late) => {
+                    let late = self
+                        .names()
+                        .into_iter()
+                        .filter(|host| !built.contains_key(host));
+                    return Err(FleetError::Unmet(format!(
+                        "not built within {} s: {}",
+                        within.as_secs(),
+                        late.collect::<Vec<_>>().join(", ")
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Writes the time of the start, if all hosts still have what they have built.
+    async fn start(&mut self, built: &BTreeMap<String, Ready>) -> Result<(), FleetError> {
+        // The reference's clock at its report, and the time since then: how far ahead
+        // the start is does not matter much, that all use one clock does.
+        let reference = built.values().find(|ready| ready.clock.is_none());
+        let reference_ns = reference.map_or(0, |ready| ready.mono_ns);
+        let waited = self.reported(built);
+        let start = Start {
+            reference_ns: reference_ns + waited + u64::try_from(LEAD.as_nanos()).unwrap_or(0),
+        };
+        let mut when = self.agents_are_there();
+        {
+            let now = self.hosts.borrow();
+            for host in self.divided.plans.keys() {
+                let key = self.keys.built(host);
+                let value = now.entries.get(&key).map(|entry| entry.value.clone());
+                when.push(Compare::Value(key, value.unwrap_or_default()));
+            }
+        }
+        let text = serde_json::to_vec(&start).unwrap_or_default();
+        let put = Op::Put(self.keys.t0(), text, self.lease);
+        match self.client.txn(&when, &[put]).await? {
+            true => Ok(()),
+            false => Err(FleetError::Absent(
+                "a host was lost before the start".into(),
+            )),
+        }
+    }
+
+    /// Returns the time in ns between the reference's report and that of the last host, on the
+    /// reference's clock.
+    fn reported(&self, built: &BTreeMap<String, Ready>) -> u64 {
+        let reference = built.values().find(|ready| ready.clock.is_none());
+        let Some(reference) = reference else { return 0 };
+        let at = |ready: &Ready| {
+            let offset_ns = ready.clock.map_or(0, |clock| clock.offset_ns);
+            ready.mono_ns.saturating_add_signed(offset_ns)
+        };
+        let last = built.values().map(at).max().unwrap_or(0);
+        last.saturating_sub(reference.mono_ns)
+    }
+
+    /// Waits until the programs of all hosts have ended, a host is lost, or it is stopped.
+    async fn complete(&mut self, signals: &mut Signals) -> Result<Option<i32>, FleetError> {
+        // No end: a scenario may have no limit.
+        let never = Instant::now() + Duration::from_secs(365 * 24 * 3600);
+        loop {
+            let hosts = self.names();
+            let complete = hosts.iter().all(|host| self.is_complete(host));
+            // A part that ended by itself has failed; without it the others measure something else.
+            let failed = hosts.iter().any(|host| self.result(host).is_some());
+            let stopped = self.run.borrow().entries.contains_key(&self.keys.over());
+            if stopped {
+                (self.request.note)("the run was stopped");
+            }
+            if complete || failed || stopped || !self.gone().is_empty() {
+                return Ok(None);
+            }
+            if let Some(Early::Signal(signal)) = self.change(never, signals).await? {
+                return Ok(Some(signal));
+            }
+        }
+    }
+
+    /// Waits for the results of all hosts that are there.
+    async fn results(
+        &mut self,
+        ended: &mut Ended,
+        signals: &mut Signals,
+    ) -> Result<(), FleetError> {
+        let within = self.request.plan.clean_up_within + REPORT;
+        let until = Instant::now() + within;
+        loop {
+            let gone = self.gone();
+            for host in self.names() {
+                if ended.hosts.contains_key(&host) {
+                    continue;
+                }
+                if let Some(result) = self.result(&host) {
+                    let clock = ended.built.get(&host).and_then(|ready| ready.clock);
+                    ended
+                        .logs
+                        .push(self.log(&host, &result, ended.built.get(&host)));
+                    let result = Box::new(result);
+                    ended
+                        .hosts
+                        .insert(host, HostEnd::Reported { result, clock });
+                } else if gone.contains(&host) {
+                    let why = "its agent does not renew its lease any more".to_owned();
+                    ended.hosts.insert(host, HostEnd::Lost(why));
+                }
+            }
+            if ended.hosts.len() == self.divided.plans.len() {
+                return Ok(());
+            }
+            match self.change(until, signals).await? {
+                None => {}
+                Some(Early::Signal(signal)) => ended.signal = Some(signal),
+                Some(Early::Late) => break,
+            }
+            if ended.signal.is_some()
+                && until.saturating_duration_since(Instant::now()) < within / 2
+            {
+                break;
+            }
+        }
+        for host in self.names() {
+            let why = format!("it did not report within {} s", within.as_secs());
+            ended.hosts.entry(host).or_insert(HostEnd::Lost(why));
+        }
+        Ok(())
+    }
+
+    fn log(&self, host: &str, result: &HostResult, ready: Option<&Ready>) -> HostLog {
+        let now = self.hosts.borrow();
+        let chunk = |n| Some(now.entries.get(&self.keys.log(host, n))?.value.as_slice());
+        let text = (0..result.logs)
+            .filter_map(chunk)
+            .collect::<Vec<_>>()
+            .concat();
+        let start = ready.and_then(|ready| Some((ready.mono_ns, ready.clock?)));
+        let end = result.clock.map(|clock| (result.mono_ns, clock));
+        HostLog {
+            host: host.to_owned(),
+            text,
+            clock: HostClock {
+                start: start.map_or((0, 0), |(at, clock)| (at, clock.offset_ns)),
+                end: end.map(|(at, clock)| (at, clock.offset_ns)),
+                bound_ns: [start, end]
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, c)| c.bound_ns)
+                    .max()
+                    .unwrap_or(0),
+            },
+        }
+    }
+
+    /// Deletes all keys of the run; those of agents that were lost have gone with their lease.
+    pub(super) async fn clear(&self) -> Result<(), FleetError> {
+        let all = [self.keys.run(), self.keys.hosts()].map(Op::Delete);
+        let plans = self
+            .divided
+            .plans
+            .keys()
+            .map(|host| Op::Delete(self.keys.plan(host)));
+        let all: Vec<_> = all.into_iter().chain(plans).collect();
+        // Not those of another run.
+        let own = serde_json::to_vec(&self.revision).unwrap_or_default();
+        let when = [Compare::Value(self.keys.revision(), own)];
+        self.client.txn(&when, &all).await.map(drop)
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an agent says about its host.
+
+use std::fs;
+use std::io;
+use std::mem;
+use std::net::{IpAddr, UdpSocket};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::FleetError;
+use crate::datapath::doctor;
+
+/// Version of the facts, the plan and the keys. Hosts of one run have the same.
+pub const VERSION: &str = concat!("emud-fleet/1 of emud ", env!("CARGO_PKG_VERSION"));
+
+/// A host as its agent describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Version of what is exchanged.
+    pub version: String,
+    /// Address in the underlay: of tunnels and probes.
+    pub address: IpAddr,
+    /// UDP port that answers probes of the clock.
+    pub probe_port: u16,
+    /// What a probe has to know, in hexadecimal.
+    pub probe_token: String,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Share of an experiment, relative to other hosts.
+    pub weight: f64,
+    /// Whether programs run as root.
+    pub allow_root: bool,
+    /// The state of its clock.
+    pub clock: SystemClock,
+    /// As `emud doctor --json`.
+    pub doctor: Value,
+}
+
+/// What the kernel knows about the time of day, from chrony, ntpd or ptp4l (`adjtimex`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemClock {
+    /// A daemon synchronises it.
+    pub synchronised: bool,
+    /// Offset in ns that is not corrected yet.
+    pub offset_ns: i64,
+    /// Largest error in ns as the daemon estimates it.
+    pub bound_ns: u64,
+}
+
+impl SystemClock {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The kernel returns an error.
+    pub fn read() -> io::Result<Self> {
+        // SAFETY: zeros are a request that changes nothing.
+        let mut timex: libc::timex = unsafe { mem::zeroed() };
+        // SAFETY: the kernel fills in the structure.
+        let state = unsafe { libc::adjtimex(&raw mut timex) };
+        if state < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let unit = match timex.status & libc::STA_NANO {
+            0 => 1000,
+            _ => 1,
+        };
+        Ok(Self {
+            synchronised: timex.status & libc::STA_UNSYNC == 0,
+            offset_ns: timex.offset * unit,
+            bound_ns: timex.maxerror.unsigned_abs() * 1000,
+        })
+    }
+}
+
+impl Facts {
+    /// Examines this host, which takes about a second.
+    ///
+    /// # Errors
+    /// A figure cannot be read.
+    pub fn collect(
+        address: IpAddr,
+        probe: &super::clock::Responder,
+        weight: Option<f64>,
+        allow_root: bool,
+    ) -> Result<Self, FleetError> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let doctor = serde_json::to_value(doctor::examine());
+        let read = |what| FleetError::system(format!("read {what}"));
+        Ok(Self {
+            version: VERSION.to_owned(),
+            address,
+            probe_port: probe.port,
+            probe_token: format!("{:016x}", probe.token),
+            cpus,
+            memory_bytes: memory().map_err(read("/proc/meminfo"))?,
+            weight: weight.unwrap_or(cpus as f64),
+            allow_root,
+            clock: SystemClock::read().map_err(read("the clock's state"))?,
+            doctor: doctor.unwrap_or_default(),
+        })
+    }
+
+    /// Returns why the host cannot take part; `None`: it can.
+    pub fn problem(&self) -> Option<String> {
+        if self.version != VERSION {
+            return Some(format!("it has {}, this is {VERSION}", self.version));
+        }
+        let engines = self.doctor["engines"].as_array();
+        engines
+            .is_none_or(Vec::is_empty)
+            .then(|| "no engine works there (`emud doctor`)".to_owned())
+    }
+}
+
+fn memory() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| io::Error::other("no MemTotal"))
+}
+
+/// Returns the address with which this host reaches another one.
+///
+/// # Errors
+/// The name cannot be resolved, or there is no route.
+pub fn own_address(host: &str, port: u16) -> io::Result<IpAddr> {
+    use std::net::ToSocketAddrs;
+    let to = (host, port).to_socket_addrs()?.next();
+    let to = to.ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let any: IpAddr = match to.ip() {
+        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    // Nothing is sent.
+    socket.connect(to)?;
+    Ok(socket.local_addr()?.ip())
+}

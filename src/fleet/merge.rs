@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One log of all hosts, in the order of time.
+
+use serde_json::{Value, json};
+
+/// The log of a host, and how its clock becomes that of the reference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostLog {
+    /// Name of the host.
+    pub host: String,
+    /// JSON lines.
+    pub text: Vec<u8>,
+    /// Its clock, compared with the reference.
+    pub clock: HostClock,
+}
+
+/// CLOCK_MONOTONIC of the reference minus that of the host, measured twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostClock {
+    /// Time of the host and offset, both in ns.
+    pub start: (u64, i64),
+    /// The same at the end; `None`: only measured once.
+    pub end: Option<(u64, i64)>,
+    /// Largest error in ns of both.
+    pub bound_ns: u64,
+}
+
+impl HostClock {
+    /// Returns a time of the host in that of the reference: between the measurements, the offset
+    /// changes linearly.
+    pub fn reference_ns(&self, mono_ns: u64) -> u64 {
+        let (from, offset) = self.start;
+        let offset = match self.end.filter(|(to, _)| *to > from) {
+            None => offset,
+            Some((to, last)) => {
+                let passed = i128::from(mono_ns) - i128::from(from);
+                let span = i128::from(to - from);
+                let change = i128::from(last - offset) * passed.clamp(0, span) / span;
+                // Between two numbers of i64.
+                offset + change as i64
+            }
+        };
+        mono_ns.saturating_add_signed(offset)
+    }
+}
+
+/// Returns all lines of all hosts in the order of the reference's time. Each has `host`, its name,
+/// and `reference_ns`, that time; the machine, which is `host` in a `start` line of one host, is
+/// `machine`.
+pub fn merge(logs: &[HostLog]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for log in logs {
+        // A line that cannot be read, such as the last one of a log that was cut, has the time of
+        // the one before.
+        let mut last = 0;
+        for line in log
+            .text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            let Ok(Value::Object(mut keys)) = serde_json::from_slice(line) else {
+                continue;
+            };
+            if let Some(mono_ns) = keys.get("mono_ns").and_then(Value::as_u64) {
+                last = log.clock.reference_ns(mono_ns);
+            }
+            if let Some(machine) = keys.remove("host") {
+                keys.insert("machine".into(), machine);
+            }
+            keys.insert("host".into(), json!(log.host));
+            keys.insert("reference_ns".into(), json!(last));
+            lines.push((last, Value::Object(keys).to_string()));
+        }
+    }
+    // Stable: lines of one host stay in their order.
+    lines.sort_by_key(|(time, _)| *time);
+    let text = lines.into_iter().map(|(_, line)| line + "\n");
+    text.collect::<String>().into_bytes()
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an agent writes, and the lease under which it does.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, interval, sleep, sleep_until};
+
+use super::etcd::{Client, Lease, Op};
+use super::{FleetError, LEASE};
+
+/// Pause before a key is written again.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// What is written, one after the other.
+pub(super) enum Letter {
+    Put(String, Vec<u8>),
+    /// All keys with this beginning.
+    Delete(String),
+}
+
+pub(super) type Outbox = mpsc::UnboundedSender<Letter>;
+
+/// Writes a value as JSON.
+pub(super) fn send(outbox: &Outbox, key: String, value: &impl serde::Serialize) {
+    // The receiver ends with the lease.
+    let _ = outbox.send(Letter::Put(
+        key,
+        serde_json::to_vec(value).unwrap_or_default(),
+    ));
+}
+
+/// Renews the lease and writes keys under it, until it is lost.
+pub(super) async fn keep(
+    client: Client,
+    lease: Lease,
+    mut letters: mpsc::UnboundedReceiver<Letter>,
+    lost: watch::Sender<bool>,
+) {
+    let renewing = async {
+        let mut until = Instant::now() + LEASE;
+        let mut every = interval(LEASE / 4);
+        loop {
+            every.tick().await;
+            let asked = Instant::now();
+            tokio::select! {
+                () = sleep_until(until) => return,
+                renewed = client.renew(lease) => match renewed {
+                    Ok(true) => until = asked + LEASE,
+                    Ok(false) => return,
+                    // Another try before it expires.
+                    Err(_) => {}
+                }
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    };
+    let writing = async {
+        while let Some(letter) = letters.recv().await {
+            let op = match letter {
+                Letter::Put(key, value) => Op::Put(key, value, lease),
+                Letter::Delete(prefix) => Op::Delete(prefix),
+            };
+            let ops = [op];
+            // A lease that is gone is noticed by the renewal.
+            while let Err(FleetError::Unreachable(_)) = client.txn(&[], &ops).await {
+                sleep(AGAIN).await;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = renewing => {}
+        () = writing => {}
+    }
+    lost.send_replace(true);
+}

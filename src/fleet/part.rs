@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Carries out one host's part of a run, in a separate process: the agent writes lines to its
+//! standard input and reads lines from its standard output. It ends when the agent does.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+
+use emud_monitor::Config;
+use emud_monitor::log::mono_ns;
+use tokio::sync::{mpsc, watch};
+
+use super::FleetError;
+use super::clock::{Estimate, here, path_mtu, probe};
+use super::plan::{HostPlan, Peer};
+use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
+use crate::datapath::attach::HolderStart;
+use crate::datapath::engine::EngineChoice;
+use crate::experiment::lab::free_interface;
+use crate::experiment::run::{ExitCode, Heard, Said, Settings, Together, User, conduct};
+use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
+
+/// What a part needs beside its plan.
+pub struct Setup {
+    /// The user of programs; `None`: root.
+    pub user: Option<User>,
+    /// Where the log is written.
+    pub log: File,
+    /// The command line of engine hold's process.
+    pub holder: fn(HolderStart) -> std::process::Command,
+    /// Thresholds of contention: of a text, or the defaults.
+    pub config: fn(Option<&str>) -> Result<Config, String>,
+}
+
+/// A line to the agent. If it cannot be written, the agent has ended, and this process is about to.
+fn say(to: &Mutex<impl Write>, line: &FromChild) {
+    let Ok(text) = serde_json::to_string(line) else {
+        return;
+    };
+    if let Ok(mut to) = to.lock() {
+        let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+    }
+}
+
+/// Carries out a part, and reports to the agent whatever happens.
+///
+/// # Errors
+/// The first line is no plan.
+pub fn run(
+    mut from: impl BufRead + Send + 'static,
+    to: impl Write + Send + 'static,
+    setup: Setup,
+) -> Result<(), FleetError> {
+    let mut text = String::new();
+    let read = from.read_line(&mut text);
+    read.map_err(FleetError::system("read the plan"))?;
+    let text = text.trim_end();
+    let plan: HostPlan = serde_json::from_str(text).map_err(|e| {
+        FleetError::Plan(format!("this is no plan of {}: {e}", super::facts::VERSION))
+    })?;
+    let to = Arc::new(Mutex::new(to));
+    let part = Part {
+        digest: digest(text.as_bytes()),
+        plan,
+        to: to.clone(),
+    };
+    if let Err(e) = part.carry_out(from, setup) {
+        let (message, code) = (e.to_string(), e.exit_code());
+        say(&to, &FromChild::Built(Built::Failed { message, code }));
+    }
+    Ok(())
+}
+
+struct Part<W> {
+    plan: HostPlan,
+    digest: String,
+    to: Arc<Mutex<W>>,
+}
+
+/// What was measured before anything is built.
+struct Measured {
+    clock: Option<Estimate>,
+    underlay: BTreeMap<String, Estimate>,
+}
+
+impl<W: Write + Send + 'static> Part<W> {
+    /// Errors are those before the start; later ones are in the result.
+    fn carry_out(
+        &self,
+        from: impl BufRead + Send + 'static,
+        setup: Setup,
+    ) -> Result<(), FleetError> {
+        let measured = self.measure()?;
+        let (plan, mut notes) = self.plan.to_plan(
+            &measured.underlay,
+            &free_interface().map_err(crate::experiment::run::RunError::from)?,
+        )?;
+        notes.extend(self.clock_note(&measured));
+        let config = (setup.config)(self.plan.options.monitor.as_deref());
+        let config = config.map_err(FleetError::Plan)?;
+        let (tell_heard, heard) = watch::channel(Heard::default());
+        let (say_it, said) = mpsc::unbounded_channel();
+        let offset_ns = measured.clock.map_or(0, |clock| clock.offset_ns);
+        listen(from, tell_heard, offset_ns);
+        let built = Ready {
+            digest: self.digest.clone(),
+            mono_ns: 0,
+            clock: measured.clock,
+            underlay_ns: (measured.underlay.iter())
+                .map(|(host, found)| (host.clone(), found.delay_ns))
+                .collect(),
+            notes: notes.clone(),
+        };
+        let ready = self.forward(said, built);
+        let options = &self.plan.options;
+        let settings = Settings {
+            argv: std::env::args().collect(),
+            seed: options.seed,
+            engine: EngineChoice::Auto,
+            config,
+            sample: options.sample_ns.map(std::time::Duration::from_nanos),
+            metrics: None,
+            log_output: true,
+            quiet: true,
+            artefacts: None,
+            abort_on_contention: false,
+            exit_code: ExitCode::Program,
+            root_prepares: false,
+            caller: setup.user.clone(),
+            user: setup.user,
+            in_place: None,
+            notes,
+            repeat: (1, 1),
+            together: Some(Together::new(say_it, heard)),
+        };
+        let done = conduct(&plan, &settings, setup.holder, Some(setup.log));
+        let was_ready = ready.lock().is_ok_and(|ready| *ready);
+        let done = match done {
+            Err(e) if !was_ready => return Err(e.into()),
+            done => done,
+        };
+        let mut result = HostResult {
+            run: String::new(),
+            judgement: None,
+            exits: vec![],
+            notes: vec![],
+            error: None,
+            clock: None,
+            mono_ns: mono_ns(),
+            logs: 0,
+        };
+        match done {
+            Ok(outcome) => {
+                result.judgement = Some(outcome.finished.judgement);
+                result.exits = outcome.exits;
+                result.notes = outcome.notes;
+            }
+            Err(e) => result.error = Some(e.to_string()),
+        }
+        if let Some(peer) = self.reference() {
+            match probed(peer) {
+                Ok(found) => result.clock = Some(found),
+                Err(e) => result.notes.push(format!("the clock at the end: {e}")),
+            }
+            result.mono_ns = mono_ns();
+        }
+        say(&self.to, &FromChild::Result(Box::new(result)));
+        Ok(())
+    }
+
+    fn reference(&self) -> Option<&Peer> {
+        self.plan.peers.get(self.plan.reference.as_ref()?)
+    }
+
+    /// Probes all other hosts of tunnels and the reference, at the same time.
+    fn measure(&self) -> Result<Measured, FleetError> {
+        for tunnel in &self.plan.tunnels {
+            if let Some(peer) = self.plan.peers.get(&tunnel.host) {
+                self.fits(peer, &tunnel.host)?;
+            }
+        }
+        let found: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (self.plan.peers.iter())
+                .map(|(host, peer)| (host, scope.spawn(|| probed(peer))))
+                .collect();
+            (threads.into_iter())
+                .map(|(host, thread)| (host, thread.join()))
+                .collect()
+        });
+        let mut underlay = BTreeMap::new();
+        for (host, found) in found {
+            let found = found.unwrap_or_else(|_| Err(std::io::Error::other("the thread ended")));
+            let found = found.map_err(|e| {
+                FleetError::Unmet(format!(
+                    "{host} does not answer {} ({e}; the hosts need UDP between each other)",
+                    self.plan.host
+                ))
+            })?;
+            underlay.insert(host.clone(), found);
+        }
+        let clock = self
+            .plan
+            .reference
+            .as_ref()
+            .and_then(|host| underlay.get(host).copied());
+        let bound_ns = self.plan.options.clock_bound_ns;
+        if let Some(clock) = clock.filter(|clock| clock.bound_ns > bound_ns) {
+            return Err(FleetError::Clock(format!(
+                "{} knows its offset only within {:.3} ms, --clock-bound is {:.3} ms",
+                self.plan.host,
+                clock.bound_ns as f64 / 1e6,
+                bound_ns as f64 / 1e6
+            )));
+        }
+        Ok(Measured { clock, underlay })
+    }
+
+    /// Packets of full size must not be fragmented by the underlay.
+    fn fits(&self, peer: &Peer, host: &str) -> Result<(), FleetError> {
+        let attempted = format!("find a route to {host}");
+        let has = path_mtu(peer.address).map_err(FleetError::system(attempted))?;
+        let overhead = match peer.address.is_ipv4() {
+            true => OVERHEAD_IPV4,
+            false => OVERHEAD_IPV6,
+        };
+        let mtu = self.plan.options.mtu;
+        match mtu + overhead <= has {
+            true => Ok(()),
+            false => Err(FleetError::Unmet(format!(
+                "a tunnel from {} to {host} with an MTU of {mtu} needs {} bytes, the route has an MTU \
+                 of {has}: raise that, or use --mtu {}",
+                self.plan.host,
+                mtu + overhead,
+                has.saturating_sub(overhead)
+            ))),
+        }
+    }
+
+    fn clock_note(&self, measured: &Measured) -> Option<String> {
+        let (clock, reference) = (measured.clock?, self.plan.reference.as_ref()?);
+        Some(format!(
+            "the clock of {reference} is {} ns ahead of that of {}, within {} ns",
+            clock.offset_ns, self.plan.host, clock.bound_ns
+        ))
+    }
+
+    /// Passes on what the run reports. The value is true from the report that all is built on.
+    fn forward(&self, mut said: mpsc::UnboundedReceiver<Said>, built: Ready) -> Arc<Mutex<bool>> {
+        let ready = Arc::new(Mutex::new(false));
+        let (flag, to, awaited) = (ready.clone(), self.to.clone(), self.plan.awaited.clone());
+        thread::spawn(move || {
+            while let Some(what) = said.blocking_recv() {
+                match what {
+                    Said::Ready => {
+                        if let Ok(mut flag) = flag.lock() {
+                            *flag = true;
+                        }
+                        let mono_ns = mono_ns();
+                        let built = Ready {
+                            mono_ns,
+                            ..built.clone()
+                        };
+                        say(&to, &FromChild::Built(Built::Ready(built)));
+                    }
+                    Said::Done(node) if awaited.contains(&node) => say(&to, &FromChild::Done(node)),
+                    Said::Done(_) => {}
+                    Said::Complete => say(&to, &FromChild::Complete),
+                }
+            }
+        });
+        ready
+    }
+}
+
+fn probed(peer: &Peer) -> std::io::Result<Estimate> {
+    let token = u64::from_str_radix(&peer.probe_token, 16).map_err(std::io::Error::other)?;
+    probe(SocketAddr::new(peer.address, peer.probe_port), token)
+}
+
+/// Applies the agent's lines until it ends; then ends this process, and with it all nodes.
+fn listen(from: impl BufRead + Send + 'static, tell: watch::Sender<Heard>, offset_ns: i64) {
+    thread::spawn(move || {
+        for line in from.lines() {
+            let Ok(line) = line else { break };
+            // A line of a later version.
+            let Ok(line) = serde_json::from_str::<ToChild>(&line) else {
+                continue;
+            };
+            tell.send_modify(|heard| match line {
+                ToChild::Start(start) => {
+                    heard.start_at_ns = Some(here(start.reference_ns, offset_ns));
+                }
+                ToChild::Done(nodes) => heard.done.extend(nodes),
+                ToChild::Over => heard.over = true,
+            });
+        }
+        std::process::exit(1);
+    });
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of keys, and the lines between an agent and the child that carries out its part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use emud_monitor::log::{ExitLine, Judgement};
+use serde::{Deserialize, Serialize};
+
+use super::clock::Estimate;
+
+/// A run: which hosts, and the digest of the plan of each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// Random; names the run.
+    pub id: String,
+    /// Name of the scenario.
+    pub name: String,
+    /// SHA-256 of each host's plan, hexadecimal.
+    pub digests: BTreeMap<String, String>,
+}
+
+/// Returns the SHA-256 of a text, hexadecimal.
+pub fn digest(text: &[u8]) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, text);
+    hash.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// What a host has built, or why it has not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Built {
+    /// All is built.
+    Ready(Ready),
+    /// It could not be built: why, and the exit code.
+    Failed {
+        /// Why.
+        message: String,
+        /// The exit code.
+        code: u8,
+    },
+}
+
+/// All is built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Digest of the plan that was built.
+    pub digest: String,
+    /// CLOCK_MONOTONIC of the host in ns at the time of the report.
+    pub mono_ns: u64,
+    /// From the reference host to this one; `None`: this is the reference.
+    pub clock: Option<Estimate>,
+    /// Measured one-way delay in ns to the hosts of its tunnels.
+    pub underlay_ns: BTreeMap<String, u64>,
+    /// What the links differ from the scenario in.
+    pub notes: Vec<String>,
+}
+
+/// The start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// CLOCK_MONOTONIC of the reference host in ns.
+    pub reference_ns: u64,
+}
+
+/// What a host found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostResult {
+    /// Name of the run.
+    pub run: String,
+    /// `None`: the part failed.
+    pub judgement: Option<Judgement>,
+    /// Exits of the programs under test.
+    pub exits: Vec<ExitLine>,
+    /// Sentences about the run.
+    pub notes: Vec<String>,
+    /// Why the part failed; `None`: it did not.
+    pub error: Option<String>,
+    /// CLOCK_MONOTONIC of the host in ns when the clocks were measured at the end.
+    pub mono_ns: u64,
+    /// The clocks at the end; `None`: this is the reference, or it was not measured.
+    pub clock: Option<Estimate>,
+    /// Number of parts of the log.
+    pub logs: u32,
+}
+
+/// A line to the child. The plan precedes the first one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToChild {
+    /// The time of the start.
+    Start(Start),
+    /// Programs of these nodes have ended.
+    Done(BTreeSet<String>),
+    /// The measured phase is over.
+    Over,
+}
+
+/// A line from the child.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromChild {
+    /// What was built.
+    Built(Built),
+    /// Programs of these nodes have ended.
+    Done(String),
+    /// All programs have ended.
+    Complete,
+    /// The result.
+    Result(Box<HostResult>),
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the hosts' own network adds to a link between two hosts, and how it is taken off.
+
+use std::collections::BTreeMap;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use crate::experiment::scenario::{Plan, Wire};
+use crate::profile::{Link, NamedLink, Profile, Rule, Target, Time, Trace, TraceSource};
+
+/// Maximum length of the name of a link in a profile.
+const NAME_BYTES: usize = 32;
+
+/// Whether a wire can be between two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Crossing {
+    /// Yes, if the underlay is not slower than this smallest one-way delay in ns.
+    Delay(u64),
+    /// No, for this reason.
+    Never(String),
+}
+
+/// Returns whether a wire of a plan can be between two hosts.
+pub fn crossing(plan: &Plan, wire: &Wire) -> Crossing {
+    let ends = &wire.ends;
+    let own = plan.links.iter().find(|link| {
+        (ends.iter())
+            .any(|end| end.node.as_ref() == Some(&link.node) && end.interface == link.interface)
+    });
+    if let Some(link) = own {
+        return of_profile(&link.profile);
+    }
+    let Some((profile, peer)) = of_bridge(plan, wire) else {
+        return Crossing::Delay(0);
+    };
+    let link =
+        class_of(profile, peer).and_then(|name| profile.links.iter().find(|l| l.name == name));
+    match link {
+        Some(named) => least([&named.up, &named.down].into_iter()),
+        None => Crossing::Delay(0),
+    }
+}
+
+/// Returns the profile of the bridge to which a wire belongs, and the address of the other end.
+fn of_bridge<'a>(plan: &'a Plan, wire: &Wire) -> Option<(&'a Profile, Ipv4Net)> {
+    let link = plan.links.iter().find(|link| {
+        let node = plan.nodes.iter().find(|node| node.name == link.node);
+        let bridge = node.and_then(|node| node.bridge.as_ref());
+        bridge.is_some_and(|bridge| {
+            let port = |end: &crate::experiment::scenario::End| {
+                end.node.as_ref() == Some(&link.node) && bridge.ports.contains(&end.interface)
+            };
+            bridge.interface == link.interface && wire.ends.iter().any(port)
+        })
+    })?;
+    let other = wire
+        .ends
+        .iter()
+        .find(|end| end.node.as_ref() != Some(&link.node))?;
+    Some((&link.profile, other.address?))
+}
+
+/// Returns the link whose rules have this address as source or destination.
+fn class_of(profile: &Profile, peer: Ipv4Net) -> Option<String> {
+    let rule = profile
+        .rules
+        .iter()
+        .find(|rule| network(rule).is_some_and(|net| net.contains(&peer)))?;
+    match &rule.target {
+        Target::Named(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn network(rule: &Rule) -> Option<Ipv4Net> {
+    match rule.matches.source.or(rule.matches.destination)? {
+        IpNet::V4(net) => Some(net),
+        IpNet::V6(_) => None,
+    }
+}
+
+fn of_profile(profile: &Profile) -> Crossing {
+    if profile.matrix.is_some() {
+        return Crossing::Never("it has a matrix of delays".into());
+    }
+    let named = (profile.links.iter()).flat_map(|named| [&named.up, &named.down]);
+    let phases = (profile.phases.list.iter()).flat_map(|phase| [&phase.up, &phase.down]);
+    // With phases, they are in force in place of the profile's own link.
+    let own = [&profile.up, &profile.down].into_iter();
+    let own = own.filter(|_| profile.phases.list.is_empty());
+    least(own.chain(named).chain(phases))
+}
+
+fn least<'a>(links: impl Iterator<Item = &'a Link>) -> Crossing {
+    let mut least_ns = u64::MAX;
+    for link in links {
+        if let Some(why) = fixed(link) {
+            return Crossing::Never(why.to_owned());
+        }
+        least_ns = least_ns.min(link.delay.mean_ns);
+    }
+    Crossing::Delay(least_ns)
+}
+
+/// Returns why nothing can be taken off the delay of a link; `None`: it can.
+fn fixed(link: &Link) -> Option<&'static str> {
+    if link.trace.as_ref().is_some_and(has_delay) {
+        return Some("its delay follows a trace");
+    }
+    if link.delay.share.is_some_and(|share| share < 1.0) {
+        return Some("only a share of its packets is delayed");
+    }
+    if link.reorder.is_some() {
+        return Some("it sends a share of its packets without delay");
+    }
+    None
+}
+
+fn has_delay(trace: &Trace) -> bool {
+    match &trace.source {
+        TraceSource::Rows { rows, .. } => rows.iter().any(|row| row.delay_ns.is_some()),
+        TraceSource::Mahimahi(_) => false,
+        TraceSource::InForce(summary) => summary.max_delay_ns.is_some(),
+    }
+}
+
+/// One-way delays of the underlay between the ends of a link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Added {
+    /// To the other end of the link's wire in ns.
+    pub own_ns: u64,
+    /// For a bridge: to each other host with peers, and their addresses.
+    pub peers: BTreeMap<String, (u64, Vec<Ipv4Net>)>,
+}
+
+/// Returns the profile that together with the underlay is the configured one. A delay that
+/// is shorter than the underlay's by up to `tolerance_ns` becomes 0, with a note.
+///
+/// # Errors
+/// Why it cannot be met.
+pub fn reduce(
+    profile: &Profile,
+    added: &Added,
+    tolerance_ns: u64,
+    notes: &mut Vec<String>,
+) -> Result<Profile, String> {
+    let mut reduced = profile.clone();
+    if added.own_ns > 0 {
+        let named = (reduced.links.iter_mut()).flat_map(|named| [&mut named.up, &mut named.down]);
+        let phases = (reduced.phases.list.iter_mut()).flat_map(|p| [&mut p.up, &mut p.down]);
+        let own = [&mut reduced.up, &mut reduced.down].into_iter();
+        let own = own.filter(|_| profile.phases.list.is_empty());
+        for link in own.chain(named).chain(phases) {
+            less(link, added.own_ns, tolerance_ns, notes)?;
+        }
+    }
+    for (n, (delay_ns, addresses)) in added.peers.values().enumerate() {
+        split(
+            &mut reduced,
+            profile,
+            n,
+            *delay_ns,
+            addresses,
+            tolerance_ns,
+            notes,
+        )?;
+    }
+    // Again with all rules between keys, such as a jitter that is too wide for the rest.
+    let text = reduced.to_toml();
+    Profile::parse(&text, "the profile without the underlay's delay").map_err(|e| e.to_string())
+}
+
+fn less(
+    link: &mut Link,
+    delay_ns: u64,
+    tolerance_ns: u64,
+    notes: &mut Vec<String>,
+) -> Result<(), String> {
+    if let Some(why) = fixed(link) {
+        return Err(why.to_owned());
+    }
+    let asked_ns = link.delay.mean_ns;
+    let rest = asked_ns.saturating_sub(delay_ns);
+    let beyond_ns = delay_ns.saturating_sub(asked_ns);
+    if beyond_ns > tolerance_ns {
+        return Err(too_short(asked_ns, delay_ns, tolerance_ns));
+    }
+    if beyond_ns > 0 {
+        notes.push(format!(
+            "a delay of {} between hosts is {} (the underlay's)",
+            Time(asked_ns),
+            Time(delay_ns)
+        ));
+    }
+    link.delay.mean_ns = rest;
+    link.delay.max_ns = link
+        .delay
+        .max_ns
+        .map(|max| max.saturating_sub(delay_ns).max(rest).max(1));
+    Ok(())
+}
+
+/// Says that the underlay is slower than the configured delay.
+pub fn too_short(asked_ns: u64, delay_ns: u64, tolerance_ns: u64) -> String {
+    format!(
+        "the delay of {} cannot be met: the network between the hosts alone takes {} (--tolerance is \
+         {}; give both nodes the same `host`, or raise --tolerance)",
+        Time(asked_ns),
+        Time(delay_ns),
+        Time(tolerance_ns)
+    )
+}
+
+/// Gives the peers on another host separate links, which are shorter by the way to them.
+fn split(
+    reduced: &mut Profile,
+    asked: &Profile,
+    n: usize,
+    delay_ns: u64,
+    addresses: &[Ipv4Net],
+    tolerance_ns: u64,
+    notes: &mut Vec<String>,
+) -> Result<(), String> {
+    let mut rules = Vec::new();
+    for named in &asked.links {
+        let (mut up, mut down) = (named.up.clone(), named.down.clone());
+        let mut used = false;
+        let name: String = format!("h{n}-{}", named.name)
+            .chars()
+            .take(NAME_BYTES)
+            .collect();
+        for rule in asked
+            .rules
+            .iter()
+            .filter(|rule| rule.target == Target::Named(named.name.clone()))
+        {
+            let Some(class) = network(rule) else { continue };
+            for address in addresses.iter().filter(|address| class.contains(*address)) {
+                used = true;
+                let mut own = rule.clone();
+                let net = Some(IpNet::V4(*address));
+                match own.matches.source.is_some() {
+                    true => own.matches.source = net,
+                    false => own.matches.destination = net,
+                }
+                own.target = Target::Named(name.clone());
+                rules.push(own);
+            }
+        }
+        if !used {
+            continue;
+        }
+        less(&mut up, delay_ns, tolerance_ns, notes)?;
+        less(&mut down, delay_ns, tolerance_ns, notes)?;
+        reduced.links.push(NamedLink { name, up, down });
+    }
+    reduced.rules.splice(0..0, rules);
+    Ok(())
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use std::time::Duration;
+
+use emud::datapath::change::begin_at;
+use emud_monitor::log::mono_ns;
+use support::host::{ip, on_a_host};
+use support::lab::{emud, sh};
+use support::runs::rtt_ms;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The first phase lasts until a time after the start that is written in advance, not until a time
+/// after the link was attached.
+pub fn at_a_time_ahead() {
+    on_a_host(|| {
+        ip("netns add emud-begin");
+        let done = std::panic::catch_unwind(|| {
+            ip("link add v0 type veth peer name v1 netns emud-begin");
+            ip("addr add 192.0.2.1/24 dev v0");
+            ip("link set v0 up");
+            ip("-n emud-begin addr add 192.0.2.2/24 dev v1");
+            ip("-n emud-begin link set v1 up");
+            let profile =
+                std::env::temp_dir().join(format!("emud-begin-{}.toml", std::process::id()));
+            let text = "[[phase]]\nfor = \"300ms\"\n[[phase]]\nup.delay = \"80ms\"\n";
+            std::fs::write(&profile, text).unwrap();
+            emud(&["attach", "v0", "--profile", &profile.to_string_lossy()]).expect(0);
+            let _ = std::fs::remove_file(profile);
+            let at = mono_ns() + SECOND;
+            begin_at("v0", at, Some(at + SECOND)).unwrap();
+            let rtt = || rtt_ms(&sh("ping -n -c 1 192.0.2.2"))[0];
+            let until =
+                |ns: u64| std::thread::sleep(Duration::from_nanos(ns.saturating_sub(mono_ns())));
+            // The second phase would have begun 300 ms after attach.
+            until(at - SECOND * 2 / 5);
+            let before = rtt();
+            assert!(
+                mono_ns() < at + SECOND * 3 / 10 - SECOND / 10,
+                "this machine is too slow"
+            );
+            until(at + SECOND * 2 / 5);
+            let after = rtt();
+            println!("    {before} ms before, {after} ms after");
+            assert!(before < 60.0 && after >= 80.0, "{before} {after}");
+            until(at + SECOND);
+            let ended = rtt();
+            assert!(ended < 60.0, "{ended}");
+            emud(&["detach", "v0"]).expect(0);
+            ip("link del v0");
+        });
+        ip("netns del emud-begin");
+        if let Err(panic) = done {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Three hosts on a bridge, and a store beside them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use support::emud_path;
+use support::host::{pids, soon};
+use support::runs::Folder;
+
+pub const HOSTS: [&str; 3] = ["a", "b", "c"];
+/// Names the host in the environment of its agent, and of all that descends from it.
+const TAG: &str = "EMUD_TEST_HOST";
+/// A host must be clean after this time.
+pub const CLEAN: Duration = Duration::from_secs(10);
+
+/// Namespaces, agents and members of etcd. Everything ends with the value.
+pub struct Hosts {
+    pub folder: Folder,
+    tag: String,
+    pub members: Vec<Child>,
+    pub agents: Vec<Child>,
+    pub urls: String,
+    /// Arguments of every agent and controller.
+    pub more: Vec<String>,
+}
+
+fn ip(arguments: &str) {
+    support::host::ip(arguments);
+}
+
+impl Hosts {
+    /// Three hosts, and a cluster of this many members.
+    pub fn new(members: u32) -> Self {
+        Self::with(members, &[], "http", 1600)
+    }
+
+    /// `etcd`: further arguments of each member; `mtu`: of the underlay.
+    pub fn with(members: u32, etcd: &[String], scheme: &str, mtu: u32) -> Self {
+        let mut hosts = Self {
+            folder: Folder::new(),
+            tag: format!("emudf{}", std::process::id()),
+            members: vec![],
+            agents: vec![],
+            urls: String::new(),
+            more: vec![],
+        };
+        let store = hosts.netns("s");
+        ip(&format!("netns add {store}"));
+        ip(&format!("-n {store} link set lo up"));
+        ip(&format!("-n {store} link add br0 type bridge"));
+        ip(&format!("-n {store} link set br0 mtu {mtu} up"));
+        for (n, host) in HOSTS.iter().enumerate() {
+            let netns = hosts.netns(host);
+            ip(&format!("netns add {netns}"));
+            ip(&format!("-n {netns} link set lo up"));
+            ip(&format!(
+                "link add eth0 netns {netns} mtu {mtu} type veth peer name v{host} netns {store} mtu {mtu}"
+            ));
+            ip(&format!(
+                "-n {netns} addr add 192.0.2.{}/24 dev eth0",
+                n + 1
+            ));
+            ip(&format!("-n {netns} link set eth0 up"));
+            ip(&format!("-n {store} link set v{host} master br0 up"));
+        }
+        let address = |n: u32| format!("192.0.2.{}", 101 + n);
+        let peers: Vec<String> = (0..members)
+            .map(|n| format!("m{n}=http://{}:2380", address(n)))
+            .collect();
+        let urls: Vec<String> = (0..members)
+            .map(|n| format!("{scheme}://{}:2379", address(n)))
+            .collect();
+        hosts.urls = urls.join(",");
+        for n in 0..members {
+            ip(&format!("-n {store} addr add {}/24 dev br0", address(n)));
+        }
+        for n in 0..members {
+            let own = address(n);
+            let client = &urls[n as usize];
+            let mut command = Command::new("ip");
+            command
+                .args(["netns", "exec", &store, "etcd"])
+                .args([
+                    "--name",
+                    &format!("m{n}"),
+                    "--data-dir",
+                    &hosts.folder.path(&format!("m{n}")),
+                ])
+                .args([
+                    "--listen-client-urls",
+                    client,
+                    "--advertise-client-urls",
+                    client,
+                ])
+                .args(["--listen-peer-urls", &format!("http://{own}:2380")])
+                .args([
+                    "--initial-advertise-peer-urls",
+                    &format!("http://{own}:2380"),
+                ])
+                .args(["--initial-cluster", &peers.join(",")])
+                .args(etcd)
+                .stdout(Stdio::null())
+                .stderr(fs::File::create(hosts.folder.path(&format!("m{n}.log"))).unwrap());
+            hosts
+                .members
+                .push(command.spawn().expect("etcd (tests/setup.sh full)"));
+        }
+        hosts
+    }
+
+    /// Starts an agent on every host, and waits until all are registered.
+    pub fn agents(mut self, arguments: &[&str]) -> Self {
+        for host in HOSTS {
+            let agent = self.agent(host, arguments);
+            self.agents.push(agent);
+        }
+        soon("all agents are registered", || {
+            let status = self.emud(&["status"]);
+            HOSTS.iter().all(|host| {
+                status
+                    .lines()
+                    .any(|line| line.starts_with(&format!("{host} ")))
+            })
+        });
+        self
+    }
+
+    pub fn agent(&self, host: &str, arguments: &[&str]) -> Child {
+        self.agent_at(host, host, arguments)
+    }
+
+    /// Starts an agent of this name on a host.
+    pub fn agent_at(&self, at: &str, host: &str, arguments: &[&str]) -> Child {
+        let log = fs::File::create(self.folder.path(&format!("agent.{host}"))).unwrap();
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.netns(at)])
+            .arg(emud_path())
+            .args(["agent", "--etcd", &self.urls, "--host", host])
+            .args(&self.more)
+            .args(arguments)
+            .env(TAG, self.netns(host))
+            .stderr(log);
+        command.spawn().expect("emud")
+    }
+
+    pub fn netns(&self, host: &str) -> String {
+        format!("{}{host}", self.tag)
+    }
+
+    /// A command of `emud fleet` beside the store.
+    pub fn fleet(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.netns("s")])
+            .arg(emud_path())
+            .arg("fleet")
+            .args(words)
+            .args(["--etcd", &self.urls])
+            .args(&self.more);
+        command
+    }
+
+    /// Standard output and error of a command of `emud fleet`.
+    pub fn emud(&self, words: &[&str]) -> String {
+        let output = self.fleet(words).output().expect("emud");
+        let all = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    /// Runs a scenario to its end; returns its exit code and what it printed.
+    pub fn run(&self, scenario: &str, words: &[&str]) -> (i32, String) {
+        let path = self.folder.file("scenario.toml", scenario);
+        let log = self.folder.path("fleet.log");
+        let all = [&["run", &path, "--log", &log, "--verdict-first"], words].concat();
+        let output = self.fleet(&all).output().expect("emud");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        println!("{text}");
+        (output.status.code().unwrap_or(-1), text)
+    }
+
+    /// Starts a scenario, and waits until its programs run.
+    pub fn start(&self, scenario: &str) -> Child {
+        let path = self.folder.file("scenario.toml", scenario);
+        let printed = fs::File::create(self.printed()).unwrap();
+        let mut command = self.fleet(&["run", &path]);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(printed)
+            .spawn()
+            .expect("emud");
+        soon("the run is started", || self.in_progress());
+        // The start lies 2 s ahead when it is written.
+        sleep(Duration::from_secs(3));
+        child
+    }
+
+    /// Whether the measured phase is in progress: a host without programs has completed its part.
+    pub fn in_progress(&self) -> bool {
+        let status = self.emud(&["status"]);
+        let of = |state: &str| status.lines().filter(|line| line.ends_with(state)).count();
+        of(" running") + of(" complete") == HOSTS.len()
+    }
+
+    /// File with what a started run prints.
+    pub fn printed(&self) -> PathBuf {
+        self.folder.path("printed").into()
+    }
+
+    /// Processes that descend from a host's agent, except itself: parts, nodes, holders, programs.
+    pub fn parts(&self, host: &str) -> Vec<u32> {
+        let tag = format!("{TAG}={}\0", self.netns(host));
+        let is = |pid: u32| {
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let (words, environment) = (read("cmdline"), read("environ"));
+            let (words, environment) = (
+                String::from_utf8_lossy(&words),
+                String::from_utf8_lossy(&environment),
+            );
+            environment.contains(&tag) && !words.contains("\0agent\0") && !words.is_empty()
+        };
+        pids(is).into_iter().collect()
+    }
+
+    /// Devices of tunnels and wires that a run makes are in nodes; on the host there are only its own.
+    pub fn is_clean(&self, host: &str) -> bool {
+        let output = Command::new("ip")
+            .args(["-n", &self.netns(host), "-o", "link"])
+            .output()
+            .unwrap();
+        let interfaces = String::from_utf8_lossy(&output.stdout).lines().count();
+        self.parts(host).is_empty() && interfaces == 2
+    }
+
+    /// Waits until some hosts are clean, for as long as the lease allows.
+    pub fn all_clean(&self, hosts: &[&str]) {
+        let since = Instant::now();
+        while !hosts.iter().all(|host| self.is_clean(host)) {
+            assert!(
+                since.elapsed() < CLEAN,
+                "{hosts:?} are not clean after {CLEAN:?}"
+            );
+            sleep(Duration::from_millis(50));
+        }
+        println!("    clean after {:.1} s", since.elapsed().as_secs_f64());
+    }
+
+    /// Kills an agent.
+    pub fn kill(&mut self, host: &str) {
+        let n = HOSTS.iter().position(|other| *other == host).unwrap();
+        self.agents[n].kill().unwrap();
+        self.agents[n].wait().unwrap();
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for mut child in self.agents.drain(..).chain(self.members.drain(..)) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for host in HOSTS.iter().chain(&["s"]) {
+            let _ = Command::new("ip")
+                .args(["netns", "del", &self.netns(host)])
+                .status();
+        }
+    }
+}

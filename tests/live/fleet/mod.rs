@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiments on several hosts: network namespaces that act as hosts, and real members of etcd.
+//! The full run needs Debian's `etcd-server`, and `openssl`.
+
+mod begin;
+mod clean;
+mod hosts;
+mod same;
+mod store;
+mod tls;
+
+use libtest_mimic::Trial;
+use support::{named, trial};
+
+pub fn tests() -> Vec<Trial> {
+    named![fn();
+        Here:
+            begin::at_a_time_ahead,
+            store::that_does_not_answer;
+        Full:
+            same::chain,
+            same::star,
+            same::dumbbell,
+            same::waits_across_hosts,
+            same::contended_host_is_named,
+            same::slow_underlay_is_refused,
+            same::narrow_underlay_is_refused,
+            same::starts_together,
+            same::phases_count_from_one_time,
+            clean::after_a_killed_agent,
+            clean::after_a_killed_controller,
+            clean::after_a_partition,
+            clean::with_a_killed_member,
+            clean::after_stop,
+            clean::one_run_at_a_time,
+            tls::only_with_a_certificate,
+            tls::programs_are_not_root;
+    ]
+    .map(|(when, name, test)| trial::test(when, format!("fleet::{name}"), test))
+    .into()
+}

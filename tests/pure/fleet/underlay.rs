@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use emud::fleet::underlay::{Added, reduce};
+use emud::profile::Profile;
+use proptest::prelude::*;
+
+fn profile(link: &str) -> Profile {
+    Profile::parse(&format!("[link]\n{link}\n"), "t").unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn reduced(link: &str, own_ns: u64, tolerance_ns: u64) -> Result<(Profile, Vec<String>), String> {
+    let added = Added {
+        own_ns,
+        ..Added::default()
+    };
+    let mut notes = Vec::new();
+    let profile = reduce(&profile(link), &added, tolerance_ns, &mut notes)?;
+    Ok((profile, notes))
+}
+
+proptest! {
+    #[test]
+    fn the_sum_is_what_was_asked_for(asked_us in 1_u64..1_000_000, part in 0.0_f64..1.0) {
+        let added = (asked_us as f64 * 1e3 * part) as u64;
+        let (profile, notes) = reduced(&format!("delay = \"{asked_us}us\""), added, 0).unwrap();
+        prop_assert_eq!(profile.up.delay.mean_ns + added, asked_us * 1000);
+        prop_assert_eq!(profile.down.delay.mean_ns + added, asked_us * 1000);
+        prop_assert!(notes.is_empty());
+    }
+}
+
+#[test]
+fn all_but_the_delay_is_kept() {
+    let text = "rate = \"10Mbit\"\nqueue = \"50ms\"\nloss = \"1%\"\ndelay = \"20ms\"";
+    let asked = profile(text);
+    let (mut given, _) = reduced(text, 1_000_000, 0).unwrap();
+    for link in [&mut given.up, &mut given.down] {
+        link.delay.mean_ns += 1_000_000;
+    }
+    assert_eq!(given, asked);
+}
+
+#[test]
+fn jitter_stays_about_the_mean() {
+    let text =
+        "delay = { mean = \"20ms\", sd = \"2ms\", distribution = \"normal\", max = \"40ms\" }";
+    let (given, _) = reduced(text, 1_000_000, 0).unwrap();
+    let delay = given.up.delay;
+    assert_eq!(delay.mean_ns, 19_000_000);
+    assert_eq!(delay.max_ns, Some(39_000_000));
+    assert_eq!(delay.jitter.unwrap().sd_ns, 2e6);
+}
+
+#[test]
+fn a_little_too_slow_is_noted() {
+    let (given, notes) = reduced("delay = \"30us\"", 50_000, 100_000).unwrap();
+    assert_eq!(given.up.delay.mean_ns, 0);
+    assert!(
+        notes[0].contains("30us") && notes[0].contains("50us"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn every_phase_is_reduced() {
+    let text = "[[phase]]\nfor = \"1s\"\ndelay = \"5ms\"\n[[phase]]\nup.delay = \"9ms\"\ndown.delay = \"3ms\"\n";
+    let asked = Profile::parse(text, "t").unwrap_or_else(|e| panic!("{e}"));
+    let added = Added {
+        own_ns: 1_000_000,
+        ..Added::default()
+    };
+    let given = reduce(&asked, &added, 0, &mut vec![]).unwrap();
+    let ms = |phase: &emud::profile::Phase| {
+        [&phase.up, &phase.down].map(|l| l.delay.mean_ns / 1_000_000)
+    };
+    assert_eq!(
+        given.phases.list.iter().map(ms).collect::<Vec<_>>(),
+        [[4, 4], [8, 2]]
+    );
+}
+
+#[test]
+fn much_too_slow_is_refused() {
+    let why = reduced("delay = \"1ms\"", 1_200_000, 100_000).unwrap_err();
+    assert!(why.contains("1ms") && why.contains("1.2ms"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_shifted_is_refused() {
+    for (link, why) in [
+        ("delay = { mean = \"20ms\", share = \"50%\" }", "share"),
+        ("delay = \"20ms\"\nreorder = \"5%\"", "without delay"),
+        ("trace = { rows = \"time_s,delay_ms;0,5;1,9\" }", "trace"),
+    ] {
+        let text = reduced(link, 50_000, 100_000).unwrap_err();
+        assert!(text.contains(why), "{text}");
+    }
+}
+
+/// The jitter is as wide as the delay allows: with a shorter one it is too wide.
+#[test]
+fn a_jitter_that_no_longer_fits_is_refused() {
+    assert!(reduced("delay = { mean = \"2ms\", jitter = \"2ms\" }", 1_000_000, 0).is_err());
+}
