@@ -15,8 +15,10 @@ use crate::experiment::results::{Place, Run, StationTrack};
 use motion::{Motion, shown};
 use scale::Scale;
 
-/// With more stations the map has no rings: there is one for each pair.
+/// With more stations the map has no rings: there is one for each pair. Chromium took 0.1 s for a
+/// frame with 2,000 rings that change.
 const RINGED: usize = 64;
+const RINGED_MOVING: usize = 20;
 /// With more stations only the chosen one has its name.
 const NAMED: usize = 60;
 /// Pictures beside the map of stations that move.
@@ -74,6 +76,8 @@ struct Ring {
 }
 
 struct Edge {
+    /// Numbers of the stations.
+    of: [usize; 2],
     from: [f64; 2],
     to: [f64; 2],
 }
@@ -136,6 +140,8 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
     let times = || walks.iter().flat_map(|w| &w.places).map(|(s, _)| *s);
     let end_s = times().fold(0.0, f64::max);
     let moves = moves && end_s > 0.0;
+    let most = if moves { RINGED_MOVING } else { RINGED };
+    let ringed = walks.len() <= most;
     let scale = Scale::of(positions(), WIDTH, moves)?;
     let numbers: BTreeMap<&str, usize> = (walks.iter().enumerate())
         .map(|(n, walk)| (walk.name, n))
@@ -147,7 +153,7 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
             x,
             y,
             motion: Motion::of_places(&walk.places, end_s, &scale),
-            rings: match walks.len() <= RINGED {
+            rings: match ringed {
                 true => rings(n, &walks, &numbers, end_s),
                 false => vec![],
             },
@@ -170,9 +176,12 @@ fn map<'a>(run: &'a Run, n: usize, medium: &'a RunMedium) -> Option<Map<'a>> {
         stations: dots.collect(),
         edges: if moves { vec![] } else { still(0.0) },
         frames,
-        left_out: match walks.len() > RINGED {
-            false => "",
-            true => "With more than 64 stations neighbours are not marked.",
+        left_out: match (ringed, moves) {
+            (true, _) => "",
+            (false, true) => {
+                "With more than 20 stations neighbours are marked in the pictures only."
+            }
+            (false, false) => "With more than 64 stations neighbours are not marked.",
         },
     })
 }
@@ -244,11 +253,12 @@ fn edges(walks: &[Walk], numbers: &BTreeMap<&str, usize>, at_s: f64, scale: &Sca
     for (n, walk) in walks.iter().enumerate() {
         let Some(place) = walk.at(at_s) else { continue };
         for name in place.neighbours.iter() {
-            let other = numbers.get(&**name).filter(|other| **other > n);
-            let Some(to) = other.and_then(|other| walks[*other].at(at_s)) else {
+            let other = numbers.get(&**name).copied().filter(|other| *other > n);
+            let Some((other, to)) = other.and_then(|o| Some((o, walks[o].at(at_s)?))) else {
                 continue;
             };
             edges.push(Edge {
+                of: [n, other],
                 from: scale.px(place.at_m),
                 to: scale.px(to.at_m),
             });
@@ -285,13 +295,13 @@ fn frames<'a>(walks: &[Walk<'a>], numbers: &BTreeMap<&str, usize>, end_s: f64) -
 }
 
 impl Map<'_> {
-    /// The chosen station, or the one under the pointer, shows its range and its neighbours.
+    /// The chosen station shows its range and its neighbours.
     fn style(&self) -> String {
         let id = &self.id;
         let shown = |n: usize| {
             format!(
-                "#{id}-{n}:checked~.map .{id}r{n},.map:has(.{id}s{n}:hover) .{id}r{n}\
-                 {{visibility:visible}}\n\
+                "#{id}-{n}:checked~.map .{id}r{n}{{visibility:visible}}\n\
+                 #{id}-{n}:checked~.frames .{id}e{n}{{stroke:var(--reach);stroke-width:2.5}}\n\
                  #{id}-{n}:checked~.chips label[for=\"{id}-{n}\"]{{background:var(--chosen)}}\n"
             )
         };
