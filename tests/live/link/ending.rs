@@ -99,7 +99,10 @@ pub fn with_a_process(engine: Engine) {
     lab.attach(engine, &profile, &["--while-pid", &pid]);
     process.kill().expect("kill sleep");
     process.wait().expect("its end");
-    wait_until("removed", SOON, || lab.emud(&["list"]).out.is_empty());
+    // A link is in no list as soon as its filters are gone; clsact follows.
+    wait_until("removed", SOON, || {
+        lab.emud(&["list"]).out.is_empty() && emuds(&lab, "renew").is_empty()
+    });
     assert_same("the process ended", &before, &lab.snapshot());
     let gone = ["attach", "va", "-p", &profile, "--while-pid", &pid];
     let said = lab.emud(&gone).expect(66);
