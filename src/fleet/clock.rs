@@ -13,8 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::Clock;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+use crate::host::wall_ns;
 
 /// Number of probes; the best one determines the offset, the median one the delay.
 const PROBES: u64 = 100;
@@ -129,7 +130,7 @@ fn answer(socket: &UdpSocket, token: u64) -> io::Result<()> {
     let difference = Clock::now().realtime_minus_mono_ns;
     put(&mut probe, 16, arrival.stamp);
     put(&mut probe, 32, difference);
-    put(&mut probe, 24, realtime());
+    put(&mut probe, 24, wall_ns() as i64);
     // SAFETY: the address is the one that the kernel filled in.
     let sent = unsafe {
         libc::sendto(
@@ -168,7 +169,7 @@ pub fn probe(peer: SocketAddr, token: u64) -> io::Result<Estimate> {
         let mut text = [0; PROBE];
         text[..8].copy_from_slice(&token.to_be_bytes());
         text[8..].copy_from_slice(&n.to_be_bytes());
-        let sent = realtime();
+        let sent = wall_ns() as i64;
         // The answer to an earlier probe may be an ICMP error.
         if socket.send(&text).is_ok()
             && let Some((exchange, difference)) = answered(&socket, token, n, sent)
@@ -246,11 +247,6 @@ pub fn path_mtu(to: IpAddr) -> io::Result<u32> {
     }
 }
 
-fn realtime() -> i64 {
-    let now = clock_gettime(ClockId::Realtime);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
 fn number(bytes: &[u8; ANSWER], at: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[at..at + 8]);
@@ -313,7 +309,7 @@ fn receive(socket: &UdpSocket, into: &mut [u8; ANSWER]) -> io::Result<Arrival> {
     let stamp = unsafe { stamp_of(&message) };
     Ok(Arrival {
         len,
-        stamp: stamp.unwrap_or_else(realtime),
+        stamp: stamp.unwrap_or_else(|| wall_ns() as i64),
         from,
         from_len: message.msg_namelen,
     })

@@ -14,6 +14,12 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Returns the time of day in ns since 1970 (CLOCK_REALTIME), the clock of the kernel's timestamps.
+pub(crate) fn wall_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// Returns a time or a duration of so many ns.
 pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
     rustix::time::Timespec {

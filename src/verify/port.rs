@@ -10,7 +10,7 @@ use rustix::net::ipproto::{ICMP, ICMPV6};
 use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, getsockname, send, socket};
 
 use super::VerifyError;
-use crate::host::now_ns;
+use crate::host::{now_ns, wall_ns};
 
 /// Size of the socket buffers: the prober itself must not drop a packet.
 const BUFFER_BYTES: libc::c_int = 64 << 20;
@@ -227,9 +227,4 @@ fn monotonic(real_ns: u64) -> u64 {
         }
     }
     best.1
-}
-
-fn wall_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
