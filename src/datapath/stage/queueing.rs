@@ -11,10 +11,11 @@ const PAIR_BYTES: u32 = DEFAULT_QUEUE_PACKETS * PACKET_BYTES;
 
 /// The limits of a queue whose rate comes with the packet.
 pub(crate) fn of_pairs(out: &mut abi::emud_link, queue: &profile::Queue) {
-    let usual = if queue.is_limited() { 0 } else { PAIR_BYTES };
+    out.pair_packets = queue.pair_limit_packets();
+    let limited = queue.is_limited() || out.pair_packets != 0;
+    let usual = if limited { 0 } else { PAIR_BYTES };
     // At most u32::MAX, where it is read.
     out.queue_bytes = queue.bytes.map_or(0, |bytes| bytes as u32);
-    out.pair_packets = queue.pair_limit_packets();
     out.pair_bytes = queue.bytes.map_or(usual, |bytes| bytes as u32);
     out.queue_wait_ns = queue.time_ns.unwrap_or(u64::MAX);
 }
@@ -148,6 +149,32 @@ mod tests {
             ..Link::default()
         });
         assert_eq!((bytes.queue_packets, bytes.queue_busy_ns), (0, 5_000_000));
+    }
+
+    #[test]
+    fn a_pairs_limit_is_in_one_unit() {
+        let limits = |queue: &Queue| {
+            let mut out = abi::emud_link::default();
+            of_pairs(&mut out, queue);
+            (out.pair_packets, out.pair_bytes)
+        };
+        assert_eq!(limits(&Queue::default()), (0, PAIR_BYTES));
+        let figures = crate::profile::Rio {
+            min: Length::Time(1),
+            max: Length::Time(2),
+            probability: 0.1,
+            assured_min: Length::Time(3),
+            assured_max: Length::Time(4),
+            assured_probability: 0.1,
+            assured: 1,
+            weight: 1.0,
+            ecn: false,
+        };
+        let rio = Queue {
+            aqm: Some(Aqm::Rio(figures)),
+            ..Queue::default()
+        };
+        assert_eq!(limits(&rio), (DEFAULT_QUEUE_PACKETS, 0));
     }
 
     #[test]

@@ -40,7 +40,11 @@ pub fn is_gpx(text: &str) -> bool {
 /// The first line that is none of GPX, or a point without time or position.
 pub fn gpx_tracks(text: &str) -> Result<Vec<GpxTrack>, TraceError> {
     let document = Document::parse(text.trim_start_matches('\u{feff}'));
-    let document = document.map_err(|error| wrong(error.pos().row as usize, error.to_string()))?;
+    let document = document.map_err(|error| {
+        // The end of a file is behind its last line.
+        let line = (error.pos().row as usize).min(text.lines().count().max(1));
+        wrong(line, error.to_string())
+    })?;
     let root = document.root_element();
     if root.tag_name().name() != "gpx" {
         return Err(wrong(1, "the document is not GPX"));

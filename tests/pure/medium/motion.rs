@@ -83,6 +83,8 @@ fn mistakes_name_their_line() {
         ("$node_(0) set X_ 1\n$node_(0) fly 3\n", 2, "setdest"),
         ("$node_(x) set X_ 1\n", 1, "number of a node"),
         ("$node_(0) setdest 1 1 1\n", 1, "without a time"),
+        // It ends behind its last line.
+        ("<?xml version='1.0'\n", 1, "'?>'"),
     ] {
         let error = read(text).unwrap_err();
         assert_eq!(error.line, line, "{text}");
