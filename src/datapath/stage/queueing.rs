@@ -34,7 +34,10 @@ pub(crate) fn slot_wait_ns(slot: &profile::Slot, queue: &profile::Queue) -> u64 
     };
     let full = u64::from(PACKET_BYTES);
     let usual = (!queue.is_limited()).then_some(DEFAULT_QUEUE_PACKETS);
-    let packets = queue.packets.or(usual).map(u64::from);
+    let packets = match queue.pair_limit_packets() {
+        0 => usual.map(u64::from),
+        limit => Some(limit.into()),
+    };
     let by_packets = packets.map(|packets| slots(packets, packets * full));
     let by_bytes = queue.bytes.map(|bytes| slots(bytes.div_ceil(full), bytes));
     let mean_ns = u64::midpoint(slot.min_ns, slot.max_ns);
