@@ -156,7 +156,7 @@ __noinline int emud_flip_one(struct __sk_buff *skb, struct emud_damage *d, __u32
 	__u64 first, last, bit;
 	__u32 at;
 
-	if (!d || !d->bits)
+	if (!d || !d->bits || !emud_uses(ALTER))
 		return 0;
 	first = (__u64)(d->to - d->from) * 8 * i / d->bits;
 	last = (__u64)(d->to - d->from) * 8 * (i + 1) / d->bits;
@@ -204,7 +204,7 @@ __noinline int emud_corrupt(struct __sk_buff *skb, struct emud_damage *d)
 	__u8 first = 0;
 	__u32 i, len;
 
-	if (!d)
+	if (!d || !emud_uses(ALTER))
 		return 0;
 	if (d->is_ip && !bpf_skb_load_bytes(skb, d->l3, &first, sizeof(first)))
 		version = first >> 4;
@@ -251,7 +251,7 @@ static __always_inline int emud_damage(struct __sk_buff *skb, struct emud_packet
 
 static __always_inline int emud_alters(const struct emud_link *l)
 {
-	return l->corrupt.probability || l->duplicate.probability;
+	return emud_uses(ALTER) && (l->corrupt.probability || l->duplicate.probability);
 }
 
 __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
@@ -260,7 +260,7 @@ __noinline int emud_alter(struct __sk_buff *skb, struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p)
+	if (!p || !emud_uses(ALTER))
 		return 0;
 	l = emud_link(p);
 	s = emud_path_state(p);

@@ -103,9 +103,11 @@ static __always_inline __s64 emud_own_normal(const struct emud_packet *p,
 	__s64 z = emud_normal(emud_draw(p, EMUD_FOR_DELAY)), before;
 	struct emud_flow *f;
 
-	if (!(l->flags & EMUD_F_CORRELATED) || !p->numbered)
+	if (!emud_uses(DELAYS) || !(l->flags & EMUD_F_CORRELATED) || !p->numbered)
 		return z;
 	f = emud_flow(p);
+	if (!f)
+		return z;
 	before = f->normal;
 	/* |z| <= 2^27, r < 2^30 */
 	if (before)
@@ -125,7 +127,7 @@ static __always_inline __u64 emud_own_delay(const struct emud_packet *p,
 {
 	const struct emud_table *t;
 
-	if (!(l->flags & EMUD_F_JITTER))
+	if (!emud_uses(JITTER) || !(l->flags & EMUD_F_JITTER))
 		return l->delay_ns;
 	t = EMUD_LOOKUP(emud_tables, p->slot);
 	if (!t)
@@ -186,7 +188,7 @@ static __always_inline int emud_reordered(const struct emud_packet *p,
 {
 	struct emud_flow *f = emud_flow(p);
 
-	if (!(l->flags & EMUD_F_REORDER) || !p->numbered)
+	if (!f || !(l->flags & EMUD_F_REORDER) || !p->numbered)
 		return 0;
 	if ((__u64)f->delayed + 1 < l->reorder_gap) {
 		f->delayed++;
@@ -218,7 +220,7 @@ __noinline int emud_delay_any(struct emud_packet *p)
 	struct emud_state *s;
 	int at_once;
 
-	if (!p)
+	if (!p || !(emud_uses(DELAYS) | emud_uses(ALTER)))
 		return 0;
 	l = emud_link(p);
 	s = emud_path_state(p);
@@ -240,13 +242,17 @@ static __always_inline void emud_delay(struct emud_packet *p, const struct emud_
 {
 	struct emud_state *s;
 
-	if (!(l->flags & (EMUD_F_SHARE | EMUD_F_REORDER | EMUD_F_CORRELATED)) &&
-	    !p->over.set && (s = emud_path_state(p))) {
-		p->departure = p->sent + emud_own_delay(p, l);
-		emud_order(p, s, count, l->flags & EMUD_F_PER_PACKET);
-	} else {
+	if (emud_uses(DELAYS) &&
+	    (l->flags & (EMUD_F_SHARE | EMUD_F_REORDER | EMUD_F_CORRELATED) ||
+	     p->over.set)) {
 		emud_delay_any(p);
+		return;
 	}
+	s = emud_path_state(p);
+	if (!s)
+		return;
+	p->departure = p->sent + emud_own_delay(p, l);
+	emud_order(p, s, count, l->flags & EMUD_F_PER_PACKET);
 }
 
 /* Returns the histogram class of a delay: one for each unit up to 32 units, and

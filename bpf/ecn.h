@@ -78,7 +78,8 @@ __noinline int emud_ecn_mark(struct __sk_buff *skb, struct emud_packet *p)
 {
 	struct emud_ds ds = {};
 
-	if (!p || bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
+	if (!p || !emud_uses(SIGNALS) ||
+	    bpf_skb_load_bytes(skb, p->l3_off, &ds, sizeof(ds)))
 		return 0;
 	if (emud_ds_of_ip4(&ds))
 		return emud_ecn_mark_ip4(skb, p, ds);

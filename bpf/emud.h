@@ -10,7 +10,7 @@
 
 /* Incremented when a struct below changes: show, set and detach reject a
  * classifier that a different emud version loaded, instead of misreading it. */
-#define EMUD_ABI 9
+#define EMUD_ABI 10
 
 #define EMUD_UP 0 /* egress of the device */
 #define EMUD_DOWN 1 /* ingress of the device */
@@ -547,6 +547,26 @@ struct emud_layout {
 	__u32 reserved; /* 0 */
 };
 
+/* What the links of an interface need of the classifier. The loader sets it for the links
+ * that it attaches, and loads another program before a change needs more
+ * (src/datapath/stage/features.rs). */
+enum emud_feature {
+	/* Bits 0 to 7: 1 << enum emud_release */
+	EMUD_FEATURE_MATCH = 1 << 8, /* rules, pairs of addresses */
+	EMUD_FEATURE_TIMELINE = 1 << 9, /* traces, phases */
+	EMUD_FEATURE_QUEUE = 1 << 10, /* a rate */
+	EMUD_FEATURE_SIGNALS = 1 << 11, /* queue managers, congestion marks */
+	EMUD_FEATURE_LOSS = 1 << 12,
+	EMUD_FEATURE_LOSS_MODELS = 1 << 13, /* other than independent losses */
+	EMUD_FEATURE_ALTER = 1 << 14, /* duplicate, corrupt */
+	EMUD_FEATURE_JITTER = 1 << 15,
+	EMUD_FEATURE_DELAYS =
+		1 << 16, /* share, reorder, correlation, figures of pairs and rows */
+	EMUD_FEATURE_SLOT = 1 << 17,
+	EMUD_FEATURE_SHORT = 1 << 18, /* a link of EMUD_SHORT */
+	EMUD_FEATURES = (1 << 19) - 1,
+};
+
 /* Delay by standard normal value, absolute, in ns. */
 struct emud_table {
 	__u64 delay_ns[EMUD_TABLE_LEN];
@@ -638,8 +658,10 @@ struct emud_control {
 	__u32 netns; /* inode number of its network namespace, for the monitor */
 	__u32 segmenter[EMUD_DIRECTIONS]; /* device for super-packets; 0: none */
 	__u64 ends_at; /* ns: packets that come then or later pass unchanged; 0: it does not end by itself */
+	__u32 features; /* of the loaded classifier, enum emud_feature */
+	__u32 reserved; /* 0 */
 };
-_Static_assert(sizeof(struct emud_control) == 32, "shared with Rust");
+_Static_assert(sizeof(struct emud_control) == 40, "shared with Rust");
 
 struct emud_counters {
 	__u64 packets; /* seen, wire packets */

@@ -44,18 +44,25 @@ static __always_inline int emud_holder_gone(const struct emud_packet *p,
 {
 	struct emud_holder *h;
 
-	if (l->release != EMUD_RELEASE_HOLD)
+	if (!emud_releases(HOLD) || l->release != EMUD_RELEASE_HOLD)
 		return 0;
 	h = EMUD_LOOKUP(emud_holders, p->direction);
 	return !h || *(volatile __u64 *)&h->lease_ns < now;
+}
+
+/* Returns the kind of the rows in force, 0 without. */
+static __always_inline __u32 emud_timed_by(const struct emud_packet *p)
+{
+	return emud_uses(TIMELINE) ? p->timed : 0;
 }
 
 /* Returns whether the link needs packet numbers for its draws. */
 static __always_inline int emud_draws(const struct emud_packet *p,
 				      const struct emud_link *l)
 {
-	return emud_loses(p, l) || emud_alters(l) || (l->flags & EMUD_F_DRAWN) ||
-	       emud_aqm_draws(l);
+	return emud_loses(p, l) || emud_alters(l) ||
+	       (emud_uses(JITTER) | emud_uses(DELAYS) && l->flags & EMUD_F_DRAWN) ||
+	       (emud_uses(SIGNALS) && emud_aqm_draws(l));
 }
 
 /* Returns why a packet is not emulated. */
@@ -95,7 +102,9 @@ static __always_inline int emud_through_queue(struct __sk_buff *skb,
 	int verdict;
 
 	p->sent = p->arrival;
-	if (unlikely(p->timed >= EMUD_TIMELINE_RATES))
+	if (!emud_uses(QUEUE))
+		return 1;
+	if (unlikely(emud_timed_by(p) >= EMUD_TIMELINE_RATES))
 		verdict = emud_timed_queue(skb, p);
 	else if (emud_rate_mult(p, l))
 		verdict = emud_queue(skb, p, l);
@@ -128,7 +137,8 @@ static __always_inline int emud_wire_loses(struct __sk_buff *skb, struct emud_pa
 {
 	if (!emud_loses(p, l) || !emud_lost(p, l))
 		return 0;
-	if (likely(!(l->flags & EMUD_F_LOSS_MARKS)) || !emud_ecn_instead(skb, p))
+	if (!emud_uses(SIGNALS) || likely(!(l->flags & EMUD_F_LOSS_MARKS)) ||
+	    !emud_ecn_instead(skb, p))
 		return 1;
 	count->marked += p->segments;
 	return 0;
@@ -142,18 +152,18 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	int before = l->flags & EMUD_F_LOSS_BEFORE, verdict;
 
 	/* The link of a later row may draw where this one does not. */
-	if (p->timed || emud_draws(p, l))
+	if (emud_timed_by(p) || emud_draws(p, l))
 		emud_number(p, count);
 	if (unlikely(before) && emud_wire_loses(skb, p, l, count))
 		return emud_gone(p, &count->lost);
 	if (!emud_through_queue(skb, p, l, count))
 		return TC_ACT_STOLEN;
-	if (unlikely(p->mark)) {
+	if (emud_uses(SIGNALS) && unlikely(p->mark)) {
 		if (!emud_ecn_mark(skb, p))
 			return emud_passed(p, l, count, EMUD_PASS_FAILED);
 		count->marked += p->segments;
 	}
-	if (unlikely(p->timed)) {
+	if (unlikely(emud_timed_by(p))) {
 		emud_timeline(p, p->sent, 1);
 		l = emud_link(p);
 		if (!l)
@@ -171,9 +181,9 @@ static __always_inline int emud_emulate(struct __sk_buff *skb, struct emud_packe
 	if (emud_alters(l) && !p->lost)
 		emud_alter(skb, p);
 	emud_delay(p, l, count);
-	if (unlikely(p->copied))
+	if (emud_uses(ALTER) && unlikely(p->copied))
 		emud_delay_copy(p);
-	if (unlikely(l->tdma.span_ns) && !emud_slot_in(p))
+	if (emud_uses(SLOT) && unlikely(l->tdma.span_ns) && !emud_slot_in(p))
 		return emud_gone(p, &count->queue_dropped);
 	emud_hold_back(p);
 	verdict = emud_release(skb, p, l, count);
@@ -199,7 +209,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	if (unlikely(skb->pkt_type == PACKET_LOOPBACK && p->direction == EMUD_DOWN))
 		return emud_untouched(l);
 	emud_parse(skb, p, l);
-	if (unlikely(l->flags & (EMUD_F_RULES | EMUD_F_MATRIX))) {
+	if (emud_uses(MATCH) && unlikely(l->flags & (EMUD_F_RULES | EMUD_F_MATRIX))) {
 		emud_match(skb, p);
 		l = emud_link(p);
 	}
@@ -214,7 +224,7 @@ static __always_inline int emud_stages(struct __sk_buff *skb, struct emud_packet
 	p->earliest = emud_earliest(skb, now);
 	p->held = 0;
 	down = l->flags & EMUD_F_DOWN;
-	if (unlikely(l->timeline.count)) {
+	if (emud_uses(TIMELINE) && unlikely(l->timeline.count)) {
 		p->timeline = p->slot;
 		p->timed = l->timeline.kind;
 		emud_timeline(p, p->arrival, 0);
@@ -292,8 +302,8 @@ static __always_inline int emud_run(struct __sk_buff *skb, __u32 direction)
 	generation = *(volatile __u32 *)&control->generation;
 	segmenter = *(volatile __u32 *)&control->segmenter[direction];
 	base = direction * EMUD_GENERATIONS + (generation & EMUD_LINKS_GENERATION);
-	if (likely(generation & EMUD_SHORT << direction) && likely(!segmenter) &&
-	    likely(skb->tc_index != EMUD_TC_INDEX_SEGMENT)) {
+	if (emud_uses(SHORT) && likely(generation & EMUD_SHORT << direction) &&
+	    likely(!segmenter) && likely(skb->tc_index != EMUD_TC_INDEX_SEGMENT)) {
 		verdict = emud_short(skb, direction, base);
 		if (likely(verdict != EMUD_NOT_PLAIN))
 			return verdict;

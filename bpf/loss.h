@@ -164,6 +164,8 @@ __noinline __u64 emud_survival(__u64 byte, __u64 bytes)
 	__u64 all = ~0ULL;
 	int i;
 
+	if (!emud_uses(LOSS_MODELS))
+		return all;
 	for (i = 0; i < EMUD_LENGTH_BITS && bytes; i++) {
 		if (bytes & 1)
 			all = emud_mul_high(all, byte) + 1;
@@ -185,6 +187,8 @@ static __always_inline int emud_bit_error(const struct emud_packet *p,
 static __always_inline int emud_loses(const struct emud_packet *p,
 				      const struct emud_link *l)
 {
+	if (!emud_uses(LOSS))
+		return 0;
 	/* A packet that nothing loses ends a run. */
 	if (l->loss_run_max)
 		return 1;
@@ -227,7 +231,7 @@ __noinline int emud_lost_any(struct emud_packet *p)
 	struct emud_state *s;
 	int lost;
 
-	if (!p)
+	if (!p || !emud_uses(LOSS_MODELS))
 		return 0;
 	l = emud_link(p);
 	s = emud_path_state(p);
@@ -240,8 +244,9 @@ __noinline int emud_lost_any(struct emud_packet *p)
 /* Independent losses, the most common model, need no call. */
 static __always_inline int emud_lost(struct emud_packet *p, const struct emud_link *l)
 {
-	if (l->loss_model == EMUD_LOSS_BERNOULLI && !l->loss.correlation &&
-	    !l->loss_run_max && !(p->over.set & EMUD_SET_LOSS))
+	if (!emud_uses(LOSS_MODELS) ||
+	    (l->loss_model == EMUD_LOSS_BERNOULLI && !l->loss.correlation &&
+	     !l->loss_run_max && !(p->over.set & EMUD_SET_LOSS)))
 		return emud_draw(p, EMUD_FOR_LOSS) < l->loss.probability;
 	return emud_lost_any(p);
 }

@@ -138,7 +138,7 @@ __noinline int emud_key_of(struct __sk_buff *skb, struct emud_packet *p,
 {
 	const struct emud_link *l;
 
-	if (!p || !k)
+	if (!p || !k || !emud_uses(MATCH))
 		return 0;
 	l = emud_link(p);
 	if (!l)
@@ -169,7 +169,7 @@ __noinline int emud_search_mask(struct emud_search *s, __u32 i)
 	struct emud_key masked;
 	__u32 word;
 
-	if (!s)
+	if (!s || !emud_uses(MATCH))
 		return 0;
 	masks = EMUD_LOOKUP(emud_masks, s->base);
 	if (!masks || i >= masks->count)
@@ -201,7 +201,7 @@ __noinline __u32 emud_instance_way(__u64 key, __u64 now)
 	__u32 i, way = 0, found = EMUD_INSTANCE_WAYS;
 	__u64 oldest = ~0ULL;
 
-	if (!emud_layout.instances)
+	if (!emud_layout.instances || !emud_uses(MATCH))
 		return 0;
 	set = EMUD_LOOKUP(emud_instances,
 			  (key >> 32) & (emud_layout.instances / EMUD_INSTANCE_WAYS - 1));
@@ -386,7 +386,7 @@ __noinline int emud_match(struct __sk_buff *skb, struct emud_packet *p)
 	const struct emud_link *own;
 	__u32 flags, base;
 
-	if (!p)
+	if (!p || !emud_uses(MATCH))
 		return 0;
 	own = emud_link(p);
 	if (!own)

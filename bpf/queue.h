@@ -138,11 +138,11 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 		return EMUD_AGAIN;
 	/* Of the last so many packets the first has not left. */
 	first = *emud_ring_at(v->oldest, oldest);
-	if (managed)
+	if (managed && emud_uses(SIGNALS))
 		first &= ~EMUD_RING_ASSURED;
 	t->full |= offer->limited & emud_above((__u64)s->ring_pos + n, offer->packets) &
 		   emud_above(first, p->arrival);
-	if (managed && l->queueing.aqm)
+	if (managed && emud_uses(SIGNALS) && l->queueing.aqm)
 		verdict = emud_aqm(p, l, s, offer, t);
 	if (verdict == EMUD_DROP)
 		return verdict;
@@ -150,7 +150,7 @@ emud_enqueue(struct emud_packet *p, const struct emud_link *l, struct emud_state
 		return EMUD_FULL;
 	s->busy_until = t->busy_until;
 	s->busy_frac = t->busy_frac;
-	if (managed && l->queueing.aqm == EMUD_AQM_RIO)
+	if (managed && emud_uses(SIGNALS) && l->queueing.aqm == EMUD_AQM_RIO)
 		beside = emud_rio_admit(p, &s->aqm, offer, t);
 	emud_ring_push(s, v, n, t->sent | beside);
 	p->sent = t->sent;
@@ -165,7 +165,7 @@ __noinline int emud_manager_catch_up(struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p)
+	if (!p || !emud_uses(SIGNALS))
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
@@ -186,7 +186,7 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p || !offer)
+	if (!p || !offer || !emud_uses(QUEUE))
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
@@ -209,6 +209,8 @@ __noinline int emud_offer_of(struct __sk_buff *skb, struct emud_packet *p,
 	offer->behind = offer->packets > offer->segments
 				? offer->packets - offer->segments + 1
 				: 1;
+	if (!emud_uses(SIGNALS))
+		return 1;
 	offer->capable = emud_ecn_capable(skb, p, l);
 	offer->assured = l->queueing.aqm == EMUD_AQM_RIO && offer->limited &&
 			 l->queueing.rio.codes >> emud_dscp(skb, p) & 1;
@@ -222,7 +224,7 @@ __noinline __u64 emud_fraction_of(struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p)
+	if (!p || !emud_uses(SIGNALS))
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
@@ -258,7 +260,7 @@ __noinline int emud_queue_once(struct __sk_buff *skb, struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p || !emud_offer_of(skb, p, &offer))
+	if (!p || !emud_uses(QUEUE) || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
 	offer.fraction = emud_fraction_of(p);
 	l = emud_link(p);
@@ -272,7 +274,7 @@ __noinline int emud_queue_any(struct __sk_buff *skb, struct emud_packet *p)
 {
 	int i, verdict = EMUD_FULL;
 
-	if (!p)
+	if (!p || !emud_uses(QUEUE))
 		return EMUD_FULL;
 	for (i = 0; i < EMUD_QUEUE_TRIES; i++) {
 		verdict = emud_queue_once(skb, p);
@@ -307,7 +309,7 @@ static __always_inline int emud_queue(struct __sk_buff *skb, struct emud_packet 
 	}
 	if (likely(verdict != EMUD_AGAIN))
 		return verdict;
-	if (l->queueing.aqm)
+	if (emud_uses(SIGNALS) && l->queueing.aqm)
 		emud_manager_catch_up(p);
 	for (i = 0; i < EMUD_QUEUE_TRIES && verdict == EMUD_AGAIN; i++)
 		verdict = emud_queue_any(skb, p);
@@ -324,7 +326,7 @@ __noinline int emud_queue_timed(struct __sk_buff *skb, struct emud_packet *p)
 	struct emud_timed *w;
 	struct emud_state *s;
 
-	if (!p || !emud_offer_of(skb, p, &offer))
+	if (!p || !emud_uses(TIMELINE) || !emud_offer_of(skb, p, &offer))
 		return EMUD_FULL;
 	offer.fraction = emud_fraction_of(p);
 	l = emud_link(p);
@@ -365,14 +367,14 @@ __noinline int emud_timed_queue(struct __sk_buff *skb, struct emud_packet *p)
 	const struct emud_link *l;
 	struct emud_timed *w;
 
-	if (!p)
+	if (!p || !emud_uses(TIMELINE))
 		return EMUD_FULL;
 	l = emud_link(p);
 	w = EMUD_LOOKUP(emud_turns, p->direction);
 	if (!l || !w)
 		return EMUD_FULL;
 	w->len = emud_on_wire(p, l);
-	if (l->queueing.aqm)
+	if (emud_uses(SIGNALS) && l->queueing.aqm)
 		emud_manager_catch_up(p);
 	bpf_loop(EMUD_QUEUE_TRIES * EMUD_QUEUE_TRIES, emud_timed_once, &t, 0);
 	return t.verdict == EMUD_AGAIN ? EMUD_FULL : t.verdict;

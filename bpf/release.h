@@ -31,6 +31,16 @@
 #include "core.h"
 #include "maps.h"
 
+static __always_inline __u32 emud_by_fq(void)
+{
+	return emud_releases(STAMP) | emud_releases(IFB) | emud_releases(MIRRED);
+}
+
+static __always_inline __u32 emud_by_qdisc(void)
+{
+	return emud_releases(QDISC) | emud_releases(QDISC_IFB);
+}
+
 /* What the functions below need of the stage that they are part of. */
 struct emud_exit {
 	struct __sk_buff *skb;
@@ -91,7 +101,7 @@ __noinline __u32 emud_lane(__u32 direction, __u64 departure)
 	__u64 lane = 0;
 	int bit;
 
-	if (!lanes)
+	if (!lanes || !emud_by_fq())
 		return EMUD_LANES;
 	if (lanes->last[0] > departure) {
 		/* Without branches, because the verifier would follow each. */
@@ -155,7 +165,7 @@ static __always_inline int emud_stampable(const struct __sk_buff *skb)
 
 static __always_inline int emud_own_qdisc(const struct emud_link *l)
 {
-	return l->release >= EMUD_RELEASE_QDISC;
+	return emud_by_qdisc() && (!emud_by_fq() || l->release >= EMUD_RELEASE_QDISC);
 }
 
 /* The time at which the qdisc must dequeue a packet for it to reach the receiver in
@@ -189,7 +199,7 @@ static __always_inline void emud_copy_by_stamp(const struct emud_exit *e, __u32 
 {
 	struct __sk_buff *skb = e->skb;
 
-	if (likely(!e->p->copied))
+	if (!emud_uses(ALTER) || likely(!e->p->copied))
 		return;
 	emud_stamp(e, e->p->copy_departure);
 	skb->tc_index = EMUD_TC_INDEX;
@@ -327,7 +337,7 @@ static __always_inline void emud_copy_by_header(const struct emud_exit *e)
 	const __u32 at = offsetof(struct emud_hold_hdr, departure_ns);
 	__u64 departure;
 
-	if (likely(!e->p->copied))
+	if (!emud_uses(ALTER) || likely(!e->p->copied))
 		return;
 	departure = e->p->copy_departure;
 	bpf_skb_store_bytes(e->skb, at, &departure, sizeof(departure), 0);
@@ -389,6 +399,22 @@ static __always_inline int emud_release_hold(const struct emud_exit *e)
 	return bpf_redirect(e->link->ifindex, 0);
 }
 
+/* Releases by fq or emud's qdisc. */
+static __always_inline int emud_release_stamped(const struct emud_exit *e)
+{
+	const __u32 release = e->link->release;
+
+	if (emud_releases(STAMP) | emud_releases(QDISC) &&
+	    (release == EMUD_RELEASE_STAMP || release == EMUD_RELEASE_QDISC))
+		return emud_release_stamp(e);
+	if (emud_releases(IFB) | emud_releases(QDISC_IFB) &&
+	    (release == EMUD_RELEASE_IFB || release == EMUD_RELEASE_QDISC_IFB))
+		return emud_release_ifb(e);
+	if (emud_releases(MIRRED) && release == EMUD_RELEASE_MIRRED)
+		return emud_release_mirred(e);
+	return emud_pass_by(e, EMUD_PASS_INACTIVE);
+}
+
 static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packet *p,
 					const struct emud_link *l,
 					struct emud_counters *count)
@@ -400,19 +426,9 @@ static __always_inline int emud_release(struct __sk_buff *skb, struct emud_packe
 		.count = count,
 	};
 
-	switch (l->release) {
-	case EMUD_RELEASE_STAMP:
-	case EMUD_RELEASE_QDISC:
-		return emud_release_stamp(&e);
-	case EMUD_RELEASE_IFB:
-	case EMUD_RELEASE_QDISC_IFB:
-		return emud_release_ifb(&e);
-	case EMUD_RELEASE_MIRRED:
-		return emud_release_mirred(&e);
-	case EMUD_RELEASE_HOLD:
+	if (emud_releases(HOLD) && l->release == EMUD_RELEASE_HOLD)
 		return emud_release_hold(&e);
-	}
-	return emud_pass_by(&e, EMUD_PASS_INACTIVE);
+	return emud_release_stamped(&e);
 }
 
 /* The same for fq and emud's qdisc: the loader chooses the short path for no other engine. */
@@ -428,11 +444,7 @@ static __always_inline int emud_release_short(struct __sk_buff *skb,
 		.count = count,
 	};
 
-	if (l->release == EMUD_RELEASE_STAMP || l->release == EMUD_RELEASE_QDISC)
-		return emud_release_stamp(&e);
-	if (l->release == EMUD_RELEASE_IFB || l->release == EMUD_RELEASE_QDISC_IFB)
-		return emud_release_ifb(&e);
-	return emud_release_mirred(&e);
+	return emud_release_stamped(&e);
 }
 
 #endif

@@ -124,21 +124,29 @@ struct emud_service {
 
 #define EMUD_SERVICE_SETS 1024
 
-struct emud_flow emud_flows[EMUD_DIRECTIONS * EMUD_FLOW_SETS][EMUD_FLOW_WAYS];
-struct emud_service emud_services[EMUD_DIRECTIONS * EMUD_SERVICE_SETS][EMUD_FLOW_WAYS];
+struct emud_flow_set {
+	struct emud_flow way[EMUD_FLOW_WAYS];
+};
+
+struct emud_service_set {
+	struct emud_service way[EMUD_FLOW_WAYS];
+};
+
+/* Maps, not globals: a program that replaces another one continues with its maps, and aya
+ * clears a program's globals. */
+EMUD_MAP(emud_flows, ARRAY, EMUD_DIRECTIONS *EMUD_FLOW_SETS, struct emud_flow_set);
+EMUD_MAP(emud_services, ARRAY, EMUD_DIRECTIONS *EMUD_SERVICE_SETS,
+	 struct emud_service_set);
 
 /* The set of an entry with this hash. */
-#define emud_set(table, sets, direction, hash)                                 \
-	table[emud_bound((direction) * (sets) + (((hash) >> 40) & ((sets)-1)), \
-			 EMUD_DIRECTIONS * (sets))]
+#define emud_set(map, sets, direction, hash) \
+	EMUD_LOOKUP(map, (direction) * (sets) + (((hash) >> 40) & ((sets)-1)))
 
 /* The ordinal of this flow among flows that differ in an ephemeral port only. A
  * full set evicts the entry with the fewest flows; its next flow counts from 0
  * again. Under the lock. */
-static __always_inline __u64 emud_ordinal(const struct emud_packet *p, __u64 service)
+static __always_inline __u64 emud_ordinal(struct emud_service *set, __u64 service)
 {
-	struct emud_service *set =
-		emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, service);
 	struct emud_service *victim = set;
 	__u32 i;
 
@@ -153,14 +161,16 @@ static __always_inline __u64 emud_ordinal(const struct emud_packet *p, __u64 ser
 	return 0;
 }
 
-static __always_inline struct emud_flow *emud_flows_of(const struct emud_packet *p)
+static __always_inline struct emud_flow_set *emud_flows_of(const struct emud_packet *p)
 {
 	return emud_set(emud_flows, EMUD_FLOW_SETS, p->direction, p->flow);
 }
 
 static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
 {
-	return &emud_flows_of(p)[emud_bound(p->known, EMUD_FLOW_WAYS)];
+	struct emud_flow_set *set = emud_flows_of(p);
+
+	return set ? &set->way[emud_bound(p->known, EMUD_FLOW_WAYS)] : 0;
 }
 
 /* Adds the first packet of a flow. Rare, so the cost of the lock is negligible.
@@ -168,7 +178,9 @@ static __always_inline struct emud_flow *emud_flow(const struct emud_packet *p)
  * set, plus EMUD_FLOW_WAYS if it replaced a flow. */
 __noinline __u32 emud_new_flow(struct emud_packet *p)
 {
-	struct emud_flow *set, *f, *victim;
+	struct emud_service_set *services;
+	struct emud_flow *f, *victim;
+	struct emud_flow_set *set;
 	const struct emud_link *l;
 	struct emud_state *s;
 	__u32 i, way = 0;
@@ -180,12 +192,14 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	l = emud_link(p);
 	/* One lock for all flows of a direction. */
 	s = EMUD_LOOKUP(emud_states, p->direction);
-	if (!l || !s)
+	set = emud_flows_of(p);
+	services = emud_set(emud_services, EMUD_SERVICE_SETS, p->direction, service);
+	if (!l || !s || !set || !services)
 		return 0;
-	set = victim = emud_flows_of(p);
+	victim = set->way;
 	bpf_spin_lock(&s->lock);
 	for (i = 0; i < EMUD_FLOW_WAYS; i++) {
-		f = &set[i];
+		f = &set->way[i];
 		if (f->key == p->flow) {
 			bpf_spin_unlock(&s->lock);
 			return i;
@@ -198,8 +212,9 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
 	f = victim;
 	if (f->key)
 		way += EMUD_FLOW_WAYS;
-	f->id = emud_mix(l->seed ^
-			 emud_mix(service + emud_ordinal(p, service) * EMUD_GOLDEN));
+	f->id = emud_mix(
+		l->seed ^
+		emud_mix(service + emud_ordinal(services->way, service) * EMUD_GOLDEN));
 	f->packets = 0;
 	f->normal = 0;
 	f->delayed = 0;
@@ -214,11 +229,14 @@ __noinline __u32 emud_new_flow(struct emud_packet *p)
  * per path. */
 static __always_inline __u32 emud_flow_way(const struct emud_packet *p)
 {
-	const struct emud_flow *set = emud_flows_of(p);
+	const struct emud_flow_set *set = emud_flows_of(p);
 	__u64 way = EMUD_FLOW_WAYS, i;
 
+	if (!set)
+		return 0;
 	for (i = 0; i < EMUD_FLOW_WAYS; i++)
-		way -= (1 - emud_nonzero(set[i].key ^ p->flow)) * (EMUD_FLOW_WAYS - i);
+		way -= (1 - emud_nonzero(set->way[i].key ^ p->flow)) *
+		       (EMUD_FLOW_WAYS - i);
 	return way;
 }
 
@@ -235,6 +253,8 @@ static __always_inline void emud_number(struct emud_packet *p,
 			count->flows_forgotten++;
 	}
 	f = emud_flow(p);
+	if (!f)
+		return;
 	f->seen = p->arrival;
 	p->numbered = 1;
 	p->draw = f->id + __sync_fetch_and_add(&f->packets, 1) * EMUD_GOLDEN;

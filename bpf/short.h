@@ -76,7 +76,7 @@ __noinline int emud_short(struct __sk_buff *skb, __u32 direction, __u32 slot)
 	struct emud_packet p = {.direction = direction, .path = direction, .slot = slot};
 	const struct emud_link *l = emud_link(&p);
 
-	if (!l || skb->protocol != bpf_htons(ETH_P_IP) ||
+	if (!emud_uses(SHORT) || !l || skb->protocol != bpf_htons(ETH_P_IP) ||
 	    skb->pkt_type == PACKET_LOOPBACK || !emud_parse_plain(skb, &p))
 		return EMUD_NOT_PLAIN;
 	return emud_short_stages(skb, &p, l, emud_now(skb));

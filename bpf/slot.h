@@ -91,7 +91,7 @@ __noinline __u64 emud_slotted(struct emud_packet *p, __u64 departure)
 	struct emud_state *s;
 	__u64 last = 0, at = 0;
 
-	if (!p)
+	if (!p || !emud_uses(SLOT))
 		return departure;
 	l = emud_link(p);
 	s = emud_path_state(p);

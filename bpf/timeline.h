@@ -134,7 +134,7 @@ __noinline int emud_place(struct emud_packet *p, struct emud_place *at)
 	__u32 low = 0, high, near;
 	__s64 since;
 
-	if (!p || !at)
+	if (!p || !at || !emud_uses(TIMELINE))
 		return 0;
 	t = emud_timeline_of(p);
 	if (!t)
@@ -172,7 +172,7 @@ __noinline int emud_timeline(struct emud_packet *p, __u64 time, __u32 sent)
 	struct emud_state *s;
 	__u32 *hint;
 
-	if (!p)
+	if (!p || !emud_uses(TIMELINE))
 		return 0;
 	t = emud_timeline_of(p);
 	s = emud_queue_state(p);
@@ -227,7 +227,7 @@ __noinline __u64 emud_backlog(struct emud_packet *p, struct emud_timed *w, __u64
 	struct emud_state *s;
 	__u64 units;
 
-	if (!p || !w || start <= p->arrival)
+	if (!p || !w || start <= p->arrival || !emud_uses(TIMELINE))
 		return 0;
 	t = emud_timeline_of(p);
 	s = emud_queue_state(p);
@@ -267,7 +267,7 @@ __noinline int emud_across(struct emud_packet *p, struct emud_timed *w, __u64 re
 	__u64 units, work, end;
 	__u32 shift, low, high;
 
-	if (!p || !w)
+	if (!p || !w || !emud_uses(TIMELINE))
 		return 0;
 	t = emud_timeline_of(p);
 	if (!t)
@@ -353,7 +353,7 @@ __noinline int emud_turn_by_rates(struct emud_packet *p, struct emud_timed *w)
 	struct emud_state *s;
 	__u64 start = 0;
 
-	if (!p || !w)
+	if (!p || !w || !emud_uses(TIMELINE))
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);
@@ -420,7 +420,7 @@ __noinline int emud_turn_by_opportunities(struct emud_packet *p, struct emud_tim
 	const struct emud_link *l;
 	struct emud_state *s;
 
-	if (!p || !w)
+	if (!p || !w || !emud_uses(TIMELINE))
 		return 0;
 	l = emud_link(p);
 	s = emud_queue_state(p);

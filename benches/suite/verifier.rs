@@ -5,6 +5,8 @@
 use emud::datapath::maps::{Loaded, Program};
 use emud::datapath::stage::sizes::Sizes;
 
+use emud::datapath::stage::features;
+
 use crate::Suite;
 
 const PROGRAMS: [Program; 4] = [
@@ -16,7 +18,7 @@ const PROGRAMS: [Program; 4] = [
 
 /// Once: a verifier counts the same every time.
 pub fn run(suite: &mut Suite) {
-    let loaded = Loaded::load(&Sizes::default()).expect("load the classifier");
+    let loaded = Loaded::load(&Sizes::default(), features::ALL).expect("load the classifier");
     for program in PROGRAMS {
         let info = loaded.program(program).expect("a program").info();
         let info = info.expect("the program's own account");

@@ -14,7 +14,7 @@ use super::Failure;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     interface: String,
-    program: u32,
+    link: u32,
     whose: RawFd,
     ready: RawFd,
 }
@@ -24,7 +24,7 @@ pub fn start(link: &Done, whose: &Whose) -> Result<(), Failure> {
     let command = |ready: RawFd| {
         let mut command = spawn::this_program();
         command.args(["renew", &link.interface]);
-        command.arg(link.program_id.to_string());
+        command.arg(link.link_id.to_string());
         command.arg(whose.as_fd().as_raw_fd().to_string());
         command.arg(ready.to_string());
         command
@@ -46,5 +46,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let whose = Whose::from(unsafe { spawn::inherited(args.whose) }?);
     orphan::watch();
     ready.ready()?;
-    Ok(ending::renew(&args.interface, args.program, &whose)?)
+    Ok(ending::renew(&args.interface, args.link, &whose)?)
 }

@@ -18,10 +18,10 @@ use super::maps::{Loaded, Maps, Program};
 use super::plan::{place_of, plan};
 use super::saved::Saved;
 use super::stage::compile::{Compiled, Place, compile, of_number};
-use super::stage::timeline;
+use super::stage::{features, timeline};
 use super::{
-    FILTER_HANDLE, KEEPER_CHAIN, KEEPER_NAME, LinkError, ORPHAN_HANDLE, attachment, detach, ending,
-    filter_classid, filter_name, held, hook, pieces, segments, serve,
+    FILTER_HANDLE, LinkError, ORPHAN_HANDLE, attachment, detach, ending, filters, held, hook,
+    pieces, segments, serve,
 };
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
@@ -60,8 +60,8 @@ pub struct Request {
 pub struct Done {
     /// Name of the interface.
     pub interface: String,
-    /// The classifier.
-    pub program_id: u32,
+    /// Identifies the link on the interface.
+    pub link_id: u32,
     /// Name of the profile.
     pub profile: String,
     /// What is emulated, for people: both directions, or one of them.
@@ -191,7 +191,10 @@ impl Session {
         let link = nl.link_by_index(link.index)?;
         let mut saved = plan(&mut nl, &link, request)?;
         saved.notes.splice(0..0, taken_over);
-        let mut loaded = Loaded::load(&saved.sizes)?;
+        // A profile that cannot be compiled fails before any change.
+        let both = compile_both(&request.profile, &saved, [0; 2])?;
+        let needed = features::of([&both[0], &both[1]]);
+        let mut loaded = Loaded::load(&saved.sizes, needed)?;
         let mut maps = loaded.maps()?;
         maps.init(link.index, netlink::identity()?.inode)?;
         let mut session = Self {
@@ -207,8 +210,6 @@ impl Session {
             targets: [0; 2],
             lasts: request.lasts,
         };
-        // A profile that cannot be compiled fails before any change.
-        let both = session.compile_both()?;
         if session.saved.engine == Engine::Hold {
             let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
             let name = &session.link.name;
@@ -281,7 +282,7 @@ impl Session {
         // Notes may have been added.
         self.maps.save(&serde_json::to_vec(&self.saved)?)?;
         Ok(Done {
-            program_id: self.program_id()?,
+            link_id: self.maps.id,
             interface: self.link.name,
             profile: self.profile.name,
             directions: match self.saved.directions {
@@ -303,15 +304,8 @@ impl Session {
 
     fn add_filter(&mut self, direction: u32) -> Result<(), LinkError> {
         let hook = hook(direction);
-        let filter = BpfFilter {
-            hook,
-            pref: self.free_pref(hook, place_of(self.saved.engine, hook))?,
-            handle: FILTER_HANDLE,
-            program: self.loaded.program_fd(Program::Classify)?,
-            name: filter_name(direction),
-            classid: filter_classid(direction),
-            chain: 0,
-        };
+        let pref = self.free_pref(hook, place_of(self.saved.engine, hook))?;
+        let filter = filters::of_direction(&self.loaded, direction, pref)?;
         self.nl.attach_bpf_filter(self.link.index, &filter)?;
         Ok(())
     }
@@ -451,17 +445,8 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps the maps, and with them the record, even if clsact of the interface is deleted.
     fn add_keeper(&mut self, device: u32) -> Result<(), LinkError> {
-        let keeper = BpfFilter {
-            hook: Hook::Ingress,
-            pref: 2,
-            handle: FILTER_HANDLE,
-            program: self.loaded.program_fd(Program::Classify)?,
-            name: KEEPER_NAME,
-            classid: 0,
-            chain: KEEPER_CHAIN,
-        };
+        let keeper = filters::keeper(&self.loaded)?;
         self.nl.attach_bpf_filter(device, &keeper)?;
         Ok(())
     }
@@ -503,26 +488,35 @@ impl Session {
     }
 
     fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {
-        let release = |direction: u32| match (self.saved.engine, direction) {
-            // Its program exists as long as this process, but no packet passes it.
-            _ if !self.saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
-            (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
-            (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
-            (Engine::Fq, _) if self.saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,
-            (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
-            (Engine::Qdisc, abi::EMUD_UP) => abi::EMUD_RELEASE_QDISC,
-            (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
-        };
-        let one = |direction: u32| {
-            let place = Place {
-                release: release(direction),
-                ifindex: self.targets[direction as usize],
-                l3: self.saved.l3,
-            };
-            compile_direction(&self.profile, &self.saved, direction, place)
-        };
-        Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
+        compile_both(&self.profile, &self.saved, self.targets)
     }
+}
+
+/// `targets`: ifindex of the ifb or TAP, indexed by direction.
+fn compile_both(
+    profile: &Profile,
+    saved: &Saved,
+    targets: [u32; 2],
+) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let release = |direction: u32| match (saved.engine, direction) {
+        // Its program exists as long as this process, but no packet passes it.
+        _ if !saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
+        (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
+        (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
+        (Engine::Fq, _) if saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,
+        (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
+        (Engine::Qdisc, abi::EMUD_UP) => abi::EMUD_RELEASE_QDISC,
+        (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
+    };
+    let one = |direction: u32| {
+        let place = Place {
+            release: release(direction),
+            ifindex: targets[direction as usize],
+            l3: saved.l3,
+        };
+        compile_direction(profile, saved, direction, place)
+    };
+    Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
 }
 
 /// Compiles the links of a direction as they are attached, by number.

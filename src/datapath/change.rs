@@ -4,17 +4,17 @@
 use super::attach::{compile_direction, compile_rules};
 use super::attachment::Attachment;
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{Maps, Prepared};
+use super::maps::{Loaded, Maps, Prepared, Program};
 use super::saved::Saved;
 use super::stage::compile::{Compiled, Place};
 use super::stage::sizes::Sizes;
-use super::stage::timeline;
-use super::{LinkError, attachment, held, plan, segments};
+use super::stage::{features, timeline};
+use super::{LinkError, attachment, filters, held, plan, segments};
 use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
-use crate::profile::{self, Pair, Profile};
+use crate::profile::{self, Pair, Profile, rule_keys};
 
 /// Restarts the time of all traces and phases now.
 const RESTART: &str = "trace.restart";
@@ -79,7 +79,7 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let rules = compile_rules(&after)?;
     let caps = segments::plan(&mut nl, &link, &after, &mut there.saved)?;
     // Reservations that can fail come before anything is active.
-    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
     let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
     // The record lists what detach has to revert before it is done.
     there.maps.save(&serde_json::to_vec(&there.saved)?)?;
@@ -111,11 +111,52 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
     there.saved.restarted_ns = None;
     let both = compile_there(&there.maps, &profile, &there.saved)?;
     let rules = compile_rules(&profile)?;
-    let prepared = there.maps.prepare([&both[0], &both[1]], &rules)?;
+    let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
     there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     put_in_force(&mut nl, &link, &mut there, &both, prepared, false)?;
     if let Some(end_ns) = end_ns {
         there.maps.end_at(end_ns)?;
+    }
+    Ok(())
+}
+
+/// Writes the links. Before that, if they need more than the classifier was loaded for, another one
+/// takes its place, which treats the active links alike.
+fn prepare(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+    both: &[Vec<Compiled>; 2],
+    rules: &rule_keys::Compiled,
+) -> Result<Prepared, LinkError> {
+    let both = [&both[0][..], &both[1][..]];
+    let has = there.maps.control()?.features;
+    let needed = has | features::of(both);
+    if needed != has {
+        let again = Loaded::load_again(there.program_id, &there.saved.sizes, needed)?;
+        replace_classifier(nl, link, &there.saved, &again)?;
+        there.program_id = again.program_id(Program::Classify)?;
+        // Last: a change that was interrupted is repeated.
+        there.maps.serve(needed)?;
+    }
+    Ok(there.maps.prepare(both, rules)?)
+}
+
+/// In all filters that keep it: the kernel forgets the previous one then.
+fn replace_classifier(
+    nl: &mut Netlink,
+    link: &Link,
+    saved: &Saved,
+    again: &Loaded,
+) -> Result<(), LinkError> {
+    for ours in attachment::filters(nl, link.index)? {
+        let filter = filters::of_direction(again, ours.direction, ours.pref)?;
+        nl.replace_bpf_filter(link.index, &filter)?;
+    }
+    for device in saved.devices.iter().flatten() {
+        if let Some(device) = nl.find_link(device)? {
+            nl.replace_bpf_filter(device.index, &filters::keeper(again)?)?;
+        }
     }
     Ok(())
 }

@@ -156,7 +156,7 @@ impl AsFd for Whose {
 ///
 /// # Errors
 /// The kernel returns an error; the link ends with its lease then.
-pub fn renew(interface: &str, program_id: u32, whose: &Whose) -> Result<(), LinkError> {
+pub fn renew(interface: &str, link_id: u32, whose: &Whose) -> Result<(), LinkError> {
     let mut nl = Netlink::open()?;
     let index = nl.link(interface)?.index;
     loop {
@@ -170,7 +170,7 @@ pub fn renew(interface: &str, program_id: u32, whose: &Whose) -> Result<(), Link
         let Some(mut there) = attachment::find(&mut nl, index)? else {
             return Ok(());
         };
-        if there.program_id != program_id || there.maps.ends_at()?.is_none() {
+        if there.maps.id != link_id || there.maps.ends_at()?.is_none() {
             return Ok(());
         }
         if over {

@@ -11,6 +11,7 @@ pub mod emulated;
 pub mod ending;
 pub mod engine;
 mod error;
+mod filters;
 mod held;
 pub mod host_wide;
 mod listen;

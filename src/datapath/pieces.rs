@@ -227,9 +227,12 @@ fn filter(
     direction: u32,
 ) -> Result<Option<Tampering>, LinkError> {
     let ours = attachment::filters(nl, link.index)?;
-    let there = (ours.iter())
-        .any(|filter| filter.direction == direction && filter.program_id == there.program_id);
-    if there {
+    // A change may have loaded another program, and be about to replace this filter's.
+    let is_there = |filter: &attachment::Ours| {
+        filter.direction == direction
+            && (filter.program_id == there.program_id || there.maps.are_of(filter.program_id))
+    };
+    if ours.iter().any(is_there) {
         return Ok(None);
     }
     let (hook, name) = (hook(direction).name(), filter_name(direction));

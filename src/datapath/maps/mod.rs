@@ -5,12 +5,14 @@
 pub mod batch;
 mod by_id;
 pub mod pairs;
+mod pins;
 mod record;
 mod rows;
 pub mod rules;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, ProgramInfo, SchedClassifier};
@@ -22,10 +24,11 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 use crate::datapath::stage::sizes::Sizes;
-use crate::datapath::stage::{shapes, short};
+use crate::datapath::stage::{features, shapes, short};
 use crate::host::btf;
 use crate::profile::rule_keys;
 use pairs::Pairs;
+use pins::Pins;
 use record::Record;
 use rows::RowsMap;
 
@@ -73,6 +76,12 @@ pub enum DatapathError {
     NoRoomForRows { rows: u32, room: u32 },
     #[error("the kernel no longer has the rows of that trace: give its file again")]
     RowsGone,
+    #[error(
+        "the loaded classifier lacks features {0:#x}, which the link needs: detach and attach the link"
+    )]
+    Lacks(u32),
+    #[error("cannot pass maps to another program by a BPF file system: {0}")]
+    Pin(io::Error),
 }
 
 /// A generation of links that is written and not yet active: its number, and which directions take
@@ -109,40 +118,63 @@ impl Program {
 /// The programs and maps of one attachment, active or in preparation.
 pub struct Loaded {
     bpf: Ebpf,
+    features: u32,
 }
 
 impl Loaded {
-    /// Loads the object into the kernel, with every program that an attachment needs.
+    /// Loads the object into the kernel, with every program that an attachment needs, for links
+    /// that need these `features`.
     ///
     /// # Errors
     /// The kernel lacks BPF or its verifier rejects a program.
-    pub fn load(sizes: &Sizes) -> Result<Self, DatapathError> {
+    pub fn load(sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
         use Program::{Classify, Orphan, TapDown, TapUp};
-        Self::load_only(&[Classify, TapUp, TapDown, Orphan], sizes)
+        let programs = [Classify, TapUp, TapDown, Orphan];
+        Self::load_with(&programs, sizes, features, false, &[])
     }
 
-    /// Loads the object with some of its programs: verification takes most of the time.
+    /// Loads the object with some of its programs, for all links.
     ///
     /// # Errors
     /// As [`Self::load`].
     pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
-        Self::load_with(programs, sizes, false)
+        Self::load_with(programs, sizes, features::ALL, false, &[])
     }
 
     /// Loads the classifier for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware
     /// stamp, ns since boot, and not the kernel's clock; the hook is egress if `cb[0]` is 0, since
-    /// no filter sets a classid.
+    /// no filter sets a classid. `maps_of`: a program whose maps it takes.
     ///
     /// # Errors
-    /// As [`Self::load`].
-    pub fn load_test_run(sizes: &Sizes) -> Result<Self, DatapathError> {
-        Self::load_with(&[Program::Classify], sizes, true)
+    /// As [`Self::load_again`].
+    pub fn load_test_run(
+        sizes: &Sizes,
+        features: u32,
+        maps_of: Option<u32>,
+    ) -> Result<Self, DatapathError> {
+        let pins = maps_of
+            .map(|program| Pins::new(maps_of_id(program)?))
+            .transpose()?;
+        let pinned = pins.as_ref().map_or(&[][..], Pins::names);
+        Self::load_with(&[Program::Classify], sizes, features, true, pinned)
     }
 
+    /// Loads another classifier for the maps of a loaded one, whose sizes these are.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and if there is no such program.
+    pub fn load_again(program: u32, sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
+        let pins = Pins::new(maps_of_id(program)?)?;
+        Self::load_with(&[Program::Classify], sizes, features, false, pins.names())
+    }
+
+    /// `pinned`: maps that exist already, by name, and their paths.
     fn load_with(
         programs: &[Program],
         sizes: &Sizes,
+        features: u32,
         test_run: bool,
+        pinned: &[(String, String)],
     ) -> Result<Self, DatapathError> {
         let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
         let layout = sizes.layout();
@@ -152,7 +184,12 @@ impl Loaded {
             ("sock", "sk_wmem_alloc"),
         ])
         .map(Option::unwrap_or_default);
-        let mut bpf = loader()
+        let mut loader = loader();
+        for (name, path) in pinned {
+            loader.map_pin_path(name, Path::new(path));
+        }
+        let mut bpf = loader
+            .override_global("emud_features", &features, true)
             .override_global("emud_users_offset", &users_offset, true)
             .override_global("emud_sndbuf_offset", &sndbuf_offset, true)
             .override_global("emud_wmem_offset", &wmem_offset, true)
@@ -182,7 +219,7 @@ impl Loaded {
                     source,
                 })?;
         }
-        Ok(Self { bpf })
+        Ok(Self { bpf, features })
     }
 
     /// Returns the classifier, to attach it or to run it on a test packet.
@@ -228,7 +265,10 @@ impl Loaded {
     /// The object lacks a map.
     pub fn maps(&mut self) -> Result<Maps, DatapathError> {
         let bpf = &mut self.bpf;
-        Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))
+        let mut maps =
+            Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))?;
+        maps.serve(self.features)?;
+        Ok(maps)
     }
 }
 
@@ -251,6 +291,8 @@ pub(crate) fn classifier<'a>(
 
 /// The maps, through which everything is read and changed.
 pub struct Maps {
+    /// The kernel's id of the first one: that of the link, whichever programs use the maps.
+    pub id: u32,
     control: Array<MapData, abi::emud_control>,
     links: Array<MapData, abi::emud_link>,
     tables: Array<MapData, abi::emud_table>,
@@ -274,14 +316,12 @@ impl Maps {
     /// # Errors
     /// The program no longer exists or belongs to a different version of emud.
     pub fn of_program(id: u32) -> Result<Self, DatapathError> {
-        let ids = by_id::map_ids(id).map_err(|io_error| {
-            let call = "bpf_prog_get_fd_by_id";
-            match ProgramError::from(SyscallError { call, io_error }) {
-                e if is_denied(&e) => DatapathError::Search(e),
-                _ => DatapathError::NoProgram(id),
-            }
-        })?;
-        Self::of_maps(maps_of(ids, |_| true, usize::MAX)?)
+        Self::of_maps(maps_of_id(id)?)
+    }
+
+    /// Returns whether a program uses these maps.
+    pub(crate) fn are_of(&self, program: u32) -> bool {
+        by_id::map_ids(program).is_ok_and(|ids| ids.contains(&self.id))
     }
 
     /// Finds the maps of a loaded program.
@@ -315,8 +355,14 @@ impl Maps {
                     })?
             };
         }
+        let control = take("emud_control")?;
+        let id = match &control {
+            Map::Array(data) => data.info().map_err(at("emud_control"))?.id(),
+            _ => return Err(DatapathError::OtherVersion("emud_control")),
+        };
         Ok(Self {
-            control: map!("emud_control"),
+            id,
+            control: control.try_into().map_err(at("emud_control"))?,
             links: map!("emud_links"),
             tables: map!("emud_tables"),
             states: map!("emud_states"),
@@ -352,7 +398,19 @@ impl Maps {
             abi: abi::EMUD_ABI,
             ifindex,
             netns: u32::try_from(netns).unwrap_or(0),
-            ..Default::default()
+            ..self.control()?
+        };
+        self.control.set(0, control, 0).map_err(at("emud_control"))
+    }
+
+    /// Sets what the classifier can do that uses these maps.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub fn serve(&mut self, features: u32) -> Result<(), DatapathError> {
+        let control = abi::emud_control {
+            features,
+            ..self.control()?
         };
         self.control.set(0, control, 0).map_err(at("emud_control"))
     }
@@ -474,12 +532,16 @@ impl Maps {
     /// Writes the inactive generation.
     ///
     /// # Errors
-    /// A map cannot be written or has no room.
+    /// A map cannot be written or has no room, or the classifier lacks what the links need.
     pub fn prepare(
         &mut self,
         both: [&[Compiled]; 2],
         rules: &rule_keys::Compiled,
     ) -> Result<Prepared, DatapathError> {
+        let lacks = features::of(both) & !self.control()?.features;
+        if lacks != 0 {
+            return Err(DatapathError::Lacks(lacks));
+        }
         let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         let in_force = self.timelines()?;
         let all = both.into_iter().flatten();
@@ -683,6 +745,17 @@ fn map_ids(info: &ProgramInfo) -> Result<Vec<u32>, DatapathError> {
     Ok(ids.unwrap_or_default())
 }
 
+fn maps_of_id(program: u32) -> Result<Vec<(String, MapData)>, DatapathError> {
+    let ids = by_id::map_ids(program).map_err(|io_error| {
+        let call = "bpf_prog_get_fd_by_id";
+        match ProgramError::from(SyscallError { call, io_error }) {
+            e if is_denied(&e) => DatapathError::Search(e),
+            _ => DatapathError::NoProgram(program),
+        }
+    })?;
+    maps_of(ids, |_| true, usize::MAX)
+}
+
 /// Returns the maps with these names, up to `most`.
 fn maps_of(
     ids: Vec<u32>,
@@ -806,8 +879,12 @@ impl DatapathError {
             Self::Load(e) if is_denied(e) => 77,
             Self::Program { source: e, .. } | Self::Search(e) if is_denied(e) => 77,
             Self::Load(_) | Self::Program { .. } => 69,
-            Self::Search(_) | Self::GracePeriod(_) | Self::Map { .. } | Self::NoProgram(_) => 71,
-            Self::Missing(_) | Self::Abi { .. } | Self::OtherVersion(_) => 70,
+            Self::Search(_)
+            | Self::GracePeriod(_)
+            | Self::Map { .. }
+            | Self::NoProgram(_)
+            | Self::Pin(_) => 71,
+            Self::Missing(_) | Self::Abi { .. } | Self::OtherVersion(_) | Self::Lacks(_) => 70,
             Self::TooLong(_) | Self::NoRoomForRows { .. } | Self::RowsGone => 65,
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod alter;
 pub mod aqm;
 pub mod compile;
 pub(crate) mod delay;
+pub mod features;
 pub(crate) mod fixed;
 pub(crate) mod loss;
 pub mod queueing;

@@ -28,11 +28,12 @@ mod timeline;
 
 use aya::programs::{TestRun, TestRunOptions};
 use emud::abi;
-use emud::datapath::maps::{Loaded, Maps, Program};
+use emud::datapath::maps::{DatapathError, Loaded, Maps, Program};
 use emud::datapath::stage::compile::{Compiled, Place, compile};
+use emud::datapath::stage::features;
 use emud::datapath::stage::sizes::Sizes;
 use emud::histogram::{Delays, buckets};
-use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder};
+use emud::profile::{Delay, Distribution, Jitter, Limit, Link, Neighbours, Reorder, rule_keys};
 
 const TC_ACT_UNSPEC: i32 = -1;
 const TC_ACT_STOLEN: i32 = 4;
@@ -52,6 +53,7 @@ const FAR: u64 = 7_500_000_000;
 struct Bench {
     loaded: Loaded,
     maps: Maps,
+    sizes: Sizes,
     /// ns since boot.
     start: u64,
     /// Where profiles are compiled for.
@@ -89,12 +91,19 @@ impl Bench {
         bench
     }
 
+    /// As after an attach that needs nothing: what a link needs is loaded with it, as by a change.
     fn empty(sizes: &Sizes) -> Self {
-        let mut loaded = Loaded::load_test_run(sizes).expect("load the classifier (root?)");
+        Self::for_features(sizes, 1 << abi::EMUD_RELEASE_NONE)
+    }
+
+    fn for_features(sizes: &Sizes, features: u32) -> Self {
+        let loaded = Loaded::load_test_run(sizes, features, None);
+        let mut loaded = loaded.expect("load the classifier (root?)");
         let maps = loaded.maps().unwrap();
         let mut bench = Self {
             loaded,
             maps,
+            sizes: *sizes,
             start: START,
             place: stamp_place(),
         };
@@ -105,7 +114,26 @@ impl Bench {
     fn set(&mut self, up: &Link, seed: u64, place: Place) {
         let up = self.compile(up, seed, abi::EMUD_UP, place);
         let down = self.compile(&Link::default(), seed, abi::EMUD_DOWN, place);
-        self.maps.apply([&[up], &[down]]).unwrap();
+        self.apply([&[up], &[down]]).unwrap();
+    }
+
+    fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
+        self.apply_with(both, &rule_keys::none())
+    }
+
+    fn apply_with(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rule_keys::Compiled,
+    ) -> Result<(), DatapathError> {
+        let has = self.maps.control()?.features;
+        let needed = has | features::of(both);
+        if needed != has {
+            let before = self.loaded.program_id(Program::Classify)?;
+            self.loaded = Loaded::load_test_run(&self.sizes, needed, Some(before))?;
+            self.maps.serve(needed)?;
+        }
+        self.maps.apply_with(both, rules)
     }
 
     fn compile(&self, link: &Link, seed: u64, direction: u32, place: Place) -> Compiled {
@@ -540,7 +568,7 @@ fn in_order_jitter_has_the_distribution_asked_for() {
         .unwrap();
         c.link.flags &= !abi::EMUD_F_CLONE;
         let c = [c];
-        b.maps.apply([&c, &c]).unwrap();
+        b.apply([&c, &c]).unwrap();
         let frame = udp4(100, 1000);
         let gap = 5 * MS;
         d.extend((0..1600).map(|i| (b.send(&frame, i * gap).departure - i * gap) as f64));

@@ -17,7 +17,7 @@ fn of_profile(profile: &Profile) -> Bench {
         .map(|link| b.compile(link, 42, abi::EMUD_UP, stamp_place()))
         .collect();
     timeline::phases(profile, abi::EMUD_UP, &mut links, 1, b.start);
-    b.maps.apply([&links, &[]]).unwrap();
+    b.apply([&links, &[]]).unwrap();
     b
 }
 

@@ -30,7 +30,7 @@ impl Shown {
         matching(&profile, abi::EMUD_UP, &mut links);
         timeline::phases(&profile, abi::EMUD_UP, &mut links, 1, bench.start);
         let rules = compile_rules(&profile).unwrap();
-        bench.maps.apply_with([&links, &[]], &rules).unwrap();
+        bench.apply_with([&links, &[]], &rules).unwrap();
         let saved = saved(&profile, sizes, bench.start);
         Self { bench, saved }
     }

@@ -42,7 +42,7 @@ pub fn set(bench: &mut Bench, profile: &Profile) {
     };
     let (up, down) = (direction(abi::EMUD_UP), direction(abi::EMUD_DOWN));
     let rules = compile_rules(profile).unwrap();
-    bench.maps.apply_with([&up, &down], &rules).unwrap();
+    bench.apply_with([&up, &down], &rules).unwrap();
 }
 
 pub fn send(b: &Bench, direction: u32, frame: &[u8], at: u64, mark: u32) -> Fate {

@@ -9,14 +9,18 @@ use super::*;
 
 const SKB_PRIORITY: usize = 32;
 
-/// Two attachments of one link: one whose packets may take the short path, and one with a flag that
-/// has no effect but to keep them from it.
+/// Two attachments of one link: one whose packets may take the short path, by a classifier for that
+/// link, and one with a flag that has no effect but to keep them from it, by a classifier for all
+/// links.
 struct Both([Bench; 2]);
 
 impl Both {
     fn new() -> Self {
         let sizes = Sizes::default();
-        Self([Bench::empty(&sizes), Bench::empty(&sizes)])
+        Self([
+            Bench::empty(&sizes),
+            Bench::for_features(&sizes, features::ALL),
+        ])
     }
 
     fn set(&mut self, link: &Link, neighbours: Neighbours) {
@@ -33,7 +37,7 @@ impl Both {
                 compiled
             };
             let (up, down) = (compiled(abi::EMUD_UP), compiled(abi::EMUD_DOWN));
-            bench.maps.apply([&[up], &[down]]).unwrap();
+            bench.apply([&[up], &[down]]).unwrap();
             let word = bench.maps.control().unwrap().generation;
             assert_eq!(word & abi::EMUD_SHORT != 0, short);
         }

@@ -112,7 +112,7 @@ fn a_restart_begins_anew_at_one_moment() {
     // The effect of `emud set eth0 trace.restart` 15 ms after attach.
     emud::datapath::stage::timeline::shift(&mut up.link.timeline, 15 * MS);
     assert_ne!(up.link.timeline.id, id, "opportunities are counted anew");
-    b.maps.apply([&[up], &[]]).unwrap();
+    b.apply([&[up], &[]]).unwrap();
     // 10 ms at 1 Mbit/s again: 1000 bytes take 8 of them.
     assert_eq!(departures(&b, 1000, &[15 * MS]), [23 * MS]);
     assert_eq!(departures(&b, 1000, &[25 * MS]), [26 * MS]);
@@ -486,7 +486,7 @@ fn a_million_rows_fit_and_stay_where_they_are() {
     let mut once = changed.clone();
     once.trace.as_mut().unwrap().repeat = false;
     let up = many.compile(&once, 42, abi::EMUD_UP, stamp_place());
-    let error = many.maps.apply([&[up], &[]]).unwrap_err().to_string();
+    let error = many.apply([&[up], &[]]).unwrap_err().to_string();
     assert!(error.contains("give its file again"), "{error}");
 }
 
@@ -506,7 +506,7 @@ fn another_trace_takes_other_rows_and_there_may_be_no_room() {
     );
     assert_eq!(b.maps.link(abi::EMUD_UP).unwrap().timeline.first, first);
     let up = b.compile(&traced(many_rows(5_000)), 42, abi::EMUD_UP, stamp_place());
-    let error = b.maps.apply([&[up], &[]]).unwrap_err().to_string();
+    let error = b.apply([&[up], &[]]).unwrap_err().to_string();
     assert!(error.contains("no room for 5000 rows"), "{error}");
     assert_eq!(departures(&b, 1000, &[100 * MS]), [100 * MS + 100_000]);
 }
