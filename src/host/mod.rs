@@ -8,6 +8,10 @@ pub mod runtime;
 pub mod signals;
 pub mod ssh;
 
+use std::io;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
 /// Returns the time now in ns on CLOCK_MONOTONIC, the clock of every departure time.
 pub fn now_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -26,6 +30,21 @@ pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as i64,
     }
+}
+
+/// Returns random bytes of the kernel.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+/// Returns a random seed. 32 bits: easy to copy by hand, and exact in JSON readers without integers.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub fn random_seed() -> io::Result<u64> {
+    Ok(u32::from_ne_bytes(random()?).into())
 }
 
 /// Runs `trial` in a new network namespace, in a separate thread.

@@ -23,8 +23,6 @@ mod thinning;
 use std::net::IpAddr;
 use std::thread;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 pub use asked::compiled;
 pub use error::VerifyError;
 pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
@@ -36,6 +34,7 @@ pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
 
 pub(crate) use binomial::clopper_pearson;
 
+use crate::host::random;
 use crate::profile::Profile;
 use asked::Links;
 use bottleneck::Bottleneck;
@@ -144,7 +143,7 @@ fn round_trip(
 ) -> Result<Outcome, VerifyError> {
     let port = responder::open_icmp(&request.interface, peer)?;
     let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
-    let icmp = Icmp::new(peer, random()? as u16);
+    let icmp = Icmp::new(peer, random_id()? as u16);
     let way = Way {
         direction: "both",
         from: &port,
@@ -284,7 +283,7 @@ impl Way<'_> {
 
     fn warm_up(&self) -> Result<Plan, VerifyError> {
         Ok(Plan {
-            id: random()?,
+            id: random_id()?,
             count: 3,
             interval_ns: 100_000_000,
             payload: SHORT_PAYLOAD,
@@ -296,7 +295,7 @@ impl Way<'_> {
     fn pace(&self, bytes: usize, duration_ns: f64) -> Result<Plan, VerifyError> {
         let interval_ns = INTERVAL_NS.max(self.serialisation_ns(bytes) / LOAD);
         Ok(Plan {
-            id: random()?,
+            id: random_id()?,
             count: (duration_ns / interval_ns).max(2.0) as u32,
             interval_ns: interval_ns as u64,
             payload: SHORT_PAYLOAD,
@@ -318,7 +317,7 @@ impl Way<'_> {
         let each_ns = bottleneck.way.serialisation_ns(bytes);
         let ahead = bottleneck.ahead.max(LEAST_AHEAD);
         Ok(Some(Plan {
-            id: random()?,
+            id: random_id()?,
             count: (duration_ns / each_ns / ahead).clamp(2.0, TRAIN_MOST) as u32,
             interval_ns: (each_ns * ahead / OVERLOAD) as u64,
             payload,
@@ -328,11 +327,8 @@ impl Way<'_> {
     }
 }
 
-fn random() -> Result<u64, VerifyError> {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| VerifyError::Socket {
-        what: "random number",
-        source: e.into(),
-    })?;
+fn random_id() -> Result<u64, VerifyError> {
+    let what = "random number";
+    let bytes = random().map_err(|source| VerifyError::Socket { what, source })?;
     Ok(u64::from_ne_bytes(bytes))
 }

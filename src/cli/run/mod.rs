@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use emud::datapath::engine::EngineChoice;
 use emud::experiment::lab::LabError;
-use emud::experiment::run::{ExitCode, Settings, User, drawn};
+use emud::experiment::run::{ExitCode, Settings, User};
+use emud::host::random_seed;
 use emud::monitor::settings as watch;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
@@ -222,7 +223,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         argv: std::env::args().collect(),
         seed: match args.seed.or(what.seed()) {
             Some(seed) => seed,
-            None => drawn()?,
+            None => random_seed()?,
         },
         engine: match args.engine {
             Engine::Auto => EngineChoice::Auto,

@@ -124,7 +124,7 @@ pub async fn divided(
         .into_iter()
         .map(|(host, (_, facts))| (host, facts))
         .collect();
-    let id = crate::experiment::run::drawn().map_err(FleetError::system("draw a number"))?;
+    let id = crate::host::random_seed().map_err(FleetError::system("draw a number"))?;
     let plans = divide(
         &request.plan,
         &host_of,
