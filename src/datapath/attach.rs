@@ -228,7 +228,7 @@ impl Session {
         &mut self,
         start_holder: impl FnOnce(&mut Self) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
-        self.maps.save(&serde_json::to_vec(&self.saved)?)?;
+        self.saved.write(&mut self.maps)?;
         for direction in DIRECTIONS {
             if self.saved.directions[direction as usize] {
                 self.add_filter(direction)?;
@@ -279,7 +279,7 @@ impl Session {
             });
         }
         // Notes may have been added.
-        self.maps.save(&serde_json::to_vec(&self.saved)?)?;
+        self.saved.write(&mut self.maps)?;
         Ok(Done {
             program_id: self.program_id()?,
             interface: self.link.name,
