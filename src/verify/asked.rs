@@ -49,7 +49,7 @@ impl Links {
                 Some(profile) => compiled(profile, direction, longest)?,
                 None => {
                     let link = there.maps.link(direction)?;
-                    let asked = Asked::of(&link, &*there.maps.table(direction)?, longest);
+                    let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
                     asked.with_phases(in_force.as_ref())
                 }
             }))

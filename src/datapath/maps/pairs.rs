@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
-use aya::maps::{Map, MapData, MapError};
+use aya::maps::{Map, MapData};
 
-use super::{DatapathError, Maps, at, batch, grace_period};
+use super::{DatapathError, Maps, at, batch, grace_period, of_size};
 use crate::abi;
 use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
@@ -69,23 +69,6 @@ impl Pairs {
 
     pub(crate) const fn capacity(&self) -> u32 {
         self.capacity
-    }
-}
-
-/// Checks whether keys and values have the expected length.
-fn of_size(
-    name: &'static str,
-    map: &MapData,
-    key: usize,
-    value: usize,
-) -> Result<(), DatapathError> {
-    let info = map.info().map_err(at(name))?;
-    match (info.key_size() as usize, info.value_size() as usize) {
-        (k, v) if (k, v) == (key, value) => Ok(()),
-        (_, found) => Err(at(name)(MapError::InvalidValueSize {
-            size: value,
-            expected: found,
-        })),
     }
 }
 
