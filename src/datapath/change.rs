@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud set`: change a running link.
 
-use super::attach::{compile_direction, compile_rules};
 use super::attachment::Attachment;
+use super::compiled::{compile_rules, compile_there};
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{Maps, Prepared};
+use super::maps::Prepared;
 use super::saved::Saved;
-use super::stage::compile::{Compiled, Place};
+use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, attachment, held, plan, segments};
-use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -155,24 +154,6 @@ fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<
         return Ok(());
     }
     Err(LinkError::Phased(link.name.clone()))
-}
-
-/// Compiles both directions of a profile with the parameters of the attached one.
-pub(crate) fn compile_there(
-    maps: &Maps,
-    profile: &Profile,
-    saved: &Saved,
-) -> Result<[Vec<Compiled>; 2], LinkError> {
-    let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
-        let now = maps.link(direction)?;
-        let place = Place {
-            release: now.release,
-            ifindex: now.ifindex,
-            l3: now.flags & abi::EMUD_F_L3 != 0,
-        };
-        compile_direction(profile, saved, direction, place)
-    };
-    Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
 }
 
 /// Makes room in the engine for changed links and new pairs before the first packet uses them.

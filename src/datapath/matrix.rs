@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pairs of addresses with separate figures: written all at once, and read back.
 
-use super::change::{compile_there, make_room};
+use super::change::make_room;
+use super::compiled::compile_there;
 use super::maps::pairs::Applied;
 use super::{LinkError, attachment};
 use crate::host::interface;
