@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::check::What;
 use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
-use super::theory::{ALL, Asked, Unjudged};
+use super::theory::Asked;
+use super::unjudged::Unjudged;
 use super::{Request, VerifyError};
 use crate::abi;
 use crate::abi::direction_name;
@@ -149,7 +151,7 @@ impl Asked {
         if profile.is_some_and(|profile| !profile.phases.list.is_empty()) {
             self.unjudged.push(Unjudged {
                 why: "phases",
-                what: &ALL,
+                what: &What::ALL,
             });
         }
         self
@@ -157,7 +159,7 @@ impl Asked {
 
     /// Returns whether no check of it is valid.
     pub fn nothing_judged(&self) -> bool {
-        ALL.iter().all(|what| self.unjudged(*what).is_some())
+        What::ALL.iter().all(|what| self.unjudged(*what).is_some())
     }
 }
 

@@ -8,6 +8,8 @@
 mod asked;
 mod binomial;
 mod bottleneck;
+mod cdf;
+mod check;
 mod error;
 mod icmp;
 mod judge;
@@ -19,18 +21,21 @@ mod simulate;
 mod table;
 mod theory;
 mod thinning;
+mod unjudged;
 
 use std::net::IpAddr;
 use std::thread;
 
 pub use asked::compiled;
+pub use cdf::Cdf;
+pub use check::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub use error::VerifyError;
-pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub(crate) use simulate::moments;
 
 pub use outcome::{Curve, Method, Outcome, VERIFY_SCHEMA};
 pub use table::table;
-pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
+pub use theory::Asked;
+pub use unjudged::DEPENDENT_LOSS;
 
 pub(crate) use binomial::clopper_pearson;
 
