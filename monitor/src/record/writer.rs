@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::event::{EndRecord, KINDS, Kind, RECORD_BYTES, Record};
+use super::bytes::{KINDS, RECORD_BYTES, Record};
+use super::end::EndRecord;
+use super::event::Kind;
 use super::reader::{MAGIC, VERSION};
 use super::{Event, Header, Trailer};
 
