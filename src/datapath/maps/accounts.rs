@@ -6,17 +6,11 @@ use crate::abi;
 
 impl Maps {
     /// Returns the counters of a direction, summed over the CPUs.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn counters(&self, direction: u32) -> Result<Box<abi::emud_counters>, DatapathError> {
         self.counters_of(0, direction)
     }
 
     /// Returns the counters of a direction of a link, by the link's number.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn counters_of(
         &self,
         number: u32,
@@ -33,26 +27,17 @@ impl Maps {
 
     /// Returns the queue of a direction of a link, by the link's number; for links with `per`, not
     /// those of instances.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn state_of(&self, number: u32, direction: u32) -> Result<abi::emud_state, DatapathError> {
         let index = number * abi::EMUD_DIRECTIONS + direction;
         self.states.get(&index, 0).map_err(at("emud_states"))
     }
 
     /// Returns the holder's account of a direction.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn holder(&self, direction: u32) -> Result<abi::emud_holder, DatapathError> {
         self.holders.get(&direction, 0).map_err(at("emud_holders"))
     }
 
     /// Writes the holder's account, which renews the lease; only the holder calls it.
-    ///
-    /// # Errors
-    /// The map cannot be written.
     pub fn set_holder(
         &mut self,
         direction: u32,
@@ -64,18 +49,12 @@ impl Maps {
     }
 
     /// The account of a class of a bottleneck, by its number from 1.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn class(&self, number: u32) -> Result<abi::emud_class, DatapathError> {
         let class = self.classes.get(&(number - 1), 0);
         class.map_err(at("emud_classes"))
     }
 
     /// Written by the holder.
-    ///
-    /// # Errors
-    /// The map cannot be written.
     pub fn set_class(&mut self, number: u32, class: &abi::emud_class) -> Result<(), DatapathError> {
         let done = self.classes.set(number - 1, class, 0);
         done.map_err(at("emud_classes"))

@@ -28,9 +28,6 @@ struct BatchAttr {
 }
 
 /// Writes the values of an array from index `first` on.
-///
-/// # Errors
-/// The kernel returns an error.
 pub(crate) fn write_all<T: aya::Pod>(
     map: BorrowedFd<'_>,
     first: u32,
@@ -88,9 +85,6 @@ pub(crate) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result
 }
 
 /// Reads `count` values of an array from its start.
-///
-/// # Errors
-/// The kernel returns an error.
 pub(crate) fn read_all<T: aya::Pod + Default>(
     map: BorrowedFd<'_>,
     count: u32,

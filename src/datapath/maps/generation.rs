@@ -77,9 +77,6 @@ impl Maps {
     }
 
     /// Activates a prepared generation, and waits until no packet still uses the previous one.
-    ///
-    /// # Errors
-    /// A map cannot be written.
     pub fn enforce(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
         let previous = (prepared.0 & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
         self.turn(prepared)?;

@@ -29,7 +29,8 @@ use pairs::Pairs;
 use record::Record;
 use rows::RowsMap;
 
-/// The maps, through which everything is read and changed.
+/// The maps, through which everything is read and changed. Each access fails if its map cannot be
+/// read or written.
 pub struct Maps {
     control: Array<MapData, abi::emud_control>,
     links: Array<MapData, abi::emud_link>,
@@ -82,9 +83,6 @@ impl Maps {
     }
 
     /// Returns which generation is active, and the device.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn control(&self) -> Result<abi::emud_control, DatapathError> {
         self.control.get(&0, 0).map_err(at("emud_control"))
     }
@@ -100,9 +98,6 @@ impl Maps {
 
     /// Makes the first write after loading: the device, and the inode number of its network
     /// namespace (32 bits in every kernel; 0: no real device).
-    ///
-    /// # Errors
-    /// The map cannot be written.
     pub fn init(&mut self, ifindex: u32, netns: u64) -> Result<(), DatapathError> {
         let control = abi::emud_control {
             abi: abi::EMUD_ABI,
@@ -114,50 +109,32 @@ impl Maps {
     }
 
     /// Sets the ifindex of the device that segments super-packets of each direction; 0: none.
-    ///
-    /// # Errors
-    /// The map cannot be written.
     pub fn segment_at(&mut self, segmenter: [u32; 2]) -> Result<(), DatapathError> {
         self.change_control(|control| control.segmenter = segmenter)
     }
 
     /// From then on all packets pass unchanged, ns on CLOCK_MONOTONIC.
-    ///
-    /// # Errors
-    /// The map cannot be written.
     pub fn end_at(&mut self, ns: u64) -> Result<(), DatapathError> {
         self.change_control(|control| control.ends_at = ns)
     }
 
     /// Returns the time of [`Self::end_at`]; `None`: the link does not end by itself.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn ends_at(&self) -> Result<Option<u64>, DatapathError> {
         Ok(Some(self.control()?.ends_at).filter(|ns| *ns > 0))
     }
 
     /// Returns the active link of a direction.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn link(&self, direction: u32) -> Result<abi::emud_link, DatapathError> {
         self.link_of(0, direction)
     }
 
     /// Returns the active link of a direction by the link's number.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn link_of(&self, number: u32, direction: u32) -> Result<abi::emud_link, DatapathError> {
         let slot = self.active_slot(number, direction)?;
         self.links.get(&slot, 0).map_err(at("emud_links"))
     }
 
     /// Returns the active delay table of a direction of a link, by the link's number.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn table_of(
         &self,
         number: u32,
@@ -184,17 +161,11 @@ impl Maps {
     }
 
     /// Returns the row of a timeline by its position in the map.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn row(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
         self.rows.get(place)
     }
 
     /// The bytes that attach left for detach.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn saved(&self) -> Result<Vec<u8>, DatapathError> {
         self.saved.read()
     }

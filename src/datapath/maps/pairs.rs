@@ -157,9 +157,6 @@ impl Maps {
     }
 
     /// Returns the pairs that differ from the base link.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn pairs_in_force(&self) -> Result<Vec<Pair>, DatapathError> {
         let (now, _) = halves(self.control()?);
         let all = self.read_pairs()?;

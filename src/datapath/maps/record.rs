@@ -50,9 +50,6 @@ impl Record {
     }
 
     /// Returns the bytes of the last write.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub(crate) fn read(&self) -> Result<Vec<u8>, DatapathError> {
         let value = self.call(BPF_MAP_LOOKUP_ELEM, "bpf_map_lookup_elem", Vec::new())?;
         let (len, bytes) = value.split_at(BYTES);

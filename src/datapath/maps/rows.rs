@@ -70,9 +70,6 @@ impl RowsMap {
     }
 
     /// Returns a row.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub(crate) fn get(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
         self.rows.get(&place, 0).map_err(at(NAME))
     }
