@@ -13,7 +13,7 @@ pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[Link
     let Value::Text(name) = &value.value else {
         let title = format!("`profile` cannot be {}", value.value.kind());
         let help = "write a shipped profile's name, or a file: profile = \"lte\"";
-        reader.mistakes.push(Mistake::new(&value.at, title, help));
+        reader.mistake(&value.at, title, help);
         return None;
     };
     let cannot = |error: &dyn std::fmt::Display| {

@@ -139,11 +139,7 @@ impl Draft {
             // A file cut short, or the wrong one: never a link without any property.
             let help = "add a table [link] (both directions), [up] or [down]; an empty [link] is a \
                         link that does nothing";
-            reader.mistakes.push(Mistake::new(
-                &At::START,
-                "the profile describes no link",
-                help,
-            ));
+            reader.mistake(&At::START, "the profile describes no link", help);
         }
         if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
             let (offload, link): (Vec<_>, Vec<_>) = link
@@ -202,11 +198,7 @@ impl Draft {
     fn offload(&mut self, reader: &mut Reader, entry: &Entry) {
         if self.offload.is_some() {
             let help = "keep the one at the top of the file: it is for the whole device";
-            reader.mistakes.push(Mistake::new(
-                &entry.key.at,
-                "`offload` is given twice",
-                help,
-            ));
+            reader.mistake(&entry.key.at, "`offload` is given twice", help);
         }
         reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
     }
@@ -295,9 +287,7 @@ pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [
     let key = &entry.key.value;
     let title = format!("`{key}` cannot be {}", entry.value.value.kind());
     let help = format!("write the header [{key}] on a separate line, its keys below");
-    reader
-        .mistakes
-        .push(Mistake::new(&entry.value.at, title, help));
+    reader.mistake(&entry.value.at, title, help);
     None
 }
 

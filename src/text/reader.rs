@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
+use super::{At, Located, Mistake, Time, UnitError, Value, Word, closest};
 
 /// Collects mistakes instead of stopping at the first.
 #[derive(Debug, Default)]
@@ -15,6 +15,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// Notes a mistake.
+    pub fn mistake(&mut self, at: &At, title: impl Into<String>, help: impl Into<String>) {
+        self.mistakes.push(Mistake::new(at, title, help));
+    }
+
     /// Applies `read` to `value`; the result keeps the position.
     pub fn read<T>(
         &mut self,
