@@ -15,7 +15,7 @@ use std::time::Duration;
 use emud_monitor::log::Clock;
 use serde::{Deserialize, Serialize};
 
-use crate::host::{random, wall_ns};
+use crate::host::{random, spawn, wall_ns};
 
 /// Number of probes; the best one determines the offset, the median one the delay.
 const PROBES: u64 = 100;
@@ -99,9 +99,6 @@ pub struct Responder {
 
 impl Responder {
     /// Starts a thread at a free UDP port of this address.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn start(address: IpAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind((address, 0))?;
         stamps(&socket)?;
@@ -112,9 +109,7 @@ impl Responder {
                 let _ = answer(&socket, token);
             }
         };
-        thread::Builder::new()
-            .name("emud-clock".into())
-            .spawn(answer)?;
+        spawn("emud-clock", answer)?;
         Ok(Self { port, token })
     }
 }

@@ -149,9 +149,8 @@ impl Reader {
             );
         }
         let Value::Table(keys) = &entry.value.value else {
-            let title = format!("`samples` cannot be {}", entry.value.value.kind());
             let help = "name the file: samples = { file = \"rtt.csv\", unit = \"ms\" }";
-            return self.mistake(&entry.value.at, title, help);
+            return self.wrong_kind(&entry.value, "samples", help);
         };
         match file::samples(self, &entry.value, keys) {
             Ok(measured) => {

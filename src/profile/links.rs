@@ -88,9 +88,8 @@ impl NamedDraft {
 /// Reads the table of tables `links`.
 pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<NamedDraft> {
     let Value::Table(links) = &entry.value.value else {
-        let title = format!("`links` cannot be {}", entry.value.value.kind());
         let help = "write a header for each link, such as [links.lte], its keys below";
-        reader.mistake(&entry.value.at, title, help);
+        reader.wrong_kind(&entry.value, "links", help);
         return Vec::new();
     };
     if links.len() > MAX_LINKS {

@@ -313,10 +313,9 @@ fn named_link<'a>(
             value: text.clone(),
             at: value.at.clone(),
         },
-        other => {
-            let title = format!("`link` cannot be {}", other.kind());
+        _ => {
             let help = "write the name of a [links.NAME]";
-            reader.mistake(&value.at, title, help);
+            reader.wrong_kind(value, "link", help);
             return None;
         }
     };

@@ -58,9 +58,6 @@ impl Profile {
     }
 
     /// As [`Profile::parse`], with the folder where relative paths start.
-    ///
-    /// # Errors
-    /// As there.
     pub fn from_text(text: &str, origin: &str, folder: &Path) -> Result<Self, ProfileError> {
         Self::read(text.as_bytes(), origin, folder)
     }
@@ -285,9 +282,8 @@ pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [
         return Some(entries);
     }
     let key = &entry.key.value;
-    let title = format!("`{key}` cannot be {}", entry.value.value.kind());
     let help = format!("write the header [{key}] on a separate line, its keys below");
-    reader.mistake(&entry.value.at, title, help);
+    reader.wrong_kind(&entry.value, key, help);
     None
 }
 
@@ -319,10 +315,9 @@ fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
 
 fn text(value: &Located<Value>, key: &str, limit: usize) -> Result<String, Mistake> {
     let Value::Text(text) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(
-            &value.at,
-            title,
+        return Err(Mistake::wrong_kind(
+            value,
+            key,
             format!("write text: {key} = \"...\""),
         ));
     };

@@ -37,10 +37,9 @@ kinds! {
 fn text(value: &Located<Value>, key: &str, example: &str) -> Result<String, Mistake> {
     match &value.value {
         Value::Text(text) | Value::Number(text) => Ok(text.trim().to_owned()),
-        other => {
-            let title = format!("`{key}` cannot be {}", other.kind());
+        _ => {
             let help = format!("write {key} = {example}");
-            Err(Mistake::new(&value.at, title, help))
+            Err(Mistake::wrong_kind(value, key, help))
         }
     }
 }

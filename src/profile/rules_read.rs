@@ -25,8 +25,7 @@ pub(super) fn read(reader: &mut Reader, value: &Located<Value>) -> Vec<RuleDraft
     }
     let help = "write a header [[rule]] for each rule, its keys below";
     let Value::List(rules) = &value.value else {
-        let title = format!("`rule` cannot be {}", value.value.kind());
-        reader.mistake(&value.at, title, help);
+        reader.wrong_kind(value, "rule", help);
         return Vec::new();
     };
     let mut drafts = Vec::new();
@@ -52,10 +51,9 @@ fn one(reader: &mut Reader, at: &At, entries: &[Entry]) -> RuleDraft {
         match entry.key.value.as_str() {
             "match" => match &value.value {
                 Value::Table(parts) => draft.matches = matches(reader, parts),
-                other => {
-                    let title = format!("`match` cannot be {}", other.kind());
+                _ => {
                     let help = "write match = { destination = \"10.0.0.0/8\", protocol = \"tcp\" }";
-                    reader.mistake(&value.at, title, help);
+                    reader.wrong_kind(value, "match", help);
                 }
             },
             // "none" is a target here.

@@ -45,9 +45,8 @@ impl Reader {
             return;
         }
         let Value::Table(entries) = &value.value else {
-            let title = format!("`trace` cannot be {}", value.value.kind());
             let help = format!("write {LOOKS}");
-            self.mistake(&value.at, title, help);
+            self.wrong_kind(value, "trace", help);
             draft.broken = true;
             return;
         };
@@ -113,9 +112,8 @@ impl Reader {
     fn trace_text(&self, entry: &Entry) -> Result<(Located<String>, String), Mistake> {
         let key = &entry.key.value;
         let Value::Text(text) = &entry.value.value else {
-            let title = format!("`{key}` cannot be {}", entry.value.value.kind());
             let help = format!("write text: {key} = \"...\"");
-            return Err(Mistake::new(&entry.value.at, title, help));
+            return Err(Mistake::wrong_kind(&entry.value, key, help));
         };
         let at = entry.value.at.clone();
         if matches!(key.as_str(), "file" | "mahimahi") {

@@ -264,8 +264,7 @@ const CELL_HELP: &str =
 
 fn cell_word(value: &Located<Value>) -> Result<Cells, Mistake> {
     let Value::Text(text) = &value.value else {
-        let title = format!("`cell` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, CELL_HELP));
+        return Err(Mistake::wrong_kind(value, "cell", CELL_HELP));
     };
     match text.as_str() {
         "atm" => Ok(Cells::Atm),

@@ -128,9 +128,6 @@ impl Links {
 
 impl Asked {
     /// [`compiled`], and the parts that it leaves out: enough to plot, not to judge.
-    ///
-    /// # Errors
-    /// The delay cannot be read.
     pub fn outline(
         profile: &Profile,
         direction: u32,
@@ -164,9 +161,6 @@ impl Asked {
 }
 
 /// Compiles a direction of a profile.
-///
-/// # Errors
-/// The delay cannot be read.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
     let asked = Asked::of(&compiled.link, &compiled.table, longest);

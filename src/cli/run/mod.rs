@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use emud::datapath::engine::EngineChoice;
 use emud::experiment::lab::LabError;
 use emud::experiment::run::{ExitCode, Settings, User};
 use emud::host::random_seed;
@@ -19,6 +18,7 @@ use emud_monitor::config::GroupBy;
 
 use rustix::process::geteuid;
 
+use super::attach::Engine;
 use super::metrics::listen;
 use super::monitor::duration;
 use super::{Failure, Place};
@@ -161,14 +161,6 @@ first); 127 and 126 the program cannot be found or started; 64 and above as for 
 could not take place. docs/run.md";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    Auto,
-    Fq,
-    Hold,
-    Qdisc,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AsRoot {
     All,
     Prepare,
@@ -225,12 +217,7 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
             Some(seed) => seed,
             None => random_seed()?,
         },
-        engine: match args.engine {
-            Engine::Auto => EngineChoice::Auto,
-            Engine::Fq => EngineChoice::Fq,
-            Engine::Hold => EngineChoice::Hold,
-            Engine::Qdisc => EngineChoice::Qdisc,
-        },
+        engine: args.engine.into(),
         config: config(args.monitor.as_deref())?,
         sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
         metrics: match &args.metrics {

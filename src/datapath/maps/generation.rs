@@ -28,9 +28,6 @@ impl Maps {
     }
 
     /// [`Self::apply`] with the rules that choose the link of a packet.
-    ///
-    /// # Errors
-    /// As there.
     pub fn apply_with(
         &mut self,
         both: [&[Compiled]; 2],
@@ -94,9 +91,6 @@ impl Maps {
     }
 
     /// [`Self::apply`] for a profile's own links that need no table.
-    ///
-    /// # Errors
-    /// As there.
     pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
         let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
         for (direction, link) in (0..).zip(both) {

@@ -117,9 +117,6 @@ impl Loaded {
     }
 
     /// Returns the classifier, to attach it or to run it on a test packet.
-    ///
-    /// # Errors
-    /// The object has no such program.
     pub fn program(&self, program: Program) -> Result<&SchedClassifier, DatapathError> {
         self.bpf
             .program(program.name())
@@ -128,9 +125,6 @@ impl Loaded {
     }
 
     /// Returns the file descriptor of a program, to attach it by netlink.
-    ///
-    /// # Errors
-    /// The object has no such program.
     pub fn program_fd(&self, program: Program) -> Result<BorrowedFd<'_>, DatapathError> {
         let classifier = self.program(program)?;
         let fd = classifier.fd().map_err(|source| DatapathError::Program {

@@ -44,9 +44,6 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Wraps the maps.
-    ///
-    /// # Errors
-    /// The maps have a different type.
     pub(crate) fn new(numbers: Map, values: Map) -> Result<Self, DatapathError> {
         let (Map::HashMap(numbers), Map::Array(values)) = (numbers, values) else {
             return Err(DatapathError::Missing("emud_pairs"));

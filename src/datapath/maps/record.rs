@@ -38,9 +38,6 @@ pub(crate) struct Record {
 
 impl Record {
     /// Wraps the map.
-    ///
-    /// # Errors
-    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));

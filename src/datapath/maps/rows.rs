@@ -55,9 +55,6 @@ impl Taken {
 
 impl RowsMap {
     /// Wraps the map.
-    ///
-    /// # Errors
-    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));

@@ -35,9 +35,6 @@ pub struct Group {
 
 impl Group {
     /// Creates a group below that of this process.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn create() -> io::Result<Self> {
         let root = hierarchy()?;
         let name = format!("emud-run-{:016x}", u64::from_ne_bytes(random()?));
@@ -47,9 +44,6 @@ impl Group {
     }
 
     /// Opens a group that another process of emud created.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::at(hierarchy()?, path.to_owned())
     }

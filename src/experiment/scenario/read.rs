@@ -227,11 +227,10 @@ impl Reading<'_> {
                 return Some(asked(profile, &text));
             }
             Value::Text(name) => name,
-            other => {
-                let title = format!("`profile` cannot be {}", other.kind());
+            _ => {
                 let help = "write the name of a shipped profile, a file, or tables: \
                             profile = \"lte\", profile.link.rate = \"10Mbit\"";
-                self.mistake(&value.at, title, help);
+                self.reader.wrong_kind(value, "profile", help);
                 return None;
             }
         };

@@ -19,6 +19,7 @@ use crate::datapath::attach::HolderStart;
 use crate::experiment::scenario::Plan;
 use crate::host::runtime::invoking_user;
 use crate::host::signals::Signals;
+use crate::host::single_threaded;
 use crate::metrics::Media;
 use crate::monitor::session::experiment::{Experiment, ExperimentSetup, Facts, Finished};
 
@@ -60,10 +61,7 @@ pub fn conduct(
     log: Option<File>,
 ) -> Result<Outcome, RunError> {
     let system = |what| move |error| RunError::System { what, error };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(system("starting a runtime"))?;
+    let runtime = single_threaded().map_err(system("starting a runtime"))?;
     let _within = runtime.enter();
     let mut signals = Signals::new().map_err(system("catching signals"))?;
     let media = Media::default();

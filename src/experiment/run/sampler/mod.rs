@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use emud_monitor::log::{ClassCounted, LineSender};
@@ -20,6 +20,7 @@ use super::media_watch::MediaWatch;
 use super::network::Network;
 use super::{Progress, links};
 use crate::experiment::scenario::Link;
+use crate::host::spawn;
 use crate::monitor::session::experiment::Failure;
 use changed::State;
 use watched::Watched;
@@ -54,15 +55,10 @@ pub struct Parts {
 
 impl Sampler {
     /// Starts sampling.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn start(parts: Parts) -> io::Result<Self> {
         let (ask, asked) = channel();
         let work = move || Work::new(parts).run(&asked);
-        let thread = thread::Builder::new()
-            .name("emud-sample".into())
-            .spawn(work)?;
+        let thread = spawn("emud-sample", work)?;
         let sampler = Self { ask, thread };
         // From here on counts belong to the first interval.
         sampler.now();
