@@ -2,7 +2,7 @@
 //! Compiled profiles, as the classifier runs them.
 
 use emud::abi;
-use emud::datapath::attach::matching;
+use emud::datapath::compiled::matching;
 use emud::datapath::stage::compile::{Compiled, Place, compile, of_number};
 use emud::datapath::stage::timeline;
 use emud::profile::Profile;

@@ -29,9 +29,6 @@ pub type PlotError = Box<dyn Error + Send + Sync>;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Returns an image of this width and height on white ground.
-///
-/// # Errors
-/// It cannot be drawn.
 pub fn svg(
     size: (u32, u32),
     draw: impl FnOnce(&Area) -> Result<(), PlotError>,
@@ -78,9 +75,6 @@ pub fn chart<'a, 'b>(
 }
 
 /// Draws the grid of a chart.
-///
-/// # Errors
-/// It cannot be drawn.
 pub fn grid<X, Y, XT, YT>(mesh: &mut MeshStyle<'_, '_, X, Y, SVGBackend>) -> Result<(), PlotError>
 where
     X: Ranged<ValueType = XT> + ValueFormatter<XT>,

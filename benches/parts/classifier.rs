@@ -13,7 +13,7 @@ use benches::compiled::compiled;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 use emud::abi;
-use emud::datapath::attach::compile_rules;
+use emud::datapath::compiled::compile_rules;
 use emud::datapath::maps::{Loaded, Maps, Program};
 use emud::datapath::stage::sizes::Sizes;
 use emud::profile::{Match, Pair, Profile, Rule, Target};

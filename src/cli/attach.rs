@@ -84,12 +84,23 @@ enum Direction {
     Down,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Engine {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
     Auto,
     Fq,
     Hold,
     Qdisc,
+}
+
+impl From<Engine> for EngineChoice {
+    fn from(engine: Engine) -> Self {
+        match engine {
+            Engine::Auto => Self::Auto,
+            Engine::Fq => Self::Fq,
+            Engine::Hold => Self::Hold,
+            Engine::Qdisc => Self::Qdisc,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -121,12 +132,7 @@ pub fn run(args: Args, place: &Place) -> Result<(), Failure> {
             args.direction != Direction::Up,
         ],
         reversed: args.reverse,
-        engine: match args.engine {
-            Engine::Auto => EngineChoice::Auto,
-            Engine::Fq => EngineChoice::Fq,
-            Engine::Hold => EngineChoice::Hold,
-            Engine::Qdisc => EngineChoice::Qdisc,
-        },
+        engine: args.engine.into(),
         replace: args.replace,
         lasts: args.lasts.or(args.while_pid.map(|_| LEASE)),
     };

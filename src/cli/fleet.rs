@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use emud::experiment::run::{self, ExitCode, drawn};
+use emud::experiment::run::{self, ExitCode};
 use emud::experiment::scenario::{Overrides, shipped};
 use emud::fleet::controller::{self, Request};
 use emud::fleet::etcd::{Access, Client};
@@ -12,6 +12,7 @@ use emud::fleet::keys::Keys;
 use emud::fleet::merge::{HostLog, merge};
 use emud::fleet::plan::{MTU, Options, PORT};
 use emud::fleet::{FleetError, status, verdict};
+use emud::host::random_seed;
 
 use super::Failure;
 use super::agent::say;
@@ -231,7 +232,7 @@ impl What {
             options: Options {
                 seed: match self.seed {
                     Some(seed) => seed,
-                    None => drawn()?,
+                    None => random_seed()?,
                 },
                 size: self.nodes,
                 port: self.port,

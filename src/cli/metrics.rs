@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 
 use emud::host::signals::Signals;
+use emud::host::single_threaded;
 use emud::metrics::{Format, Sampling, Source, checked_once, exposition, links, registry, serve};
 use emud::monitor::session::ObserveError;
 use prometheus_client::registry::Registry;
@@ -59,9 +60,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let listener = listen("--listen", address)?;
     // Who may not see the links learns it now, and not at the first scrape.
     emud::datapath::survey::Survey::new().snapshot()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = single_threaded()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         listener.set_nonblocking(true)?;

@@ -44,6 +44,7 @@ mod traffic;
 mod verify;
 mod watch;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use clap::{Parser, Subcommand};
@@ -100,6 +101,22 @@ or a qdisc configured by hand is in the way, 74 output could not be written, 75 
 /// What a verb prints with `--json`: keys in alphabetical order.
 fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(format!("{:#}\n", serde_json::to_value(value)?))
+}
+
+/// Checks all of them; the first failure determines the exit code.
+fn check_all<T, E: Into<Failure> + Display>(
+    names: &[String],
+    check: impl Fn(&str) -> Result<T, E>,
+) -> Result<(), Failure> {
+    let mut first: Option<Failure> = None;
+    for name in names {
+        match check(name) {
+            Ok(_) => out(&format!("{name}: good\n"))?,
+            Err(e) if first.is_none() => first = Some(e.into()),
+            Err(e) => eprintln!("emud: {e}"),
+        }
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Writes to standard output. A reader that closes the pipe early (`| head`) is not a failure.

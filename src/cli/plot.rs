@@ -62,17 +62,11 @@ pub fn measured(sorted: &[f64]) -> Curve {
 }
 
 /// Writes the panels to an SVG file.
-///
-/// # Errors
-/// They cannot be drawn or written.
 pub fn write(path: &Path, panels: &[Panel]) -> Result<(), Failure> {
     save(path, draw_all(panels, &[]))
 }
 
 /// Writes the panels with runs of losses below them.
-///
-/// # Errors
-/// They cannot be drawn or written.
 pub fn write_with(path: &Path, panels: &[Panel], runs: &[RunsPanel]) -> Result<(), Failure> {
     save(path, draw_all(panels, runs))
 }

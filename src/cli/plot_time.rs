@@ -23,9 +23,6 @@ pub struct TimePanel {
 }
 
 /// Writes the panels to an SVG file, and notes below them.
-///
-/// # Errors
-/// They cannot be drawn or written.
 pub fn write(path: &Path, panels: &[TimePanel], note: Option<&str>) -> Result<(), Failure> {
     save(path, draw(panels, note))
 }

@@ -58,7 +58,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::List { json } => list(json),
         Verb::Show { profile } => super::out(&text(&profile)?),
-        Verb::Check { profiles } => check(&profiles),
+        Verb::Check { profiles } => super::check_all(&profiles, shipped::find),
         Verb::Plot { profile, output } => draw(&profile, &output),
     }
 }
@@ -83,19 +83,6 @@ fn text(name: &str) -> Result<String, Failure> {
         Some(shipped) => Ok(shipped.text.to_owned()),
         None => Ok(std::fs::read_to_string(name)?),
     }
-}
-
-/// Checks all of them; the first failure determines the exit code.
-fn check(profiles: &[String]) -> Result<(), Failure> {
-    let mut first: Option<Failure> = None;
-    for name in profiles {
-        match shipped::find(name) {
-            Ok(_) => super::out(&format!("{name}: good\n"))?,
-            Err(e) if first.is_none() => first = Some(e.into()),
-            Err(e) => eprintln!("emud: {e}"),
-        }
-    }
-    first.map_or(Ok(()), Err)
 }
 
 fn draw(name: &str, output: &Path) -> Result<(), Failure> {

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use emud::datapath::engine::EngineChoice;
 use emud::experiment::lab::LabError;
 use emud::experiment::reproduce::{Bench, EXPERIMENTS, Experiment, Reproduction};
-use emud::experiment::run::{ExitCode, Settings};
+use emud::experiment::run::Settings;
 use emud::text::columns;
 use rustix::process::geteuid;
 
@@ -117,26 +116,8 @@ fn list() -> Result<(), Failure> {
     super::out(&columns(rows))
 }
 
+/// The programs are emud itself.
 fn settings(args: &Args) -> Result<Settings, Failure> {
-    Ok(Settings {
-        argv: std::env::args().collect(),
-        seed: args.seed,
-        engine: EngineChoice::Auto,
-        config: super::run::config(args.monitor.as_deref())?,
-        sample: None,
-        metrics: None,
-        log_output: true,
-        quiet: true,
-        artefacts: None,
-        abort_on_contention: false,
-        exit_code: ExitCode::Program,
-        // The programs are emud itself.
-        user: None,
-        root_prepares: true,
-        caller: None,
-        in_place: None,
-        notes: vec![],
-        repeat: (1, 1),
-        together: None,
-    })
+    let config = super::run::config(args.monitor.as_deref())?;
+    Ok(Settings::quiet(args.seed, config))
 }

@@ -57,7 +57,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::List { json } => list(json),
         Verb::Show { scenario } => super::out(&shipped::load(&scenario)?.text),
-        Verb::Check { scenarios } => check(&scenarios),
+        Verb::Check { scenarios } => super::check_all(&scenarios, |name| {
+            shipped::load(name)?.plan(&Overrides::default())
+        }),
         Verb::Plan {
             scenario,
             nodes,
@@ -84,20 +86,6 @@ fn list(json: bool) -> Result<(), Failure> {
         });
     }
     super::out(&Catalogue::text(listed, json)?)
-}
-
-/// Checks all of them; the first failure determines the exit code.
-fn check(scenarios: &[String]) -> Result<(), Failure> {
-    let mut first: Option<Failure> = None;
-    for name in scenarios {
-        let plan = shipped::load(name).and_then(|s| s.plan(&Overrides::default()));
-        match plan {
-            Ok(_) => super::out(&format!("{name}: good\n"))?,
-            Err(e) if first.is_none() => first = Some(e.into()),
-            Err(e) => eprintln!("emud: {e}"),
-        }
-    }
-    first.map_or(Ok(()), Err)
 }
 
 fn print(plan: &Plan, json: bool) -> Result<(), Failure> {

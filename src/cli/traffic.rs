@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use emud::experiment::traffic::{self, Count, Ports, Stream, Transfer};
 use emud::host::signals::Signals;
+use emud::host::single_threaded;
 use emud::text::Rate;
 
 use super::Failure;
@@ -117,9 +118,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn receive(udp: &[u16], tcp: &[u16]) -> Result<Vec<Count>, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = single_threaded()?;
     let _within = runtime.enter();
     // Before the ports are open: from then on, senders may end this process.
     let mut signals = Signals::new()?;

@@ -101,9 +101,6 @@ fn described(container: &Container) -> String {
 }
 
 /// Returns all running containers; an engine that does not answer in this time is not waited for.
-///
-/// # Errors
-/// /proc cannot be read.
 pub fn running(patience: Duration) -> Result<Running, ContainerError> {
     let mut all = cgroup::all().map_err(ContainerError::Proc)?;
     let mut notes = vec![];

@@ -137,9 +137,6 @@ pub(crate) fn only(nl: &mut Netlink) -> Result<Link, LinkError> {
 
 /// Returns the interfaces of this namespace that can have a link and are up, without loopback and
 /// emud's devices.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn candidates(nl: &mut Netlink) -> Result<Vec<Link>, NetlinkError> {
     let mut links = nl.links()?;
     links.retain(|link| link.up && !link.loopback && devices::serves(link).is_none());

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `emud set`: change a running link.
 
-use super::attach::{compile_direction, compile_rules};
 use super::attachment::Attachment;
+use super::compiled::{compile_rules, compile_there};
 use super::engine::{Engine, fq, qdisc};
-use super::maps::{Loaded, Maps, Prepared, Program};
+use super::maps::{Loaded, Prepared, Program};
 use super::saved::Saved;
-use super::stage::compile::{Compiled, Place};
+use super::stage::compile::Compiled;
 use super::stage::sizes::Sizes;
 use super::stage::{features, timeline};
 use super::{LinkError, attachment, filters, held, plan, segments};
-use crate::abi;
 use crate::abi::{DIRECTIONS, direction_name};
 use crate::host::{interface, now_ns};
 use crate::netlink::{Link, Netlink};
@@ -82,11 +81,11 @@ pub fn change(interface: &str, assignments: &[String]) -> Result<(), LinkError> 
     let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
     let text = std::mem::replace(&mut there.saved.profile, timeline::kept(&after).to_toml());
     // The record lists what detach has to revert before it is done.
-    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+    there.saved.write(&mut there.maps)?;
     let done = put_in_force(&mut nl, &link, &mut there, &both, prepared, caps);
     if done.is_err() {
         there.saved.profile = text;
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        there.saved.write(&mut there.maps)?;
         return done;
     }
     if before.rules != after.rules {
@@ -112,7 +111,6 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
     let both = compile_there(&there.maps, &profile, &there.saved)?;
     let rules = compile_rules(&profile)?;
     let prepared = prepare(&mut nl, &link, &mut there, &both, &rules)?;
-    there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     put_in_force(&mut nl, &link, &mut there, &both, prepared, false)?;
     if let Some(end_ns) = end_ns {
         there.maps.end_at(end_ns)?;
@@ -137,7 +135,7 @@ fn prepare(
         replace_classifier(nl, link, &there.saved, &again)?;
         there.program_id = again.program_id(Program::Classify)?;
         // Last: a change that was interrupted is repeated.
-        there.maps.serve(needed)?;
+        there.maps.set_features(needed)?;
     }
     Ok(there.maps.prepare(both, rules)?)
 }
@@ -170,23 +168,13 @@ fn put_in_force(
     prepared: Prepared,
     caps: bool,
 ) -> Result<(), LinkError> {
-    if there.saved.engine == Engine::Fq {
-        let pairs = there.maps.pairs_in_force()?;
-        resize_fq(nl, link, &mut there.saved, both, &pairs)?;
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
-    }
-    if there.saved.engine == Engine::Qdisc {
-        let pairs = there.maps.pairs_in_force()?;
-        note_room(&mut there.saved, both, &pairs);
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
-    }
+    make_room(nl, link, there, both, &[])?;
     if caps {
         segments::cap(nl, link, &mut there.maps, &mut there.saved)?;
-        // The notes list what could not be capped.
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
     }
-    there.maps.enforce(prepared)?;
-    Ok(())
+    // With the room, and notes on what could not be capped.
+    there.saved.write(&mut there.maps)?;
+    Ok(there.maps.enforce(prepared)?)
 }
 
 /// Phases are separate links: a change of the profile's own link, except `state`, would never be
@@ -209,28 +197,30 @@ fn only_phases_change(link: &Link, before: &Profile, after: &Profile) -> Result<
     Err(LinkError::Phased(link.name.clone()))
 }
 
-/// Compiles both directions of a profile with the parameters of the attached one.
-pub(crate) fn compile_there(
-    maps: &Maps,
-    profile: &Profile,
-    saved: &Saved,
-) -> Result<[Vec<Compiled>; 2], LinkError> {
-    let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
-        let now = maps.link(direction)?;
-        let place = Place {
-            release: now.release,
-            ifindex: now.ifindex,
-            l3: now.flags & abi::EMUD_F_L3 != 0,
-        };
-        compile_direction(profile, saved, direction, place)
-    };
-    Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
+/// Makes room in the engine for changed links and new pairs before the first packet uses them.
+pub(crate) fn make_room(
+    nl: &mut Netlink,
+    link: &Link,
+    there: &mut Attachment,
+    both: &[Vec<Compiled>; 2],
+    new: &[Pair],
+) -> Result<(), LinkError> {
+    if there.saved.engine == Engine::Hold {
+        return Ok(());
+    }
+    // Removed pairs may have packets in flight: include space for them.
+    let mut pairs = there.maps.pairs_in_force()?;
+    pairs.extend(new);
+    match there.saved.engine {
+        Engine::Qdisc => note_room(&mut there.saved, both, &pairs),
+        _ => resize_fq(nl, link, &mut there.saved, both, &pairs)?,
+    }
+    Ok(())
 }
 
-/// Reserves space in fq for a longer delay or queue before the first packet uses it. The space is
-/// never released: packets of the previous link are still in fq, which would drop new ones because
+/// Reserves space in fq for a longer delay or queue. The space is never released: packets of the previous link are still in fq, which would drop new ones because
 /// of them.
-pub(crate) fn resize_fq(
+fn resize_fq(
     nl: &mut Netlink,
     link: &Link,
     saved: &mut Saved,
@@ -255,7 +245,7 @@ pub(crate) fn resize_fq(
 }
 
 /// Notes that changed links may need more room than the qdisc was made with.
-pub(crate) fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
+fn note_room(saved: &mut Saved, links: &[Vec<Compiled>; 2], pairs: &[Pair]) {
     let (room, needed) = (
         saved.qdisc_room,
         qdisc::room(links, saved.directions, saved.sizes.instances, pairs),

@@ -71,12 +71,8 @@ impl Search {
     pub fn run(&mut self) -> Result<Found, DatapathError> {
         let mut known = HashMap::new();
         let mut found = Found::default();
-        for program in loaded_programs() {
-            let program = match program {
-                Ok(program) => program,
-                Err(e) if is_gone(&e) => continue,
-                Err(e) => return Err(DatapathError::Search(e)),
-            };
+        for program in programs() {
+            let program = program?;
             if program.name_as_str() != Some(Program::Classify.name()) {
                 continue;
             }
@@ -101,7 +97,15 @@ impl Search {
     }
 }
 
-/// Programs are loaded and unloaded while the list is read.
+/// Returns the loaded BPF programs. They are loaded and unloaded while the list is read.
+pub(crate) fn programs() -> impl Iterator<Item = Result<ProgramInfo, DatapathError>> {
+    loaded_programs().filter_map(|program| match program {
+        Err(e) if is_gone(&e) => None,
+        program => Some(program.map_err(DatapathError::Search)),
+    })
+}
+
+/// Returns whether a program was unloaded meanwhile.
 pub(crate) fn is_gone(error: &ProgramError) -> bool {
     let ProgramError::SyscallError(error) = error else {
         return false;

@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use aya::programs::loaded_programs;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::emulated::is_gone;
+use super::emulated::programs;
 use super::maps::{DatapathError, Maps, Program, control_of};
 use super::{LinkError, attachment, detach};
 use crate::host::{interface, now_ns, timespec};
@@ -73,11 +72,8 @@ pub(crate) fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
 fn ended_here() -> Result<BTreeSet<u32>, LinkError> {
     let (here, now) = (identity()?.inode, now_ns());
     let mut ended = BTreeSet::new();
-    for program in loaded_programs() {
-        let program = match program {
-            Err(e) if is_gone(&e) => continue,
-            program => program.map_err(DatapathError::Search)?,
-        };
+    for program in programs() {
+        let program = program?;
         if program.name_as_str() != Some(Program::Classify.name()) {
             continue;
         }

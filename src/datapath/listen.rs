@@ -32,9 +32,6 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Opens the listener in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub(crate) fn open(link: Link) -> Result<Self, NetlinkError> {
         Ok(Self {
             notices: Notices::open()?,

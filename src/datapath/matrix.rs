@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pairs of addresses with separate figures: written all at once, and read back.
 
-use super::change::{compile_there, note_room, resize_fq};
-use super::engine::Engine;
+use super::change::make_room;
+use super::compiled::compile_there;
 use super::maps::pairs::Applied;
 use super::{LinkError, attachment};
 use crate::host::interface;
@@ -35,15 +35,9 @@ pub fn apply(
         });
     }
     if there.saved.engine.is_stamped() {
-        // Removed pairs may have packets in flight: include space for them.
-        let mut all = there.maps.pairs_in_force()?;
-        all.extend(pairs);
         let both = compile_there(&there.maps, &profile, &there.saved)?;
-        match there.saved.engine {
-            Engine::Qdisc => note_room(&mut there.saved, &both, &all),
-            _ => resize_fq(&mut nl, &link, &mut there.saved, &both, &all)?,
-        }
-        there.maps.save(&serde_json::to_vec(&there.saved)?)?;
+        make_room(&mut nl, &link, &mut there, &both, pairs)?;
+        there.saved.write(&mut there.maps)?;
     }
     match there.maps.apply_pairs(pairs, replace)? {
         Ok(applied) => Ok((link.name, applied)),

@@ -4,6 +4,7 @@
 pub mod attach;
 pub mod attachment;
 pub mod change;
+pub mod compiled;
 pub mod detach;
 mod devices;
 pub mod doctor;

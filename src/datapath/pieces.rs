@@ -136,9 +136,6 @@ pub(crate) fn in_force(there: &Attachment) -> Result<bool, DatapathError> {
 pub(crate) const UNFINISHED: &str = "not in force: an attach or detach has not finished";
 
 /// Returns which parts of a link are missing or changed.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn tampering(
     nl: &mut Netlink,
     link: &Link,

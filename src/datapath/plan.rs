@@ -10,7 +10,7 @@ use super::stage::sizes::Sizes;
 use super::stage::timeline;
 use super::{LinkError, devices, engine, hook, segments, sweep};
 use crate::abi::{DIRECTIONS, direction_name};
-use crate::host::now_ns;
+use crate::host::{now_ns, random_seed};
 use crate::netlink::{self, Hook, Link, Netlink, RootSnapshot, tcx_programs};
 use crate::profile::{self, Profile};
 
@@ -64,7 +64,8 @@ pub(crate) fn plan(nl: &mut Netlink, link: &Link, request: &Request) -> Result<S
     others(nl, link, engine, request.directions, &mut notes)?;
     let seed = match request.seed.or(request.profile.seed) {
         Some(seed) => seed,
-        None => draw_seed(),
+        // The time since boot cannot fail; it is sufficient as a seed.
+        None => random_seed().unwrap_or_else(|_| now_ns() & 0xffff_ffff),
     };
     let mut saved = Saved {
         profile: timeline::kept(&request.profile).to_toml(),
@@ -219,16 +220,6 @@ fn layer3(link: &Link) -> Result<bool, LinkError> {
             interface: link.name.clone(),
             arphrd,
         }),
-    }
-}
-
-/// 32 bits: short enough to write down.
-fn draw_seed() -> u64 {
-    let mut bytes = [0u8; 4];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
-        Ok(4) => u64::from(u32::from_ne_bytes(bytes)),
-        // The time since boot cannot fail; it is sufficient as a seed.
-        _ => now_ns() & 0xffff_ffff,
     }
 }
 

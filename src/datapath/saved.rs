@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LinkError;
 use super::engine::Engine;
+use super::maps::Maps;
 use super::stage::sizes::Sizes;
 use crate::netlink::{FqOptions, Gso, Offloads, RootSnapshot};
 
@@ -65,6 +67,13 @@ pub struct Saved {
     /// The device that segments super-packets.
     #[serde(default)]
     pub segmenter: Option<Segmenter>,
+}
+
+impl Saved {
+    /// Writes the record to the kernel.
+    pub(crate) fn write(&self, maps: &mut Maps) -> Result<(), LinkError> {
+        Ok(maps.save(&serde_json::to_vec(self)?)?)
+    }
 }
 
 /// The largest limits of an fq since attach.

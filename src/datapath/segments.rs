@@ -67,9 +67,6 @@ pub(crate) fn plan(
 }
 
 /// Caps what is recorded, and adds to the notes what cannot be capped.
-///
-/// # Errors
-/// The kernel returns an error.
 pub(crate) fn cap(
     nl: &mut Netlink,
     link: &Link,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
@@ -23,6 +23,7 @@ use super::maps::Maps;
 use super::saved::Saved;
 use crate::abi;
 use crate::bottleneck::Plan;
+use crate::host::spawn;
 use crate::netlink::{self, Netlink, NetlinkError};
 use crate::profile::Profile;
 
@@ -165,10 +166,10 @@ fn tell_monitors(ifindex: u32) -> Result<(SyncSender<Failure>, JoinHandle<()>), 
         })
     };
     let (sender, receiver) = sync_channel(FAILURES);
-    let thread = thread::Builder::new()
-        .name("emud-tell".into())
-        .spawn(move || tell::pass_on(&receiver, Path::new(tell::MONITORS), link))
-        .map_err(|e| HoldError::system("thread", e))?;
+    let thread = spawn("emud-tell", move || {
+        tell::pass_on(&receiver, Path::new(tell::MONITORS), link)
+    })
+    .map_err(|e| HoldError::system("thread", e))?;
     Ok((sender, thread))
 }
 
@@ -182,10 +183,7 @@ fn listen(ifindex: u32, ended: Arc<AtomicBool>) -> Result<JoinHandle<bool>, Hold
         netns: netlink::identity().map_err(failed)?.inode,
     };
     let listener = Listener::open(link).map_err(failed)?;
-    thread::Builder::new()
-        .name("emud-listen".into())
-        .spawn(move || listener.run(&ended))
-        .map_err(|e| HoldError::system("thread", e))
+    spawn("emud-listen", move || listener.run(&ended)).map_err(|e| HoldError::system("thread", e))
 }
 
 fn device_socket() -> Result<OwnedFd, HoldError> {

@@ -9,9 +9,6 @@ use super::{LinkError, attachment, devices, segmenter};
 use crate::netlink::{Link, Netlink, NetlinkError};
 
 /// Deletes every device of emud whose interface is gone and returns their names.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn sweep(nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
     let mut swept = Vec::new();
     let links = nl.links()?;

@@ -51,9 +51,6 @@ impl Watch {
 
     /// Returns which parts of the link are missing or changed, one sentence each. Empty if there is
     /// no link or while an attach or detach is in progress.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn look(&mut self, nl: &mut Netlink) -> Result<Vec<String>, LinkError> {
         let first = self.once(nl)?;
         if first.is_empty() {

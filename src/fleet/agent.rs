@@ -18,6 +18,7 @@ use super::plan::HostPlan;
 use super::protocol::{Built, FromChild, HostResult, Revision, Start, ToChild, digest};
 use super::{FleetError, LEASE};
 use crate::host::signals::Signals;
+use crate::host::single_threaded;
 
 /// Pause before etcd is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -57,10 +58,7 @@ pub fn run(setup: &Setup) -> Result<(), FleetError> {
     if let Some(why) = unusable(&setup.host).or(unusable(&setup.fleet)) {
         return Err(FleetError::Plan(format!("--host or --fleet: {why}")));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(FleetError::system("start a runtime"))?;
+    let runtime = single_threaded().map_err(FleetError::system("start a runtime"))?;
     runtime.block_on(async {
         let mut signals = Signals::new().map_err(FleetError::system("catch signals"))?;
         let client = Client::new(&setup.access)?;

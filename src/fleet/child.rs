@@ -32,9 +32,6 @@ pub(super) struct Child {
 
 impl Child {
     /// Starts a process and sends it its plan. `arguments`: those of `emud fleet-part`.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn start(plan: &str, arguments: &[String]) -> Result<Self, FleetError> {
         let failed = || FleetError::system("start a part");
         // Without CLOEXEC: the child has the same number.

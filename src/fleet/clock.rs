@@ -15,7 +15,7 @@ use std::time::Duration;
 use emud_monitor::log::Clock;
 use serde::{Deserialize, Serialize};
 
-use crate::host::wall_ns;
+use crate::host::{random, spawn, wall_ns};
 
 /// Number of probes; the best one determines the offset, the median one the delay.
 const PROBES: u64 = 100;
@@ -99,24 +99,17 @@ pub struct Responder {
 
 impl Responder {
     /// Starts a thread at a free UDP port of this address.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn start(address: IpAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind((address, 0))?;
         stamps(&socket)?;
-        let mut token = [0; 8];
-        rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
-        let (port, token) = (socket.local_addr()?.port(), u64::from_ne_bytes(token));
+        let (port, token) = (socket.local_addr()?.port(), u64::from_ne_bytes(random()?));
         let answer = move || {
             loop {
                 // Of a datagram that is none of ours, or an unreachable sender.
                 let _ = answer(&socket, token);
             }
         };
-        thread::Builder::new()
-            .name("emud-clock".into())
-            .spawn(answer)?;
+        spawn("emud-clock", answer)?;
         Ok(Self { port, token })
     }
 }

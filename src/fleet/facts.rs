@@ -53,9 +53,6 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// Reads it.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn read() -> io::Result<Self> {
         // SAFETY: zeros are a request that changes nothing.
         let mut timex: libc::timex = unsafe { mem::zeroed() };

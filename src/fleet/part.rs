@@ -19,9 +19,8 @@ use super::clock::{Estimate, here, path_mtu, probe};
 use super::plan::{HostPlan, Peer};
 use super::protocol::{Built, FromChild, HostResult, Ready, ToChild, digest};
 use crate::datapath::attach::HolderStart;
-use crate::datapath::engine::EngineChoice;
 use crate::experiment::lab::free_interface;
-use crate::experiment::run::{ExitCode, Heard, Said, Settings, Together, User, conduct};
+use crate::experiment::run::{Heard, Said, Settings, Together, User, conduct};
 use crate::netlink::{OVERHEAD_IPV4, OVERHEAD_IPV6};
 
 /// What a part needs beside its plan.
@@ -118,24 +117,13 @@ impl<W: Write + Send + 'static> Part<W> {
         let ready = self.forward(said, built);
         let options = &self.plan.options;
         let settings = Settings {
-            argv: std::env::args().collect(),
-            seed: options.seed,
-            engine: EngineChoice::Auto,
-            config,
             sample: options.sample_ns.map(std::time::Duration::from_nanos),
-            metrics: None,
-            log_output: true,
-            quiet: true,
-            artefacts: None,
-            abort_on_contention: false,
-            exit_code: ExitCode::Program,
             root_prepares: false,
             caller: setup.user.clone(),
             user: setup.user,
-            in_place: None,
             notes,
-            repeat: (1, 1),
             together: Some(Together::new(say_it, heard)),
+            ..Settings::quiet(options.seed, config)
         };
         let done = conduct(&plan, &settings, setup.holder, Some(setup.log));
         let was_ready = ready.lock().is_ok_and(|ready| *ready);

@@ -80,9 +80,6 @@ impl Lock {
     }
 
     /// Takes a lock; returns false if another process holds part of the range.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn try_take(&self, range: Range, sharing: Sharing) -> io::Result<bool> {
         let kind = match sharing {
             Sharing::Shared => libc::F_RDLCK,
@@ -104,9 +101,6 @@ impl Lock {
 
     /// Takes a lock, and waits for other processes for up to `patience`. Returns false if another
     /// process still holds part of the range.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn take(&self, range: Range, sharing: Sharing, patience: Duration) -> io::Result<bool> {
         let start = Instant::now();
         loop {

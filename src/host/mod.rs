@@ -8,6 +8,12 @@ pub mod runtime;
 pub mod signals;
 pub mod ssh;
 
+use std::io;
+use std::thread::{self, JoinHandle};
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::runtime::{Builder, Runtime};
+
 /// Returns the time now in ns on CLOCK_MONOTONIC, the clock of every departure time.
 pub fn now_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -28,11 +34,39 @@ pub(crate) fn timespec(ns: u64) -> rustix::time::Timespec {
     }
 }
 
+/// Returns random bytes of the kernel.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+/// Returns a random seed. 32 bits: easy to copy by hand, and exact in JSON readers without integers.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub fn random_seed() -> io::Result<u64> {
+    Ok(u32::from_ne_bytes(random()?).into())
+}
+
+/// Starts a thread with this name.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Returns a runtime for tasks of this thread only.
+pub fn single_threaded() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
 /// Runs `trial` in a new network namespace, in a separate thread.
 pub(crate) fn in_namespace<T: Send + 'static>(
     trial: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    let tried = std::thread::spawn(|| {
+    let tried = thread::spawn(|| {
         // SAFETY: only CLONE_NEWNET; nothing in this thread relies on the old namespace.
         unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
             .map_err(|e| format!("cannot create a network namespace: {e}"))?;

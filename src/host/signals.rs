@@ -11,9 +11,6 @@ pub struct Signals([Option<Signal>; 3]);
 
 impl Signals {
     /// Catches the signals from now on. Call it within a runtime.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn new() -> io::Result<Self> {
         let mut signals = Self::without_hangup()?;
         // nohup ignores it.
@@ -24,9 +21,6 @@ impl Signals {
     }
 
     /// The same without SIGHUP.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn without_hangup() -> io::Result<Self> {
         let take = |kind| signal(kind).map(Some);
         Ok(Self([

@@ -35,9 +35,6 @@ impl Netlink {
     }
 
     /// Returns the IPv4 addresses of all interfaces of the namespace.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn addresses(&mut self) -> Result<Vec<Ipv4Net>> {
         let request = rt_addr::Request::new().op_getaddr_dump(&Ifaddrmsg {
             ifa_family: AF_INET,

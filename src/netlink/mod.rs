@@ -9,9 +9,11 @@
 
 mod address;
 mod attr;
+mod drops;
 mod error;
 mod filter;
 mod link;
+mod link_change;
 mod mirred;
 mod namespaces;
 mod nat;
@@ -32,9 +34,11 @@ use netlink_bindings::rt_link;
 use netlink_bindings::traits::NetlinkRequest;
 use netlink_socket2::NetlinkSocket;
 
+pub use drops::Dropped;
 pub use error::{NetlinkError, OsFailure, Result};
 pub use filter::{BpfFilter, Filter, FilterBpf, Hook, Place};
-pub use link::{Dropped, Gso, IfbOptions, Link, Peer};
+pub use link::{Gso, Link, Peer};
+pub use link_change::IfbOptions;
 pub use namespaces::Namespace;
 pub use nat::{ForwardDrop, Masquerade, Translated};
 pub use netns::{NetnsId, enter, identity, inside};
@@ -47,7 +51,8 @@ pub use tcx::{TcxProgram, tcx_programs};
 pub use vxlan::{OVERHEAD_IPV4, OVERHEAD_IPV6, Vxlan};
 pub use wire::WireEnd;
 
-/// Blocking netlink sockets of one network namespace.
+/// Blocking netlink sockets of one network namespace. Each request fails with the answer of the
+/// kernel.
 pub struct Netlink {
     sock: NetlinkSocket,
 }
@@ -55,9 +60,6 @@ pub struct Netlink {
 impl Netlink {
     /// Opens netlink in the network namespace of the calling thread; to use a different one, call
     /// [`enter`] first.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn open() -> Result<Self> {
         let mut nl = Self {
             sock: NetlinkSocket::new(),

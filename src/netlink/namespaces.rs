@@ -51,9 +51,6 @@ impl Namespace {
     /// Returns the namespaces with these inode numbers that can be opened, by inode number. Unlike
     /// [`Self::all`] it ends with the last one found, so names and processes are incomplete: the
     /// search through /proc takes longest, and is left out if names lead to all.
-    ///
-    /// # Errors
-    /// /proc cannot be read.
     pub fn find(wanted: &HashSet<u64>) -> Result<BTreeMap<u64, Self>> {
         let mut search = Search::new(Some(wanted))?;
         // A name that cannot be opened is not one of a namespace with a link.

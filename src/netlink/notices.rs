@@ -40,9 +40,6 @@ pub struct Changes {
 
 impl Notices {
     /// Opens a socket in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn open() -> Result<Self> {
         let failed = |e: Errno| NetlinkError::io("listen for changes of interfaces", &e.into());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -61,9 +61,6 @@ impl Netlink {
     }
 
     /// Returns the IPv4 routes of all tables.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn routes(&mut self) -> Result<Vec<RouteEntry>> {
         let request = rt_route::Request::new().op_getroute_dump(&Rtmsg {
             rtm_family: libc::AF_INET as u8,

@@ -42,9 +42,6 @@ pub(super) fn push_end(buf: &mut Vec<u8>, end: &WireEnd<'_>) {
 
 impl Netlink {
     /// Disables IPv6 on an interface of this namespace. Does nothing if the kernel has no IPv6.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn disable_ipv6(&mut self, name: &str) -> Result<()> {
         let file = Path::new("/proc/sys/net/ipv6/conf").join(name);
         let file = file.join("disable_ipv6");
@@ -104,9 +101,6 @@ impl Netlink {
     }
 
     /// Makes an interface a port of a bridge.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn set_master(&mut self, ifindex: u32, bridge: u32) -> Result<()> {
         let mut request = rt_link::Request::new().op_setlink_do(&Ifinfomsg {
             ifi_index: signed(ifindex),

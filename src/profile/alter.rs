@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::check::latest;
 use super::kinds::{Correlation, Count, OneOf, Share};
-use crate::text::{Mistake, Percent, Reader, table, words};
+use crate::text::{Percent, Reader, table, words};
 
 /// The most bits of a packet that are turned over (bpf/emud.h).
 pub const MAX_CORRUPT_BITS: u32 = crate::abi::EMUD_CORRUPT_BITS;
@@ -106,7 +106,7 @@ impl Reader {
         {
             let title = format!("no byte is from {} up to {}", corrupt.from, to.value);
             let help = "`to` is the first byte that is safe again: write more than `from`";
-            self.mistakes.push(Mistake::new(&to.at, title, help));
+            self.mistake(&to.at, title, help);
         }
         self.bits_have_room(draft, &corrupt);
         match corrupt.probability {
@@ -128,13 +128,13 @@ impl Reader {
         let help = format!("there are {room}: write fewer `bits`, or a `to` further from `from`");
         let from = draft.from.as_ref().map(|from| &from.at);
         let at = latest(&bits.at, [Some(&to.at), from]);
-        self.mistakes.push(Mistake::new(at, title, help));
+        self.mistake(at, title, help);
     }
 
     fn no_probability(&mut self, at: Option<&crate::text::At>, name: &str) {
         let Some(at) = at else { return };
         let title = format!("`{name}` without `probability`");
         let help = format!("write {name} = \"1%\" or {name} = {{ probability = \"1%\", ... }}");
-        self.mistakes.push(Mistake::new(at, title, help));
+        self.mistake(at, title, help);
     }
 }

@@ -11,9 +11,8 @@ use crate::text::{At, Entry, Located, Mistake, Reader, Value, document, read_fil
 /// The links of the profile that is named, up and down, as if they had been written here.
 pub(super) fn links(reader: &mut Reader, value: &Located<Value>) -> Option<[LinkDraft; 2]> {
     let Value::Text(name) = &value.value else {
-        let title = format!("`profile` cannot be {}", value.value.kind());
         let help = "write a shipped profile's name, or a file: profile = \"lte\"";
-        reader.mistakes.push(Mistake::new(&value.at, title, help));
+        reader.wrong_kind(value, "profile", help);
         return None;
     };
     let cannot = |error: &dyn std::fmt::Display| {

@@ -27,9 +27,7 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<BottleneckDraft> {
     if classes > MAX_CLASSES {
         let title = format!("{classes} classes of bottlenecks");
         let help = format!("a profile has at most {MAX_CLASSES}");
-        reader
-            .mistakes
-            .push(Mistake::new(&entry.key.at, title, help));
+        reader.mistake(&entry.key.at, title, help);
     }
     drafts
 }
@@ -38,7 +36,7 @@ fn named(reader: &mut Reader, key: &Located<String>, what: &str) -> Option<Locat
     if !is_plain(&key.value) {
         let title = format!("this is not the name of a {what}");
         let help = format!("at most {NAME_BYTES} letters, digits, - and _");
-        reader.mistakes.push(Mistake::new(&key.at, title, help));
+        reader.mistake(&key.at, title, help);
     }
     Some(key.clone())
 }
@@ -155,12 +153,12 @@ impl Reader {
         if let (None, Some(name)) = (&draft.rate, &draft.name) {
             let help = "give what it serves, such as rate = \"10Mbit\"";
             let title = "a bottleneck without `rate`";
-            self.mistakes.push(Mistake::new(&name.at, title, help));
+            self.mistake(&name.at, title, help);
         }
         if let (Some(at), false) = (draft.queue.place(), draft.classes.is_empty()) {
             let help = "each class has a separate queue: write it there";
             let title = "a `queue` beside classes";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
         }
         let schedule = draft.schedule.as_ref().map_or(Schedule::Fifo, |s| s.value);
         let names: Vec<String> = draft.classes.iter().map(ClassDraft::name).collect();
@@ -210,13 +208,13 @@ impl Reader {
                     .collect();
                 let title = format!("`{key}` with schedule = \"{}\"", schedule.word());
                 let help = format!("it counts with schedule = {}", words.join(" or "));
-                self.mistakes.push(Mistake::new(at, title, help));
+                self.mistake(at, title, help);
             }
         }
         if let (Schedule::Htb, None, Some(name)) = (schedule, &class.rate, &class.name) {
             let help = "with schedule = \"htb\" each class has a guaranteed rate";
             let title = format!("the class `{}` has no `rate`", name.value);
-            self.mistakes.push(Mistake::new(&name.at, title, help));
+            self.mistake(&name.at, title, help);
         }
     }
 
@@ -235,12 +233,12 @@ impl Reader {
         {
             let help = "its parents lead back to itself: give one of them another parent, or none";
             let title = format!("the class `{}` is above itself", class.name());
-            return self.mistakes.push(Mistake::new(&parent.at, title, help));
+            return self.mistake(&parent.at, title, help);
         }
         if let Some(at) = find(&parent.value).and_then(|parent| parent.queue.place()) {
             let help = "packets wait in the classes below it: give these a queue";
             let title = "a `queue` of a class with classes below it";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
         }
     }
 
@@ -254,7 +252,7 @@ impl Reader {
                 bytes.value
             );
             let help = format!("write at least \"{PACKET_BYTES}B\", or count packets: \"1p\"");
-            self.mistakes.push(Mistake::new(&bytes.at, title, help));
+            self.mistake(&bytes.at, title, help);
         }
         self.managed_queue(draft)
     }

@@ -142,18 +142,15 @@ impl Reader {
         let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
         let Some(entry) = find("samples") else { return };
         if let Some(second) = find("distribution") {
-            self.mistakes.push(Mistake::new(
+            self.mistake(
                 &second.key.at,
                 "both `samples` and `distribution` are given",
                 "keep one: samples are a distribution",
-            ));
+            );
         }
         let Value::Table(keys) = &entry.value.value else {
-            let title = format!("`samples` cannot be {}", entry.value.value.kind());
             let help = "name the file: samples = { file = \"rtt.csv\", unit = \"ms\" }";
-            return self
-                .mistakes
-                .push(Mistake::new(&entry.value.at, title, help));
+            return self.wrong_kind(&entry.value, "samples", help);
         };
         match file::samples(self, &entry.value, keys) {
             Ok(measured) => {
@@ -196,12 +193,12 @@ impl Reader {
             .filter(|e| matches!(e.key.value.as_str(), "jitter" | "sd"));
         let Some(entry) = given.next() else { return };
         if let Some(second) = given.next() {
-            self.mistakes.push(Mistake::new(
+            self.mistake(
                 &second.key.at,
                 "both `jitter` and `sd` are given",
                 "keep one: `jitter` is the half-width of a uniform distribution (mean +- jitter), \
                  `sd` the standard deviation of any",
-            ));
+            );
         }
         if is_none(&entry.value) {
             // What describes the jitter goes with it.
@@ -244,7 +241,7 @@ impl Reader {
                 Time(mean_ns)
             );
             let title = format!("a `max` of {} is below the mean", Time(max.value));
-            self.mistakes.push(Mistake::new(&max.at, title, help));
+            self.mistake(&max.at, title, help);
         }
         let Some(spread) = draft.jitter.spread.as_ref().or(measured.as_ref()) else {
             self.nothing_without_jitter(draft);
@@ -256,11 +253,7 @@ impl Reader {
                 Spread::Sd(_) => "sd",
             };
             let help = "say about which delay: delay = { mean = \"50ms\", jitter = \"5ms\" }";
-            self.mistakes.push(Mistake::new(
-                &spread.at,
-                format!("`{key}` without `mean`"),
-                help,
-            ));
+            self.mistake(&spread.at, format!("`{key}` without `mean`"), help);
             return constant;
         }
         self.coherence_is_not_zero(draft);
@@ -315,8 +308,7 @@ impl Reader {
         if let Some(Located { value: 0, at }) = &draft.jitter.coherence_ns {
             let help = "leave it out for one that fits the spread; for independent packets \
                         write reorder = \"jitter\"";
-            self.mistakes
-                .push(Mistake::new(at, "a coherence time of zero", help));
+            self.mistake(at, "a coherence time of zero", help);
         }
     }
 
@@ -329,7 +321,7 @@ impl Reader {
             let help = "add reorder = \"jitter\", so that each packet draws its own; in order, \
                         `coherence` says how long the delay stays like it was";
             let title = "`correlation` of a delay that keeps the order";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
         }
     }
 
@@ -354,15 +346,13 @@ impl Reader {
         for (key, at) in shaping {
             let Some(at) = at else { continue };
             let help = "it says how the delay varies: give `jitter` or `sd` too, or leave it out";
-            self.mistakes
-                .push(Mistake::new(at, format!("`{key}` without `jitter`"), help));
+            self.mistake(at, format!("`{key}` without `jitter`"), help);
         }
         if let (Some(table), None, true) =
             (&draft.at, &draft.mean_ns, before == self.mistakes.len())
         {
             let help = "write delay = { mean = \"50ms\" } or delay = \"50ms\"";
-            self.mistakes
-                .push(Mistake::new(table, "a delay without `mean`", help));
+            self.mistake(table, "a delay without `mean`", help);
         }
     }
 }

@@ -332,14 +332,11 @@ fn wrong(file: &Located<String>, line: usize, what: String, help: &str) -> Mista
 fn string(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
     match &value.value {
         Value::Text(text) => Ok(text.clone()),
-        other => {
-            let title = format!("`{key}` cannot be {}", other.kind());
-            Err(Mistake::new(
-                &value.at,
-                title,
-                format!("write text: {key} = \"...\""),
-            ))
-        }
+        _ => Err(Mistake::wrong_kind(
+            value,
+            key,
+            format!("write text: {key} = \"...\""),
+        )),
     }
 }
 

@@ -141,8 +141,7 @@ impl<const MIN: u32, const MAX: u32> Kind for Count<MIN, MAX> {
     fn read(value: &Located<Value>, key: &str) -> Result<u32, Mistake> {
         let help = || format!("write a whole number from {MIN} to {MAX}, without a unit");
         let (Value::Number(text) | Value::Text(text)) = &value.value else {
-            let title = format!("`{key}` cannot be {}", value.value.kind());
-            return Err(Mistake::new(&value.at, title, help()));
+            return Err(Mistake::wrong_kind(value, key, help()));
         };
         let title = match text.parse::<i128>() {
             Ok(count) if (MIN.into()..=MAX.into()).contains(&count) => return Ok(count as u32),
@@ -167,10 +166,9 @@ impl Kind for Flag {
             Value::Flag(flag) => Ok(*flag),
             Value::Text(text) if text == "true" => Ok(true),
             Value::Text(text) if text == "false" => Ok(false),
-            other => {
-                let title = format!("`{key}` cannot be {}", other.kind());
+            _ => {
                 let help = format!("write {key} = true or false");
-                Err(Mistake::new(&value.at, title, help))
+                Err(Mistake::wrong_kind(value, key, help))
             }
         }
     }
@@ -259,8 +257,7 @@ kinds! {
 }
 
 fn wrong_kind(value: &Located<Value>, key: &str, example: &str) -> Mistake {
-    let title = format!("`{key}` cannot be {}", value.value.kind());
-    Mistake::new(&value.at, title, format!("write {key} = {example}"))
+    Mistake::wrong_kind(value, key, format!("write {key} = {example}"))
 }
 
 impl Kind for BitRate {
@@ -281,10 +278,9 @@ impl Kind for Overhead {
     fn read(value: &Located<Value>, key: &str) -> Result<i32, Mistake> {
         const RANGE: std::ops::RangeInclusive<i32> = -64..=4096;
         let (Value::Number(text) | Value::Text(text)) = &value.value else {
-            let title = format!("`{key}` cannot be {}", value.value.kind());
-            return Err(Mistake::new(
-                &value.at,
-                title,
+            return Err(Mistake::wrong_kind(
+                value,
+                key,
                 "write bytes a packet, such as overhead = 18",
             ));
         };

@@ -88,19 +88,14 @@ impl NamedDraft {
 /// Reads the table of tables `links`.
 pub(super) fn read(reader: &mut Reader, entry: &Entry) -> Vec<NamedDraft> {
     let Value::Table(links) = &entry.value.value else {
-        let title = format!("`links` cannot be {}", entry.value.value.kind());
         let help = "write a header for each link, such as [links.lte], its keys below";
-        reader
-            .mistakes
-            .push(Mistake::new(&entry.value.at, title, help));
+        reader.wrong_kind(&entry.value, "links", help);
         return Vec::new();
     };
     if links.len() > MAX_LINKS {
         let title = format!("{} named links", links.len());
         let help = format!("a profile has at most {MAX_LINKS}");
-        reader
-            .mistakes
-            .push(Mistake::new(&entry.key.at, title, help));
+        reader.mistake(&entry.key.at, title, help);
     }
     links.iter().filter_map(|link| one(reader, link)).collect()
 }
@@ -111,15 +106,13 @@ fn one(reader: &mut Reader, entry: &Entry) -> Option<NamedDraft> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.value.len() > NAME_BYTES || !name.value.chars().all(plain) || name.value.is_empty() {
         let help = format!("at most {NAME_BYTES} letters, digits, - and _, as in [links.lte]");
-        reader
-            .mistakes
-            .push(Mistake::new(&name.at, "this is not a link's name", help));
+        reader.mistake(&name.at, "this is not a link's name", help);
     }
     if [rules::OWN, rules::NONE].contains(&name.value.as_str()) {
         let title = format!("a link cannot be called `{}`", name.value);
         let help = "in a rule, \"link\" is the profile's own and \"none\" lets packets pass: take \
                     another name";
-        reader.mistakes.push(Mistake::new(&name.at, title, help));
+        reader.mistake(&name.at, title, help);
     }
     let entries = section(reader, entry)?;
     let of = |direction: &str| entries.iter().find(|e| e.key.value == direction);

@@ -89,11 +89,11 @@ impl Reader {
         for (key, at) in draft.figures.places() {
             if key != "model" && !model.keys().contains(&key) {
                 let keys = model.keys().join("`, `");
-                self.mistakes.push(Mistake::new(
+                self.mistake(
                     at,
                     format!("`{key}` is not a key of model \"{}\"", model.word()),
                     format!("its keys are `{keys}`, as in loss = {}", model.example()),
-                ));
+                );
             }
         }
         let before = self.mistakes.len();
@@ -164,11 +164,11 @@ impl Reader {
                 continue;
             }
             let field = places.into_iter().flatten().next()?;
-            self.mistakes.push(Mistake::new(
+            self.mistake(
                 &field.at,
                 format!("`{first}` and `{second}` are {} together", Percent(sum)),
                 "they lead out of the same state: at most 100% together",
-            ));
+            );
             return None;
         }
         Some(LossModel::FourState {
@@ -184,11 +184,11 @@ impl Reader {
         let n = self.at_least_one(&draft.n, Model::Every, "n", at)?;
         let offset = draft.offset.as_ref().map_or(0, |offset| offset.value);
         if let (true, Some(field)) = (offset >= n, &draft.offset) {
-            self.mistakes.push(Mistake::new(
+            self.mistake(
                 &field.at,
                 format!("an `offset` of {offset} is not below `n`, {n}"),
                 "it is how many packets the count is ahead at the start",
-            ));
+            );
             return None;
         }
         Some(LossModel::Every { n, offset })
@@ -208,7 +208,7 @@ impl Reader {
         if count.value == 0 {
             let help = format!("the least is 1, as in loss = {}", model.example());
             let title = format!("`{key}` cannot be 0");
-            self.mistakes.push(Mistake::new(&count.at, title, help));
+            self.mistake(&count.at, title, help);
             return None;
         }
         Some(count.value)
@@ -223,7 +223,7 @@ impl Reader {
         if let Some((second, at)) = given.next() {
             let title = format!("both `{key}` and `{second}` are given");
             let help = "keep one: each says which packets are lost";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
             return None;
         }
         let read = self.read_pattern(draft, at)?;

@@ -146,7 +146,7 @@ impl Reader {
         {
             let title = format!("the file has {} pairs", pairs.len());
             let help = format!("write capacity = {}, or leave it out", pairs.len());
-            self.mistakes.push(Mistake::new(&capacity.at, title, help));
+            self.mistake(&capacity.at, title, help);
         }
         Matrix {
             link: link.map(|link| link.value.clone()),
@@ -191,7 +191,7 @@ impl Reader {
         {
             let help = "a pair has a separate mean, and `max` is that of the link: leave it out";
             let title = "a matrix on a link whose delay has a `max`";
-            self.mistakes.push(Mistake::new(draft.at(), title, help));
+            self.mistake(draft.at(), title, help);
         }
         let limits = profile.matrix_links(matrix).map(|link| link.queue.packets);
         let Some(packets) = limits.into_iter().flatten().max() else {
@@ -218,6 +218,6 @@ impl Reader {
              time, such as queue = \"256KiB\" or \"200ms\""
         );
         let at = draft.at();
-        self.mistakes.push(Mistake::new(at, title, help));
+        self.mistake(at, title, help);
     }
 }

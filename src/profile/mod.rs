@@ -37,6 +37,7 @@ mod queueing;
 mod read;
 mod reordering;
 pub mod rule_keys;
+mod rule_kinds;
 mod rules;
 mod rules_read;
 mod shared;

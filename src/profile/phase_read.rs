@@ -211,7 +211,7 @@ impl PhasesDraft {
 pub(super) fn mistake(reader: &mut Reader, at: &At, title: &str, help: &str) {
     let same = |m: &Mistake| m.title == title;
     if !reader.mistakes.iter().any(same) {
-        reader.mistakes.push(Mistake::new(at, title, help));
+        reader.mistake(at, title, help);
     }
 }
 
@@ -240,7 +240,7 @@ fn one(
         let kind = &key.value;
         let title = format!("a {kind} cannot be {}", item.value.kind());
         let help = format!("write [[{kind}]], its keys below");
-        reader.mistakes.push(Mistake::new(&item.at, title, help));
+        reader.mistake(&item.at, title, help);
         return None;
     };
     let find = |key: &str| entries.iter().find(|entry| entry.key.value == key);
@@ -313,10 +313,9 @@ fn named_link<'a>(
             value: text.clone(),
             at: value.at.clone(),
         },
-        other => {
-            let title = format!("`link` cannot be {}", other.kind());
+        _ => {
             let help = "write the name of a [links.NAME]";
-            reader.mistakes.push(Mistake::new(&value.at, title, help));
+            reader.wrong_kind(value, "link", help);
             return None;
         }
     };

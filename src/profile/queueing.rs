@@ -190,7 +190,7 @@ impl Reader {
             ),
             _ => ("`full` is \"drop\"", "it is the default: leave it out"),
         };
-        self.mistakes.push(Mistake::new(&value.at, title, help));
+        self.mistake(&value.at, title, help);
     }
 
     /// The finished queue; meaningless if that adds a mistake.
@@ -220,15 +220,13 @@ impl Reader {
             (Ecn::Wanted(true), false) => {
                 let help = "say above which sojourn time packets are marked, ecn = \"20ms\", or \
                             who marks, aqm = \"codel\"";
-                self.mistakes
-                    .push(Mistake::new(at, "`ecn = true` without `aqm`", help));
+                self.mistake(at, "`ecn = true` without `aqm`", help);
                 (None, false)
             }
             (Ecn::AboveNs(_), true) => {
                 let help = "write ecn = true: the manager says when to mark; a threshold is for a \
                             queue without `aqm`";
-                self.mistakes
-                    .push(Mistake::new(at, "an `ecn` threshold beside `aqm`", help));
+                self.mistake(at, "an `ecn` threshold beside `aqm`", help);
                 (None, false)
             }
         }

@@ -58,9 +58,6 @@ impl Profile {
     }
 
     /// As [`Profile::parse`], with the folder where relative paths start.
-    ///
-    /// # Errors
-    /// As there.
     pub fn from_text(text: &str, origin: &str, folder: &Path) -> Result<Self, ProfileError> {
         Self::read(text.as_bytes(), origin, folder)
     }
@@ -139,11 +136,7 @@ impl Draft {
             // A file cut short, or the wrong one: never a link without any property.
             let help = "add a table [link] (both directions), [up] or [down]; an empty [link] is a \
                         link that does nothing";
-            reader.mistakes.push(Mistake::new(
-                &At::START,
-                "the profile describes no link",
-                help,
-            ));
+            reader.mistake(&At::START, "the profile describes no link", help);
         }
         if let Some(link) = find("link").and_then(|entry| section(reader, entry)) {
             let (offload, link): (Vec<_>, Vec<_>) = link
@@ -202,11 +195,7 @@ impl Draft {
     fn offload(&mut self, reader: &mut Reader, entry: &Entry) {
         if self.offload.is_some() {
             let help = "keep the one at the top of the file: it is for the whole device";
-            reader.mistakes.push(Mistake::new(
-                &entry.key.at,
-                "`offload` is given twice",
-                help,
-            ));
+            reader.mistake(&entry.key.at, "`offload` is given twice", help);
         }
         reader.put(&mut self.offload, &entry.value, |v| word(v, "offload"));
     }
@@ -293,11 +282,8 @@ pub(super) fn section<'a>(reader: &mut Reader, entry: &'a Entry) -> Option<&'a [
         return Some(entries);
     }
     let key = &entry.key.value;
-    let title = format!("`{key}` cannot be {}", entry.value.value.kind());
     let help = format!("write the header [{key}] on a separate line, its keys below");
-    reader
-        .mistakes
-        .push(Mistake::new(&entry.value.at, title, help));
+    reader.wrong_kind(&entry.value, key, help);
     None
 }
 
@@ -329,10 +315,9 @@ fn prose(value: &Located<Value>, key: &str) -> Result<String, Mistake> {
 
 fn text(value: &Located<Value>, key: &str, limit: usize) -> Result<String, Mistake> {
     let Value::Text(text) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(
-            &value.at,
-            title,
+        return Err(Mistake::wrong_kind(
+            value,
+            key,
             format!("write text: {key} = \"...\""),
         ));
     };

@@ -66,7 +66,7 @@ impl Reader {
             let help = "write reorder = { probability = \"1%\" }; every 5th packet is \
                         { probability = \"100%\", gap = 5 }";
             let title = "`reorder` without `probability`";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
             return None;
         }
         Some(draft.values()).filter(|reordering| reordering.probability > 0.0)

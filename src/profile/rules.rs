@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::bottleneck::ClassName;
 use super::kinds::OneOf;
-use super::rules_read::{
+use super::rule_kinds::{
     Byte, Dscp, Host, LinkName, Mac, Mark, Net, PortRange, Protocol, Towards, Vlan,
 };
 use crate::abi;

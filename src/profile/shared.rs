@@ -112,7 +112,7 @@ fn one_rate(reader: &mut Reader, draft: &LinkDraft, link: &Link) {
         let title = "`shared` on a link whose trace has rates";
         let help = "a shared queue has one rate at all times: take `shared` or the trace away, or \
                     give the trace delay, jitter and loss alone";
-        reader.mistakes.push(Mistake::new(at, title, help));
+        reader.mistake(at, title, help);
     }
 }
 

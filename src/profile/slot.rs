@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kinds::{Duration, SomeBytes, SomePackets};
-use crate::text::{Mistake, Reader, table};
+use crate::text::{Reader, table};
 
 table! {
     /// Slots follow one another at distances uniform between two bounds.
@@ -47,8 +47,7 @@ impl Reader {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(min) = &draft.min_ns else {
             let help = "say how far apart slots are: slot = { min = \"10ms\", max = \"20ms\" }";
-            self.mistakes
-                .push(Mistake::new(at, "slots without `min`", help));
+            self.mistake(at, "slots without `min`", help);
             return None;
         };
         let mut slot = draft.values();
@@ -62,7 +61,7 @@ impl Reader {
         };
         if let Some((at, title)) = wrong {
             let help = "distances are from `min` to `max`, both above 0";
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
         }
         Some(slot)
     }

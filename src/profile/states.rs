@@ -167,7 +167,7 @@ impl PhasesDraft {
                 Some(i) if i == own => {
                     let help = "leave it out, and make `dwell` longer if it shall stay";
                     let title = "a state that follows itself";
-                    reader.mistakes.push(Mistake::new(&to.at, title, help));
+                    reader.mistake(&to.at, title, help);
                 }
                 Some(i) => row[i] = *share,
                 None => {
@@ -177,7 +177,7 @@ impl PhasesDraft {
                         None => format!("states are `{}`", names.join("`, `")),
                     };
                     let title = format!("there is no state `{}`", to.value);
-                    reader.mistakes.push(Mistake::new(&to.at, title, help));
+                    reader.mistake(&to.at, title, help);
                 }
             }
         }
@@ -186,7 +186,7 @@ impl PhasesDraft {
         if (sum - 1.0).abs() > 1e-9 && reader.mistakes.is_empty() {
             let title = format!("`next` is {} together", Percent((sum * 1e9).round() / 1e9));
             let help = "one of the states follows: 100% together";
-            reader.mistakes.push(Mistake::new(&next.at, title, help));
+            reader.mistake(&next.at, title, help);
         }
         row
     }

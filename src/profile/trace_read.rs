@@ -45,9 +45,8 @@ impl Reader {
             return;
         }
         let Value::Table(entries) = &value.value else {
-            let title = format!("`trace` cannot be {}", value.value.kind());
             let help = format!("write {LOOKS}");
-            self.mistakes.push(Mistake::new(&value.at, title, help));
+            self.wrong_kind(value, "trace", help);
             draft.broken = true;
             return;
         };
@@ -62,14 +61,13 @@ impl Reader {
         if let Some(second) = sources.next() {
             let title = "a trace from two sources";
             let help = format!("keep one of them: {LOOKS}");
-            self.mistakes
-                .push(Mistake::new(&second.key.at, title, help));
+            self.mistake(&second.key.at, title, help);
         }
         for entry in entries.iter().filter(|e| !is_source(e)) {
             if entry.key.value == "restart" {
                 let help = "it is no property: emud set IFACE trace.restart";
                 let title = "`restart` has no value";
-                self.mistakes.push(Mistake::new(&entry.key.at, title, help));
+                self.mistake(&entry.key.at, title, help);
             } else if !draft.key(self, entry) {
                 let unknown = keys::unknown(&entry.key, &keys::TRACE);
                 self.mistakes.push(unknown);
@@ -114,9 +112,8 @@ impl Reader {
     fn trace_text(&self, entry: &Entry) -> Result<(Located<String>, String), Mistake> {
         let key = &entry.key.value;
         let Value::Text(text) = &entry.value.value else {
-            let title = format!("`{key}` cannot be {}", entry.value.value.kind());
             let help = format!("write text: {key} = \"...\"");
-            return Err(Mistake::new(&entry.value.at, title, help));
+            return Err(Mistake::wrong_kind(&entry.value, key, help));
         };
         let at = entry.value.at.clone();
         if matches!(key.as_str(), "file" | "mahimahi") {
@@ -139,8 +136,7 @@ impl Reader {
         let at = draft.at.as_ref().filter(|_| !draft.broken)?;
         let Some(source) = &draft.source else {
             let help = format!("say what it does when: {LOOKS}");
-            self.mistakes
-                .push(Mistake::new(at, "a trace without rows", help));
+            self.mistake(at, "a trace without rows", help);
             return None;
         };
         let TraceKeys {
@@ -163,7 +159,7 @@ impl Reader {
         {
             let help = "let something through, or write state = \"down\"";
             let title = "a trace in which nothing ever moves";
-            self.mistakes.push(Mistake::new(&source.at, title, help));
+            self.mistake(&source.at, title, help);
         }
         Some(Trace {
             source: found,
@@ -191,7 +187,7 @@ impl Reader {
                     delay, trace.file=cell.csv";
         let title = "rows of jitter in force are about another delay";
         let at = latest(at, [mean, spread, shape]);
-        self.mistakes.push(Mistake::new(at, title, help));
+        self.mistake(at, title, help);
     }
 
     /// The cap is in the table of delays, which rows of delay or jitter move and stretch.
@@ -205,7 +201,7 @@ impl Reader {
         }
         let help = "cut the delays in the trace itself, or leave `max` out";
         let title = "`max` of a delay that a trace gives";
-        self.mistakes.push(Mistake::new(&max.at, title, help));
+        self.mistake(&max.at, title, help);
     }
 
     /// As given, else the last row lasts as long as the one before.
@@ -216,14 +212,14 @@ impl Reader {
             (Some(given), _) => {
                 let help = format!("its last row begins at {} s", last as f64 / 1e9);
                 let title = "a trace with rows beyond its `period`";
-                self.mistakes.push(Mistake::new(&given.at, title, help));
+                self.mistake(&given.at, title, help);
                 given.value
             }
             (None, [.., before, last]) => 2 * last.at_ns - before.at_ns,
             (None, _) => {
                 let help = "say how long it is: period = \"10s\"";
                 let title = "a trace of one row without `period`";
-                self.mistakes.push(Mistake::new(at, title, help));
+                self.mistake(at, title, help);
                 1
             }
         }

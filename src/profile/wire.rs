@@ -167,7 +167,7 @@ impl Reader {
                 let help = "without a rate packets take no time on the wire: give `rate` too, or \
                             leave it out";
                 let title = format!("`{key}` without `rate`");
-                self.mistakes.push(Mistake::new(at, title, help));
+                self.mistake(at, title, help);
             }
         }
         draft.wire.values()
@@ -189,7 +189,7 @@ impl Reader {
             draft.wire.cells.as_ref().map(|c| &c.at),
         ];
         let cells = if wire.cells.is_some() { ", cells" } else { "" };
-        self.mistakes.push(Mistake::new(
+        self.mistake(
             latest(at, places),
             format!("a queue of {bytes} bytes is smaller than one packet"),
             format!(
@@ -197,7 +197,7 @@ impl Reader {
                  overhead of {overhead}{cells}): write at least \"{packet}B\", or count packets: \
                  \"1p\""
             ),
-        ));
+        );
     }
 }
 
@@ -264,8 +264,7 @@ const CELL_HELP: &str =
 
 fn cell_word(value: &Located<Value>) -> Result<Cells, Mistake> {
     let Value::Text(text) = &value.value else {
-        let title = format!("`cell` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, CELL_HELP));
+        return Err(Mistake::wrong_kind(value, "cell", CELL_HELP));
     };
     match text.as_str() {
         "atm" => Ok(Cells::Atm),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Located, Mistake, Time, UnitError, Value, Word, closest};
+use super::{At, Located, Mistake, Time, UnitError, Value, Word, closest};
 
 /// Collects mistakes instead of stopping at the first.
 #[derive(Debug, Default)]
@@ -15,6 +15,16 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// Notes a mistake.
+    pub fn mistake(&mut self, at: &At, title: impl Into<String>, help: impl Into<String>) {
+        self.mistakes.push(Mistake::new(at, title, help));
+    }
+
+    /// Notes that a value of this kind cannot be the key's.
+    pub fn wrong_kind(&mut self, value: &Located<Value>, key: &str, help: impl Into<String>) {
+        self.mistakes.push(Mistake::wrong_kind(value, key, help));
+    }
+
     /// Applies `read` to `value`; the result keeps the position.
     pub fn read<T>(
         &mut self,
@@ -78,8 +88,7 @@ pub(crate) fn number(
     help: &str,
 ) -> Result<f64, Mistake> {
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, help));
+        return Err(Mistake::wrong_kind(value, key, help));
     };
     match text.parse::<f64>() {
         Ok(number) if range.contains(&number) => Ok(number),
@@ -105,8 +114,7 @@ pub(crate) fn one_of(value: &Located<Value>, key: &str, words: &[&str]) -> Resul
     let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let choice = format!("`{key}` is one of {}", quoted.join(", "));
     let Value::Text(text) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, choice));
+        return Err(Mistake::wrong_kind(value, key, choice));
     };
     words.iter().position(|word| word == text).ok_or_else(|| {
         let help = match closest(text, words.iter().copied()) {

@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use super::check::What;
 use super::probe::{SHORT_PAYLOAD, long_payload, wire_bytes};
-use super::theory::{ALL, Asked, Unjudged};
+use super::theory::Asked;
+use super::unjudged::Unjudged;
 use super::{Request, VerifyError};
 use crate::abi;
 use crate::abi::direction_name;
-use crate::datapath::attach::matching;
 use crate::datapath::attachment;
+use crate::datapath::compiled::matching;
 use crate::datapath::show::report::{Direction, Report};
 use crate::datapath::stage::compile::{Compiled, Place, compile};
 use crate::netlink::Netlink;
@@ -49,7 +51,7 @@ impl Links {
                 Some(profile) => compiled(profile, direction, longest)?,
                 None => {
                     let link = there.maps.link(direction)?;
-                    let asked = Asked::of(&link, &*there.maps.table(direction)?, longest);
+                    let asked = Asked::of(&link, &*there.maps.table_of(0, direction)?, longest);
                     asked.with_phases(in_force.as_ref())
                 }
             }))
@@ -126,9 +128,6 @@ impl Links {
 
 impl Asked {
     /// [`compiled`], and the parts that it leaves out: enough to plot, not to judge.
-    ///
-    /// # Errors
-    /// The delay cannot be read.
     pub fn outline(
         profile: &Profile,
         direction: u32,
@@ -149,7 +148,7 @@ impl Asked {
         if profile.is_some_and(|profile| !profile.phases.list.is_empty()) {
             self.unjudged.push(Unjudged {
                 why: "phases",
-                what: &ALL,
+                what: &What::ALL,
             });
         }
         self
@@ -157,14 +156,11 @@ impl Asked {
 
     /// Returns whether no check of it is valid.
     pub fn nothing_judged(&self) -> bool {
-        ALL.iter().all(|what| self.unjudged(*what).is_some())
+        What::ALL.iter().all(|what| self.unjudged(*what).is_some())
     }
 }
 
 /// Compiles a direction of a profile.
-///
-/// # Errors
-/// The delay cannot be read.
 pub fn compiled(profile: &Profile, direction: u32, longest: usize) -> Result<Asked, VerifyError> {
     let compiled = of_profile(profile, direction)?;
     let asked = Asked::of(&compiled.link, &compiled.table, longest);

@@ -8,6 +8,8 @@
 mod asked;
 mod binomial;
 mod bottleneck;
+mod cdf;
+mod check;
 mod error;
 mod icmp;
 mod judge;
@@ -19,23 +21,25 @@ mod simulate;
 mod table;
 mod theory;
 mod thinning;
+mod unjudged;
 
 use std::net::IpAddr;
 use std::thread;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 pub use asked::compiled;
+pub use cdf::Cdf;
+pub use check::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub use error::VerifyError;
-pub use judge::{Check, FALSE_ALARM, Unit, Verdict, What};
 pub(crate) use simulate::moments;
 
 pub use outcome::{Curve, Method, Outcome, VERIFY_SCHEMA};
 pub use table::table;
-pub use theory::{Asked, Cdf, DEPENDENT_LOSS};
+pub use theory::Asked;
+pub use unjudged::DEPENDENT_LOSS;
 
 pub(crate) use binomial::clopper_pearson;
 
+use crate::host::random;
 use crate::profile::Profile;
 use asked::Links;
 use bottleneck::Bottleneck;
@@ -144,7 +148,7 @@ fn round_trip(
 ) -> Result<Outcome, VerifyError> {
     let port = responder::open_icmp(&request.interface, peer)?;
     let mut outcome = Outcome::new(request, links, Method::RoundTrip, peer);
-    let icmp = Icmp::new(peer, random()? as u16);
+    let icmp = Icmp::new(peer, random_id()? as u16);
     let way = Way {
         direction: "both",
         from: &port,
@@ -284,7 +288,7 @@ impl Way<'_> {
 
     fn warm_up(&self) -> Result<Plan, VerifyError> {
         Ok(Plan {
-            id: random()?,
+            id: random_id()?,
             count: 3,
             interval_ns: 100_000_000,
             payload: SHORT_PAYLOAD,
@@ -296,7 +300,7 @@ impl Way<'_> {
     fn pace(&self, bytes: usize, duration_ns: f64) -> Result<Plan, VerifyError> {
         let interval_ns = INTERVAL_NS.max(self.serialisation_ns(bytes) / LOAD);
         Ok(Plan {
-            id: random()?,
+            id: random_id()?,
             count: (duration_ns / interval_ns).max(2.0) as u32,
             interval_ns: interval_ns as u64,
             payload: SHORT_PAYLOAD,
@@ -318,7 +322,7 @@ impl Way<'_> {
         let each_ns = bottleneck.way.serialisation_ns(bytes);
         let ahead = bottleneck.ahead.max(LEAST_AHEAD);
         Ok(Some(Plan {
-            id: random()?,
+            id: random_id()?,
             count: (duration_ns / each_ns / ahead).clamp(2.0, TRAIN_MOST) as u32,
             interval_ns: (each_ns * ahead / OVERLOAD) as u64,
             payload,
@@ -328,11 +332,8 @@ impl Way<'_> {
     }
 }
 
-fn random() -> Result<u64, VerifyError> {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|e| VerifyError::Socket {
-        what: "random number",
-        source: e.into(),
-    })?;
+fn random_id() -> Result<u64, VerifyError> {
+    let what = "random number";
+    let bytes = random().map_err(|source| VerifyError::Socket { what, source })?;
     Ok(u64::from_ne_bytes(bytes))
 }

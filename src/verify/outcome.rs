@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::Request;
 use super::asked::Links;
-use super::judge::{Check, FALSE_ALARM, Judge, PER_CHECK, Verdict, What};
+use super::cdf::Cdf;
+use super::check::{Check, FALSE_ALARM, PER_CHECK, Verdict, What};
+use super::judge::Judge;
 use super::probe::{Plan, Stream};
-use super::theory::Cdf;
 
 /// How the link was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

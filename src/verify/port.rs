@@ -101,9 +101,6 @@ impl Port {
     }
 
     /// Returns the local address.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn local(&self) -> Result<SocketAddr, VerifyError> {
         let address = getsockname(&self.fd).map_err(failed("getsockname"))?;
         SocketAddr::try_from(address).map_err(failed("getsockname"))

@@ -6,7 +6,8 @@
 //! measurements of it are simulated, and a real measurement outside all of them has a probability
 //! of 1 in [`RUNS`] + 1 (Barnard's Monte Carlo test, exact for any distribution).
 
-use super::theory::{Asked, Cdf, Source};
+use super::cdf::Cdf;
+use super::theory::{Asked, Source};
 
 /// Number of simulated measurements.
 pub const RUNS: usize = 20_000;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::judge::{Check, Unit, Verdict, What};
+use super::check::{Check, Unit, Verdict, What};
 use super::outcome::{Method, Outcome};
 use crate::profile::{Rate, Time};
 use crate::text::columns;

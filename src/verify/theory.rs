@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requested effect of a direction on a probe, from the numbers that the classifier runs.
 
-use super::judge::What::{
-    self, DelayDistribution, DelayMean, DelaySd, Duplicates, Loss, Overtaken, Rate,
-};
+use super::check::What;
+use super::unjudged::{Unjudged, left_out};
 use crate::abi;
 use crate::datapath::stage::compile::{Beside, decode};
 use crate::profile::quantile::{normal_cdf, normal_quantile, table_x};
-use crate::profile::{self, LinkState, LossModel, Reorder, Stage};
-
-/// Points of a distribution function: fine compared with any sample's Kolmogorov distance.
-const GRID: usize = 8192;
-/// The grid ends where one delay in 30,000 lies beyond: the last delays of a pareto would take all
-/// of it.
-const GRID_TAIL: f64 = 4.0;
+use crate::profile::{self, Reorder, Stage};
 
 /// The source of a delay.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,27 +45,6 @@ pub struct Asked {
     /// The parts that the fields above do not cover.
     pub unjudged: Vec<Unjudged>,
 }
-
-/// A part of a link without a theory here, and the checks that it makes invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unjudged {
-    pub why: &'static str,
-    pub what: &'static [What],
-}
-
-/// Why the losses of a link are not judged.
-pub const DEPENDENT_LOSS: &str = "losses that are not independent";
-
-/// Every check.
-pub const ALL: [What; 7] = [
-    DelayMean,
-    DelaySd,
-    DelayDistribution,
-    Loss,
-    Duplicates,
-    Overtaken,
-    Rate,
-];
 
 impl Asked {
     /// Returns a direction without emulation: it has no effect.
@@ -113,86 +85,10 @@ impl Asked {
             mean_ns,
             sd_ns,
             source: source(&link.delay, table, sd_ns),
-            unjudged: Self::left_out(&link, figures),
+            unjudged: left_out(&link, figures),
         };
         asked.queue_packets = asked.room(figures, longest);
         asked
-    }
-
-    /// Returns what [`Asked`] leaves out of a direction and what cannot be judged for that reason.
-    fn left_out(link: &profile::Link, figures: &abi::emud_link) -> Vec<Unjudged> {
-        let flag = |flag| figures.flags & flag != 0;
-        let jitter = link.delay.jitter.as_ref();
-        let per_packet = jitter.is_some_and(|jitter| jitter.reorder == Reorder::Jitter);
-        let by_time: &[What] = match per_packet {
-            true => &[DelayMean, DelaySd, DelayDistribution, Loss, Overtaken, Rate],
-            false => &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
-        };
-        let delay_and_order: &[What] = &[DelayMean, DelaySd, DelayDistribution, Overtaken];
-        let delay_and_rate: &[What] = &[DelayMean, DelaySd, DelayDistribution, Rate];
-        // Without `..`, and with the keys that are known: a new one makes a check doubtful.
-        let profile::Link {
-            rate: _,
-            overhead: _,
-            neighbours: _,
-            shared: _,
-            state,
-            wire,
-            queue,
-            delay,
-            loss,
-            reorder,
-            duplicate,
-            corrupt,
-            trace: _,
-            slot,
-            class: _,
-        } = link;
-        [
-            (DEPENDENT_LOSS, &[Loss, Rate][..], !is_independent(loss)),
-            (
-                "duplicates",
-                &[Duplicates, Rate],
-                duplicate.probability > 0.0,
-            ),
-            ("corruption", &ALL, corrupt.probability > 0.0),
-            ("`state = \"down\"`", &ALL, *state == LinkState::Down),
-            (
-                "a delay in order of only a share of the packets",
-                delay_and_order,
-                delay.share.is_some() && jitter.is_some() && !per_packet,
-            ),
-            ("`reorder`", delay_and_order, reorder.is_some()),
-            (
-                "correlated delays",
-                delay_and_order,
-                flag(abi::EMUD_F_CORRELATED),
-            ),
-            (
-                "a key of `delay`",
-                delay_and_order,
-                !delay.beyond(&["mean", "share", "max"]).is_empty(),
-            ),
-            (
-                "a class of a bottleneck",
-                &[DelayMean, DelaySd, DelayDistribution, Loss, Rate],
-                figures.service != 0,
-            ),
-            ("a burst", delay_and_rate, wire.burst.is_some()),
-            (
-                "framing (`mpu`, `cell`)",
-                delay_and_rate,
-                !wire.beyond(&["burst"]).is_empty(),
-            ),
-            ("an AQM", &[Rate], queue.aqm.is_some()),
-            ("a trace or phases", by_time, figures.timeline.count != 0),
-            ("`slot`", delay_and_rate, slot.is_some()),
-            ("rules", &ALL, flag(abi::EMUD_F_RULES)),
-            ("a matrix", &ALL, flag(abi::EMUD_F_MATRIX)),
-        ]
-        .into_iter()
-        .filter_map(|(why, what, there)| there.then_some(Unjudged { why, what }))
-        .collect()
     }
 
     /// Returns why a check is not judged; `None` if it is.
@@ -250,14 +146,6 @@ impl Asked {
     }
 }
 
-/// Returns whether each packet is lost with the same probability, independent of the others; a key
-/// unknown to this function makes it false.
-fn is_independent(loss: &profile::Loss) -> bool {
-    let plain =
-        matches!(loss.model, LossModel::Bernoulli { correlation, .. } if correlation == 0.0);
-    plain && loss.beyond(&["stage", "ecn"]).is_empty()
-}
-
 /// Mean and standard deviation if only a share of the values is not zero.
 fn of_share(share: f64, mean: f64, sd: f64) -> (f64, f64) {
     let square = share * (sd.powi(2) + mean.powi(2));
@@ -307,89 +195,12 @@ fn at(table_ns: &[f64], z: f64) -> f64 {
     table_ns[i] + (table_ns[i + 1] - table_ns[i]) * (place - i as f64)
 }
 
-/// Distribution function of the requested delay of probes.
-#[derive(Debug, Clone)]
-pub struct Cdf {
-    low_ns: f64,
-    step_ns: f64,
-    below: Vec<f64>,
-}
-
-impl Cdf {
-    /// Computes that of a sum of independent delays: of one direction, or of both for a round trip.
-    pub fn of(ways: &[&Asked]) -> Self {
-        let mut delays = vec![0.0];
-        let points = if ways.len() > 1 { 600 } else { 65_536 };
-        for way in ways {
-            let each: Vec<f64> = match way.source {
-                Source::Constant => vec![way.mean_ns],
-                _ => (0..points)
-                    .map(|i| {
-                        way.delay_ns(normal_quantile((f64::from(i) + 0.5) / f64::from(points)))
-                    })
-                    .collect(),
-            };
-            delays = delays
-                .iter()
-                .flat_map(|a| each.iter().map(move |b| a + b))
-                .collect();
-        }
-        delays.sort_by(f64::total_cmp);
-        Self::of_sorted(&delays)
-    }
-
-    fn of_sorted(delays: &[f64]) -> Self {
-        let tail = (delays.len() as f64 * normal_cdf(-GRID_TAIL)) as usize;
-        let (low_ns, high) = (delays[0], delays[delays.len() - 1 - tail]);
-        let step_ns = ((high - low_ns) / GRID as f64).max(f64::MIN_POSITIVE);
-        let below = (0..=GRID)
-            .map(|i| {
-                let x = low_ns + i as f64 * step_ns;
-                delays.partition_point(|d| *d <= x) as f64 / delays.len() as f64
-            })
-            .collect();
-        Self {
-            low_ns,
-            step_ns,
-            below,
-        }
-    }
-
-    /// The share of delays up to this one.
-    pub fn at(&self, ns: f64) -> f64 {
-        let place = (ns - self.low_ns) / self.step_ns;
-        if place < 0.0 {
-            return 0.0;
-        }
-        let i = place as usize;
-        match (self.below.get(i), self.below.get(i + 1)) {
-            (Some(a), Some(b)) => a + (b - a) * (place - i as f64),
-            _ => 1.0,
-        }
-    }
-
-    /// The share with the shortest delay: above 0 if only some packets are delayed.
-    pub fn atom(&self) -> f64 {
-        self.below[0]
-    }
-
-    /// The delay below which this share of delays lies.
-    pub fn quantile(&self, share: f64) -> f64 {
-        let i = self.below.partition_point(|b| *b < share);
-        let Some((a, b)) = i.checked_sub(1).map(|h| (self.below[h], self.below.get(i))) else {
-            return self.low_ns;
-        };
-        let part = b.map_or(0.0, |b| (share - a) / (b - a));
-        self.low_ns + (i as f64 - 1.0 + part) * self.step_ns
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi;
     use crate::datapath::stage::compile::{Place, compile};
     use crate::profile::Profile;
+    use crate::verify::cdf::Cdf;
 
     fn asked(profile: &str) -> Asked {
         let profile = Profile::parse(profile, "test").unwrap();

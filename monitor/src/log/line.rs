@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value::Null;
 use serde_json::json;
 
-use super::experiment::{
-    ArtefactLine, ClassSample, ExitLine, Judgement, LinkLine, Lost, MetricLine, OutputLine,
-    PhaseLine, Run, Sample, judgement_or_nulls,
-};
+use super::action::{ArtefactLine, ExitLine, LinkLine, Lost, MetricLine, OutputLine, PhaseLine};
+use super::judgement::{Judgement, judgement_or_nulls};
+use super::run::Run;
+use super::sample::{ClassSample, Sample};
 use super::schema::{ForEach, JudgementOrNulls, all, one_of};
 use super::station::StationSample;
 use super::{Clock, Thresholds};

@@ -4,10 +4,13 @@
 //! an experiment, JSON only, also has the actions of the experiment; lines are in the order of
 //! time.
 
+mod action;
 mod clock;
-mod experiment;
 mod file;
+mod judgement;
 mod line;
+mod run;
+mod sample;
 mod schema;
 mod sorted;
 mod station;
@@ -16,17 +19,19 @@ mod text;
 mod thresholds;
 mod writer;
 
-pub use clock::{Clock, mono_ns};
-pub use experiment::{
-    ArtefactLine, AskedFor, ClassCounted, ClassSample, Counted, DelaySample, ExitLine, Judgement,
-    LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream, PhaseLine, PhaseName, Run,
-    RunClass, RunLink, RunNode, RunVerdict, Sample, Span, SpanShare,
+pub use action::{
+    ArtefactLine, ExitLine, LinkEvent, LinkLine, Lost, MetricLine, OutputLine, OutputStream,
+    PhaseLine, PhaseName,
 };
+pub use clock::{Clock, mono_ns};
 pub use file::{FileLog, Moved};
+pub use judgement::{Judgement, RunVerdict, Span, SpanShare};
 pub use line::{
     ClearLine, CostLine, Drops, End, EndReason, HooksLine, Host, Line, OnAlarm, Overhead,
     PerResource, SCHEMA, Start, Verdict,
 };
+pub use run::{AskedFor, Run, RunClass, RunLink, RunNode};
+pub use sample::{ClassCounted, ClassSample, Counted, DelaySample, Sample};
 pub use sorted::{LineSender, SortedLog};
 pub use station::{RunMedium, RunStation, StationCounted, StationSample};
 pub use text::{printable, why_unknown};

@@ -2,6 +2,7 @@
 //! The log of an experiment: lines of several threads, sorted by time, in a file that a separate
 //! thread writes. No sender waits for the disk, which may be contended.
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -53,25 +54,13 @@ enum Sent {
     Last(String),
 }
 
-/// Ordered so that the earliest line is the largest, for the heap.
-#[derive(Debug, PartialEq, Eq)]
+/// A line of the heap.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     mono_ns: u64,
     /// Keeps the order of lines with the same time.
     number: u64,
     text: String,
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.mono_ns, other.number).cmp(&(self.mono_ns, self.number))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl LineSender {
@@ -188,7 +177,7 @@ impl SortedLog {
 /// The state of the thread.
 struct Writer {
     file: BufWriter<File>,
-    waiting: BinaryHeap<Waiting>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
     taken: u64,
     /// The start line is the first one, whatever the time of a report.
     first_ns: Option<u64>,
@@ -214,7 +203,7 @@ impl Writer {
             self.tell_lost();
             self.file.flush()?;
             let received = match self.waiting.peek() {
-                Some(next) => {
+                Some(Reverse(next)) => {
                     let at = next.mono_ns + WAIT_NS;
                     let wait = Duration::from_nanos(at.saturating_sub(mono_ns()));
                     sent.recv_timeout(wait)
@@ -249,16 +238,20 @@ impl Writer {
         line.mono_ns = line.mono_ns.max(first_ns);
         line.number = self.taken;
         self.taken += 1;
-        self.waiting.push(line);
+        self.waiting.push(Reverse(line));
     }
 
     /// Writes the lines that are due. Returns true if more of them remain.
     fn write(&mut self, due: u64) -> io::Result<bool> {
         for _ in 0..BATCH {
-            if self.waiting.peek().is_none_or(|next| next.mono_ns > due) {
+            if self
+                .waiting
+                .peek()
+                .is_none_or(|Reverse(next)| next.mono_ns > due)
+            {
                 return Ok(false);
             }
-            if let Some(line) = self.waiting.pop() {
+            if let Some(Reverse(line)) = self.waiting.pop() {
                 self.file.write_all(line.text.as_bytes())?;
                 let cost = line.text.len() + LINE_COST;
                 self.count.behind.fetch_sub(cost, Ordering::Relaxed);

@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sample::counters;
+
 /// A radio channel that nodes share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunMedium {
@@ -62,51 +64,42 @@ pub struct StationSample {
     pub neighbours: Option<Vec<String>>,
 }
 
-/// Counters of a station.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StationCounted {
-    /// Accesses to the channel, each with an RTS or a data frame.
-    pub attempts: u64,
-    /// Packets that were acknowledged, or broadcast.
-    pub sent_packets: u64,
-    /// Bytes of these packets, from the IP header on.
-    pub sent_bytes: u64,
-    /// Attempts without an answer.
-    pub failed: u64,
-    /// RTS and data frames that their receiver, in range, has not decoded because of others'
-    /// transmissions or its own. Broadcasts do not count.
-    pub collided: u64,
-    /// RTS and data frames that had bit errors at their receiver. Broadcasts do not count.
-    pub damaged: u64,
-    /// Packets whose last attempt failed. The other failed attempts were followed by a retry.
-    pub given_up: u64,
-    /// Packets that found the queue full.
-    pub dropped_full: u64,
-    /// Packets that the queue's manager (RED) dropped.
-    pub dropped_aqm: u64,
-    /// Packets received, without duplicates.
-    pub received_packets: u64,
-    /// Bytes of these packets.
-    pub received_bytes: u64,
-    /// Packets received again, because their acknowledgement was lost.
-    pub duplicates: u64,
-    /// Time in transmission in ns, answers included.
-    pub air_ns: u64,
-    /// Time with a carrier in ns, its own included; 0 with `access = "none"`.
-    pub busy_ns: u64,
+counters! {
+    /// Counters of a station.
+    pub struct StationCounted {
+        /// Accesses to the channel, each with an RTS or a data frame.
+        attempts,
+        /// Packets that were acknowledged, or broadcast.
+        sent_packets,
+        /// Bytes of these packets, from the IP header on.
+        sent_bytes,
+        /// Attempts without an answer.
+        failed,
+        /// RTS and data frames that their receiver, in range, has not decoded because of others'
+        /// transmissions or its own. Broadcasts do not count.
+        collided,
+        /// RTS and data frames that had bit errors at their receiver. Broadcasts do not count.
+        damaged,
+        /// Packets whose last attempt failed. The other failed attempts were followed by a retry.
+        given_up,
+        /// Packets that found the queue full.
+        dropped_full,
+        /// Packets that the queue's manager (RED) dropped.
+        dropped_aqm,
+        /// Packets received, without duplicates.
+        received_packets,
+        /// Bytes of these packets.
+        received_bytes,
+        /// Packets received again, because their acknowledgement was lost.
+        duplicates,
+        /// Time in transmission in ns, answers included.
+        air_ns,
+        /// Time with a carrier in ns, its own included; 0 with `access = "none"`.
+        busy_ns,
+    }
 }
 
 impl StationCounted {
-    /// Returns what was counted since `before`.
-    pub fn since(&self, before: &Self) -> Self {
-        self.with(before, u64::saturating_sub)
-    }
-
-    /// Returns the sum of both.
-    pub fn plus(&self, other: &Self) -> Self {
-        self.with(other, u64::saturating_add)
-    }
-
     /// Returns the failed attempts that were followed by another one.
     pub fn retried(&self) -> u64 {
         self.failed.saturating_sub(self.given_up)
@@ -115,24 +108,5 @@ impl StationCounted {
     /// Returns the packets that its queue dropped, whatever the cause.
     pub fn dropped(&self) -> u64 {
         self.dropped_full.saturating_add(self.dropped_aqm)
-    }
-
-    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
-        Self {
-            attempts: of(self.attempts, other.attempts),
-            sent_packets: of(self.sent_packets, other.sent_packets),
-            sent_bytes: of(self.sent_bytes, other.sent_bytes),
-            failed: of(self.failed, other.failed),
-            collided: of(self.collided, other.collided),
-            damaged: of(self.damaged, other.damaged),
-            given_up: of(self.given_up, other.given_up),
-            dropped_full: of(self.dropped_full, other.dropped_full),
-            dropped_aqm: of(self.dropped_aqm, other.dropped_aqm),
-            received_packets: of(self.received_packets, other.received_packets),
-            received_bytes: of(self.received_bytes, other.received_bytes),
-            duplicates: of(self.duplicates, other.duplicates),
-            air_ns: of(self.air_ns, other.air_ns),
-            busy_ns: of(self.busy_ns, other.busy_ns),
-        }
     }
 }

@@ -6,6 +6,8 @@
 //! file → [`Reader`] → [`Event`]. The file's format: docs/record-format.md.
 
 mod abi;
+mod bytes;
+mod end;
 mod error;
 mod event;
 mod header;
@@ -16,8 +18,9 @@ mod recorder;
 pub(crate) mod tests;
 mod writer;
 
+pub use bytes::RECORD_BYTES;
 pub use error::{ReadError, RecordError};
-pub use event::{Event, Interval, Kind, NetClass, RECORD_BYTES};
+pub use event::{Event, Interval, Kind, NetClass};
 pub use header::{Header, SCHEMA, StopReason, Trailer, WatchedKinds};
 pub use reader::{End, Reader};
 pub use recorder::{Options, Recorder, Summary};

@@ -3,7 +3,8 @@
 
 use std::io::{self, Read};
 
-use super::event::{EndRecord, RECORD_BYTES, Record};
+use super::bytes::{RECORD_BYTES, Record};
+use super::end::EndRecord;
 use super::{Event, Header, ReadError, SCHEMA, Trailer};
 
 /// Not text, so that a transfer that changes line ends is detected.

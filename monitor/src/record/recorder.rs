@@ -13,7 +13,8 @@ use aya::maps::{HashMap, Map, MapData, PerCpuArray, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::abi::{self, emud_rec_counters, emud_rec_cpu, emud_rec_disk};
-use super::event::{self, Kind, Record};
+use super::bytes::{self, Record};
+use super::event::Kind;
 use super::programs::{self, Attached};
 use super::{Event, Header, Interval, RecordError, SCHEMA, StopReason, Trailer, Writer};
 use crate::criteria::Basis;
@@ -317,8 +318,8 @@ impl Scribe {
             let Ok(record) = Record::try_from(&item[..]) else {
                 continue;
             };
-            let record = event::to_little_endian(record);
-            if let Some(record) = event::clip(record, self.start_ns, end_ns) {
+            let record = bytes::to_little_endian(record);
+            if let Some(record) = bytes::clip(record, self.start_ns, end_ns) {
                 self.writer.record(&record).map_err(RecordError::Write)?;
             }
         }
@@ -356,7 +357,7 @@ impl Scribe {
         let end_mono_ns = orders.end_ns.load(Ordering::Acquire);
         self.drain(orders)?;
         for event in self.maps.open_intervals()? {
-            if let Some(record) = event::clip(event.encode(), self.start_ns, end_mono_ns) {
+            if let Some(record) = bytes::clip(event.encode(), self.start_ns, end_mono_ns) {
                 self.writer.record(&record).map_err(RecordError::Write)?;
             }
         }

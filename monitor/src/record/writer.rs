@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::event::{EndRecord, KINDS, Kind, RECORD_BYTES, Record};
+use super::bytes::{KINDS, RECORD_BYTES, Record};
+use super::end::EndRecord;
+use super::event::Kind;
 use super::reader::{MAGIC, VERSION};
 use super::{Event, Header, Trailer};
 
@@ -18,9 +20,6 @@ pub struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Writes the header.
-    ///
-    /// # Errors
-    /// An error of `out`.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
         let json = serde_json::to_vec(header)?;
         let length = u32::try_from(json.len()).map_err(io::Error::other)?;
@@ -37,9 +36,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes one event.
-    ///
-    /// # Errors
-    /// An error of `out`.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         self.record(&event.encode())
     }
@@ -59,17 +55,11 @@ impl<W: Write> Writer<W> {
     }
 
     /// Passes buffered data to the system, so that it survives this process.
-    ///
-    /// # Errors
-    /// An error of `out`.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
     /// Writes the end, which shows a reader that nothing is missing.
-    ///
-    /// # Errors
-    /// An error of `out`.
     pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
         let json = serde_json::to_vec(trailer)?;
         let end = EndRecord {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use emud::host::runtime::invoking_user;
 use emud::host::signals::Signals;
+use emud::host::single_threaded;
 use emud::metrics::Media;
 use emud::monitor::session::{
     Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
@@ -86,9 +87,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// Runs the monitor and returns the exit code.
 pub fn run(args: Args, config: Config) -> Result<u8, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = single_threaded()?;
     runtime.block_on(watch(args, config))
 }
 

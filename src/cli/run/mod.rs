@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use emud::datapath::engine::EngineChoice;
 use emud::experiment::lab::LabError;
-use emud::experiment::run::{ExitCode, Settings, User, drawn};
+use emud::experiment::run::{ExitCode, Settings, User};
+use emud::host::random_seed;
 use emud::monitor::settings as watch;
 use emud_monitor::Config;
 use emud_monitor::config::GroupBy;
 
 use rustix::process::geteuid;
 
+use super::attach::Engine;
 use super::metrics::listen;
 use super::monitor::duration;
 use super::{Failure, Place};
@@ -160,14 +161,6 @@ first); 127 and 126 the program cannot be found or started; 64 and above as for 
 could not take place. docs/run.md";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    Auto,
-    Fq,
-    Hold,
-    Qdisc,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AsRoot {
     All,
     Prepare,
@@ -222,14 +215,9 @@ fn settings(args: &Args, what: &what::What) -> Result<Settings, Failure> {
         argv: std::env::args().collect(),
         seed: match args.seed.or(what.seed()) {
             Some(seed) => seed,
-            None => drawn()?,
+            None => random_seed()?,
         },
-        engine: match args.engine {
-            Engine::Auto => EngineChoice::Auto,
-            Engine::Fq => EngineChoice::Fq,
-            Engine::Hold => EngineChoice::Hold,
-            Engine::Qdisc => EngineChoice::Qdisc,
-        },
+        engine: args.engine.into(),
         config: config(args.monitor.as_deref())?,
         sample: sample.filter(|_| args.log.is_some() || args.repeat > 1),
         metrics: match &args.metrics {

@@ -4,9 +4,10 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 
 use serde_json::Value;
+
+use emud::host::spawn;
 
 /// What a monitor says.
 pub enum Said {
@@ -35,13 +36,11 @@ impl Monitor {
             .spawn()?;
         let (say, said) = channel();
         let output = (child.stdout.take()).zip(child.stderr.take());
-        thread::Builder::new()
-            .name("emud-top".into())
-            .spawn(move || {
-                if let Some((lines, errors)) = output {
-                    listen(lines, errors, &say);
-                }
-            })?;
+        spawn("emud-top", move || {
+            if let Some((lines, errors)) = output {
+                listen(lines, errors, &say);
+            }
+        })?;
         Ok(Self { child, said })
     }
 

@@ -9,8 +9,7 @@
 mod mahimahi;
 mod mobility;
 mod netem;
-mod netem_delay;
-mod netem_toml;
+mod netem_profile;
 mod ping;
 mod ping_toml;
 mod rate_log;
@@ -123,7 +122,7 @@ pub fn tc_table(name: &str) -> Option<PathBuf> {
 pub fn netem(command: &str, header: Header, tables: Tables) -> Result<Imported, TextError> {
     let text = tc_command::expanded(command);
     tc_script::read(&text)
-        .and_then(|script| netem_toml::profile(&script, header, tables))
+        .and_then(|script| netem_profile::profile(&script, header, tables))
         .map_err(|mistake| mistakes("command", &text, mistake))
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
 
-use super::netem_toml::link;
+use super::netem::link;
 use super::tc_filter::Filter;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};

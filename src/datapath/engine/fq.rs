@@ -183,9 +183,6 @@ pub fn in_order(links: &[Compiled]) -> bool {
 
 /// Adds fq to the root of a device with the kernel's default root: a single fq for a link in order,
 /// otherwise one under every class of mq if the device has several transmit queues.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn install(
     nl: &mut Netlink,
     link: &Link,
@@ -203,9 +200,6 @@ pub fn install(
 }
 
 /// Changes the limits of the qdiscs that attach created.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn resize(nl: &mut Netlink, link: &Link, options: &FqOptions) -> Result<(), NetlinkError> {
     let one_for_each_queue = nl
         .root_by_hand(link.index)?

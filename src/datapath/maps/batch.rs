@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use aya::maps::MapError;
-use aya::sys::SyscallError;
+
+use super::syscall::bpf;
 
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
@@ -27,9 +28,6 @@ struct BatchAttr {
 }
 
 /// Writes the values of an array from index `first` on.
-///
-/// # Errors
-/// The kernel returns an error.
 pub(crate) fn write_all<T: aya::Pod>(
     map: BorrowedFd<'_>,
     first: u32,
@@ -62,7 +60,8 @@ pub(crate) fn insert_all<K: aya::Pod, T: aya::Pod>(
     // SAFETY: keys and values have room for `count` of the map's, which are as long as K
     // and T (the callers' maps are typed); the kernel only reads them, and they and `attr`
     // outlive the call.
-    unsafe { call(BPF_MAP_UPDATE_BATCH, "bpf_map_update_batch", &mut attr) }
+    unsafe { bpf(BPF_MAP_UPDATE_BATCH, "bpf_map_update_batch", &mut attr) }?;
+    Ok(())
 }
 
 /// Deletes keys, all of which exist.
@@ -81,13 +80,11 @@ pub(crate) fn delete_all<K: aya::Pod>(map: BorrowedFd<'_>, keys: &[K]) -> Result
     };
     // SAFETY: there are `count` keys of the map's length (the callers' maps are typed); the
     // kernel only reads them, and they and `attr` outlive the call.
-    unsafe { call(BPF_MAP_DELETE_BATCH, "bpf_map_delete_batch", &mut attr) }
+    unsafe { bpf(BPF_MAP_DELETE_BATCH, "bpf_map_delete_batch", &mut attr) }?;
+    Ok(())
 }
 
 /// Reads `count` values of an array from its start.
-///
-/// # Errors
-/// The kernel returns an error.
 pub(crate) fn read_all<T: aya::Pod + Default>(
     map: BorrowedFd<'_>,
     count: u32,
@@ -108,33 +105,9 @@ pub(crate) fn read_all<T: aya::Pod + Default>(
     };
     // SAFETY: the buffers have room for `count` keys and values of the map, whose lengths
     // are those of u32 and T (the callers' maps are typed arrays); all outlive the call.
-    match unsafe { call(BPF_MAP_LOOKUP_BATCH, "bpf_map_lookup_batch", &mut attr) } {
-        // There are no further entries.
-        Err(MapError::SyscallError(e)) if e.io_error.kind() == io::ErrorKind::NotFound => {
-            Ok(values)
-        }
-        Err(e) => Err(e),
-        Ok(()) => Ok(values),
+    match unsafe { bpf(BPF_MAP_LOOKUP_BATCH, "bpf_map_lookup_batch", &mut attr) } {
+        // Not found: there are no further entries.
+        Err(e) if e.io_error.kind() != io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(values),
     }
-}
-
-/// # Safety
-/// The pointers in `attr` must be valid for `command`.
-unsafe fn call(
-    command: libc::c_int,
-    name: &'static str,
-    attr: &mut BatchAttr,
-) -> Result<(), MapError> {
-    let attr: *mut BatchAttr = attr;
-    // SAFETY: the caller guarantees it.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<BatchAttr>()) };
-    if result == 0 {
-        return Ok(());
-    }
-    let io_error = io::Error::last_os_error();
-    Err(SyscallError {
-        call: name,
-        io_error,
-    }
-    .into())
 }

@@ -2,9 +2,12 @@
 //! The maps of a program by its id. aya finds a program in the list of all, which takes three system
 //! calls for each: with 1,000 links on a host, whatever acts on one would read all of them.
 
-use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use aya::sys::SyscallError;
+
+use super::syscall::bpf;
 
 /// enum bpf_cmd (include/uapi/linux/bpf.h).
 const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
@@ -48,13 +51,14 @@ struct ByFd {
 ///
 /// # Errors
 /// There is no such program, or this process may not see it.
-pub(super) fn map_ids(program: u32) -> io::Result<Vec<u32>> {
-    let attr = ById {
+pub(super) fn map_ids(program: u32) -> Result<Vec<u32>, SyscallError> {
+    let mut attr = ById {
         id: program,
         next_id: 0,
         flags: 0,
     };
-    let fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr)?;
+    // SAFETY: numbers only.
+    let fd = unsafe { bpf(BPF_PROG_GET_FD_BY_ID, "bpf_prog_get_fd_by_id", &mut attr) }?;
     // SAFETY: the kernel has just returned it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let mut ids = vec![0u32; MOST];
@@ -62,28 +66,13 @@ pub(super) fn map_ids(program: u32) -> io::Result<Vec<u32>> {
     let mut info: ProgramInfo = unsafe { zeroed() };
     info.nr_map_ids = MOST as u32;
     info.map_ids = ids.as_mut_ptr().addr() as u64;
-    let attr = ByFd {
+    let mut attr = ByFd {
         fd: fd.as_raw_fd().cast_unsigned(),
         len: size_of::<ProgramInfo>() as u32,
         info: (&raw mut info).addr() as u64,
     };
-    bpf(BPF_OBJ_GET_INFO_BY_FD, &attr)?;
+    // SAFETY: `info` and `ids`, whose length it has, outlive the call.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, "bpf_obj_get_info_by_fd", &mut attr) }?;
     ids.truncate(info.nr_map_ids as usize);
     Ok(ids)
-}
-
-fn bpf<T>(command: libc::c_int, attr: &T) -> io::Result<libc::c_int> {
-    // SAFETY: `attr` and what it points to outlive the call.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_ref(attr),
-            size_of::<T>(),
-        )
-    };
-    match result {
-        0.. => Ok(result as libc::c_int),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

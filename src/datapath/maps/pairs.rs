@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
-use aya::maps::{Map, MapData, MapError};
+use aya::maps::{Map, MapData};
 
-use super::{DatapathError, Maps, at, batch, grace_period};
+use super::{DatapathError, Maps, at, batch, grace_period, of_size};
 use crate::abi;
 use crate::datapath::stage::compile::ns_per_byte;
 use crate::datapath::stage::fixed::probability;
@@ -44,9 +44,6 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Wraps the maps.
-    ///
-    /// # Errors
-    /// The maps have a different type.
     pub(crate) fn new(numbers: Map, values: Map) -> Result<Self, DatapathError> {
         let (Map::HashMap(numbers), Map::Array(values)) = (numbers, values) else {
             return Err(DatapathError::Missing("emud_pairs"));
@@ -69,23 +66,6 @@ impl Pairs {
 
     pub(crate) const fn capacity(&self) -> u32 {
         self.capacity
-    }
-}
-
-/// Checks whether keys and values have the expected length.
-fn of_size(
-    name: &'static str,
-    map: &MapData,
-    key: usize,
-    value: usize,
-) -> Result<(), DatapathError> {
-    let info = map.info().map_err(at(name))?;
-    match (info.key_size() as usize, info.value_size() as usize) {
-        (k, v) if (k, v) == (key, value) => Ok(()),
-        (_, found) => Err(at(name)(MapError::InvalidValueSize {
-            size: value,
-            expected: found,
-        })),
     }
 }
 
@@ -174,9 +154,6 @@ impl Maps {
     }
 
     /// Returns the pairs that differ from the base link.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn pairs_in_force(&self) -> Result<Vec<Pair>, DatapathError> {
         let (now, _) = halves(self.control()?);
         let all = self.read_pairs()?;

@@ -3,14 +3,13 @@
 //!
 //! aya passes a value as a Rust value, which is on the stack in between; here it stays on the heap.
 
-use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 
-use aya::maps::{Map, MapData, MapError};
-use aya::sys::SyscallError;
+use aya::maps::{Map, MapData};
 
-use super::DatapathError;
+use super::syscall::bpf;
+use super::{DatapathError, at, of_size};
 use crate::abi;
 
 const NAME: &str = "emud_saved";
@@ -18,7 +17,6 @@ const NAME: &str = "emud_saved";
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 
-const KEY_LEN: usize = size_of::<u32>();
 const LEN: usize = size_of::<abi::emud_restore>();
 /// Offset of the bytes, after their number.
 const BYTES: usize = offset_of!(abi::emud_restore, bytes);
@@ -40,34 +38,15 @@ pub(crate) struct Record {
 
 impl Record {
     /// Wraps the map.
-    ///
-    /// # Errors
-    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));
         };
-        let info = map.info().map_err(at)?;
-        let (key, value) = (info.key_size() as usize, info.value_size() as usize);
-        if key != KEY_LEN {
-            return Err(at(MapError::InvalidKeySize {
-                size: KEY_LEN,
-                expected: key,
-            }));
-        }
-        if value != LEN {
-            return Err(at(MapError::InvalidValueSize {
-                size: LEN,
-                expected: value,
-            }));
-        }
+        of_size(NAME, &map, size_of::<u32>(), LEN)?;
         Ok(Self { map })
     }
 
     /// Returns the bytes of the last write.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub(crate) fn read(&self) -> Result<Vec<u8>, DatapathError> {
         let value = self.call(BPF_MAP_LOOKUP_ELEM, "bpf_map_lookup_elem", Vec::new())?;
         let (len, bytes) = value.split_at(BYTES);
@@ -100,7 +79,7 @@ impl Record {
     ) -> Result<Vec<u8>, DatapathError> {
         value.resize(LEN, 0);
         let mut key = 0u32;
-        let attr = ElemAttr {
+        let mut attr = ElemAttr {
             map_fd: self.map.fd().as_fd().as_raw_fd().cast_unsigned(),
             pad: 0,
             key: (&raw mut key).addr() as u64,
@@ -109,26 +88,7 @@ impl Record {
         };
         // SAFETY: the map's key is a u32 and its value has LEN bytes (checked by `new`), which fit
         // into `key` and `value`; both and `attr` outlive the call.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_bpf,
-                command,
-                &raw const attr,
-                size_of::<ElemAttr>(),
-            )
-        };
-        if result == 0 {
-            return Ok(value);
-        }
-        let io_error = io::Error::last_os_error();
-        Err(at(SyscallError {
-            call: name,
-            io_error,
-        }
-        .into()))
+        unsafe { bpf(command, name, &mut attr) }.map_err(|e| at(NAME)(e.into()))?;
+        Ok(value)
     }
-}
-
-fn at(source: MapError) -> DatapathError {
-    DatapathError::Map { name: NAME, source }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use aya::maps::{Array, Map, MapData, MapError};
 
-use super::{DatapathError, batch};
+use super::{DatapathError, at, batch};
 use crate::abi;
 use crate::datapath::stage::compile::Compiled;
 
@@ -55,26 +55,20 @@ impl Taken {
 
 impl RowsMap {
     /// Wraps the map.
-    ///
-    /// # Errors
-    /// The map has a different type.
     pub(crate) fn new(map: Map) -> Result<Self, DatapathError> {
         let Map::Array(map) = map else {
             return Err(DatapathError::Missing(NAME));
         };
         let same = map.fd().as_fd().try_clone_to_owned();
-        let same = same.map_err(|source| at(MapError::IoError(source)))?;
-        let rows = Map::Array(MapData::from_fd(same).map_err(at)?);
-        let rows = rows.try_into().map_err(at)?;
+        let same = same.map_err(|source| at(NAME)(MapError::IoError(source)))?;
+        let rows = Map::Array(MapData::from_fd(same).map_err(at(NAME))?);
+        let rows = rows.try_into().map_err(at(NAME))?;
         Ok(Self { map, rows })
     }
 
     /// Returns a row.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub(crate) fn get(&self, place: u32) -> Result<abi::emud_row, DatapathError> {
-        self.rows.get(&place, 0).map_err(at)
+        self.rows.get(&place, 0).map_err(at(NAME))
     }
 
     /// Finds space for the rows of each link, writes the new ones, and returns the timelines with
@@ -113,7 +107,7 @@ impl RowsMap {
             return Err(DatapathError::RowsGone);
         }
         let first = self.free(taken, wanted.len)?;
-        batch::write_all(self.map.fd().as_fd(), first, rows).map_err(at)?;
+        batch::write_all(self.map.fd().as_fd(), first, rows).map_err(at(NAME))?;
         wanted.timeline.first = first;
         taken.push(Taken { first, ..wanted });
         Ok(wanted.timeline)
@@ -137,8 +131,4 @@ impl RowsMap {
             }),
         }
     }
-}
-
-fn at(source: MapError) -> DatapathError {
-    DatapathError::Map { name: NAME, source }
 }

@@ -43,27 +43,18 @@ impl Maps {
     }
 
     /// Returns the number of rule keys of both generations.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn rule_keys(&self) -> Result<usize, DatapathError> {
         let keys: Result<Vec<_>, _> = self.rules.keys().collect();
         Ok(keys.map_err(at("emud_rules"))?.len())
     }
 
     /// Returns the number of packets that matched a rule, by its position.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn rule_hits(&self, place: u32) -> Result<u64, DatapathError> {
         let per_cpu = self.hits.get(&place, 0).map_err(at("emud_hits"))?;
         Ok(per_cpu.iter().sum())
     }
 
     /// Returns how many instances of links with `per` are in use, and their maximum.
-    ///
-    /// # Errors
-    /// The map cannot be read.
     pub fn instances(&self, sizes: &Sizes) -> Result<(u32, u32), DatapathError> {
         let mut used = 0;
         for set in self.instances.iter() {

@@ -18,7 +18,7 @@ use super::record::{Record, STEP_NS, Setting};
 use super::status::{Gauge, Status};
 use super::{RadioError, Tap};
 use crate::datapath::engine::hold::tune::tune_thread;
-use crate::host::{now_ns, timespec};
+use crate::host::{now_ns, spawn, timespec};
 use crate::medium::air::{Air, Frame, Outcome, Plan, To};
 use crate::medium::phy::Matrix;
 
@@ -96,16 +96,14 @@ impl Radio {
             start_ns: worker.start_ns,
             steps,
         };
-        let thread = thread::Builder::new()
-            .name("emud-medium".into())
-            .spawn(move || {
-                // A rejected step makes frames later, not wrong, and lateness is counted.
-                let _ = tune_thread(usize::from(worker.number));
-                let result = worker.run();
-                worker.count();
-                worker.status().end(result);
-            })
-            .map_err(failed)?;
+        let thread = spawn("emud-medium", move || {
+            // A rejected step makes frames later, not wrong, and lateness is counted.
+            let _ = tune_thread(usize::from(worker.number));
+            let result = worker.run();
+            worker.count();
+            worker.status().end(result);
+        })
+        .map_err(failed)?;
         Ok(Self {
             name,
             status,
@@ -124,9 +122,6 @@ impl Radio {
     /// ends with this value.
     ///
     /// Returns the time at which it began, ns of CLOCK_MONOTONIC; none: nothing moves.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn begin_motion(&self) -> io::Result<Option<u64>> {
         let motion = self
             .motion

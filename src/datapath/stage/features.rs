@@ -60,5 +60,6 @@ fn of_link(link: &abi::emud_link) -> u32 {
         (abi::EMUD_FEATURE_SLOT, link.tdma.span_ns > 0),
     ];
     let needed = needs.into_iter().filter(|(_, needed)| *needed);
-    needed.fold(1 << link.release, |all, (feature, _)| all | feature)
+    let release = (1 << link.release) & !(1 << abi::EMUD_RELEASE_NONE);
+    needed.fold(release, |all, (feature, _)| all | feature)
 }

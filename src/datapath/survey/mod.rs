@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aya::programs::{ProgramInfo, loaded_programs};
+use aya::programs::ProgramInfo;
 
 use super::attachment::Attachment;
-use super::emulated::is_gone;
+use super::emulated::{is_gone, programs};
 use super::maps::{DatapathError, Maps, Program};
 use super::{LinkError, pieces};
 use crate::abi;
@@ -139,12 +139,8 @@ impl Survey {
     /// Updates the list of links; returns what could not be read.
     fn find(&mut self) -> Result<Vec<String>, DatapathError> {
         let (mut alive, mut unreadable) = (HashSet::new(), Vec::new());
-        for program in loaded_programs() {
-            let program = match program {
-                Ok(program) => program,
-                Err(e) if is_gone(&e) => continue,
-                Err(e) => return Err(DatapathError::Search(e)),
-            };
+        for program in programs() {
+            let program = program?;
             let id = program.id();
             let of_emud = program.name_as_str() == Some(Program::Classify.name());
             if !of_emud || self.refresh(id) {

@@ -4,10 +4,10 @@
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::LabError;
 use crate::host::lock::{About, Lock, Range, Sharing};
+use crate::host::random;
 use crate::netlink::Netlink;
 
 /// Shared address space (RFC 6598), which is rarely routed inside a host; and if a VPN has taken
@@ -80,18 +80,12 @@ fn reserve(network: Ipv4Net) -> Result<Option<Lock>, LabError> {
 pub fn free_interface() -> Result<String, LabError> {
     let mut netlink = Netlink::open()?;
     loop {
-        let name = format!("emud-{:04x}", random()? >> 16);
+        let bytes = random().map_err(|e| LabError::system("get a random number", e))?;
+        let name = format!("emud-{:04x}", u16::from_ne_bytes(bytes));
         if netlink.find_link(&name)?.is_none() {
             return Ok(name);
         }
     }
-}
-
-fn random() -> Result<u32, LabError> {
-    let mut bytes = [0; 4];
-    getrandom(&mut bytes, GetRandomFlags::empty())
-        .map_err(|e| LabError::system("get a random number", e))?;
-    Ok(u32::from_ne_bytes(bytes))
 }
 
 /// Returns the networks of a range in order; `None` for an unsuitable length.

@@ -182,9 +182,6 @@ impl Lab {
     }
 
     /// Adds a route.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn route(&mut self, node: &str, route: &Route) -> Result<(), LabError> {
         let netlink = &mut self.node_mut(node)?.netlink;
         let index = netlink.link(&route.interface)?.index;

@@ -103,9 +103,6 @@ impl Table {
 }
 
 /// Returns the page.
-///
-/// # Errors
-/// A plot cannot be drawn.
 pub fn html(run: &Run) -> Result<String, PageError> {
     let (maps, map_style) = map::maps(run);
     let page = Page {
@@ -124,9 +121,6 @@ pub fn html(run: &Run) -> Result<String, PageError> {
 }
 
 /// Returns the plots, a file for each direction and class of a link that has samples.
-///
-/// # Errors
-/// A plot cannot be drawn.
 pub fn plots(run: &Run) -> Result<Vec<Plot>, PageError> {
     let plots = Plots::new(run);
     let mut files: Vec<Plot> = Vec::new();

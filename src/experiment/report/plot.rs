@@ -39,9 +39,6 @@ impl<'a> Plots<'a> {
     }
 
     /// An SVG image; none: the track has no samples.
-    ///
-    /// # Errors
-    /// It cannot be drawn.
     pub fn of(&self, track: &Track) -> Result<Option<String>, PageError> {
         if track.series.points().is_empty() {
             return Ok(None);

@@ -54,9 +54,6 @@ struct Page {
 }
 
 /// Returns the page of repeats.
-///
-/// # Errors
-/// The template cannot be filled in.
 pub fn repeats(runs: &[Run]) -> Result<String, PageError> {
     let summary = summarise(runs);
     let (all, counted) = (runs.len(), summary.counted);
@@ -95,9 +92,6 @@ pub fn repeats(runs: &[Run]) -> Result<String, PageError> {
 }
 
 /// Returns the page of two experiments, or of repeats of two; neither is empty.
-///
-/// # Errors
-/// The template cannot be filled in.
 pub fn compared(a: &[Run], b: &[Run]) -> Result<String, PageError> {
     let comparison = compare(a, b);
     let mut notes = comparison.notes.clone();

@@ -7,7 +7,6 @@ use std::io::{self, BufRead};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::thread;
 
 use emud_monitor::log::{ArtefactLine, mono_ns};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -15,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::datapath::engine::hold::spawn::this_program;
 use crate::experiment::scenario::{Node, Plan};
+use crate::host::spawn;
 
 use super::collect::Collected;
 use super::programs::Common;
@@ -175,9 +175,7 @@ fn output(child: Child) -> io::Result<oneshot::Receiver<io::Result<Vec<u8>>>> {
         // After an interrupted clean-up there is no receiver.
         let _ = tell.send(output);
     };
-    thread::Builder::new()
-        .name("emud-collect".into())
-        .spawn(wait)?;
+    spawn("emud-collect", wait)?;
     Ok(told)
 }
 

@@ -15,6 +15,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
+use crate::host::random;
+
 /// How long to wait for killed processes.
 const LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -33,23 +35,15 @@ pub struct Group {
 
 impl Group {
     /// Creates a group below that of this process.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn create() -> io::Result<Self> {
         let root = hierarchy()?;
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let name = format!("emud-run-{:016x}", u64::from_ne_bytes(random));
+        let name = format!("emud-run-{:016x}", u64::from_ne_bytes(random()?));
         let path = own()?.join(name);
         mkdirat(&root, &path, Mode::from_raw_mode(0o755))?;
         Self::at(root, path)
     }
 
     /// Opens a group that another process of emud created.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::at(hierarchy()?, path.to_owned())
     }

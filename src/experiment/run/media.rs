@@ -104,9 +104,6 @@ pub fn start(
 
 impl OnAir {
     /// Begins the motion of the stations.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn begin_motion(&self) -> Result<(), RunError> {
         let began = self
             .radio

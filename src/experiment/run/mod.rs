@@ -37,7 +37,7 @@ pub use collect::collect;
 pub use conductor::{Outcome, conduct};
 pub use error::RunError;
 pub use progress::Progress;
-pub use seeds::{derived, drawn};
+pub use seeds::derived;
 pub use settings::{ExitCode, Settings};
 pub use together::{Heard, Said, Together};
 pub use user::User;

@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use emud_monitor::log::{Line, OutputLine, OutputStream, mono_ns};
@@ -13,6 +13,7 @@ use emud_monitor::log::LineSender;
 use tokio::time::{Instant, sleep};
 
 use super::Progress;
+use crate::host::spawn;
 
 /// A longer line is split, so that a program without line feeds is logged, too.
 const MAX_LINE: usize = 8192;
@@ -56,9 +57,6 @@ impl Failed {
 
 /// Copies until the end of the stream, or until emud's output has no reader any more: then the
 /// program's pipe is closed, as it would be without emud.
-///
-/// # Errors
-/// No thread can be started.
 pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copying> {
     let taken = Arc::new(AtomicU64::new(0));
     let count = taken.clone();
@@ -89,9 +87,7 @@ pub fn copy(mut from: impl Read + Send + 'static, sink: Sink) -> io::Result<Copy
         // The reader that closed the output does not get the rest.
         let _ = lines.rest(|line| sink.line(line));
     };
-    let thread = thread::Builder::new()
-        .name("emud-output".into())
-        .spawn(copying)?;
+    let thread = spawn("emud-output", copying)?;
     Ok(Copying { thread, taken })
 }
 

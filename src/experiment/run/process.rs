@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use emud_monitor::log::{ExitLine, OutputStream, PhaseName, mono_ns};
@@ -20,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::experiment::scenario::Program;
+use crate::host::spawn;
 
 use super::User;
 use super::output::{Copying, Sink, copy};
@@ -192,9 +192,7 @@ fn wait_for(mut child: Child, over: Arc<Mutex<bool>>) -> io::Result<oneshot::Rec
         // After the end of the run there is no receiver.
         let _ = tell.send((child.wait(), mono_ns));
     };
-    thread::Builder::new()
-        .name("emud-wait".into())
-        .spawn(waiting)?;
+    spawn("emud-wait", waiting)?;
     Ok(ended)
 }
 

@@ -10,17 +10,6 @@ pub fn derived(seed: u64, n: usize) -> u64 {
     seed.wrapping_add(STRIDE.wrapping_mul(n as u64))
 }
 
-/// Returns a random seed for a run without one. 32 bits: easy to copy by hand, and exact in JSON
-/// readers without integers.
-///
-/// # Errors
-/// The kernel has no random numbers.
-pub fn drawn() -> std::io::Result<u64> {
-    let mut bytes = [0; 4];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(u32::from_ne_bytes(bytes).into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -58,3 +58,29 @@ pub struct Settings {
     /// The other hosts, if this is a part of an experiment.
     pub together: Option<Together>,
 }
+
+impl Settings {
+    /// Returns the settings of a run of which nothing is printed, with programs as root.
+    pub fn quiet(seed: u64, config: Config) -> Self {
+        Self {
+            argv: std::env::args().collect(),
+            seed,
+            engine: EngineChoice::Auto,
+            config,
+            sample: None,
+            metrics: None,
+            log_output: true,
+            quiet: true,
+            artefacts: None,
+            abort_on_contention: false,
+            exit_code: ExitCode::Program,
+            user: None,
+            root_prepares: true,
+            caller: None,
+            in_place: None,
+            notes: vec![],
+            repeat: (1, 1),
+            together: None,
+        }
+    }
+}

@@ -7,7 +7,6 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -16,6 +15,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::host::spawn;
 
 /// Returns whether emud runs at a terminal.
 pub fn is_there() -> bool {
@@ -43,9 +44,6 @@ pub struct Terminal {
 
 impl Terminal {
     /// Gives `command` a terminal with the size of emud's.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn open(command: &mut Command) -> io::Result<Self> {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&controller)?;
@@ -124,10 +122,7 @@ fn copy_typed(controller: OwnedFd, ended: OwnedFd) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new()
-        .name("emud-typing".into())
-        .spawn(copying)
-        .map(drop)
+    spawn("emud-typing", copying).map(drop)
 }
 
 /// Waits for input; returns false if the end is reached first.

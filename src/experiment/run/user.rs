@@ -94,9 +94,6 @@ impl User {
     }
 
     /// Gives a file or folder that root created to this user.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn own(&self, file: impl AsFd) -> io::Result<()> {
         Ok(fchown(file, Some(self.uid), Some(self.gid))?)
     }

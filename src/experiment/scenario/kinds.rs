@@ -102,10 +102,9 @@ fn names(value: &Located<Value>, key: &str) -> Result<NodeNames, Mistake> {
     let names = match &value.value {
         Value::List(items) => items.iter().map(one).collect(),
         Value::Text(_) => one(value).map(|name| vec![name]),
-        other => {
-            let title = format!("`{key}` cannot be {}", other.kind());
+        _ => {
             let help = format!("write texts in brackets: {key} = [\"...\", \"...\"]");
-            Err(Mistake::new(&value.at, title, help))
+            Err(Mistake::wrong_kind(value, key, help))
         }
     };
     names.map(NodeNames)
@@ -221,8 +220,7 @@ fn position(value: &Located<Value>, _: &str) -> Result<[f64; 2], Mistake> {
 fn path(value: &Located<Value>, _: &str) -> Result<Vec<(u64, [f64; 2])>, Mistake> {
     let help = "write waypoints: path = [{ at = [0, 0] }, { at = [60, 0], after = \"60s\" }]";
     let Value::List(items) = &value.value else {
-        let title = format!("`path` cannot be {}", value.value.kind());
-        return Err(Mistake::new(&value.at, title, help));
+        return Err(Mistake::wrong_kind(value, "path", help));
     };
     let mut waypoints = Vec::new();
     let mut now_ns = 0_u64;

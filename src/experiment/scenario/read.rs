@@ -11,8 +11,8 @@ use super::plan::NodeDraft;
 use super::{keys, topology_read, value};
 use crate::profile::{Profile, ProfileError, shipped};
 use crate::text::{
-    At, Draft, Entry, Located, Mistake, Mistakes, Reader, Section, Source, TextError, Value,
-    document, is_file, read_file, utf8,
+    At, Draft, Entry, Located, Mistakes, Reader, Section, Source, TextError, Value, document,
+    is_file, read_file, utf8,
 };
 
 /// The file is the first and only source.
@@ -113,7 +113,7 @@ impl Reading<'_> {
     }
 
     pub fn mistake(&mut self, at: &At, title: impl Into<String>, help: impl Into<String>) {
-        self.reader.mistakes.push(Mistake::new(at, title, help));
+        self.reader.mistake(at, title, help);
     }
 
     fn key(&mut self, draft: &mut impl Draft, entry: &Entry, section: &Section) {
@@ -227,11 +227,10 @@ impl Reading<'_> {
                 return Some(asked(profile, &text));
             }
             Value::Text(name) => name,
-            other => {
-                let title = format!("`profile` cannot be {}", other.kind());
+            _ => {
                 let help = "write the name of a shipped profile, a file, or tables: \
                             profile = \"lte\", profile.link.rate = \"10Mbit\"";
-                self.mistake(&value.at, title, help);
+                self.reader.wrong_kind(value, "profile", help);
                 return None;
             }
         };

@@ -64,9 +64,6 @@ impl Ports {
 
 /// Receives until `stop` is set; returns a count for each UDP port. Data of TCP is discarded: its
 /// sender counts.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn receive(ports: Ports, stop: &AtomicBool) -> Result<Vec<Count>, TrafficError> {
     thread::scope(|scope| {
         for listener in &ports.tcp {

@@ -19,6 +19,7 @@ use crate::fleet::protocol::{Ready, Revision};
 use crate::fleet::verdict::HostEnd;
 use crate::fleet::{FleetError, LEASE};
 use crate::host::signals::Signals;
+use crate::host::single_threaded;
 use steps::Controller;
 
 /// What to run.
@@ -124,7 +125,7 @@ pub async fn divided(
         .into_iter()
         .map(|(host, (_, facts))| (host, facts))
         .collect();
-    let id = crate::experiment::run::drawn().map_err(FleetError::system("draw a number"))?;
+    let id = crate::host::random_seed().map_err(FleetError::system("draw a number"))?;
     let plans = divide(
         &request.plan,
         &host_of,
@@ -211,9 +212,7 @@ pub async fn stop(client: &Client, keys: &Keys) -> Result<bool, FleetError> {
 /// # Errors
 /// Those of the work, or the kernel starts no runtime.
 pub fn block_on<T>(work: impl Future<Output = Result<T, FleetError>>) -> Result<T, FleetError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = single_threaded();
     runtime
         .map_err(FleetError::system("start a runtime"))?
         .block_on(work)

@@ -8,7 +8,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use emud_monitor::Config;
 use emud_monitor::log::{
@@ -22,6 +22,7 @@ pub use super::observing::SETTLED;
 use super::observing::{Begun, Parts, observe};
 pub use super::witness::Episodes;
 use super::{ObserveError, StartError};
+use crate::host::spawn;
 use crate::metrics::Media;
 
 /// Limit of alarms: a run is short, and each alarm is part of its verdict, so the limit only
@@ -121,10 +122,7 @@ impl Experiment {
             judge,
             agree,
         };
-        let thread = thread::Builder::new()
-            .name("emud-monitor".into())
-            .spawn(move || observe(parts))
-            .map_err(no_thread)?;
+        let thread = spawn("emud-monitor", move || observe(parts)).map_err(no_thread)?;
         let gone = |_| no_thread(io::ErrorKind::BrokenPipe.into());
         Ok(Self {
             begun: begun.recv().map_err(gone)??,

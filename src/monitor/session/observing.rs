@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use emud_monitor::log::{Clock, EndReason, Format, Judgement, Log, Outlet, SortedLog};
 use emud_monitor::{Config, Monitor};
-use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
@@ -18,6 +17,7 @@ use super::{
     Finished, Observation, ObserveError, Remote, Setup, Side, SideParts, StartError, Until,
     Witness, monitor, pressure, punctual, sockets,
 };
+use crate::host::single_threaded;
 use crate::metrics::Media;
 
 /// Time limit for the report of an episode's end, which is detected some ticks after its cause has
@@ -60,7 +60,7 @@ struct Running {
 
 /// Returns `None` if it could not begin, or the result is not requested.
 pub(crate) fn observe(parts: Parts) -> Option<Finished> {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
+    let runtime = match single_threaded() {
         Ok(runtime) => runtime,
         Err(error) => {
             let attempted = "starting a thread";

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that serves clients, separate so that clients cannot delay a line.
 
+use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, thread};
 
 use emud_monitor::log::OnAlarm;
-use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::sleep;
 
@@ -17,6 +16,7 @@ use super::metrics::Served;
 use super::on_alarm::{QUEUE, Runner};
 use super::punctual::prompt;
 use super::{ObserveError, Request, control, emulated};
+use crate::host::{single_threaded, spawn};
 use crate::metrics::{Media, Sampling, serve};
 
 /// Maximum number of requests in transit to the observation: rounds of the other tasks before the
@@ -102,10 +102,7 @@ impl Side {
         let (end, ended) = oneshot::channel();
         let (hurry, hurried) = oneshot::channel();
         let (tell, done) = oneshot::channel();
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let runtime = single_threaded().map_err(failed)?;
         let serving = {
             let _within = runtime.enter();
             Serving::new([parts.control, parts.root], parts.metrics).map_err(failed)?
@@ -128,13 +125,11 @@ impl Side {
             // If the observation failed, there is no receiver.
             let _ = tell.send(counts);
         };
-        thread::Builder::new()
-            .name("emud-side".into())
-            .spawn(move || {
-                prompt();
-                runtime.block_on(work);
-            })
-            .map_err(failed)?;
+        spawn("emud-side", move || {
+            prompt();
+            runtime.block_on(work);
+        })
+        .map_err(failed)?;
         let side = Self {
             end,
             hurry,

@@ -157,7 +157,7 @@ impl Draft {
             let shown = print::shown(section, key, name.as_deref(), &values);
             title = title.replace(&format!("${i}"), &shown);
         }
-        reader.mistakes.push(Mistake::new(at, title, conflict.help));
+        reader.mistake(at, title, conflict.help);
     }
 }
 

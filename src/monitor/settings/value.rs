@@ -100,9 +100,8 @@ fn is_zero(text: &str) -> bool {
 /// Reads a whole number from 1 to `most`.
 fn count(value: &Located<Value>, key: &str, of: &str, most: u64) -> Result<u64, Mistake> {
     let (Value::Number(text) | Value::Text(text)) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
         let help = format!("write a number of {of}, such as {key} = 1");
-        return Err(Mistake::new(&value.at, title, help));
+        return Err(Mistake::wrong_kind(value, key, help));
     };
     let number = text.parse::<u64>().ok();
     number.filter(|n| (1..=most).contains(n)).ok_or_else(|| {

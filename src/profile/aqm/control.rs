@@ -106,7 +106,7 @@ impl Reader {
         {
             let title = format!("a `b` of {} is above `a`", pi.b);
             let help = format!("`a` is {}: the probability would never fall", pi.a);
-            self.mistakes.push(Mistake::new(at, title, help));
+            self.mistake(at, title, help);
         }
         pi
     }
@@ -123,7 +123,7 @@ impl Reader {
         if let Some((ns, given)) = target.filter(|(ns, _)| *ns > TARGET_MAX_NS) {
             let title = format!("a `target` of {} is too long for {manager}", Time(ns));
             let help = format!("it is at most \"{}\"", Time(TARGET_MAX_NS));
-            self.mistakes.push(Mistake::new(&given.at, title, help));
+            self.mistake(&given.at, title, help);
         }
     }
 }

@@ -196,7 +196,7 @@ impl Reader {
             let title = format!("aqm = \"{manager}\" without `{min_key}` and `{max_key}`");
             // One that could not be read has been answered.
             if self.mistakes.is_empty() {
-                self.mistakes.push(Mistake::new(at, title, help));
+                self.mistake(at, title, help);
             }
             return false;
         };
@@ -207,7 +207,7 @@ impl Reader {
             _ => {
                 let help = "write both as bytes or both as times";
                 let title = format!("`{min_key}` and `{max_key}` are in different units");
-                self.mistakes.push(Mistake::new(&max.at, title, help));
+                self.mistake(&max.at, title, help);
                 return false;
             }
         };
@@ -217,7 +217,7 @@ impl Reader {
                 "`{min_key}` is {}; the paper takes at least twice that",
                 min.value
             );
-            self.mistakes.push(Mistake::new(&max.at, title, help));
+            self.mistake(&max.at, title, help);
         }
         true
     }

@@ -21,7 +21,7 @@ fn managed(rate: u64, aqm: Aqm) -> Link {
 
 impl Bench {
     fn aqm(&self) -> abi::emud_aqm_state {
-        self.maps.state(abi::EMUD_UP).unwrap().aqm
+        self.maps.state_of(0, abi::EMUD_UP).unwrap().aqm
     }
 
     /// Early drops: RED, CoDel, PIE.

@@ -224,7 +224,7 @@ fn compare(aqm: Aqm) -> [u64; 3] {
             got,
             want,
             "packet {n}, {:?}",
-            b.maps.state(abi::EMUD_UP).unwrap().aqm
+            b.maps.state_of(0, abi::EMUD_UP).unwrap().aqm
         );
     }
     let c = b.counters();
@@ -374,7 +374,7 @@ fn rio_counts_from_when_it_is_set() {
         b.send(&assured, 0);
     }
     b.set(&managed(Aqm::Rio(strict_rio())), 42, stamp_place());
-    let backlog = |b: &Bench| b.maps.state(abi::EMUD_UP).unwrap().aqm.rio_backlog / 1_000_000;
+    let backlog = |b: &Bench| b.maps.state_of(0, abi::EMUD_UP).unwrap().aqm.rio_backlog / 1_000_000;
     for n in 1..=10 {
         b.send(&assured, 0);
         assert_eq!(backlog(&b), n);

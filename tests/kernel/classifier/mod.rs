@@ -93,7 +93,7 @@ impl Bench {
 
     /// As after an attach that needs nothing: what a link needs is loaded with it, as by a change.
     fn empty(sizes: &Sizes) -> Self {
-        Self::for_features(sizes, 1 << abi::EMUD_RELEASE_NONE)
+        Self::for_features(sizes, 0)
     }
 
     fn for_features(sizes: &Sizes, features: u32) -> Self {
@@ -131,7 +131,7 @@ impl Bench {
         if needed != has {
             let before = self.loaded.program_id(Program::Classify)?;
             self.loaded = Loaded::load_test_run(&self.sizes, needed, Some(before))?;
-            self.maps.serve(needed)?;
+            self.maps.set_features(needed)?;
         }
         self.maps.apply_with(both, rules)
     }

@@ -2,7 +2,7 @@
 //! The link that `emud show` reports: compared with the configured one, and the fate of packets.
 
 use super::*;
-use emud::datapath::attach::{compile_rules, matching};
+use emud::datapath::compiled::{compile_rules, matching};
 use emud::datapath::engine::Engine;
 use emud::datapath::saved::Saved;
 use emud::datapath::show::link::LinkReport;

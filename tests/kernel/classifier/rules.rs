@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which link a packet takes: every kind of match, instances, shared bottlenecks.
 
-use emud::datapath::attach::{compile_rules, matching};
+use emud::datapath::compiled::{compile_rules, matching};
 use emud::datapath::stage::compile::of_number;
 use emud::profile::Profile;
 

@@ -164,7 +164,7 @@ fn the_first_rule_that_matches_has_the_packet() {
     let tested = TestRunner::new(same_cases(100)).run(&cases, |(rules, packets)| {
         let profile = profile(rules);
         // A match on too many different fields is rejected, which other tests cover.
-        prop_assume!(emud::datapath::attach::compile_rules(&profile).is_ok());
+        prop_assume!(emud::datapath::compiled::compile_rules(&profile).is_ok());
         set(&mut bench.borrow_mut(), &profile);
         for packet in packets {
             let first = (profile.rules.iter()).position(|rule| packet.matches(&rule.matches));

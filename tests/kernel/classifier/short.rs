@@ -56,7 +56,7 @@ impl Both {
     fn compare_counters(&self) -> abi::emud_counters {
         let [short, long] = self.0.each_ref().map(Bench::counters);
         assert_eq!(format!("{short:?}"), format!("{long:?}"));
-        let last = |b: &Bench| b.maps.state(abi::EMUD_UP).unwrap().last_departure;
+        let last = |b: &Bench| b.maps.state_of(0, abi::EMUD_UP).unwrap().last_departure;
         assert_eq!(last(&self.0[0]), last(&self.0[1]));
         short
     }

@@ -139,7 +139,7 @@ impl Theory {
     /// Mean and deviation of the table that the classifier runs are the configured ones to 1e-4,
     /// independent of a sample of a long tail.
     pub fn check_table(&self, b: &Bench, sd: f64) {
-        let table = b.maps.table(abi::EMUD_UP).unwrap();
+        let table = b.maps.table_of(0, abi::EMUD_UP).unwrap();
         // Lines between the points, with eight samples on each.
         let places: Vec<(f64, f64)> = (0..8 * 4096)
             .map(|k| (k / 8, (f64::from(k as u32 % 8) + 0.5) / 8.0))

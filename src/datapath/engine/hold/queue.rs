@@ -5,7 +5,7 @@
 //! frame that departs before the last one of the FIFO (jitter per packet, a delay that was just
 //! reduced) uses a heap.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// The smallest buffer: 2^7 bytes.
@@ -17,10 +17,11 @@ const SIZES: usize = 11;
 const EXPECTED: usize = 16384;
 
 /// A waiting frame; return its buffer with [`TimerQueue::recycle`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame {
     /// CLOCK_MONOTONIC.
     pub departure_ns: u64,
+    /// Keeps the order of frames with the same time.
     sequence: u64,
     buffer: Box<[u8]>,
     len: usize,
@@ -35,30 +36,6 @@ impl Frame {
     /// The same, to be changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
-    }
-
-    fn key(&self) -> (u64, u64) {
-        (self.departure_ns, self.sequence)
-    }
-}
-
-impl PartialEq for Frame {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Frame {}
-
-impl PartialOrd for Frame {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Frame {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
     }
 }
 

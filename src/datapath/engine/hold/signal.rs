@@ -8,9 +8,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// one of them arrives: every thread sees it.
 ///
 /// Call it before any thread is started.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn stop_signals() -> io::Result<OwnedFd> {
     // SAFETY: the set is initialised by sigemptyset before anything reads it.
     unsafe {

@@ -35,9 +35,6 @@ pub struct Tap {
 
 impl Tap {
     /// Sets whether the device outlives its descriptor.
-    ///
-    /// # Errors
-    /// The kernel returns an error.
     pub fn persist(fd: BorrowedFd<'_>, persistent: bool) -> Result<(), HoldError> {
         let argument = usize::from(persistent);
         // SAFETY: TUNSETPERSIST has its flag as the argument itself.

@@ -56,9 +56,6 @@ pub fn room(
 }
 
 /// Adds emud's qdisc at the root of a device with the kernel's default root.
-///
-/// # Errors
-/// The kernel returns an error.
 pub fn install(
     nl: &mut Netlink,
     ifindex: u32,

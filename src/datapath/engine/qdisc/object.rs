@@ -8,10 +8,10 @@ use std::mem::size_of;
 use std::ptr::NonNull;
 
 use libbpf_sys as bpf;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::abi;
 use crate::abi::QDISC_OBJECT;
+use crate::host::random;
 use crate::netlink::OWN_KIND;
 
 /// Names that are tried before the kernel's answer that one exists counts as an error.
@@ -101,9 +101,8 @@ impl Registered {
 
 /// `emud` and ten random digits: names are those of the host, not of a network namespace.
 fn random_kind() -> CString {
-    let mut bytes = [0; 5];
     // Without random numbers, a name that exists is an error below.
-    let _ = getrandom(&mut bytes, GetRandomFlags::empty());
+    let bytes: [u8; 5] = random().unwrap_or_default();
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     CString::new(format!("{OWN_KIND}{digits}")).unwrap_or_default()
 }

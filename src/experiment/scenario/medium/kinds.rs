@@ -127,10 +127,9 @@ fn standard(value: &Located<Value>, key: &str) -> Result<&'static Standard, Mist
     let all = names.clone().map(|name| format!("\"{name}\""));
     let all = all.collect::<Vec<_>>().join(", ");
     let Value::Text(text) = &value.value else {
-        let title = format!("`{key}` cannot be {}", value.value.kind());
-        return Err(Mistake::new(
-            &value.at,
-            title,
+        return Err(Mistake::wrong_kind(
+            value,
+            key,
             format!("write one of {all}"),
         ));
     };

@@ -1,81 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The attached programs in the kernel; [`Monitor::next`] returns what they detect.
 
+mod attach;
+mod error;
+mod load;
+
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 use std::{fmt, io};
 
-use aya::maps::{Array, HashMap, Map, MapData, MapError, RingBuf};
-use aya::{Btf, Ebpf, EbpfLoader, Pod};
-use rustix::time::{ClockId, clock_gettime};
+use aya::maps::{Array, HashMap, MapData, RingBuf};
+use aya::{Btf, Ebpf};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::abi::{self, emud_counters, emud_emulated, emud_runs};
-use crate::criteria::{Attempt, CRITERIA, Config, Settings, tick, with_links};
+use crate::abi::{emud_counters, emud_emulated, emud_runs};
+use crate::criteria::{Config, Settings, with_links};
 use crate::decode::Decoder;
-use crate::denied::{is_denied, with_causes};
 use crate::empty;
 use crate::event::{Cost, Dropped, Event, Hook, Resource, Watched};
 use crate::hooks::{Attached, Hooks, TICK};
+use crate::log::mono_ns;
 use crate::moments::Moments;
 use crate::names::Names;
 use crate::swaps::Swaps;
-
-/// Why the monitor could not be started, or stopped working.
-#[derive(Debug, thiserror::Error)]
-pub enum MonitorError {
-    /// The configuration is invalid.
-    #[error("{0}")]
-    Config(String),
-    /// The kernel's types cannot be read.
-    #[error(
-        "cannot read the kernel's types from /sys/kernel/btf/vmlinux (the kernel needs CONFIG_DEBUG_INFO_BTF): {0}"
-    )]
-    Btf(#[from] aya::BtfError),
-    /// The object cannot be loaded into the kernel.
-    #[error("cannot load the monitor into the kernel: {}", with_causes(.0))]
-    Load(#[from] aya::EbpfError),
-    /// The process lacks the permission to load BPF programs.
-    #[error("no permission to load BPF programs; run as root of the host ({})", with_causes(.0))]
-    Permission(aya::EbpfError),
-    /// A map cannot be read or written.
-    #[error("map {name}: {source}")]
-    Map {
-        /// Name of the map.
-        name: &'static str,
-        /// Error of the BPF library.
-        source: MapError,
-    },
-    /// The object lacks a map or a program of this name.
-    #[error("the monitor's object has no {0}")]
-    Missing(&'static str),
-    /// None of the configured criteria found a hook; one line per hook.
-    #[error("this kernel supports none of the configured criteria:\n{0}")]
-    Blind(String),
-    /// A system call failed.
-    #[error("{what}: {source}")]
-    System {
-        /// The action that failed.
-        what: &'static str,
-        /// Error of the system call.
-        source: io::Error,
-    },
-}
-
-impl MonitorError {
-    /// Returns the exit code for the error, from sysexits.h.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Config(_) => 64,
-            Self::Permission(_) => 77,
-            Self::Map { .. } | Self::Blind(_) if !rustix::process::geteuid().is_root() => 77,
-            Self::Btf(_) | Self::Load(_) | Self::Blind(_) => 69,
-            Self::Missing(_) => 70,
-            Self::Map { .. } | Self::System { .. } => 71,
-        }
-    }
-}
+use attach::{attach, attach_all};
+pub use error::MonitorError;
+use error::{at, system};
+use load::{arm, load, take, tell_rules};
 
 /// A device on which emud emulates a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -315,154 +267,9 @@ fn watch(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
     Ok(unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE)? })
 }
 
-fn load(settings: &Settings, btf: &Btf) -> Result<Ebpf, MonitorError> {
-    let cpus = settings.config.cpus;
-    let mut loader = EbpfLoader::new();
-    for (name, value) in &settings.globals {
-        loader.override_global(name, value, true);
-    }
-    loader
-        .btf(Some(btf))
-        .override_global("emud_config", &settings.config, true)
-        .map_max_entries("emud_ring", ring_len(cpus))
-        .map_max_entries("emud_cpus", cpus)
-        .map_max_entries("emud_txs", cpus)
-        .map_max_entries("emud_runs", cpus)
-        .map_max_entries("emud_cpu_tables", cpus)
-        .map_max_entries("emud_window_tables", cpus * settings.windows())
-        .load(abi::MONITOR_OBJECT)
-        .map_err(|e| match is_denied(&e) {
-            true => MonitorError::Permission(e),
-            false => MonitorError::Load(e),
-        })
-}
-
-/// Returns the size of the ring in bytes: an alarm about the network writes a table for each CPU
-/// that has sent, and four such alarms must fit at once. One alarm of 225 CPUs would fill 1 MiB.
-fn ring_len(cpus: u32) -> u32 {
-    const LEAST: u32 = 1 << 20;
-    const RECORD_HEADER: u32 = 8;
-    let table = size_of::<abi::emud_table>() as u32 + RECORD_HEADER;
-    let wanted = 4 * table.saturating_mul(cpus);
-    wanted.max(LEAST).next_power_of_two()
-}
-
-fn tell_rules(bpf: &mut Ebpf, settings: &Settings) -> Result<(), MonitorError> {
-    write_all(bpf, "emud_netdev_rules", &settings.netdev_rules)?;
-    write_all(bpf, "emud_disk_rules", &settings.disk_rules)
-}
-
-fn write_all<K: Pod, V: Pod>(
-    bpf: &mut Ebpf,
-    name: &'static str,
-    entries: &[(K, V)],
-) -> Result<(), MonitorError> {
-    let map = bpf.map_mut(name).ok_or(MonitorError::Missing(name))?;
-    let mut map = HashMap::<_, K, V>::try_from(map).map_err(at(name))?;
-    entries
-        .iter()
-        .try_for_each(|(key, value)| map.insert(key, value, 0).map_err(at(name)))
-}
-
-/// Starts to judge CPUs.
-fn arm(bpf: &mut Ebpf, now_ns: u64) -> Result<(), MonitorError> {
-    let name = "emud_armed";
-    let map = bpf.map_mut(name).ok_or(MonitorError::Missing(name))?;
-    let mut armed = Array::<_, u64>::try_from(map).map_err(at(name))?;
-    armed.set(0, now_ns, 0).map_err(at(name))
-}
-
-/// Attaches the hooks of each configured criterion.
-///
-/// # Errors
-/// [`MonitorError::Blind`]: none of the criteria that are judged in the kernel found a hook.
-fn attach(
-    bpf: &mut Ebpf,
-    hooks: &mut Hooks,
-    config: &Config,
-) -> Result<[Watched; Resource::ALL.len()], MonitorError> {
-    let mut watched = [Watched::No; Resource::ALL.len()];
-    let mut in_kernel = vec![];
-    for criterion in &CRITERIA {
-        let Some(attempts) = (criterion.hooks)(config) else {
-            continue;
-        };
-        let index = criterion.resource as usize;
-        watched[index] = match attach_all(bpf, hooks, &attempts) {
-            true => Watched::Yes,
-            false => Watched::Unknown,
-        };
-        if !attempts.is_empty() {
-            in_kernel.push(index);
-        }
-    }
-    // Last: the tick would judge a CPU as busy before the hooks that detect its idle time are
-    // attached.
-    if !hooks.attach_first(bpf, &tick::hooks()) {
-        let blind = (CRITERIA.iter().zip(&mut watched)).filter(|(of, _)| of.ticks);
-        let asked_for = blind.filter(|(_, state)| **state == Watched::Yes);
-        asked_for.for_each(|(_, state)| *state = Watched::Unknown);
-    }
-    if in_kernel.is_empty() || in_kernel.iter().any(|i| watched[*i] == Watched::Yes) {
-        return Ok(watched);
-    }
-    let refused = hooks.tried.iter().filter_map(|hook| {
-        let why = hook.refused.as_ref()?;
-        Some(format!(
-            "  {}: {} rejected: {why}",
-            hook.criterion, hook.hook
-        ))
-    });
-    Err(MonitorError::Blind(refused.collect::<Vec<_>>().join("\n")))
-}
-
-/// Tries all of them, so that the log lists every one; returns true if each works.
-fn attach_all(bpf: &mut Ebpf, hooks: &mut Hooks, attempts: &[Attempt]) -> bool {
-    let mut holds = true;
-    for attempt in attempts {
-        holds &= hooks.attach_first(bpf, attempt);
-    }
-    holds
-}
-
-fn take(bpf: &mut Ebpf, name: &'static str) -> Result<Map, MonitorError> {
-    bpf.take_map(name).ok_or(MonitorError::Missing(name))
-}
-
-fn at(name: &'static str) -> impl Fn(MapError) -> MonitorError {
-    move |source| MonitorError::Map { name, source }
-}
-
-fn system(what: &'static str, source: io::Error) -> MonitorError {
-    MonitorError::System { what, source }
-}
-
 fn key(device: &Emulated) -> emud_emulated {
     emud_emulated {
         netns: device.netns,
         ifindex: device.ifindex,
-    }
-}
-
-fn mono_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ring_has_room_for_the_tables_of_all_cpus() {
-        let table = size_of::<abi::emud_table>() + 8;
-        for cpus in 1..=512 {
-            let len = ring_len(cpus);
-            assert!(len.is_power_of_two() && len >= 1 << 20, "{cpus}: {len}");
-            assert!(len as usize >= 4 * table * cpus as usize, "{cpus}: {len}");
-        }
-        assert_eq!(ring_len(2), 1 << 20);
-        assert_eq!(ring_len(225), 1 << 22);
-        assert_eq!(ring_len(226), 1 << 23);
     }
 }

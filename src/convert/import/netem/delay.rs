@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts netem's delay, jitter and distribution.
 
-use super::Tables;
-use super::netem::Netem;
-use super::netem_toml::trimmed;
-use super::writer::{Writer, inline_samples, quoted, string, table};
+use super::Netem;
+use crate::convert::import::Tables;
+use crate::convert::import::writer::{Writer, inline_samples, quoted, string, table};
 use crate::convert::netem::{MOST_JITTER_NS, TableFacts, table_facts};
 use crate::profile::quantile::{largest_sd_ns, normal_quantile};
 use crate::profile::{Distribution, Percent, Time, Word};
@@ -21,7 +20,7 @@ enum Drawn {
 }
 
 impl Netem {
-    pub(crate) fn delay_keys(
+    pub(super) fn delay_keys(
         &self,
         out: &mut Writer,
         has_rate: bool,
@@ -193,4 +192,10 @@ fn tabled(distribution: Distribution, p: f64) -> f64 {
         Distribution::Pareto => pareto(),
         Distribution::ParetoNormal => (normal() + 3.0 * pareto()) / 4.0,
     }
+}
+
+/// Formats up to two digits after the point.
+pub(super) fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

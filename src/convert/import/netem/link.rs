@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Converts a netem to a link of a profile.
+//!
+//! The comments about netem are based on net/sched/sch_netem.c (Linux 6.18) and tc/q_netem.c
+//! (iproute2 6.9 and later); figures for its generator with correlation are from running that
+//! recurrence 10^6 times.
+
+use super::chances::{alter, reorder};
+use super::limit::limit;
+use super::loss::loss;
+use super::rate::{effective_rate, rate_keys, shaper_keys};
+use super::slot::slots;
+use super::{Netem, Under};
+use crate::convert::import::Tables;
+use crate::convert::import::writer::{Writer, quoted};
+use crate::text::Mistake;
+
+/// `both`: the other direction is another netem.
+pub(in crate::convert::import) fn link(
+    out: &mut Writer,
+    netem: &Netem,
+    both: bool,
+    tables: Tables,
+) -> Result<(), Mistake> {
+    match &netem.under {
+        Under::Nothing => {}
+        Under::Default => out.note(
+            "netem receives packets that no filter sends elsewhere; this link receives every packet of the device.",
+        ),
+        Under::FirstOf(parent) => out.note(&format!(
+            "netem is below {parent}: a tbf receives every packet of the device, as here."
+        )),
+        Under::Class(parent) => out.warning(format!(
+            "netem is below class {parent} and receives only packets classified there; this link \
+             receives every packet of the device"
+        )),
+    }
+    if let Some(name) = netem
+        .device
+        .as_deref()
+        .filter(|d| d.starts_with("ifb") && !both)
+    {
+        out.note(&format!(
+            "On {name} netem probably emulates ingress of another device: --direction down."
+        ));
+    }
+    if netem.bare_time {
+        let text = "a time without a unit is nanoseconds for iproute2 6.9 and later, which is \
+                    taken here, but microseconds for earlier ones and milliseconds in the manual";
+        out.note(text);
+        out.warnings.push(text.to_owned());
+    }
+    if netem.shown && netem.jitter_ns > 0 {
+        out.warning(
+            "the jitter's distribution, if any: tc does not print it; this is uniform, as \
+             without one"
+                .to_owned(),
+        );
+    }
+    let rate = effective_rate(netem);
+    match &netem.shaper {
+        Some(shaper) => shaper_keys(out, shaper, rate.unwrap_or_default()),
+        None => {
+            if let Some(option) = &netem.rate {
+                rate_keys(out, option, rate)?;
+            }
+        }
+    }
+    limit(out, netem, rate);
+    // A rate of netem keeps packets in order, and does not delay those sent at once.
+    let own = rate.is_some() && netem.rate.is_some();
+    netem.delay_keys(out, own, tables)?;
+    reorder(out, netem, own)?;
+    loss(out, netem, rate.is_some());
+    alter(out, netem, rate.is_some());
+    if let Some(slot) = &netem.slot {
+        slots(out, slot);
+    }
+    out.note(
+        "netem treats ARP and IPv6 neighbour discovery like any packet; without this line emud \
+         leaves them alone.",
+    );
+    out.key("neighbours", quoted("emulate"));
+    Ok(())
+}

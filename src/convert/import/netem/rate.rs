@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Converts the rate of netem, or of the tbf or htb beside it.
+
+use super::{Netem, RateOption};
+use crate::convert::import::tc_shaper::Shaper;
+use crate::convert::import::writer::{Writer, quoted, table};
+use crate::profile::Rate;
+use crate::text::Mistake;
+
+/// The rate of a tbf or an htb beside netem.
+pub(super) fn shaper_keys(out: &mut Writer, shaper: &Shaper, rate: u64) {
+    let kind = &shaper.kind;
+    out.note(&format!(
+        "The rate is that of the {kind} beside netem, which delays and loses packets before it."
+    ));
+    for other in &shaper.others {
+        out.warning(format!("of the {kind} {other}"));
+    }
+    let burst = (shaper.burst > 0).then(|| quoted(format!("{}B", shaper.burst)));
+    let cell = shaper.is_atm.then(|| quoted("atm"));
+    let keys = [
+        ("burst", burst),
+        ("overhead", nonzero(shaper.overhead)),
+        ("mpu", nonzero(shaper.mpu)),
+        ("cell", cell),
+    ];
+    let rate = quoted(Rate(rate));
+    let plain = keys.iter().all(|(_, value)| value.is_none());
+    let mut all = vec![("rate", Some(rate.clone()))];
+    all.extend(keys);
+    out.key("rate", if plain { rate } else { table(&all) });
+}
+
+/// In bit/s, in whole bytes per second as netem rounds it; `None`: no limit.
+pub(super) fn effective_rate(netem: &Netem) -> Option<u64> {
+    let own = netem.rate.as_ref().map(|rate| rate.bits);
+    let shaped = netem.shaper.as_ref().map(|shaper| shaper.bits);
+    // Of two rates the slower one determines the link's rate.
+    let bits = own.into_iter().chain(shaped).reduce(f64::min)?;
+    let bytes = (bits / 8.0).floor() as u64;
+    (bytes > 0).then_some(bytes * 8)
+}
+
+pub(super) fn rate_keys(
+    out: &mut Writer,
+    option: &RateOption,
+    rate: Option<u64>,
+) -> Result<(), Mistake> {
+    let Some(bits) = rate else {
+        out.note("For netem, a rate below one byte per second is no limit.");
+        return Ok(());
+    };
+    if bits as f64 != option.bits {
+        out.note("netem's rate is in whole bytes per second: the rest is cut off.");
+    }
+    if option.cell_size == 0 {
+        if option.cell_overhead != 0 {
+            out.note("Without a cell size netem ignores the cell overhead.");
+        }
+        out.key("rate", quoted(Rate(bits)));
+        if option.packet_overhead != 0 {
+            out.key("overhead", option.packet_overhead);
+        }
+        return Ok(());
+    }
+    if i64::from(option.cell_size) + i64::from(option.cell_overhead) <= 0 {
+        let title = "a cell with this overhead takes no time";
+        let help = "the cell overhead must be above minus the cell size";
+        return Err(Mistake::new(&option.at, title, help));
+    }
+    let cell = match (option.cell_size, option.cell_overhead) {
+        (48, 5) => quoted("atm"),
+        _ => table(&[
+            ("size", Some(option.cell_size.to_string())),
+            ("overhead", nonzero(option.cell_overhead)),
+        ]),
+    };
+    out.key(
+        "rate",
+        table(&[
+            ("rate", Some(quoted(Rate(bits)))),
+            ("overhead", nonzero(option.packet_overhead)),
+            ("cell", Some(cell)),
+        ]),
+    );
+    Ok(())
+}
+
+fn nonzero(n: impl Into<i64>) -> Option<String> {
+    let n: i64 = n.into();
+    (n != 0).then(|| n.to_string())
+}

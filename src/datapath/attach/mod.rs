@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Attach: inspect the interface, plan, save the plan in the kernel, carry it out.
+//!
+//! The order makes an interruption at any moment reversible, including kill -9. First the filters,
+//! still inactive, with the record of everything that is about to change; then the changes; the
+//! link becomes active last. At any point detach finds the filters and reverts what the record
+//! lists.
+
+mod filters;
+mod holder;
+mod qdiscs;
+mod session;
+
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::time::Duration;
+
+use super::engine::{Engine, EngineChoice, hold};
+use super::maps::Maps;
+use super::{LinkError, detach, serve};
+use crate::profile::Profile;
+use session::Session;
+
+/// What to attach, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Name of the interface.
+    pub interface: String,
+    /// The profile in the direction of the interface.
+    pub profile: Profile,
+    /// Seed of random decisions; `None`: the profile's, or a random one.
+    pub seed: Option<u64>,
+    /// Indexed by `EMUD_UP`, `EMUD_DOWN`; at least one.
+    pub directions: [bool; 2],
+    /// Whether `profile` is already reversed, for the record.
+    pub reversed: bool,
+    /// The engine requested.
+    pub engine: EngineChoice,
+    /// Whether to remove a root qdisc that a user configured; detach restores it.
+    pub replace: bool,
+    /// Time after which the link ends by itself; `None`: it does not.
+    pub lasts: Option<Duration>,
+}
+
+/// The result of an attach.
+#[derive(Debug)]
+pub struct Done {
+    /// Name of the interface.
+    pub interface: String,
+    /// Identifies the link on the interface.
+    pub link_id: u32,
+    /// Name of the profile.
+    pub profile: String,
+    /// What is emulated, for people: both directions, or one of them.
+    pub directions: &'static str,
+    /// The engine in use.
+    pub engine: Engine,
+    /// Reason for this engine.
+    pub reason: String,
+    /// Seed of random decisions.
+    pub seed: u64,
+    /// Sentences on what differs from what was requested.
+    pub notes: Vec<String>,
+}
+
+/// Arguments of the holder's command line.
+#[derive(Debug, Clone, Copy)]
+pub struct HolderStart {
+    /// Index of the interface.
+    pub ifindex: u32,
+    /// A program that refers to the maps of the link.
+    pub program_id: u32,
+    /// TAP descriptors by direction.
+    pub taps: [Option<i32>; 2],
+    /// Maximum number of buffered bytes per direction.
+    pub limit_bytes: u64,
+    /// Descriptor for the holder's report.
+    pub ready: i32,
+}
+
+/// Attaches and returns; with engine hold, a process started by `holder` keeps running.
+///
+/// # Errors
+/// Every step so far is reverted.
+pub fn background(
+    request: &Request,
+    holder: impl Fn(HolderStart) -> Command,
+) -> Result<Done, LinkError> {
+    // Ctrl-C is handled after everything is done or reverted.
+    let _stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
+    let mut session = Session::begin(request)?;
+    let result = session.carry_out(|s| s.start_holder(&holder));
+    session.end(result)
+}
+
+/// Attaches, calls `ready`, waits for SIGINT, SIGTERM or SIGHUP, and detaches.
+///
+/// # Errors
+/// Every step so far is reverted.
+pub fn foreground(request: &Request, ready: impl FnOnce(&Done)) -> Result<(), LinkError> {
+    // Before anything is changed: from here on Ctrl-C waits until the end.
+    let stop = hold::signal::stop_signals().map_err(LinkError::Signal)?;
+    let mut session = Session::begin(request)?;
+    let ifindex = session.link.index;
+    let maps = Maps::of_program(session.program_id()?)?;
+    let result = session.carry_out(|session| {
+        session.spare(std::process::id());
+        Ok(())
+    });
+    let taps = std::mem::take(&mut session.taps);
+    let limit_bytes = session.saved.hold_limit;
+    let done = session.end(result)?;
+    ready(&done);
+    let held = serve::serve(ifindex, maps, (taps, limit_bytes), stop.as_fd(), || Ok(()));
+    detach::at_end(&request.interface)?;
+    Ok(held?)
+}

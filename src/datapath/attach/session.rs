@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One attach: each step, and how all of them are reverted.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+use super::{Done, Request};
+use crate::abi;
+use crate::abi::DIRECTIONS;
+use crate::datapath::compiled::{compile_new, compile_rules};
+use crate::datapath::engine::hold::Direction;
+use crate::datapath::engine::{Engine, qdisc};
+use crate::datapath::maps::{Loaded, Maps, Program};
+use crate::datapath::plan::plan;
+use crate::datapath::saved::Saved;
+use crate::datapath::stage::compile::Compiled;
+use crate::datapath::stage::features;
+use crate::datapath::{LinkError, attachment, detach, ending, held, pieces, segments};
+use crate::host::{interface, now_ns};
+use crate::netlink::{self, Link, Netlink};
+use crate::profile::Profile;
+
+pub(super) struct Session {
+    pub(super) nl: Netlink,
+    _lock: interface::InterfaceLock,
+    pub(super) link: Link,
+    pub(super) profile: Profile,
+    pub(super) saved: Saved,
+    pub(super) loaded: Loaded,
+    pub(super) maps: Maps,
+    pub(super) taps: Vec<(OwnedFd, Direction)>,
+    /// Engine qdisc: what is added to devices while this process attaches.
+    pub(super) qdisc: Option<qdisc::Registered>,
+    /// Ifindex of the ifb or TAP, indexed by direction.
+    pub(super) targets: [u32; 2],
+    lasts: Option<Duration>,
+}
+
+impl Session {
+    pub(super) fn begin(request: &Request) -> Result<Self, LinkError> {
+        let wanted = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+        if !capabilities(None).is_ok_and(|got| got.effective.contains(wanted)) {
+            return Err(LinkError::NotRoot);
+        }
+        let mut nl = Netlink::open()?;
+        let link = nl.link(&request.interface)?;
+        let lock = interface::lock(link.index, interface::PATIENCE)?;
+        let mut taken_over = take_over(&mut nl, &link)?;
+        taken_over.extend(ending::sweep(&mut nl)?);
+        // With the limits that the user configured.
+        let link = nl.link_by_index(link.index)?;
+        let mut saved = plan(&mut nl, &link, request)?;
+        saved.notes.splice(0..0, taken_over);
+        // A profile that cannot be compiled fails before any change.
+        let both = compile_new(&request.profile, &saved, [0; 2])?;
+        let needed = features::of([&both[0], &both[1]]);
+        let mut loaded = Loaded::load(&saved.sizes, needed)?;
+        let mut maps = loaded.maps()?;
+        maps.init(link.index, netlink::identity()?.inode)?;
+        let mut session = Self {
+            nl,
+            _lock: lock,
+            link,
+            profile: request.profile.clone(),
+            saved,
+            loaded,
+            maps,
+            taps: Vec::new(),
+            qdisc: None,
+            targets: [0; 2],
+            lasts: request.lasts,
+        };
+        if session.saved.engine == Engine::Hold {
+            let (directions, notes) = (session.saved.directions, &mut session.saved.notes);
+            let name = &session.link.name;
+            let limit = held::limit(name, &session.profile, &both, directions, notes)?;
+            session.saved.hold_limit = limit;
+        }
+        if session.saved.engine == Engine::Qdisc {
+            let room = session.qdisc_room(&both);
+            let registered = qdisc::Registered::new(room, session.saved.directions);
+            session.qdisc = Some(registered.map_err(|e| LinkError::NoQdisc(e.to_string()))?);
+            session.saved.qdisc_room = room;
+        }
+        Ok(session)
+    }
+
+    pub(super) fn carry_out(
+        &mut self,
+        start_holder: impl FnOnce(&mut Self) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        self.saved.write(&mut self.maps)?;
+        for direction in DIRECTIONS {
+            if self.saved.directions[direction as usize] {
+                self.add_filter(direction)?;
+            }
+        }
+        match self.saved.engine {
+            Engine::Fq | Engine::Qdisc => self.set_up_qdiscs()?,
+            Engine::Hold => self.set_up_hold()?,
+        }
+        segments::cap(&mut self.nl, &self.link, &mut self.maps, &mut self.saved)?;
+        if self.saved.engine == Engine::Hold {
+            start_holder(self)?;
+        }
+        self.maps.start_pairs(&self.profile)?;
+        self.go_live()?;
+        self.redirect_ingress()
+    }
+
+    /// Traces and phases start when the link becomes active. Two million rows take seconds to
+    /// write, so they are written to the kernel before that, into a link that passes every packet.
+    fn go_live(&mut self) -> Result<(), LinkError> {
+        let rules = compile_rules(&self.profile)?;
+        if self.profile.is_timed() {
+            let mut both = self.compile_both()?;
+            for link in both.iter_mut().flatten() {
+                link.link.release = abi::EMUD_RELEASE_NONE;
+            }
+            self.maps.apply_with([&both[0], &both[1]], &rules)?;
+            self.saved.epoch_ns = now_ns();
+        }
+        let [up, down] = self.compile_both()?;
+        if let Some(time) = self.lasts {
+            self.maps.end_at(ending::after(time))?;
+        }
+        Ok(self.maps.apply_with([&up, &down], &rules)?)
+    }
+
+    /// Reverts everything after a failure.
+    pub(super) fn end(mut self, result: Result<(), LinkError>) -> Result<Done, LinkError> {
+        if let Err(cause) = result {
+            return Err(match self.undo() {
+                Ok(_) => cause,
+                Err(undo) => LinkError::NotUndone {
+                    cause: Box::new(cause),
+                    undo: Box::new(undo),
+                    interface: self.link.name,
+                },
+            });
+        }
+        // Notes may have been added.
+        self.saved.write(&mut self.maps)?;
+        Ok(Done {
+            link_id: self.maps.id,
+            interface: self.link.name,
+            profile: self.profile.name,
+            directions: match self.saved.directions {
+                [true, true] => "both directions",
+                [true, false] => "up only",
+                _ => "down only",
+            },
+            engine: self.saved.engine,
+            reason: self.saved.reason,
+            seed: self.saved.seed,
+            notes: self.saved.notes,
+        })
+    }
+
+    fn undo(&mut self) -> Result<detach::Done, LinkError> {
+        let ours = attachment::filters(&mut self.nl, self.link.index)?;
+        detach::undo(&mut self.nl, &self.link, &mut self.maps, &self.saved, &ours)
+    }
+
+    pub(super) fn program_id(&self) -> Result<u32, LinkError> {
+        Ok(self.loaded.program_id(Program::Classify)?)
+    }
+
+    pub(super) fn compile_both(&self) -> Result<[Vec<Compiled>; 2], LinkError> {
+        compile_new(&self.profile, &self.saved, self.targets)
+    }
+}
+
+/// Removes the remains of an incomplete link; returns the notes for the user.
+///
+/// # Errors
+/// [`LinkError::AlreadyAttached`] if the link is complete.
+fn take_over(nl: &mut Netlink, link: &Link) -> Result<Vec<String>, LinkError> {
+    let Some(mut there) = attachment::find(nl, link.index)? else {
+        return detach::remains(nl, link);
+    };
+    let profile = Profile::parse(&there.saved.profile, "").map(|p| p.name);
+    let profile = profile.unwrap_or_default();
+    let why = if ending::is_over(&there.maps)? {
+        format!("removed the link {profile:?}, which had ended by itself")
+    } else {
+        let found = pieces::tampering(nl, link, &there)?;
+        if !found.iter().any(|one| one.gone) {
+            return Err(LinkError::AlreadyAttached {
+                interface: link.name.clone(),
+                profile,
+            });
+        }
+        let found: Vec<String> = found.into_iter().map(|one| one.what).collect();
+        format!(
+            "removed the remains of the link {profile:?} and restored the state before it: {}",
+            found.join("; ")
+        )
+    };
+    let mut notes = vec![why];
+    notes.extend(detach::undo_attachment(nl, link, &mut there)?.notes);
+    Ok(notes)
+}

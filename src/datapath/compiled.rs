@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the links and rules of a profile as they are attached.
+
+use super::LinkError;
+use super::engine::Engine;
+use super::maps::Maps;
+use super::saved::Saved;
+use super::stage::compile::{Compiled, Place, compile, of_number};
+use super::stage::timeline;
+use crate::abi;
+use crate::abi::direction_name;
+use crate::profile::{Profile, rule_keys};
+
+/// Compiles both directions of a profile that is about to be attached. `targets`: ifindex of the ifb or
+/// TAP, indexed by direction.
+pub(super) fn compile_new(
+    profile: &Profile,
+    saved: &Saved,
+    targets: [u32; 2],
+) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let release = |direction: u32| match (saved.engine, direction) {
+        // Its program exists as long as this process, but no packet passes it.
+        _ if !saved.directions[direction as usize] => abi::EMUD_RELEASE_NONE,
+        (Engine::Hold, _) => abi::EMUD_RELEASE_HOLD,
+        (Engine::Fq, abi::EMUD_UP) => abi::EMUD_RELEASE_STAMP,
+        (Engine::Fq, _) if saved.mirred_pref.is_some() => abi::EMUD_RELEASE_MIRRED,
+        (Engine::Fq, _) => abi::EMUD_RELEASE_IFB,
+        (Engine::Qdisc, abi::EMUD_UP) => abi::EMUD_RELEASE_QDISC,
+        (Engine::Qdisc, _) => abi::EMUD_RELEASE_QDISC_IFB,
+    };
+    let one = |direction: u32| {
+        let place = Place {
+            release: release(direction),
+            ifindex: targets[direction as usize],
+            l3: saved.l3,
+        };
+        compile_direction(profile, saved, direction, place)
+    };
+    Ok([one(abi::EMUD_UP)?, one(abi::EMUD_DOWN)?])
+}
+
+/// Compiles both directions of a profile with the parameters of the attached one.
+pub(super) fn compile_there(
+    maps: &Maps,
+    profile: &Profile,
+    saved: &Saved,
+) -> Result<[Vec<Compiled>; 2], LinkError> {
+    let compile = |direction: u32| -> Result<Vec<Compiled>, LinkError> {
+        let now = maps.link(direction)?;
+        let place = Place {
+            release: now.release,
+            ifindex: now.ifindex,
+            l3: now.flags & abi::EMUD_F_L3 != 0,
+        };
+        compile_direction(profile, saved, direction, place)
+    };
+    Ok([compile(abi::EMUD_UP)?, compile(abi::EMUD_DOWN)?])
+}
+
+/// Compiles the links of a direction as they are attached, by number.
+fn compile_direction(
+    profile: &Profile,
+    saved: &Saved,
+    direction: u32,
+    place: Place,
+) -> Result<Vec<Compiled>, LinkError> {
+    let one = |(number, link)| {
+        let seed = of_number(saved.seed, number);
+        compile(link, seed, direction, saved.epoch_ns, place).map_err(|source| LinkError::Spread {
+            direction: direction_name(direction),
+            source,
+        })
+    };
+    let links = (0..).zip(profile.links_of(direction)).map(one);
+    let mut links = links.collect::<Result<Vec<Compiled>, _>>()?;
+    matching(profile, direction, &mut links);
+    timeline::phases(profile, direction, &mut links, saved.seed, saved.epoch_ns);
+    // As if it had been attached at that time.
+    let later_ns = saved.restarted_ns.unwrap_or(saved.epoch_ns);
+    let later_ns = later_ns.wrapping_sub(saved.epoch_ns);
+    for compiled in &mut links {
+        timeline::shift(&mut compiled.link.timeline, later_ns);
+    }
+    Ok(links)
+}
+
+/// Sets what a link has to know about the other links and about the rules.
+pub fn matching(profile: &Profile, direction: u32, links: &mut [Compiled]) {
+    for ((number, link), of) in (0..).zip(links.iter_mut()).zip(profile.links_of(direction)) {
+        link.link.bottleneck = profile.bottleneck(direction, number);
+        let class = of.class.as_deref();
+        link.link.service = class.and_then(|c| profile.service(c)).unwrap_or(0);
+    }
+    let Some(own) = links.first_mut() else { return };
+    if profile.rules.iter().any(|rule| rule.is_for(direction)) {
+        own.link.flags |= abi::EMUD_F_RULES;
+    }
+    if let Some(matrix) = &profile.matrix {
+        own.link.flags |= abi::EMUD_F_MATRIX;
+        own.link.matrix_link = profile.matrix_link(matrix);
+    }
+}
+
+/// Compiles the rules of a profile.
+pub fn compile_rules(profile: &Profile) -> Result<rule_keys::Compiled, rule_keys::RulesError> {
+    let number_of = |name: &str| profile.number_of(name);
+    rule_keys::compile(&profile.rules, number_of, |class| profile.service(class))
+}

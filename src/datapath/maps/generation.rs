@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two generations of links, of which the control word names the active one: a change writes the
+//! other one, switches, and waits until no packet uses the previous one.
+
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use super::{DatapathError, Maps, at};
+use crate::abi;
+use crate::datapath::stage::compile::Compiled;
+use crate::datapath::stage::{features, short};
+use crate::profile::rule_keys;
+
+/// A generation of links that is written and not yet active: its number, and which directions take
+/// the short path, as bits of the control word.
+#[must_use]
+#[derive(Debug)]
+pub struct Prepared(u32);
+
+impl Maps {
+    /// Changes both directions between two packets: writes the inactive generation, switches the
+    /// control word, and waits until no packet still uses the old generation (which the next change
+    /// will overwrite).
+    ///
+    /// # Errors
+    /// A map cannot be written; the active generation stays.
+    pub fn apply(&mut self, both: [&[Compiled]; 2]) -> Result<(), DatapathError> {
+        self.apply_with(both, &rule_keys::none())
+    }
+
+    /// [`Self::apply`] with the rules that choose the link of a packet.
+    pub fn apply_with(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rule_keys::Compiled,
+    ) -> Result<(), DatapathError> {
+        let prepared = self.prepare(both, rules)?;
+        self.enforce(prepared)
+    }
+
+    /// Writes the inactive generation.
+    ///
+    /// # Errors
+    /// A map cannot be written or has no room, or the classifier lacks what the links need.
+    pub fn prepare(
+        &mut self,
+        both: [&[Compiled]; 2],
+        rules: &rule_keys::Compiled,
+    ) -> Result<Prepared, DatapathError> {
+        let lacks = features::of(both) & !self.control()?.features;
+        if lacks != 0 {
+            return Err(DatapathError::Lacks(lacks));
+        }
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        let in_force = self.timelines()?;
+        let all = both.into_iter().flatten();
+        let mut timelines = self.rows.place(&in_force, all)?.into_iter();
+        for (direction, links) in (0..).zip(both) {
+            for ((number, compiled), timeline) in (0..).zip(links).zip(&mut timelines) {
+                let slot = slot(direction, next) + number * abi::EMUD_SLOTS;
+                self.tables
+                    .set(slot, *compiled.table, 0)
+                    .map_err(at("emud_tables"))?;
+                if let Some(pattern) = &compiled.pattern {
+                    self.patterns
+                        .set(slot, **pattern, 0)
+                        .map_err(at("emud_patterns"))?;
+                }
+                let link = abi::emud_link {
+                    timeline,
+                    ..compiled.link
+                };
+                self.links.set(slot, link, 0).map_err(at("emud_links"))?;
+            }
+        }
+        self.write_rules(next, rules)?;
+        let own = both.map(|links| links.first().map(|own| &own.link));
+        Ok(Prepared(next | short::bits(own)))
+    }
+
+    /// Activates a prepared generation, and waits until no packet still uses the previous one.
+    pub fn enforce(&mut self, prepared: Prepared) -> Result<(), DatapathError> {
+        let previous = (prepared.0 & abi::EMUD_LINKS_GENERATION) ^ abi::EMUD_LINKS_GENERATION;
+        self.turn(prepared)?;
+        self.clear_rules(previous)
+    }
+
+    /// Returns the timelines of all active links.
+    fn timelines(&self) -> Result<Vec<abi::emud_timeline>, DatapathError> {
+        let generation = of_links(self.control()?);
+        let slots = (0..self.links.len())
+            .filter(|slot| slot % abi::EMUD_GENERATIONS == generation % abi::EMUD_GENERATIONS);
+        let timeline = |slot| self.links.get(&slot, 0).map(|link| link.timeline);
+        let all = slots.map(timeline).collect::<Result<_, _>>();
+        all.map_err(at("emud_links"))
+    }
+
+    /// [`Self::apply`] for a profile's own links that need no table.
+    pub fn apply_links(&mut self, both: [abi::emud_link; 2]) -> Result<(), DatapathError> {
+        let next = (of_links(self.control()?) + 1) % abi::EMUD_GENERATIONS;
+        for (direction, link) in (0..).zip(both) {
+            self.links
+                .set(slot(direction, next), link, 0)
+                .map_err(at("emud_links"))?;
+        }
+        self.turn(Prepared(next | short::bits(both.each_ref().map(Some))))
+    }
+
+    /// Activates a generation of links.
+    fn turn(&mut self, Prepared(word): Prepared) -> Result<(), DatapathError> {
+        let before = self.control()?.generation & !(abi::EMUD_LINKS_GENERATION | short::ALL);
+        self.turn_to(before.wrapping_add(abi::EMUD_CHANGE) | word)
+    }
+
+    /// Activates both generations.
+    pub(crate) fn turn_to(&mut self, generation: u32) -> Result<(), DatapathError> {
+        self.change_control(|control| control.generation = generation)?;
+        grace_period()
+    }
+
+    /// Returns the slot of a direction of a link in the generation in force.
+    pub(super) fn active_slot(&self, number: u32, direction: u32) -> Result<u32, DatapathError> {
+        Ok(slot(direction, of_links(self.control()?)) + number * abi::EMUD_SLOTS)
+    }
+}
+
+/// Returns the generation of the links.
+pub(super) const fn of_links(control: abi::emud_control) -> u32 {
+    control.generation & abi::EMUD_LINKS_GENERATION
+}
+
+pub(super) const fn slot(direction: u32, generation: u32) -> u32 {
+    direction * abi::EMUD_GENERATIONS + generation
+}
+
+/// MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and classifiers run inside an RCU read section. A
+/// kernel with nohz_full returns EINVAL, one without CONFIG_MEMBARRIER does not have it.
+pub(super) fn grace_period() -> Result<(), DatapathError> {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+    // SAFETY: passes integers only and accesses no memory of this process.
+    match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
+        0 => Ok(()),
+        _ => grace_period_of_socket(),
+    }
+}
+
+/// Closing a packet socket waits in packet_release() for synchronize_net().
+fn grace_period_of_socket() -> Result<(), DatapathError> {
+    socket(AddressFamily::PACKET, SocketType::RAW, None)
+        .map(drop)
+        .map_err(|e| DatapathError::GracePeriod(e.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn where_membarrier_is_refused_a_socket_waits() {
+        let denied = || io::Error::from_raw_os_error(libc::EPERM);
+        match grace_period_of_socket() {
+            Ok(()) => {}
+            // Happens only without CAP_NET_RAW.
+            Err(DatapathError::GracePeriod(e)) => assert_eq!(e.kind(), denied().kind()),
+            Err(e) => panic!("{e}"),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loads the classifier into the kernel.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use aya::programs::SchedClassifier;
+use aya::{Ebpf, EbpfLoader};
+
+use super::find::maps_of_program;
+use super::pins::Pins;
+use super::{DatapathError, Maps, rows};
+use crate::abi;
+use crate::datapath::stage::sizes::Sizes;
+use crate::datapath::stage::{features, shapes};
+use crate::host::btf;
+
+/// A program of bpf/link.bpf.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// At both hooks.
+    Classify,
+    /// On what the egress TAP receives from the holder.
+    TapUp,
+    /// On what the ingress TAP receives from the holder.
+    TapDown,
+    /// At ingress, before mirred: removes the sender's socket.
+    Orphan,
+}
+
+impl Program {
+    /// Returns the name in the object file and, truncated to 15 characters, in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classify => "emud_classify",
+            Self::TapUp => "emud_tap_up",
+            Self::TapDown => "emud_tap_down",
+            Self::Orphan => "emud_orphan",
+        }
+    }
+}
+
+/// The programs and maps of one attachment, active or in preparation.
+pub struct Loaded {
+    bpf: Ebpf,
+    features: u32,
+}
+
+impl Loaded {
+    /// Loads the object into the kernel, with every program that an attachment needs, for links that
+    /// need these features ([`features::of`]): verification takes most of the time.
+    ///
+    /// # Errors
+    /// The kernel lacks BPF or its verifier rejects a program.
+    pub fn load(sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
+        use Program::{Classify, Orphan, TapDown, TapUp};
+        let programs = [Classify, TapUp, TapDown, Orphan];
+        Self::load_with(&programs, sizes, features, false, &[])
+    }
+
+    /// Loads the object with some of its programs, for all links.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_only(programs: &[Program], sizes: &Sizes) -> Result<Self, DatapathError> {
+        Self::load_with(programs, sizes, features::ALL, false, &[])
+    }
+
+    /// Loads another classifier for the maps of a loaded one, whose sizes these are.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and if there is no such program.
+    pub fn load_again(program: u32, sizes: &Sizes, features: u32) -> Result<Self, DatapathError> {
+        let pins = Pins::new(maps_of_program(program)?)?;
+        Self::load_with(&[Program::Classify], sizes, features, false, pins.names())
+    }
+
+    /// Loads the classifier for tests under BPF_PROG_TEST_RUN: the clock is a packet's hardware
+    /// stamp, ns since boot, and not the kernel's clock; the hook is egress if `cb[0]` is 0, since
+    /// no filter sets a classid. `maps_of`: a program whose maps it takes.
+    ///
+    /// # Errors
+    /// As [`Self::load_again`].
+    pub fn load_test_run(
+        sizes: &Sizes,
+        features: u32,
+        maps_of: Option<u32>,
+    ) -> Result<Self, DatapathError> {
+        let pins = maps_of.map(|program| Pins::new(maps_of_program(program)?));
+        let pins = pins.transpose()?;
+        let pinned = pins.as_ref().map_or(&[][..], Pins::names);
+        Self::load_with(&[Program::Classify], sizes, features, true, pinned)
+    }
+
+    /// `pinned`: maps that exist already, by name, and their paths.
+    fn load_with(
+        programs: &[Program],
+        sizes: &Sizes,
+        features: u32,
+        test_run: bool,
+        pinned: &[(String, String)],
+    ) -> Result<Self, DatapathError> {
+        let (quantile, blend) = (shapes::normal_quantile(), shapes::blend());
+        let layout = sizes.layout();
+        let [users_offset, sndbuf_offset, wmem_offset] = btf::kernel_offsets([
+            ("sk_buff", "users"),
+            ("sock", "sk_sndbuf"),
+            ("sock", "sk_wmem_alloc"),
+        ])
+        .map(Option::unwrap_or_default);
+        let mut loader = loader();
+        for (name, path) in pinned {
+            loader.map_pin_path(name, Path::new(path));
+        }
+        let mut bpf = loader
+            .override_global("emud_features", &features, true)
+            .override_global("emud_users_offset", &users_offset, true)
+            .override_global("emud_sndbuf_offset", &sndbuf_offset, true)
+            .override_global("emud_wmem_offset", &wmem_offset, true)
+            .override_global("emud_normal_quantile", quantile.as_slice(), true)
+            .override_global("emud_blend", blend.as_slice(), true)
+            .override_global("emud_layout", &layout, true)
+            .override_global("emud_test_run", &u8::from(test_run), true)
+            .map_max_entries("emud_links", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_tables", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_patterns", sizes.numbers() * abi::EMUD_SLOTS)
+            .map_max_entries("emud_states", sizes.states())
+            .map_max_entries("emud_rings", sizes.rings())
+            .map_max_entries("emud_rules", sizes.rule_keys)
+            .map_max_entries("emud_hits", sizes.rules)
+            .map_max_entries("emud_instances", sizes.instance_sets())
+            .map_max_entries("emud_pair_index", sizes.pairs.max(1))
+            .map_max_entries("emud_pairs", sizes.pairs.max(1))
+            .map_max_entries("emud_counts", sizes.numbers() * abi::EMUD_DIRECTIONS)
+            .map_max_entries("emud_rows", rows::len_for(sizes.rows))
+            .map_max_entries("emud_classes", sizes.classes.max(1))
+            .load(abi::LINK_OBJECT)?;
+        for program in programs {
+            classifier(&mut bpf, program.name())?
+                .load()
+                .map_err(|source| DatapathError::Program {
+                    name: program.name(),
+                    source,
+                })?;
+        }
+        Ok(Self { bpf, features })
+    }
+
+    /// Returns the classifier, to attach it or to run it on a test packet.
+    pub fn program(&self, program: Program) -> Result<&SchedClassifier, DatapathError> {
+        self.bpf
+            .program(program.name())
+            .and_then(|p| p.try_into().ok())
+            .ok_or(DatapathError::Missing(program.name()))
+    }
+
+    /// Returns the file descriptor of a program, to attach it by netlink.
+    pub fn program_fd(&self, program: Program) -> Result<BorrowedFd<'_>, DatapathError> {
+        let classifier = self.program(program)?;
+        let fd = classifier.fd().map_err(|source| DatapathError::Program {
+            name: program.name(),
+            source,
+        })?;
+        Ok(fd.as_fd())
+    }
+
+    /// Returns the kernel's id of a program.
+    ///
+    /// # Errors
+    /// The object has no such program, or the kernel does not show it.
+    pub fn program_id(&self, program: Program) -> Result<u32, DatapathError> {
+        let info = self.program(program)?.info();
+        info.map(|i| i.id())
+            .map_err(|source| DatapathError::Program {
+                name: program.name(),
+                source,
+            })
+    }
+
+    /// Takes the maps out; call it once.
+    ///
+    /// # Errors
+    /// The object lacks a map.
+    pub fn maps(&mut self) -> Result<Maps, DatapathError> {
+        let bpf = &mut self.bpf;
+        let mut maps =
+            Maps::from_named(|name| bpf.take_map(name).ok_or(DatapathError::Missing(name)))?;
+        maps.set_features(self.features)?;
+        Ok(maps)
+    }
+}
+
+/// Returns a loader without relocations: reading the kernel's types for them takes longest.
+pub(crate) fn loader<'a>() -> EbpfLoader<'a> {
+    let mut loader = EbpfLoader::new();
+    loader.btf(None);
+    loader
+}
+
+/// Returns a classifier of an object, to load it.
+pub(crate) fn classifier<'a>(
+    bpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, DatapathError> {
+    bpf.program_mut(name)
+        .and_then(|program| program.try_into().ok())
+        .ok_or(DatapathError::Missing(name))
+}

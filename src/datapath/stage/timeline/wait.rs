@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long a packet may wait for a rate that changes.
+
+use super::OPPORTUNITY;
+use super::rows::{BYTE, Built};
+use crate::abi;
+use crate::datapath::stage::queueing;
+
+/// The longest frame, bytes: a queue in packets may be of those.
+const FRAME_MAX: u64 = 1538;
+
+/// How long the queue's last packet may wait, at the worst time to come.
+pub(super) fn wait_ns(built: &Built, link: &abi::emud_link, rate: Option<u64>) -> u64 {
+    let in_packets = match link.queue_packets {
+        0 => u64::MAX,
+        n => u64::from(n) * queueing::wire_bytes(link, FRAME_MAX as f64) as u64,
+    };
+    let in_time = rate.map_or(u64::MAX, |rate| {
+        let bytes = u128::from(link.queue_wait_ns) * u128::from(rate) / BYTE;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    });
+    let bytes = match link.queue_bytes {
+        0 => in_packets,
+        bytes => in_packets.min(bytes.into()),
+    };
+    let worst = match bytes.min(in_time) {
+        u64::MAX => 0,
+        _ if link.queue_wait_ns < u64::MAX => worst_ns(built, FRAME_MAX),
+        bytes => worst_ns(built, bytes),
+    };
+    match link.queue_wait_ns {
+        u64::MAX => worst,
+        limit => limit.saturating_add(worst),
+    }
+}
+
+/// The longest that `bytes` may take from the start of a row on.
+fn worst_ns(built: &Built, bytes: u64) -> u64 {
+    let t = &built.timeline;
+    let count = t.count as usize;
+    if t.kind == abi::EMUD_TIMELINE_OPPORTUNITIES {
+        let more = (bytes / OPPORTUNITY) as usize + 1;
+        // Many rounds of a long trace are more ns than 64 bits have.
+        let round = |n: usize| (n / count) as u128 * u128::from(t.period_ns);
+        let at = |n: usize| round(n) + u128::from(built.rows[n % count].at_ns);
+        let last = if t.period_ns > 0 {
+            count
+        } else {
+            count.saturating_sub(more)
+        };
+        let waits = (0..last).map(|n| at(n + more) - at(n));
+        return u64::try_from(waits.max().unwrap_or(0)).unwrap_or(u64::MAX);
+    }
+    let units = u128::from(bytes) << t.frac;
+    // Two rounds, so that a wait may go over the seam; several where one carries less.
+    let rounds = match t.sent {
+        0 => 1,
+        sent => (units / u128::from(sent)) as u64,
+    };
+    let sent = |n: usize| {
+        u128::from(built.rows[n % count].sent) + (n / count) as u128 * u128::from(t.sent)
+    };
+    let at = |n: usize| built.rows[n % count].at_ns + (n / count) as u64 * t.period_ns;
+    let end = if t.period_ns > 0 { 2 * count } else { count };
+    let rest = units - u128::from(rounds) * u128::from(t.sent);
+    let (mut worst, mut to) = (0, 0);
+    for from in 0..end {
+        while to + 1 < end && sent(to) < sent(from) + rest {
+            to += 1;
+        }
+        worst = worst.max(at(to).saturating_sub(at(from)));
+    }
+    worst.saturating_add(rounds.saturating_mul(t.period_ns))
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The preparation of the programs, and the measured phase.
+
+use std::future::pending;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use emud_monitor::log::{ExitLine, PhaseName};
+use rustix::process::Signal;
+use tokio::time::{sleep, timeout};
+
+use super::Run;
+use crate::experiment::run::media::OnAir;
+use crate::experiment::run::network::Network;
+use crate::experiment::run::programs::Programs;
+use crate::experiment::run::sampler::{Found, Parts, Sampler};
+use crate::experiment::run::{RunError, together};
+use crate::host::signals::Signals;
+use crate::monitor::session::experiment::SETTLED;
+
+/// Interval of checks of the counters if no samples are requested.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Pause between preparation and measurement: long enough for idle time on each CPU, then up to a
+/// limit until no contention is in progress.
+const REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(2);
+/// How long programs may take to end after a forwarded signal before they are killed.
+const AFTER_SIGNAL: Duration = Duration::from_secs(2);
+
+/// How long links of a part outlive its measured phase if nothing removes them.
+const LAST_RESORT: Duration = Duration::from_secs(60);
+
+/// Why the measured phase ended.
+enum Over {
+    Complete,
+    Time,
+    Contention,
+    /// The experiment ended on another host.
+    Elsewhere,
+    Signal(i32),
+}
+
+impl Run<'_> {
+    /// The preparation of the programs, and the measured phase.
+    pub(super) async fn with_network(
+        &mut self,
+        network: &Arc<Network>,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+    ) -> Result<(), RunError> {
+        let together = self.settings.together.as_ref();
+        if let Some(together) = together {
+            tokio::task::spawn_local(together.follow(programs.done.clone()));
+        }
+        let prepared = async {
+            programs.prepare().await?;
+            self.rest().await;
+            if let Some(together) = together {
+                let at_ns = together.ready().await;
+                network.begin_at(at_ns, self.deadline(at_ns))?;
+                together::sleep_until(at_ns).await;
+            }
+            Ok::<(), RunError>(())
+        };
+        tokio::select! {
+            biased;
+            signal = signals.any() => {
+                self.signal = Some(signal);
+                return Ok(());
+            }
+            prepared = prepared => prepared?,
+        }
+        let sampler = Sampler::start(Parts {
+            network: network.clone(),
+            every: self.settings.sample.unwrap_or(LOOK_EVERY),
+            lines: self.settings.sample.is_some(),
+            log: self.experiment.sender(),
+            progress: self.progress.clone(),
+        })
+        .map_err(|error| RunError::System {
+            what: "starting a thread",
+            error,
+        })?;
+        network.media.iter().try_for_each(OnAir::begin_motion)?;
+        self.phase(PhaseName::Measurement);
+        self.experiment.begin_measuring();
+        self.measured = true;
+        let over = self.measure(programs, signals).await;
+        self.experiment.end_measuring();
+        self.found(sampler.finish());
+        self.failed_services(programs);
+        let (over, exits) = over?;
+        self.exits = exits;
+        if let Over::Signal(signal) = over {
+            self.signal = Some(signal);
+        }
+        Ok(())
+    }
+
+    /// Attaching links uses CPU time, which must not count in the measured phase.
+    async fn rest(&self) {
+        sleep(REST).await;
+        let mut episodes = self.experiment.episodes();
+        // Contention that lasts longer is not caused by emud, and belongs to the verdict.
+        let _ = timeout(LONGEST_REST, episodes.wait_for(|so_far| !so_far.any_open())).await;
+    }
+
+    /// Waits until the programs have ended, or their time or that of the run is over. Returns the
+    /// reason, and the exits of the started programs.
+    async fn measure(
+        &self,
+        programs: &Rc<Programs>,
+        signals: &mut Signals,
+    ) -> Result<(Over, Vec<ExitLine>), RunError> {
+        let measuring = programs.measure();
+        tokio::pin!(measuring);
+        let over = tokio::select! {
+            biased;
+            signal = signals.any() => {
+                programs.close();
+                programs.pass_on(Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
+                tokio::select! {
+                    exits = &mut measuring => return Ok((Over::Signal(signal), exits?)),
+                    () = sleep(AFTER_SIGNAL) => {}
+                    _ = signals.any() => {}
+                }
+                Over::Signal(signal)
+            }
+            exits = &mut measuring => {
+                let exits = exits?;
+                return Ok((self.others(Over::Complete, signals).await, exits));
+            }
+            () = after(self.plan.measure_for) => Over::Time,
+            () = self.contention() => Over::Contention,
+            () = self.over_elsewhere() => Over::Elsewhere,
+        };
+        programs.end_under_test().await;
+        let exits = measuring.await?;
+        Ok((self.others(over, signals).await, exits))
+    }
+
+    /// Returns when the links of a part end by themselves, the last resort if all processes are
+    /// stopped; `None`: the measured phase has no limit.
+    fn deadline(&self, start_ns: u64) -> Option<u64> {
+        let lasts = self.plan.measure_for? + LAST_RESORT;
+        let lasts = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);
+        Some(start_ns.saturating_add(lasts))
+    }
+
+    /// Services and routers of this host stay until the programs of all hosts have ended.
+    async fn others(&self, over: Over, signals: &mut Signals) -> Over {
+        let Some(together) = self.settings.together.as_ref() else {
+            return over;
+        };
+        if matches!(over, Over::Signal(_)) {
+            return over;
+        }
+        together.complete();
+        tokio::select! {
+            biased;
+            signal = signals.any() => Over::Signal(signal),
+            () = together.over() => over,
+        }
+    }
+
+    async fn over_elsewhere(&self) {
+        match self.settings.together.as_ref() {
+            Some(together) => together.over().await,
+            None => pending().await,
+        }
+    }
+
+    /// Shows the number of alarms on the terminal; ready as soon as one lowers the verdict, if the
+    /// run ends at contention.
+    async fn contention(&self) {
+        let mut episodes = self.experiment.episodes();
+        let settled = sleep(SETTLED);
+        tokio::pin!(settled);
+        loop {
+            {
+                let so_far = episodes.borrow_and_update();
+                self.progress.alarms(so_far.alarms());
+                if self.settings.abort_on_contention && self.experiment.is_touched_by(&so_far) {
+                    return;
+                }
+            }
+            tokio::select! {
+                changed = episodes.changed() => if changed.is_err() {
+                    return pending().await;
+                },
+                () = &mut settled, if !settled.is_elapsed() => {}
+            }
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        self.facts.failures.extend(found.failures);
+        self.facts.invalid.extend(found.gone);
+    }
+
+    /// A missing service makes the measurement invalid.
+    fn failed_services(&mut self, programs: &Programs) {
+        let lost = programs.lost_services();
+        let lost = lost.iter().filter(|exit| !exit.ended_by_emud);
+        self.facts.invalid.extend(lost.map(|exit| {
+            format!(
+                "{}: the service `{}` ended with {} before the programs did",
+                exit.node,
+                exit.command.join(" "),
+                exit.status()
+            )
+        }));
+    }
+}
+
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What links counted in an interval, and the emulator's failures in it.
+
+use emud_monitor::log::{ClassSample, Line, Sample, mono_ns};
+
+use super::Work;
+use crate::datapath::show::report::Report;
+use crate::experiment::run::counts::{Counts, of_class, sample};
+use crate::experiment::scenario::Link;
+use crate::monitor::session::experiment::Failure;
+
+impl Work {
+    /// Returns the packets so far.
+    pub(super) fn link(&mut self, link: &Link, report: &Report) -> u64 {
+        let mut packets = 0;
+        for (name, own) in [("up", &report.up), ("down", &report.down)] {
+            let Some(own) = own else { continue };
+            let counts = Counts::of(&own.link, Some(own));
+            packets += counts.counted.packets;
+            if let Some(before) = self.interval(link, None, name, &counts) {
+                self.failures(link, name, &before, &counts);
+            }
+        }
+        for class in &report.matching.links {
+            for (name, of) in [("up", &class.up), ("down", &class.down)] {
+                let Some(of) = of else { continue };
+                let counts = Counts::of(of, None);
+                packets += counts.counted.packets;
+                self.interval(link, Some(&class.name), name, &counts);
+            }
+        }
+        self.classes(link, report);
+        packets
+    }
+
+    /// Writes a line for each class of a bottleneck in which packets wait.
+    fn classes(&mut self, link: &Link, report: &Report) {
+        let all = (report.bottlenecks.iter()).flat_map(|b| b.classes.iter().map(move |c| (b, c)));
+        for (bottleneck, class) in all.filter(|(_, class)| class.queue.is_some()) {
+            let (mono_ns, now) = (mono_ns(), of_class(class));
+            let key = (
+                link.name.clone(),
+                bottleneck.name.clone(),
+                class.name.clone(),
+            );
+            let before = self.classes_before.insert(key, (mono_ns, now));
+            let Some((since_ns, before)) = before.filter(|_| self.parts.lines) else {
+                continue;
+            };
+            self.parts.log.line(Line::Class(Box::new(ClassSample {
+                mono_ns,
+                link: link.name.clone(),
+                bottleneck: bottleneck.name.clone(),
+                class: class.name.clone(),
+                interval_ns: mono_ns.saturating_sub(since_ns),
+                counted: now.since(&before),
+                backlog_packets: class.backlog_packets,
+                backlog_bytes: class.backlog_bytes,
+            })));
+        }
+    }
+
+    /// Writes and returns a line for the interval since the previous check.
+    fn interval(
+        &mut self,
+        link: &Link,
+        class: Option<&str>,
+        direction: &'static str,
+        now: &Counts,
+    ) -> Option<Counts> {
+        let key = (link.name.clone(), class.map(str::to_owned), direction);
+        let before = self.before.insert(key, now.clone())?;
+        if let Some(sample) = sample(&before, now).filter(|_| self.parts.lines) {
+            self.parts.log.line(Line::Sample(Box::new(Sample {
+                link: link.name.clone(),
+                direction: direction.to_owned(),
+                class: class.map(str::to_owned),
+                ..sample
+            })));
+        }
+        Some(before)
+    }
+
+    fn failures(&mut self, link: &Link, direction: &str, before: &Counts, now: &Counts) {
+        let grown = now.counted.since(&before.counted);
+        let failed = [
+            (
+                grown.engine_dropped,
+                "were dropped by the engine, not by the link",
+            ),
+            (grown.untouched, "passed without emulation"),
+            (
+                now.disordered.saturating_sub(before.disordered),
+                "were read after their bottleneck had decided on later ones",
+            ),
+        ];
+        let failed = failed.into_iter().filter(|(packets, _)| *packets > 0);
+        self.found
+            .failures
+            .extend(failed.map(|(packets, what)| Failure {
+                since_mono_ns: before.mono_ns,
+                until_mono_ns: now.mono_ns,
+                sentence: format!("link {}, {direction}: {packets} packets {what}", link.name),
+            }));
+    }
+}

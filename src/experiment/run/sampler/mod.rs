@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads the links' counters repeatedly: a line for each interval, and the emulator's failures in
+//! it.
+
+mod changed;
+mod counted;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use emud_monitor::log::{ClassCounted, LineSender};
+
+use super::counts::Counts;
+use super::media_watch::MediaWatch;
+use super::network::Network;
+use super::{Progress, links};
+use crate::experiment::scenario::Link;
+use crate::host::spawn;
+use crate::monitor::session::experiment::Failure;
+use changed::State;
+use watched::Watched;
+
+/// Interval of reading the kernel's notifications of changes.
+const HEAR_EVERY: Duration = Duration::from_millis(100);
+
+/// The sampler's findings besides its lines.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub failures: Vec<Failure>,
+    /// Links that were removed or tampered with, a sentence for each.
+    pub gone: Vec<String>,
+}
+
+/// A sampling thread. Without lines it still checks for failures.
+#[derive(Debug)]
+pub struct Sampler {
+    ask: Sender<Sender<()>>,
+    thread: JoinHandle<Found>,
+}
+
+/// The parameters of a sampler.
+pub struct Parts {
+    pub network: Arc<Network>,
+    pub every: Duration,
+    /// Whether to write a line for each interval.
+    pub lines: bool,
+    pub log: LineSender,
+    pub progress: Progress,
+}
+
+impl Sampler {
+    /// Starts sampling.
+    pub fn start(parts: Parts) -> io::Result<Self> {
+        let (ask, asked) = channel();
+        let work = move || Work::new(parts).run(&asked);
+        let thread = spawn("emud-sample", work)?;
+        let sampler = Self { ask, thread };
+        // From here on counts belong to the first interval.
+        sampler.now();
+        Ok(sampler)
+    }
+
+    /// Ends the current interval; the next one begins now.
+    pub fn now(&self) {
+        let (answer, answered) = channel();
+        if self.ask.send(answer).is_ok() {
+            // The thread runs until this value is dropped.
+            let _ = answered.recv();
+        }
+    }
+
+    /// Takes a last sample, and returns the findings.
+    pub fn finish(self) -> Found {
+        self.now();
+        drop(self.ask);
+        match self.thread.join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+struct Work {
+    parts: Parts,
+    watched: Vec<Watched>,
+    next_watch: Instant,
+    /// Keyed by the link's name, class and direction.
+    before: BTreeMap<(String, Option<String>, &'static str), Counts>,
+    /// With their time, keyed by the names of link, bottleneck and class.
+    classes_before: BTreeMap<(String, String, Option<String>), (u64, ClassCounted)>,
+    state: BTreeMap<String, State>,
+    /// By the link's name: the name of an interface may move to another one.
+    ifindex: BTreeMap<String, u32>,
+    media: MediaWatch,
+    found: Found,
+}
+
+impl Work {
+    fn new(parts: Parts) -> Self {
+        Self {
+            watched: vec![],
+            next_watch: Instant::now(),
+            parts,
+            before: BTreeMap::new(),
+            classes_before: BTreeMap::new(),
+            state: BTreeMap::new(),
+            ifindex: BTreeMap::new(),
+            media: MediaWatch::default(),
+            found: Found::default(),
+        }
+    }
+
+    fn run(mut self, asked: &Receiver<Sender<()>>) -> Found {
+        self.begin();
+        let mut next = Instant::now() + self.parts.every;
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            match asked.recv_timeout(left.min(HEAR_EVERY)) {
+                Ok(answer) => {
+                    self.look();
+                    self.watch(true);
+                    next = Instant::now() + self.parts.every;
+                    // The requester may be gone.
+                    let _ = answer.send(());
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < next => self.watch(false),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                    self.watch(false);
+                    // Late on a busy machine, but never in a burst.
+                    next = (next + self.parts.every).max(Instant::now());
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.found,
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let network = self.parts.network.clone();
+        let mut packets = 0;
+        for (link, _) in &network.links {
+            match links::look(&network.place, link) {
+                Ok((report, _)) if !self.is_same(link, report.ifindex) => {
+                    let why = "another interface has this name now";
+                    self.gone(
+                        link,
+                        &format!("link {}: {}: {why}", link.name, link.interface),
+                    );
+                }
+                Ok((report, toml)) => {
+                    packets += self.link(link, &report);
+                    self.changed(link, &report, toml);
+                }
+                Err(e) => self.gone(link, &e.to_string()),
+            }
+        }
+        let log = self.parts.lines.then_some(&self.parts.log);
+        packets += self.media.look(&network, log, &mut self.found);
+        self.parts.progress.packets(packets);
+    }
+
+    /// Returns whether the interface is the one of the first check.
+    fn is_same(&mut self, link: &Link, ifindex: u32) -> bool {
+        *self.ifindex.entry(link.name.clone()).or_insert(ifindex) == ifindex
+    }
+}

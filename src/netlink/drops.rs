@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packets that devices and their qdiscs dropped.
+
+use std::collections::HashMap;
+
+use netlink_bindings::rt_link;
+
+use super::link::{header, index, text};
+use super::{Netlink, OWN_KIND, Result};
+
+/// What an interface is called, and the packets dropped there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Name of the interface.
+    pub name: String,
+    /// By its qdiscs fq and those of emud.
+    pub by_engine: u64,
+    /// By all its qdiscs except clsact.
+    pub by_qdiscs: u64,
+    /// By the device on transmit.
+    pub on_transmit: u64,
+}
+
+impl Netlink {
+    /// Returns the number of packets that the device has dropped on transmit.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NoInterface`] if there is none.
+    pub fn tx_dropped(&mut self, ifindex: u32) -> Result<u64> {
+        let request = rt_link::Request::new().op_getlink_do(&header(ifindex));
+        let mut dropped = 0;
+        let what = || format!("read the counters of interface {ifindex}");
+        self.exchange(&request, what, |(_, attrs)| {
+            dropped = attrs.get_stats64().map_or(0, |stats| stats.tx_dropped);
+        })?;
+        Ok(dropped)
+    }
+
+    /// Returns the name and the drops of every interface of the namespace, by index.
+    pub fn dropped(&mut self) -> Result<HashMap<u32, Dropped>> {
+        let request = rt_link::Request::new().op_getlink_dump(&Default::default());
+        let mut found = HashMap::new();
+        let what = || "list interfaces".into();
+        self.exchange(&request, what, |(header, attrs)| {
+            let device = Dropped {
+                name: attrs.get_ifname().map(text).unwrap_or_default(),
+                on_transmit: attrs.get_stats64().map_or(0, |stats| stats.tx_dropped),
+                ..Dropped::default()
+            };
+            found.insert(index(header.ifi_index), device);
+        })?;
+        self.each_qdisc(|ifindex, kind, drops| {
+            let Some(device) = found.get_mut(&ifindex) else {
+                return;
+            };
+            if kind == "fq" || kind.starts_with(OWN_KIND) {
+                device.by_engine += drops;
+            }
+            if kind != "clsact" {
+                device.by_qdiscs += drops;
+            }
+        })?;
+        Ok(found)
+    }
+}

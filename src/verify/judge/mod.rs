@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares the requested with the measured link.
+
+mod delay;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+use super::binomial::clopper_pearson;
+use super::cdf::Cdf;
+use super::check::{Check, PER_CHECK, Unit, Verdict, What, noticed_loss, z_power};
+use super::probe::{Plan, Stream};
+use super::simulate::{Chance, Pace, simulate};
+use super::theory::Asked;
+
+/// Share of probes that may be later than the resolution because of this machine.
+const LATE_SHARE: f64 = 0.02;
+/// With fewer probes the delays are not judged.
+const LEAST_PROBES: usize = 50;
+
+/// One stream of probes, or the round trip of one.
+pub struct Judge<'a> {
+    pub direction: &'static str,
+    pub ways: Vec<&'a Asked>,
+    pub probe_bytes: usize,
+    pub train_bytes: usize,
+    pub resolution_ns: f64,
+    /// Share of the packets released meanwhile that the engine reports as late.
+    pub late_share: f64,
+    pub runs: usize,
+}
+
+impl Judge<'_> {
+    /// The effect of chance on the delays of probes at this pace.
+    pub fn chance(&self, plan: Plan) -> (Cdf, Chance) {
+        let pace = Pace {
+            count: plan.count as usize,
+            interval_ns: plan.interval_ns as f64,
+        };
+        let cdf = Cdf::of(&self.ways);
+        let chance = simulate(&self.ways, pace, &cdf, self.runs());
+        (cdf, chance)
+    }
+
+    /// Delay, loss, copies and order, from probes at a rate well below the link's.
+    pub fn paced(&self, stream: &Stream, (cdf, chance): &(Cdf, Chance)) -> Vec<Check> {
+        let mut checks = self.delay(stream, cdf, chance);
+        checks.push(self.loss(stream));
+        checks.push(self.copies(stream));
+        checks.push(self.order(stream, chance));
+        checks.into_iter().map(|check| self.judged(check)).collect()
+    }
+
+    /// The check; without a verdict if it is not valid for this link.
+    fn judged(&self, check: Check) -> Check {
+        let Some(why) = self.ways.iter().find_map(|w| w.unjudged(check.what)) else {
+            return check;
+        };
+        Check {
+            interval: None,
+            notices: None,
+            verdict: Verdict::NotJudged,
+            why: Some(format!("the link has {why}")),
+            ..check
+        }
+    }
+
+    fn check(&self, what: What, unit: Unit, asked: f64) -> Check {
+        Check {
+            direction: self.direction,
+            what,
+            unit,
+            asked,
+            measured: None,
+            interval: None,
+            notices: None,
+            verdict: Verdict::NotMeasured,
+            why: None,
+        }
+    }
+
+    fn varies(&self) -> bool {
+        self.ways.iter().any(|w| w.sd_ns > 0.0)
+    }
+
+    /// A constant delay needs one run.
+    fn runs(&self) -> usize {
+        if self.varies() { self.runs } else { 1 }
+    }
+
+    fn serialisation_ns(&self) -> f64 {
+        let each = |w: &&Asked| w.serialisation_ns(self.probe_bytes);
+        self.ways.iter().map(each).sum()
+    }
+
+    fn loss(&self, stream: &Stream) -> Check {
+        let kept: f64 = self.ways.iter().map(|w| 1.0 - w.loss).product();
+        let mut check = self.check(What::Loss, Unit::Share, 1.0 - kept);
+        let (n, lost) = (stream.sent.len() as u64, stream.lost() as u64);
+        if n == 0 {
+            check.why = Some("no probe was sent".to_owned());
+            return check;
+        }
+        check.decide(lost as f64 / n as f64, clopper_pearson(lost, n, PER_CHECK));
+        check.notices = noticed_loss(check.asked, n);
+        check
+    }
+
+    fn copies(&self, stream: &Stream) -> Check {
+        let mut check = self.check(What::Duplicates, Unit::Share, 0.0);
+        let came = stream.different();
+        if came == 0 {
+            check.why = Some("no probe arrived".to_owned());
+            return check;
+        }
+        check.decide_up_to(stream.copies() as f64 / came as f64, 0.0);
+        check.notices = noticed_loss(0.0, came as u64);
+        check
+    }
+
+    fn order(&self, stream: &Stream, chance: &Chance) -> Check {
+        let reorders = self.ways.iter().any(|w| w.reorders());
+        let asked = if reorders {
+            chance.overtaken.mean()
+        } else {
+            0.0
+        };
+        let mut check = self.check(What::Overtaken, Unit::Share, asked);
+        let came = stream.came.len();
+        if came == 0 {
+            check.why = Some("no probe arrived".to_owned());
+            return check;
+        }
+        let measured = stream.overtaken() as f64 / came as f64;
+        if reorders {
+            let (low, high) = (chance.overtaken.low, chance.overtaken.high);
+            let around = (
+                measured - (high - asked) - LATE_SHARE,
+                measured + (asked - low) + LATE_SHARE,
+            );
+            check.decide(measured, around);
+            check.notices = Some(high + LATE_SHARE + z_power() * chance.overtaken.sd());
+        } else {
+            check.decide_up_to(measured, 0.0);
+            check.notices = noticed_loss(0.0, came as u64);
+        }
+        check
+    }
+}
