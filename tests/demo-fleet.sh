@@ -9,12 +9,12 @@ set -euo pipefail
 
 emud=$(realpath -- "${1:?usage: demo-fleet.sh EMUD}")
 
-# Names and devices of separate namespaces end with the last process.
+# Names, files and devices of separate namespaces end with the last process.
 [ -n "${EMUD_DEMO_INSIDE-}" ] || EMUD_DEMO_INSIDE=1 exec unshare --net --mount -- "$0" "$emud"
 mount -t tmpfs tmpfs /run
 url=http://192.0.2.10:2379
 hosts=(a b c)
-scratch=$(mktemp -d)
+scratch=$(mktemp -d -p /run)
 agents=()
 etcd=
 controller=
@@ -50,7 +50,6 @@ cleanup() {
     [ -z "$controller" ] || end "$controller"
     end "${agents[@]}"
     [ -z "$etcd" ] || end "$etcd"
-    rm -rf "$scratch"
     # A link ends with its holder, a node with its processes.
     for _ in {1..50}; do
         left=$(stay)
@@ -61,7 +60,7 @@ cleanup() {
         echo "Left behind: the processes ${left//$'\n'/ }" >&2
         exit 1
     fi
-    printf '\nLeft behind: nothing (no process of the demo, so none of its namespaces and links).\n'
+    printf '\nLeft behind: nothing (no process of the demo, so none of its namespaces, links and files).\n'
     exit "$code"
 }
 trap cleanup EXIT
