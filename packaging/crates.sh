@@ -28,6 +28,8 @@ mkdir "$scratch/tree" "$scratch/crates" "$scratch/fresh"
 git archive --format tar HEAD | tar -x -C "$scratch/tree"
 compiled emud link.bpf.o "$scratch/tree/bpf/compiled"
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
+# A crate has the licences beside its Cargo.toml.
+cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
 (cd "$scratch/tree" && cargo package -q --locked --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
 cp "$scratch"/target/package/*.crate "$output/"
 

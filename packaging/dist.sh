@@ -32,6 +32,7 @@ if readelf -l "$built/emud" | grep INTERP; then
 fi
 name=emud-$version-$machine-linux
 make -s install EMUD="$built/emud" DESTDIR="$dist/root" PREFIX=/usr
+packaging/third-party.sh "$target" >"$dist/root/usr/share/doc/emud/THIRD-PARTY"
 tar -C "$dist/root/usr" --owner=0 --group=0 --numeric-owner --sort=name --transform "s,^\.,$name," -cJf "$dist/$name.tar.xz" .
 
 step "man pages and unit"
@@ -55,7 +56,7 @@ packaging/crates.sh "$built" "$dist"
 
 step "image"
 if command -v podman >/dev/null; then
-    packaging/image.sh "$built/emud" "$dist/emud-$version-$machine.oci.tar"
+    packaging/image.sh "$dist/root" "$dist/emud-$version-$machine.oci.tar"
 else
     echo "no podman: no image"
 fi

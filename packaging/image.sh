@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Build the image of Containerfile into an OCI archive, and run it. Needs root, podman, runc or crun.
 #
-# usage: image.sh EMUD ARCHIVE
+# usage: image.sh ROOT ARCHIVE
+#   ROOT    what dist.sh has installed
 set -euo pipefail
 
-emud=$(realpath -- "${1:?usage: image.sh EMUD ARCHIVE}")
-archive=$(realpath -m -- "${2:?usage: image.sh EMUD ARCHIVE}")
+root=$(realpath -- "${1:?usage: image.sh ROOT ARCHIVE}")
+archive=$(realpath -m -- "${2:?usage: image.sh ROOT ARCHIVE}")
 here=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")")
 
 if [ -z "${EMUD_IMAGE_INSIDE-}" ]; then
     # A store and networks that are not those of this machine.
-    EMUD_IMAGE_INSIDE=1 exec unshare --net --mount --pid --fork --kill-child -- "$0" "$emud" "$archive"
+    EMUD_IMAGE_INSIDE=1 exec unshare --net --mount --pid --fork --kill-child -- "$0" "$root" "$archive"
 fi
 mount -t proc proc /proc
 mount -t tmpfs tmpfs /run
@@ -25,8 +26,7 @@ printf '[storage]\ndriver = "vfs"\ngraphroot = "%s/store"\nrunroot = "/run/store
 export CONTAINERS_CONF=$scratch/containers.conf CONTAINERS_STORAGE_CONF=$scratch/storage.conf
 
 mkdir "$scratch/context"
-cp "$emud" "$scratch/context/emud"
-cp -r "$here/../LICENSE" "$here/../LICENSES" "$scratch/context/"
+cp -r "$root/usr/bin/emud" "$root"/usr/share/doc/emud/{LICENSE,LICENSES,THIRD-PARTY} "$scratch/context/"
 podman build -q --network none -t emud -f "$here/Containerfile" "$scratch/context" >/dev/null
 rm -f "$archive"
 podman save -q --format oci-archive -o "$archive" emud

@@ -65,7 +65,8 @@ inside emud detach v0 >/dev/null
 # minbase keeps documentation; what is not there was not packed.
 for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
     bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
-    doc/emud/copyright doc/emud/README.md doc/emud/docs/log.schema.json; do
+    doc/emud/copyright doc/emud/LICENSES/BSD-2-Clause.txt doc/emud/THIRD-PARTY doc/emud/README.md \
+    doc/emud/docs/log.schema.json; do
     [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
 done
 [ -e "$system/lib/systemd/system/emud@.service" ] || [ -e "$system/usr/lib/systemd/system/emud@.service" ]

@@ -16,7 +16,8 @@ containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
-dist='debootstrap podman runc conmon groff-base xz-utils binutils'
+# musl-tools: the C code of ring in a static binary.
+dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
