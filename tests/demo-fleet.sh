@@ -138,22 +138,29 @@ fi
 # of NODE FILTER: what a filter of jq finds in the output of a node.
 of() { jq -r --arg node "$1" "select(.type == \"output\" and .node == \$node) | $2" "$scratch/dumbbell.log"; }
 
+# row WHAT HOSTS REQUESTED MEASURED
+row() {
+    [ -n "$4" ] || { echo "demo-fleet.sh: nothing measured: $1" >&2; exit 1; }
+    printf '%-24s %-8s %10.2f %10.2f\n' "$@"
+}
+
 # A ping has 98 bytes on the wire, at 100 Mbit/s twice and 20 Mbit/s once in each direction. TCP
 # carries 1448 bytes in a frame of 1514.
-printf '\n%-28s %-8s %10s %10s\n' '' hosts requested measured
+printf '\n%-24s %-8s %10s %10s\n' '' hosts requested measured
+rtt=$(awk 'BEGIN { print 2 * (10 + 5 + 5) + 2 * 98 * 8 / 1000 * (2 / 100 + 1 / 20) }')
 for n in 1 2 3 4; do
-    printf '%-28s %-8s %10.2f %10.2f\n' "RTT mean, pair $n, ms" \
+    row "RTT mean, pair $n, ms" \
         "$(of "sender$n" .host | head -n 1) - $(of "receiver$n" .host | head -n 1)" \
-        "$(awk 'BEGIN { print 2 * (10 + 5 + 5) + 2 * 98 * 8 / 1000 * (2 / 100 + 1 / 20) }')" \
-        "$(of "sender$n" '.text | capture("mdev = [^/]*/(?<mean>[^/]*)").mean')"
+        "$rtt" "$(of "sender$n" '.text | capture("mdev = [^/]*/(?<mean>[^/]*)").mean')"
 done
-printf '%-28s %-8s %10.2f %10.2f\n' 'Four TCP flows, Mbit/s' '' 20 "$(
+row 'Four TCP flows, Mbit/s' 'a, b, c' 20 "$(
     for n in 1 2 3 4; do of "sender$n" '.text | capture("(?<rate>[0-9.]+) Kbits/sec +receiver").rate'; done |
         awk '{ sum += $1 } END { if (NR == 4) print sum / 1000 * 1514 / 1448 }'
 )"
 cat <<'TEXT'
 
 Requested: the scenario's figures; the RTT includes the time of a ping on the wire, and TCP's rate is
-that of frames on the wire (Ethernet header included).
+that of frames on the wire (Ethernet header included). Engine hold, which is in use if the kernel has
+no sch_fq, adds on each of the six links of a round trip the time until its process has a CPU.
 TEXT
 echo "$SECONDS s"
