@@ -11,6 +11,8 @@ set -euo pipefail
 built=$(realpath -- "${1:?usage: crates.sh BUILT OUTPUT}")
 output=$(realpath -- "${2:?usage: crates.sh BUILT OUTPUT}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Dependencies are built once.
+kept=${CARGO_TARGET_DIR:-$PWD/target}/crates
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -58,7 +60,7 @@ for program in cargo rustc cc ld gcc as ar; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
 PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --no-default-features \
-    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$scratch/target" \
+    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
     --config "patch.crates-io.emud-monitor.path=\"$scratch/crates/emud-monitor-$version\""
 "$scratch/installed/bin/emud" --version
 "$scratch/installed/bin/emud" profile check lte
