@@ -70,6 +70,10 @@ if [ "${suites[0]}" != none ]; then
         step "try $suite"
         packaging/try.sh "$suite" "$dist"/emud_*.deb "$dist/$name.tar.xz"
     done
+    if [ "$machine" = x86_64 ]; then
+        step "try the unit"
+        packaging/unit.sh "$dist"/emud_*.deb
+    fi
 fi
 rm -rf "$dist/root" "$dist/THIRD-PARTY"
 (cd "$dist" && sha256sum -- *.* >SHA256SUMS && cat SHA256SUMS)

@@ -13,20 +13,7 @@ archive=$(realpath -- "${3:?usage: try.sh SUITE PACKAGE ARCHIVE}")
 
 if [ -z "${EMUD_TRY_INSIDE-}" ]; then
     cd "$(dirname "${BASH_SOURCE[0]}")/.."
-    mkdir -p target/chroots
-    image=$PWD/target/chroots/$suite.tar
-    if [ ! -e "$image" ]; then
-        # The archive of this machine, as apt knows it.
-        # shellcheck disable=SC2016 # apt expands these
-        mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-            awk '$2 ~ /^(bullseye|bookworm|trixie|forky|sid)$/ && $3 == "main" { print $1; exit }')
-        fresh=$(mktemp -d)
-        debootstrap --variant=minbase "$suite" "$fresh" "$mirror" >"$image.log" 2>&1 ||
-            { tail -n 5 "$image.log" >&2; rm -rf "$fresh"; exit 69; }
-        tar -C "$fresh" -cf "$image.new" .
-        rm -rf "$fresh"
-        mv "$image.new" "$image"
-    fi
+    image=$(packaging/chroot.sh "$suite")
     EMUD_TRY_INSIDE=$image exec unshare --net --mount --pid --fork --kill-child -- "$0" "$suite" "$package" "$archive"
 fi
 

@@ -61,7 +61,7 @@ check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
 full) needed="$build $demo $guests $check $containers $store $screen" ;;
-dist) needed="$build $dist" ;;
+dist) needed="$build $guests $dist" ;;
 *)
     echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2
     exit 64
