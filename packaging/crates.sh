@@ -11,7 +11,7 @@ set -euo pipefail
 built=$(realpath -- "${1:?usage: crates.sh BUILT OUTPUT}")
 output=$(realpath -- "${2:?usage: crates.sh BUILT OUTPUT}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# Dependencies are built once; the crates are always in the same folder, so that nothing piles up.
+# Dependencies are built once; the crates themselves are in a new folder each time.
 kept=${CARGO_TARGET_DIR:-$PWD/target}/crates
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -26,8 +26,7 @@ compiled() {
 }
 
 # Without a repository cargo packs every file, also those that git does not know.
-rm -rf "$kept/source"
-mkdir -p "$scratch/tree" "$scratch/fresh" "$kept/source"
+mkdir "$scratch/tree" "$scratch/crates" "$scratch/fresh"
 git archive --format tar HEAD | tar -x -C "$scratch/tree"
 compiled emud link.bpf.o "$scratch/tree/bpf/compiled"
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
@@ -37,7 +36,7 @@ cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
 cp "$scratch"/target/package/*.crate "$output/"
 
 # The programs in the crates are those of this tree.
-for crate in "$output"/*.crate; do tar -C "$kept/source" -xf "$crate"; done
+for crate in "$output"/*.crate; do tar -C "$scratch/crates" -xf "$crate"; done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 clang=${CLANG:-clang}
 multiarch=/usr/include/$(uname -m)-linux-gnu
@@ -45,12 +44,12 @@ for pair in emud:. emud-monitor:monitor; do
     for source in "${pair#*:}"/bpf/*.bpf.c; do
         object=$(basename "$source" .c).o
         # BUILT may be without engine qdisc, which a static binary cannot have.
-        [ -s "$kept/source/${pair%:*}-$version/bpf/compiled/$object" ] || continue
+        [ -s "$scratch/crates/${pair%:*}-$version/bpf/compiled/$object" ] || continue
         # As the build script does: debug information has the names of files.
         (cd "${pair#*:}" && "$clang" -g -O2 -target bpf -mcpu=v3 "-I$multiarch" -c "bpf/$(basename "$source")" \
             -o "$scratch/fresh/$object")
         llvm-strip -g -o "$scratch/fresh/a" "$scratch/fresh/$object"
-        llvm-strip -g -o "$scratch/fresh/b" "$kept/source/${pair%:*}-$version/bpf/compiled/$object"
+        llvm-strip -g -o "$scratch/fresh/b" "$scratch/crates/${pair%:*}-$version/bpf/compiled/$object"
         cmp "$scratch/fresh/a" "$scratch/fresh/b"
     done
 done
@@ -61,7 +60,8 @@ for program in cargo rustc cc ld gcc as ar; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
 PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --no-default-features \
-    --path "$kept/source/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
-    --config "patch.crates-io.emud-monitor.path=\"$kept/source/emud-monitor-$version\""
+    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
+    --config "patch.crates-io.emud-monitor.path=\"$scratch/crates/emud-monitor-$version\""
 "$scratch/installed/bin/emud" --version
 "$scratch/installed/bin/emud" profile check lte
+find "$kept/debug" -depth -name '*emud*' -exec rm -r {} +
