@@ -35,7 +35,7 @@ ip link set v0 up
 ip link set v1 up
 cp "$package" "$system/root/emud.deb"
 
-inside() { chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
+inside() { chroot "$system" /usr/bin/env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
 
 # unit FILE: the programs that a unit starts are there.
 unit() {
