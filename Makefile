@@ -25,7 +25,7 @@ demo: ## two links between namespaces, a table of asked against measured, in 90 
 	cargo build --locked
 	@tests/demo.sh target/debug/emud
 
-demo-fleet: ## a dumbbell on three network namespaces as hosts, with etcd (root)
+demo-fleet: ## three network namespaces as hosts, with etcd: requested against measured, in 40 s (root)
 	@tests/setup.sh fleet
 	cargo build --locked
 	@tests/demo-fleet.sh target/debug/emud
@@ -76,7 +76,9 @@ install: ## the binary, man pages, completions, docs and unit under PREFIX (/usr
 	$(EMUD) completions zsh >$(SHARE)/zsh/site-functions/_emud
 	$(EMUD) completions fish >$(SHARE)/fish/vendor_completions.d/emud.fish
 	install -d $(DOC)/docs $(DOC)/contrib
-	install -m 644 README.md CHANGELOG.md $(DOC)
+	install -d $(DOC)/LICENSES
+	install -m 644 README.md CHANGELOG.md LICENSE $(DOC)
+	install -m 644 LICENSES/* $(DOC)/LICENSES
 	install -m 644 docs/*.md docs/*.json docs/*.svg $(DOC)/docs
 	cp -r contrib/* $(DOC)/contrib
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system

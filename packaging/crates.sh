@@ -11,6 +11,8 @@ set -euo pipefail
 built=$(realpath -- "${1:?usage: crates.sh BUILT OUTPUT}")
 output=$(realpath -- "${2:?usage: crates.sh BUILT OUTPUT}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Dependencies are built once; the crates themselves are in a new folder each time.
+kept=${CARGO_TARGET_DIR:-$PWD/target}/crates
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -28,6 +30,8 @@ mkdir "$scratch/tree" "$scratch/crates" "$scratch/fresh"
 git archive --format tar HEAD | tar -x -C "$scratch/tree"
 compiled emud link.bpf.o "$scratch/tree/bpf/compiled"
 compiled emud-monitor monitor.bpf.o "$scratch/tree/monitor/bpf/compiled"
+# A crate has the licences beside its Cargo.toml.
+cp -r "$scratch"/tree/LICENSE* "$scratch/tree/monitor/"
 (cd "$scratch/tree" && cargo package -q --locked --no-verify --allow-dirty -p emud-monitor -p emud --target-dir "$scratch/target")
 cp "$scratch"/target/package/*.crate "$output/"
 
@@ -56,7 +60,8 @@ for program in cargo rustc cc ld gcc as ar; do
     ! command -v "$program" >/dev/null || ln -s "$(command -v "$program")" "$scratch/bin/$program"
 done
 PATH=$scratch/bin CLANG=/nonexistent LIBCLANG_PATH=/nonexistent cargo install -q --debug --no-track --no-default-features \
-    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$scratch/target" \
+    --path "$scratch/crates/emud-$version" --root "$scratch/installed" --target-dir "$kept" \
     --config "patch.crates-io.emud-monitor.path=\"$scratch/crates/emud-monitor-$version\""
 "$scratch/installed/bin/emud" --version
 "$scratch/installed/bin/emud" profile check lte
+find "$kept/debug" -depth -name '*emud*' -exec rm -r {} +

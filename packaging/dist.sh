@@ -31,8 +31,13 @@ if readelf -l "$built/emud" | grep INTERP; then
     exit 1
 fi
 name=emud-$version-$machine-linux
-make -s install EMUD="$built/emud" DESTDIR="$dist/root" PREFIX=/usr
-tar -C "$dist/root/usr" --owner=0 --group=0 --numeric-owner --sort=name --transform "s,^\.,$name," -cJf "$dist/$name.tar.xz" .
+packaging/third-party.sh "$target" >"$dist/THIRD-PARTY"
+# The package is for /usr, the archive for /usr/local: the unit has the path.
+for prefix in /usr /usr/local; do
+    make -s install EMUD="$built/emud" DESTDIR="$dist/root" PREFIX=$prefix
+    cp "$dist/THIRD-PARTY" "$dist/root$prefix/share/doc/emud/"
+done
+tar -C "$dist/root/usr/local" --owner=0 --group=0 --numeric-owner --sort=name --transform "s,^\.,$name," -cJf "$dist/$name.tar.xz" .
 
 step "man pages and unit"
 for page in "$dist"/root/usr/share/man/man[15]/*.[15]; do
@@ -55,7 +60,7 @@ packaging/crates.sh "$built" "$dist"
 
 step "image"
 if command -v podman >/dev/null; then
-    packaging/image.sh "$built/emud" "$dist/emud-$version-$machine.oci.tar"
+    packaging/image.sh "$dist/root" "$dist/emud-$version-$machine.oci.tar"
 else
     echo "no podman: no image"
 fi
@@ -63,8 +68,12 @@ fi
 if [ "${suites[0]}" != none ]; then
     for suite in "${suites[@]}"; do
         step "try $suite"
-        packaging/try.sh "$suite" "$dist"/emud_*.deb "$built/emud"
+        packaging/try.sh "$suite" "$dist"/emud_*.deb "$dist/$name.tar.xz"
     done
+    if [ "$machine" = x86_64 ]; then
+        step "try the unit"
+        packaging/unit.sh "$dist"/emud_*.deb
+    fi
 fi
-rm -rf "$dist/root"
+rm -rf "$dist/root" "$dist/THIRD-PARTY"
 (cd "$dist" && sha256sum -- *.* >SHA256SUMS && cat SHA256SUMS)

@@ -1,33 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Install the Debian package in a fresh, minimal system of a suite of Debian, attach a link in a network
-# namespace of its own, and remove both. Prints the time from the empty system to the link. The kernel
-# is that of this machine. Needs root and debootstrap.
+# Install the Debian package in a fresh, minimal system of a suite of Debian, attach a link in a separate
+# network namespace, and remove both. Prints the time from the empty system to the link. Then the same
+# with the archive. The kernel is that of this machine. Needs root and debootstrap.
 #
-# usage: try.sh SUITE PACKAGE EMUD
+# usage: try.sh SUITE PACKAGE ARCHIVE
 set -euo pipefail
 
-suite=${1:?usage: try.sh SUITE PACKAGE EMUD}
-package=$(realpath -- "${2:?usage: try.sh SUITE PACKAGE EMUD}")
-emud=$(realpath -- "${3:?usage: try.sh SUITE PACKAGE EMUD}")
+suite=${1:?usage: try.sh SUITE PACKAGE ARCHIVE}
+package=$(realpath -- "${2:?usage: try.sh SUITE PACKAGE ARCHIVE}")
+archive=$(realpath -- "${3:?usage: try.sh SUITE PACKAGE ARCHIVE}")
 
 if [ -z "${EMUD_TRY_INSIDE-}" ]; then
     cd "$(dirname "${BASH_SOURCE[0]}")/.."
-    mkdir -p target/chroots
-    image=$PWD/target/chroots/$suite.tar
-    if [ ! -e "$image" ]; then
-        # The archive of this machine, as apt knows it.
-        # shellcheck disable=SC2016 # apt expands these
-        mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-            awk '$2 ~ /^(bullseye|bookworm|trixie|forky|sid)$/ && $3 == "main" { print $1; exit }')
-        fresh=$(mktemp -d)
-        debootstrap --variant=minbase "$suite" "$fresh" "$mirror" >"$image.log" 2>&1 ||
-            { tail -n 5 "$image.log" >&2; rm -rf "$fresh"; exit 69; }
-        tar -C "$fresh" -cf "$image.new" .
-        rm -rf "$fresh"
-        mv "$image.new" "$image"
-    fi
-    EMUD_TRY_INSIDE=$image exec unshare --net --mount --pid --fork --kill-child -- "$0" "$suite" "$package" "$emud"
+    image=$(packaging/chroot.sh "$suite")
+    EMUD_TRY_INSIDE=$image exec unshare --net --mount --pid --fork --kill-child -- "$0" "$suite" "$package" "$archive"
 fi
 
 system=$(mktemp -d)
@@ -48,7 +35,17 @@ ip link set v0 up
 ip link set v1 up
 cp "$package" "$system/root/emud.deb"
 
-inside() { chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
+inside() { chroot "$system" /usr/bin/env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
+
+# unit FILE: the programs that a unit starts are there.
+unit() {
+    local program found=
+    while IFS= read -r program; do
+        [ -x "$system$program" ] || { echo "try.sh: $1 starts $program, which is not there" >&2; exit 1; }
+        found=1
+    done < <(sed -n 's/^Exec[A-Za-z]*=-\?\([^ ]*\).*/\1/p' "$system$1")
+    [ -n "$found" ]
+}
 
 began=${EPOCHREALTIME/./}
 inside dpkg -i /root/emud.deb >/dev/null
@@ -65,14 +62,17 @@ inside emud detach v0 >/dev/null
 # minbase keeps documentation; what is not there was not packed.
 for file in man/man1/emud-attach.1.gz man/man5/emud-profile.5.gz man/man5/emud-scenario.5.gz man/man5/emud-log.5.gz \
     bash-completion/completions/emud zsh/site-functions/_emud fish/vendor_completions.d/emud.fish \
-    doc/emud/copyright doc/emud/README.md doc/emud/docs/log.schema.json; do
+    doc/emud/copyright doc/emud/LICENSES/BSD-2-Clause.txt doc/emud/THIRD-PARTY doc/emud/README.md \
+    doc/emud/docs/log.schema.json; do
     [ -e "$system/usr/share/$file" ] || { echo "try.sh: no /usr/share/$file" >&2; exit 1; }
 done
-[ -e "$system/lib/systemd/system/emud@.service" ] || [ -e "$system/usr/lib/systemd/system/emud@.service" ]
+unit /usr/lib/systemd/system/emud@.service
 [ -d "$system/etc/emud" ]
 inside dpkg --purge emud >/dev/null
 [ ! -e "$system/usr/bin/emud" ]
-# The binary alone.
-cp "$emud" "$system/root/emud"
-inside /root/emud attach v0 --profile dsl >/dev/null
-inside /root/emud detach v0 >/dev/null
+# The archive.
+tar -C "$system/usr/local" --strip-components=1 -xf "$archive"
+[ -s "$system/usr/local/share/doc/emud/THIRD-PARTY" ]
+inside emud attach v0 --profile dsl >/dev/null
+unit /usr/local/lib/systemd/system/emud@.service
+inside emud detach v0 >/dev/null

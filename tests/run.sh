@@ -19,6 +19,14 @@ if [ "${1-}" = --full ]; then
 fi
 export RUST_BACKTRACE=${RUST_BACKTRACE-0}
 
+# interrupted COMMAND...: it ends by SIGINT, and finds nothing left behind.
+# shellcheck disable=SC2317 # a job calls it
+interrupted() {
+    local status=0
+    timeout --preserve-status -s INT 15 "$@" || status=$?
+    [ "$status" = 130 ]
+}
+
 (flock 9 && exec tests/vm/kernels.sh "${kernels[@]}") 9>target/kernels.lock >"$jobs/kernels.log" 2>&1 &
 fetching=$!
 job build cargo test --locked "${test_targets[@]}" --no-run
@@ -46,6 +54,8 @@ else
     job live env EMUD_LIVE_SCALE=1 "$EMUD_LIVE"
     job ci tests/ci.sh "$EMUD_BIN"
     job containers tests/containers.sh "$EMUD_BIN"
+    job demo-fleet tests/demo-fleet.sh "$EMUD_BIN"
+    job demo-fleet-interrupted interrupted tests/demo-fleet.sh "$EMUD_BIN"
     job timings cargo test --locked --release --lib -- --ignored --test-threads=1
     for kernel in "${kernels[@]}"; do
         # The longest first. netem takes a seed since 6.6.

@@ -16,7 +16,8 @@ containers='podman runc conmon netavark iptables'
 store='etcd-server etcd-client openssl'
 # A screen for emud top.
 screen='tmux'
-dist='debootstrap podman runc conmon groff-base xz-utils binutils'
+# musl-tools: the C code of ring in a static binary.
+dist='musl-tools debootstrap podman runc conmon groff-base xz-utils binutils jq'
 check='clang-format bpftool python3-jsonschema'
 # git fetches the advisory database, jq reads what the examples of docs/ print.
 lint='clang-format shellcheck codespell jq git ca-certificates'
@@ -60,7 +61,7 @@ check) needed="$build $lint" ;;
 bench) needed="$build $demo $guests $beside" ;;
 test) needed="$build $demo $guests $check" ;;
 full) needed="$build $demo $guests $check $containers $store $screen" ;;
-dist) needed="$build $dist" ;;
+dist) needed="$build $guests $dist" ;;
 *)
     echo "usage: setup.sh build|check|demo|fleet|bench|test|full|dist" >&2
     exit 64

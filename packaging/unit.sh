@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Boot Debian 12 with the package in a guest with kernel 6.1, where systemd runs emud@.service: it follows
+# its interface, with engines fq and hold. Needs root, debootstrap, qemu.
+#
+# usage: unit.sh PACKAGE
+set -euo pipefail
+
+package=$(realpath -- "${1:?usage: unit.sh PACKAGE}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tests/vm/kernels.sh 6.1
+kernel=${EMUD_VM_DIR:-$PWD/target/vm}/kernel-6.1
+release=$(cat "$kernel/release")
+image=$(packaging/chroot.sh bookworm systemd-sysv,udev,kmod,iproute2)
+scratch=$(mktemp -d)
+system=$scratch/system
+trap 'rm -rf "$scratch"' EXIT
+
+mkdir "$system"
+tar -C "$system" --exclude './usr/share/doc' --exclude './usr/share/locale' --exclude './var/cache/apt' \
+    --exclude './var/lib/apt' -xf "$image"
+dpkg-deb -x "$package" "$system"
+modules=$system/usr/lib/modules/$release
+mkdir -p "$modules"
+(cd "$kernel/lib/modules/$release" &&
+    cp -r --parents kernel/net/{sched,bridge,llc,802} kernel/drivers/net/{veth,ifb,tun}.ko kernel/lib modules.* "$modules/")
+depmod -b "$system" "$release"
+
+cat >"$system/root/try" <<'END'
+#!/bin/bash
+exec >/dev/ttyS0 2>&1
+failed() { echo "RESULT FAILED: $*"; systemctl status 'emud@*' --no-pager; systemctl poweroff; exit; }
+# within SECONDS COMMAND...: a software CPU beside other jobs is slow.
+within() {
+    local n
+    for ((n = 0; n < $1; n++)); do "${@:2}" && return; sleep 1; done
+    return 1
+}
+listed() { emud list | grep -q "^$1[[:space:]].*$2"; }
+inactive() { [ "$(systemctl is-active "$1")" = inactive ]; }
+
+systemd-analyze verify --man=no emud@v0.service || failed verify
+echo 'link.delay = "20ms"' >/etc/emud/v0.toml
+echo 'link.delay = "30ms"' >/etc/emud/br-lan.toml
+systemctl enable emud@v0 "emud@$(systemd-escape br-lan)" || failed enable
+ip link add v0 type veth peer name v1
+within 120 listed v0 'engine fq' || failed 'v0 has appeared, nothing is attached'
+echo 'link.delay = "80ms"' >/etc/emud/v0.toml
+# Its programs have ended, but not its start.
+within 120 systemctl is-active -q emud@v0
+systemctl restart emud@v0 && emud show v0 | grep -q 80ms || failed 'restart does not apply the file'
+ip link del v0
+within 120 inactive emud@v0 || failed 'active without v0'
+ip link add v0 type veth peer name v1
+within 120 listed v0 'engine fq' || failed 'v0 has returned, nothing is attached'
+systemctl stop emud@v0 || failed stop
+! listed v0 || failed 'stop does not detach'
+modprobe -r sch_fq
+rm "/usr/lib/modules/$(uname -r)/kernel/net/sched/sch_fq.ko"
+ip link add br-lan type bridge
+within 120 listed br-lan 'engine hold' || failed 'br-lan has appeared, nothing is attached'
+within 120 systemctl is-active -q 'emud@br\x2dlan'
+sleep 5
+listed br-lan 'engine hold' || failed 'the holder has ended'
+systemctl stop 'emud@br\x2dlan' || failed 'stop of br-lan'
+! listed br-lan || failed 'stop does not detach br-lan'
+! systemctl is-failed -q 'emud@*' || failed 'a unit has failed'
+echo 'RESULT OK'
+systemctl poweroff
+END
+chmod 755 "$system/root/try"
+cat >"$system/etc/systemd/system/try.service" <<'END'
+[Unit]
+After=multi-user.target
+[Service]
+ExecStart=/root/try
+END
+wants=$system/etc/systemd/system/multi-user.target.wants
+mkdir -p "$wants"
+ln -s ../try.service "$wants/try.service"
+for unit in getty.target systemd-logind.service apt-daily.timer apt-daily-upgrade.timer; do
+    ln -sf /dev/null "$system/etc/systemd/system/$unit"
+done
+ln -sf /lib/systemd/system/multi-user.target "$system/etc/systemd/system/default.target"
+(cd "$system" && find . -print0 | cpio --null -o -H newc --quiet) >"$scratch/initramfs"
+rm -rf "$system"
+
+# Its options are those of tests/vm/run.sh.
+timeout --kill-after=5 1800 qemu-system-x86_64 -accel tcg,thread=single -cpu max,-cx16 -m 1500 -nodefaults \
+    -no-user-config -display none -no-reboot -nic none -kernel "$kernel/vmlinuz" -initrd "$scratch/initramfs" \
+    -append "console=ttyS0 rdinit=/lib/systemd/systemd systemd.show_status=0 loglevel=4 panic=-1 tsc=reliable cryptomgr.notests" \
+    -serial "file:$scratch/console" </dev/null || true
+grep -aqx $'RESULT OK\r*' "$scratch/console" || {
+    tail -n 40 "$scratch/console" >&2
+    echo "unit.sh: the unit has failed in the guest" >&2
+    exit 1
+}
+echo "emud@.service follows its interface, with engines fq and hold"
