@@ -8,7 +8,7 @@ use super::clock::Clock;
 use super::plan::Plan;
 use super::queue::{ClassCount, Queue, Waiting};
 use super::sorted::Sorted;
-use super::tree::Tree;
+use super::tree::{Head, Tree};
 use crate::abi::mix;
 
 /// A server with its queues; `T` is what the caller knows a packet by.
@@ -317,9 +317,11 @@ impl<T> Server<T> {
     }
 
     fn new_head(&mut self, class: usize) {
-        let head = self.queues[class].waiting.front();
-        self.tree
-            .head(class + 1, head.map(|head| head.number), self.now_ns);
+        let head = self.queues[class].waiting.front().map(|first| Head {
+            number: first.number,
+            bytes: first.bytes.into(),
+        });
+        self.tree.head(class + 1, head, self.now_ns);
         self.watch(class);
     }
 
