@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::aqm::Verdict;
-use super::clock::Clock;
+use super::clock::{Clock, duration};
 use super::plan::Plan;
 use super::queue::{ClassCount, Queue, Waiting};
 use super::sorted::Sorted;
@@ -207,9 +207,15 @@ impl<T> Server<T> {
         None
     }
 
-    /// When the next event is, as far as is known now.
+    /// When the next packet may be sent, as far as is known now: what happens before the wire is free
+    /// is in time for that.
     pub fn next_ns(&self) -> Option<u64> {
-        self.next().map(|(at, _)| at)
+        self.next().map(|(at, _)| at.max(self.wire.at_ns))
+    }
+
+    /// ns that so many bytes take on the wire, rounded down.
+    pub fn wire_ns(&self, bytes: u32) -> u64 {
+        duration(bytes.into(), self.rate)
     }
 
     /// Returns the counters of a class so far.

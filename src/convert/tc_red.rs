@@ -61,5 +61,12 @@ mod tests {
         }
         assert_eq!(log_of(15_000, 20, 1000), Some(3));
         assert_eq!(log_of(15_000, 14, 1000), None);
+        for log in 1..20 {
+            let burst = burst_for(log, 15_000, 1000).unwrap();
+            assert_eq!(log_of(15_000, burst, 1000), Some(log));
+            assert_ne!(log_of(15_000, burst - 1, 1000), Some(log));
+        }
+        // With a short queue one packet more is too many.
+        assert_eq!(burst_for(2, 1_000, 1000), None);
     }
 }
