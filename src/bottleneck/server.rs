@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use super::aqm::Verdict;
-use super::clock::Clock;
+use super::clock::{Clock, duration};
 use super::plan::Plan;
 use super::queue::{ClassCount, Queue, Waiting};
 use super::sorted::Sorted;
-use super::tree::Tree;
+use super::tree::{Head, Tree};
 use crate::abi::mix;
 
 /// A server with its queues; `T` is what the caller knows a packet by.
@@ -207,9 +207,15 @@ impl<T> Server<T> {
         None
     }
 
-    /// When the next event is, as far as is known now.
+    /// When the next packet may be sent, as far as is known now: what happens before the wire is free
+    /// is in time for that.
     pub fn next_ns(&self) -> Option<u64> {
-        self.next().map(|(at, _)| at)
+        self.next().map(|(at, _)| at.max(self.wire.at_ns))
+    }
+
+    /// ns that so many bytes take on the wire, rounded down.
+    pub fn wire_ns(&self, bytes: u32) -> u64 {
+        duration(bytes.into(), self.rate)
     }
 
     /// Returns the counters of a class so far.
@@ -317,9 +323,11 @@ impl<T> Server<T> {
     }
 
     fn new_head(&mut self, class: usize) {
-        let head = self.queues[class].waiting.front();
-        self.tree
-            .head(class + 1, head.map(|head| head.number), self.now_ns);
+        let head = self.queues[class].waiting.front().map(|first| Head {
+            number: first.number,
+            bytes: first.bytes.into(),
+        });
+        self.tree.head(class + 1, head, self.now_ns);
         self.watch(class);
     }
 

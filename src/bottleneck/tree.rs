@@ -18,9 +18,17 @@ struct Due {
     /// 0: a leaf; then the deepest first.
     level: usize,
     priority: u8,
-    /// When a full packet that began with the guarantee would end at its rate, ns.
+    /// When the first packet would end if it began with the guarantee, at its rate, ns; above other
+    /// classes a full packet.
     deadline: u64,
     node: usize,
+}
+
+/// The first packet of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub number: u64,
+    pub bytes: u64,
 }
 
 /// The position of a class among those beside it: priority, then the order of the round.
@@ -44,8 +52,8 @@ struct Node {
     deficit: i64,
     /// Leaves with packets, this one or below.
     filled: usize,
-    /// Number of the first packet, of a leaf.
-    head: Option<u64>,
+    /// The first packet, of a leaf.
+    head: Option<Head>,
     /// Ready classes directly below.
     round: Sorted<(Position, usize)>,
     /// The best of each class directly below.
@@ -71,6 +79,11 @@ impl Node {
             true => self.head.is_some(),
             false => !self.round.is_empty(),
         }
+    }
+
+    /// Of what is sent next, as far as is known.
+    fn first_bytes(&self) -> u64 {
+        self.head.map_or(QUANTUM, |head| head.bytes)
     }
 
     /// Its position in the round.
@@ -152,7 +165,7 @@ impl Tree {
     }
 
     /// The first packet of a leaf is another one now, or there is none any more.
-    pub fn head(&mut self, leaf: usize, head: Option<u64>, now: u64) {
+    pub fn head(&mut self, leaf: usize, head: Option<Head>, now: u64) {
         let before = std::mem::replace(&mut self.nodes[leaf].head, head);
         match (before, head) {
             (None, Some(_)) => self.fill(leaf, now),
@@ -258,7 +271,7 @@ impl Tree {
             let own = rate.map(|rate| Due {
                 level: this.level,
                 priority: this.priority,
-                deadline: this.guarantee.at_ns + duration(QUANTUM, rate),
+                deadline: this.guarantee.at_ns + duration(this.first_bytes(), rate),
                 node,
             });
             let below = this.due.first().copied();
@@ -318,7 +331,7 @@ impl Tree {
             self.tickets += 1;
             this.deficit = this.quantum as i64;
             let order = match self.schedule {
-                Schedule::Fifo => this.head.unwrap_or(self.tickets),
+                Schedule::Fifo => this.head.map_or(self.tickets, |head| head.number),
                 _ => self.tickets,
             };
             (this.priority, order)

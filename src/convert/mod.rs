@@ -4,3 +4,4 @@
 pub mod export;
 pub mod import;
 mod netem;
+mod tc_red;

@@ -57,7 +57,7 @@ impl Bottleneck {
 
     /// What a class gets while all others of its priority have packets, too: bit/s, 1 at least.
     /// Managers count time in it.
-    fn nominal(&self, class: &ServiceClass) -> u64 {
+    pub(crate) fn nominal(&self, class: &ServiceClass) -> u64 {
         let parent = class.parent.as_ref().and_then(|name| self.place(name));
         let above = match parent {
             Some(place) => self.nominal(&self.classes[place]),

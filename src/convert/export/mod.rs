@@ -10,6 +10,7 @@ mod netem_loss;
 mod tc;
 mod tc_class;
 mod tc_filter;
+mod tc_queue;
 
 use crate::abi;
 use crate::profile::{Link, Profile};

@@ -4,12 +4,11 @@
 use super::netem::Options;
 use super::tc_class::{Ids, Use, class_of, target_of, uses, without_class};
 use super::tc_filter::filters;
+use super::tc_queue::qdisc;
 use super::{Direction, ExportError, Exported};
 use crate::abi;
 use crate::bottleneck::{QUANTUM, Schedule};
-use crate::profile::{
-    Bottleneck, DEFAULT_QUEUE_PACKETS, Link, Profile, Queue, Rule, ServiceClass, Target,
-};
+use crate::profile::{Bottleneck, Link, Profile, Rule, ServiceClass, Target};
 use crate::text::Word;
 
 /// htb's `prio` is 0 to 7.
@@ -263,48 +262,25 @@ impl Script {
             ));
             parent = format!("{handle:x}:1");
         }
-        let queue = self.queue(name, &class.queue);
+        let queue = match qdisc(&class.queue, of.nominal(class)) {
+            Ok(queue) => queue,
+            Err(reasons) => {
+                let reasons = reasons.into_iter();
+                reasons.for_each(|why| self.reason(format!("class `{name}`: {why}")));
+                return;
+            }
+        };
+        queue.note.into_iter().for_each(|note| self.note(note));
         let handle = self.handle();
         self.lines.push(format!(
-            "tc qdisc add dev {device} parent {parent} handle {handle:x}: {queue}"
+            "tc qdisc add dev {device} parent {parent} handle {handle:x}: {}",
+            queue.command
         ));
     }
 
     fn handle(&mut self) -> u32 {
         self.qdiscs += 1;
         FIRST_FREE + self.qdiscs - 1
-    }
-
-    fn queue(&mut self, class: &str, queue: &Queue) -> String {
-        let Queue {
-            packets,
-            bytes,
-            time_ns,
-            ecn_above_ns,
-            aqm,
-        } = queue;
-        if time_ns.is_some() {
-            self.reason(format!(
-                "class `{class}`: `queue.time`: no plain queue of tc has it"
-            ));
-        }
-        if ecn_above_ns.is_some() || aqm.is_some() {
-            self.reason(format!(
-                "class `{class}`: `queue.aqm` and `queue.ecn` are not exported"
-            ));
-        }
-        match (packets, bytes) {
-            (Some(_), Some(_)) => {
-                self.reason(format!(
-                    "class `{class}`: limits in packets and in bytes: a queue of tc has one limit"
-                ));
-                String::new()
-            }
-            (None, Some(bytes)) => format!("bfifo limit {bytes}"),
-            (packets, None) => {
-                format!("pfifo limit {}", packets.unwrap_or(DEFAULT_QUEUE_PACKETS))
-            }
-        }
     }
 
     fn rules(&mut self, profile: &Profile, number: u32, ids: &Ids, device: &str) {

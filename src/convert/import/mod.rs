@@ -14,6 +14,7 @@ mod ping;
 mod ping_toml;
 mod rate_log;
 mod table;
+mod tc_aqm;
 mod tc_command;
 mod tc_filter;
 mod tc_red;

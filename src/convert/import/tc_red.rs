@@ -3,12 +3,11 @@
 
 use super::tc_command::{Made, begins};
 use super::tc_units::{size, whole};
+use crate::convert::tc_red::{AVERAGE_PACKET, log_of};
 use crate::text::Mistake;
 
 /// tc's default for `probability`.
 const PROBABILITY: f64 = 0.02;
-/// tc-red(8) recommends it.
-const AVERAGE_PACKET: u32 = 1000;
 
 /// RED as the kernel runs it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +96,7 @@ impl Red {
             let sum = 2 * u64::from(min) + u64::from(max);
             burst = (sum / (3 * u64::from(average_packet))) as u32;
         }
-        let Some(weight) = weight(min, burst, average_packet) else {
+        let Some(log) = log_of(min, burst, average_packet) else {
             let title = format!("red's `burst` of {burst} is too small for its `min`");
             let help = format!(
                 "tc rejects it: write at least burst {}",
@@ -110,21 +109,9 @@ impl Red {
             min,
             max,
             probability,
-            weight,
+            weight: 0.5f64.powi(log as i32),
             ecn,
         })
-    }
-}
-
-/// The largest power of 1/2 with which the average of a queue that grows by one packet at a time
-/// reaches `min` only after `burst` packets: `tc_red_eval_ewma()`.
-fn weight(min: u32, burst: u32, average_packet: u32) -> Option<f64> {
-    let burst = f64::from(burst);
-    let wanted = burst + 1.0 - f64::from(min) / f64::from(average_packet);
-    let mut weights = (1..32).map(|n| 0.5f64.powi(n));
-    match wanted < 1.0 {
-        true => None,
-        false => weights.find(|weight| wanted <= (1.0 - (1.0 - weight).powf(burst)) / weight),
     }
 }
 
@@ -133,35 +120,5 @@ fn instead(option: &str) -> &'static str {
         "adaptive" => "the probability stays; aqm = \"ared\" adapts it to a target",
         "harddrop" => "above `max` emud marks packets whose senders support ECN",
         _ => "emud drops packets whose senders do not support ECN",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::weight;
-
-    /// Of the recurrence: the average of a queue of 1, 2, 3 ... packets.
-    #[test]
-    fn a_burst_does_not_reach_the_lower_threshold() {
-        for (min, burst) in [
-            (15_000, 20),
-            (30_000, 55),
-            (15_360, 24),
-            (1_000, 1),
-            (50_000, 60),
-        ] {
-            let weight = weight(min, burst, 1000).unwrap();
-            let average = |weight: f64| {
-                (1..=burst).fold(0.0, |average, n| {
-                    average + weight * (f64::from(n) * 1000.0 - average)
-                })
-            };
-            // tc's comparison is one packet stricter.
-            assert!(average(weight) <= f64::from(min), "{min} {burst} {weight}");
-            let larger = average(2.0 * weight) > f64::from(min) - 1000.0;
-            assert!(larger || weight == 0.5, "{min} {burst} {weight}");
-        }
-        assert_eq!(weight(15_000, 20, 1000), Some(1.0 / 8.0));
-        assert_eq!(weight(15_000, 14, 1000), None);
     }
 }

@@ -2,6 +2,7 @@
 //! A tree of classful qdiscs in a text: what its server is, and its classes with what waits in them.
 
 use super::netem::{Netem, Under};
+use super::tc_aqm::{Aqm, packets};
 use super::tc_command::{Made, begins, filters, made};
 use super::tc_filter::Filter;
 use super::tc_red::Red;
@@ -45,12 +46,13 @@ pub(super) struct Class {
 }
 
 /// Limits of a queue, and its manager.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Queue {
     pub packets: Option<u32>,
     pub bytes: Option<u32>,
     pub time_ns: Option<u64>,
     pub red: Option<Red>,
+    pub aqm: Option<Aqm>,
 }
 
 impl<'a> Tree<'a> {
@@ -251,7 +253,13 @@ fn queue(made: &mut Made, warnings: &mut Vec<String>) -> Result<Option<Queue>, M
         }
         "bfifo" => queue.bytes = limit(made)?,
         "red" => queue.red = Some(Red::read(made, warnings)?),
-        _ => return Ok(None),
+        _ => {
+            let Some(aqm) = Aqm::read(made, warnings)? else {
+                return Ok(None);
+            };
+            queue.packets = aqm.limit.filter(|limit| *limit != DEFAULT_QUEUE_PACKETS);
+            queue.aqm = Some(aqm);
+        }
     }
     Ok(Some(queue))
 }
@@ -295,7 +303,7 @@ fn limit(made: &mut Made) -> Result<Option<u32>, Mistake> {
     let words = &mut made.options;
     while let Some(word) = words.next() {
         if begins(word.value, "limit") {
-            return Ok(Some(size(&words.argument("limit", "100")?)?));
+            return Ok(Some(packets(&words.argument("limit", "100")?)?));
         }
     }
     Ok(None)

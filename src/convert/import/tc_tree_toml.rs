@@ -2,6 +2,7 @@
 //! A tree of qdiscs as a profile: a bottleneck, a link for each class, a rule for each filter.
 
 use super::netem::link;
+use super::tc_aqm::Aqm;
 use super::tc_filter::Filter;
 use super::tc_red::Red;
 use super::tc_tree::{Class, Queue, Tree};
@@ -10,6 +11,9 @@ use super::{Header, Imported, Tables};
 use crate::bottleneck::Schedule;
 use crate::profile::{PACKET_BYTES, Percent, Rate, Time, Word};
 use crate::text::Mistake;
+
+/// A key with its value, if it is written.
+type Key = (&'static str, Option<String>);
 
 /// What the bottleneck is called.
 const SERVER: &str = "tree";
@@ -143,12 +147,26 @@ fn queue(out: &mut Writer, queue: &Queue) {
     if let Some(red) = &queue.red {
         return out.key("queue", table(&managed(red)));
     }
+    if let Some(aqm) = &queue.aqm {
+        let [limit, ..] = keys;
+        return out.key("queue", table(&with_packets(limit, aqm)));
+    }
     if *queue != Queue::default() {
         out.key("queue", table(&keys));
     }
 }
 
-fn managed(red: &Red) -> [(&'static str, Option<String>); 7] {
+fn with_packets(limit: Key, aqm: &Aqm) -> Vec<Key> {
+    let times = aqm.times.iter();
+    let gains = aqm.gains.iter();
+    let mut keys = vec![limit, ("aqm", Some(quoted(aqm.name)))];
+    keys.extend(times.map(|(key, ns)| (*key, Some(quoted(Time(*ns))))));
+    keys.extend(gains.map(|(key, gain)| (*key, Some(gain.to_string()))));
+    keys.push(("ecn", aqm.ecn.then(|| "true".to_owned())));
+    keys
+}
+
+fn managed(red: &Red) -> [Key; 7] {
     let bytes = |bytes: u32| Some(quoted(format!("{bytes}B")));
     [
         ("bytes", bytes(red.limit.max(PACKET_BYTES))),

@@ -160,6 +160,52 @@ pub fn htb() {
     }
 }
 
+/// The kernel takes the managers that are exported.
+pub fn managers() {
+    if ![
+        "htb",
+        "red limit 9000 min 3000 max 6000 avpkt 1000",
+        "codel",
+        "pie",
+    ]
+    .iter()
+    .all(|kind| has(kind))
+    {
+        return;
+    }
+    let mut verdict = Verdict::default();
+    let red = "bytes = \"60kB\", aqm = \"red\", min = \"15kB\", max = \"45kB\"";
+    let queues = [
+        format!("{red}, weight = 0.001953125, ecn = true"),
+        "aqm = \"codel\", interval = \"50ms\", ecn = true".to_owned(),
+        "limit = \"200p\", aqm = \"pie\"".to_owned(),
+    ];
+    let classes = (0..).zip(queues).map(|(n, keys)| {
+        format!("[bottleneck.t.class.c{n}]\nrate = \"1Mbit\"\nqueue = {{ {keys} }}\n")
+    });
+    let server = "[up]\nclass = \"t.c0\"\n[bottleneck.t]\nrate = \"10Mbit\"\nschedule = \"htb\"\n";
+    let text = format!("{server}{}", classes.collect::<String>());
+    let lab = Lab::new();
+    let file = lab.profile(&text);
+    let script = lab.emud(&["export", "tc", &file, "--dev", "va"]);
+    lab.in_a(&script.expect(0).out);
+    let shown = lab.in_a("tc -d qdisc show dev va");
+    println!("{shown}");
+    // Sizes and times are rounded.
+    for part in [
+        "red 10:",
+        "ewma 9",
+        "codel 11:",
+        "limit 1000p",
+        "pie 12:",
+        "limit 200p",
+        "alpha 2",
+    ] {
+        verdict.same(part, true, shown.contains(part));
+    }
+    verdict.end();
+}
+
 /// TOML has the tables of classes before the rules.
 fn tables_first(classes: impl Iterator<Item = String>) -> String {
     let (mut tables, mut rules) = (String::new(), String::new());

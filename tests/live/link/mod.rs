@@ -151,7 +151,11 @@ pub fn tests() -> Vec<Trial> {
         for (name, test) in bottlenecks {
             add(When::Here, &format!("link::hold::bottleneck::{name}"), test);
         }
-        let controls: [(&str, fn()); 2] = [("htb", control::htb), ("prio", control::prio)];
+        let controls: [(&str, fn()); 3] = [
+            ("htb", control::htb),
+            ("prio", control::prio),
+            ("managers", control::managers),
+        ];
         for (name, test) in controls {
             add(When::Full, &format!("link::hold::control::{name}"), test);
         }

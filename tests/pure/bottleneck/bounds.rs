@@ -22,19 +22,45 @@ fn excess(outcome: &Outcome, packets: &[Packet], within: &[usize], rate: u64) ->
     most
 }
 
-/// Bytes that a rate carries above those of a class, since the start and in the interval where
-/// that is most.
-fn shortage(outcome: &Outcome, packets: &[Packet], class: usize, rate: u64, to: u64) -> [f64; 2] {
-    let (mut sent, mut most, mut worst) = (0.0, 0.0, [f64::MIN; 2]);
-    let of = outcome.served.iter().filter(|s| s.class == class);
-    for served in of.filter(|s| s.finish_ns <= to) {
-        let above = |at: u64, sent: f64| sent - at as f64 * rate as f64 / 8e9;
-        let behind = -above(served.start_ns, sent);
-        worst = [behind.max(worst[0]), (most + behind).max(worst[1])];
-        sent += f64::from(packets[served.token].bytes);
-        most = above(served.finish_ns, sent).max(most);
+/// Bytes that a rate carries above those of a class while packets wait in it: when one begins, since
+/// the first arrival, and in the interval where that is most.
+struct Shortage {
+    /// Beyond `b + (longest - b) r / R`.
+    beyond: f64,
+    worst: f64,
+}
+
+fn shortage(outcome: &Outcome, packets: &[Packet], plan: &Plan, class: usize) -> Option<Shortage> {
+    let rate = plan.classes[class].rate.unwrap() as f64;
+    let longest = f64::from(packets.iter().map(|p| p.bytes).max().unwrap());
+    let carried = |ns: u64| ns as f64 * rate / 8e9;
+    let of: Vec<_> = (outcome.served.iter())
+        .filter(|s| s.class == class)
+        .collect();
+    let mut shortage = Shortage {
+        beyond: f64::MIN,
+        worst: f64::MIN,
+    };
+    // Of a time without a gap in the queue: its begin, bytes since, and where they were most ahead.
+    let (mut begin, mut sent, mut ahead) = (of.first()?.arrival_ns, 0.0, 0.0f64);
+    let mut is_first = true;
+    for (at, served) in of.iter().enumerate() {
+        if at > 0 && of[at - 1].start_ns < served.arrival_ns {
+            is_first = false;
+            begin = served.arrival_ns.max(of[at - 1].finish_ns);
+            (sent, ahead) = (0.0, 0.0);
+        }
+        let bytes = f64::from(packets[served.token].bytes);
+        let behind = carried(served.start_ns - begin) - sent;
+        if is_first {
+            let most = bytes + (longest - bytes) * rate / plan.rate as f64;
+            shortage.beyond = shortage.beyond.max(behind - most);
+        }
+        shortage.worst = shortage.worst.max(behind + ahead);
+        sent += bytes;
+        ahead = ahead.max(sent - carried(served.finish_ns - begin));
     }
-    worst
+    Some(shortage)
 }
 
 fn leaves_below(plan: &Plan, class: usize) -> Vec<usize> {
@@ -106,52 +132,97 @@ fn greedy(random: &mut Random, class: usize, rate: u64, to: u64) -> Vec<Packet> 
     .collect()
 }
 
+/// Packets of random sizes up to one, with or without gaps, at about a load.
+fn bursts(random: &mut Random, class: usize, longest: u32, load: u64, to: u64) -> Vec<Packet> {
+    let (mut at, greedy) = (random.below(SECOND / 10), random.one_in(2));
+    let constant = random.one_in(3);
+    std::iter::from_fn(|| {
+        let bytes = match constant {
+            true => longest,
+            false => 64 + random.below(u64::from(longest) - 63) as u32,
+        };
+        let wire = 8 * u64::from(bytes) * SECOND / load;
+        at += match (greedy, random.below(4)) {
+            (true, _) => wire / 2,
+            (false, 0) => random.below(8 * wire),
+            (false, _) => 0,
+        };
+        (at < to).then_some(Packet { at, class, bytes })
+    })
+    .collect()
+}
+
+/// A tree in which the rates of the classes with packets add up to the server's at most.
+fn guaranteed(random: &mut Random, rate: u64, priorities: u64) -> (Plan, Vec<usize>) {
+    let count = 2 + random.below(10) as usize;
+    let mut classes: Vec<Class> = (0..count)
+        .map(|index| Class {
+            parent: (index > 0 && random.one_in(2)).then(|| random.below(index as u64) as usize),
+            priority: random.below(priorities) as u8,
+            rate: Some(1 + rate / (1 + random.below(20))),
+            ..Class::default()
+        })
+        .collect();
+    let is_leaf = |class: &usize| !classes.iter().any(|c| c.parent == Some(*class));
+    let leaves: Vec<usize> = (0..count).filter(is_leaf).collect();
+    let shares: Vec<u64> = leaves.iter().map(|_| 1 + random.below(20)).collect();
+    let all = shares.iter().sum::<u64>() + random.below(2) * random.below(20);
+    for (leaf, share) in leaves.iter().zip(shares) {
+        classes[*leaf].rate = Some(rate * share / all);
+    }
+    let plan = Plan {
+        rate,
+        schedule: Schedule::Htb,
+        seed: 0,
+        classes,
+    };
+    (plan, leaves)
+}
+
+/// The bounds of docs/queues.md, over random trees and packets.
 #[test]
 fn guaranteed_rates_are_met_in_every_interval() {
     let mut random = Random(13);
-    for round in 0..40 {
+    // What was reached of the bounds.
+    let mut reached = [0.0f64; 2];
+    for round in 0..300 {
         let rate = 10_000_000;
-        let count = 2 + random.below(6) as usize;
-        let shares: Vec<u64> = (0..count).map(|_| 1 + random.below(20)).collect();
-        let all: u64 = shares.iter().sum();
-        let rates: Vec<u64> = shares.iter().map(|share| rate * share / all).collect();
-        let priorities = round % 2 == 1;
-        let class = |(index, rate): (usize, &u64)| Class {
-            rate: Some(*rate),
-            priority: if priorities { index as u8 } else { 0 },
-            ..Class::default()
-        };
-        let plan = Plan {
-            rate,
-            schedule: Schedule::Htb,
-            seed: 0,
-            classes: rates.iter().enumerate().map(class).collect(),
-        };
+        let priorities = if round % 3 == 0 { 4 } else { 1 };
+        let (plan, leaves) = guaranteed(&mut random, rate, priorities);
+        let longest = [1514, 1514, 600, 9000][random.below(4) as usize];
         let to = 2 * SECOND;
-        let packets = super::traffic::merge((0..count).map(|c| greedy(&mut random, c, rate, to)));
+        let packets = leaves.iter().map(|leaf| {
+            let load = plan.classes[*leaf].rate.unwrap();
+            bursts(&mut random, *leaf, longest, load, to)
+        });
+        let packets = super::traffic::merge(packets);
         let outcome = serve(&plan, &packets);
-        for (class, rate) in rates.iter().enumerate() {
-            let quantum = quantum(&rates, class);
-            let [lag, shortage] = shortage(&outcome, &packets, class, *rate, to);
-            // Those of better priority may be in front with a packet each.
-            let beside = if priorities { class as f64 } else { 0.0 };
-            let packet = f64::from(FRAME);
-            let most = quantum + beside * packet;
+        let longest = f64::from(packets.iter().map(|p| p.bytes).max().unwrap());
+        let share = |leaf: &usize| plan.classes[*leaf].rate.unwrap() as f64 / rate as f64;
+        for leaf in &leaves {
+            let own = plan.classes[*leaf].priority;
+            let better = leaves.iter().filter(|l| plan.classes[**l].priority < own);
+            let (r, better_share) = (share(leaf), better.clone().map(share).sum::<f64>());
+            let blocked = longest * r * (1 + better.count()) as f64 / (1.0 - better_share);
+            let most = 2.0 * longest * (1.0 - r) + blocked;
+            let Some(got) = shortage(&outcome, &packets, &plan, *leaf) else {
+                continue;
+            };
+            // Clocks are cut off to ns.
+            let rounding = 4.0 * rate as f64 / 8e9;
             assert!(
-                lag <= most,
-                "{lag} behind, at most {most}: {class} of {rates:?}"
+                got.worst <= most + rounding,
+                "{} in an interval, at most {most}: {leaf} of {plan:?}",
+                got.worst
             );
-            // An interval may begin where it is ahead by a packet.
-            assert!(
-                shortage <= most + packet,
-                "{shortage} of {most}: {class} of {rates:?}"
-            );
+            reached[0] = reached[0].max(got.worst / most);
+            if priorities == 1 {
+                assert!(got.beyond <= rounding, "{}: {leaf} of {plan:?}", got.beyond);
+                reached[1] = reached[1].max(1.0 + got.beyond / longest);
+            }
         }
     }
-}
-
-fn quantum(rates: &[u64], class: usize) -> f64 {
-    QUANTUM as f64 * rates[class] as f64 / *rates.iter().min().unwrap() as f64
+    assert!(reached.iter().all(|r| *r > 0.9), "{reached:?}");
 }
 
 /// A packet that finds its class empty waits for a packet on the wire and a turn of every other

@@ -122,3 +122,41 @@ fn what_is_left_is_borrowed_in_proportion_to_the_rates() {
     }
     assert_eq!(outcome.lost(0), 0);
 }
+
+/// A class that borrows up to its ceil loses the time that it waits for guaranteed packets, beyond the
+/// one packet that a ceil may be exceeded by: the arithmetic of docs/queues.md.
+#[test]
+fn a_ceil_of_the_best_priority_loses_what_it_waits() {
+    let mbit = 1_000_000;
+    let classes = [(1, Some(16 * mbit / 10), 0), (3, None, 1), (5, None, 1)];
+    let classes = classes.map(|(rate, ceil, priority)| Class {
+        rate: Some(rate * mbit),
+        ceil,
+        priority,
+        ..Class::default()
+    });
+    let plan = plan(Schedule::Htb, classes.to_vec());
+    let (frame, seconds) = (1512, 31);
+    let packets = merge((0..3).map(|class| {
+        let to = seconds * SECOND;
+        constant(class, frame, RATE, class as u64, to)
+    }));
+    let outcome = serve(&plan, &packets);
+    let bits = 8.0 * f64::from(frame);
+    let ms = |rate: u64| bits * 1e3 / rate as f64;
+    let (packet, step) = (ms(RATE), ms(16 * mbit / 10));
+    // When the ceil opens again, and what was lost until then, ms.
+    let (mut opens, mut lost, mut count) = (0.0f64, 0.0, 0.0);
+    // While all are greedy.
+    let of = outcome.served.iter().filter(|s| s.class == 0);
+    for served in of.filter(|s| s.start_ns < seconds * SECOND) {
+        let start = served.start_ns as f64 / 1e6;
+        lost += (start - packet - opens).max(0.0);
+        opens = opens.max(start - packet) + step;
+        count += 1.0;
+    }
+    let got = shares(&outcome, &packets, 3, seconds)[0];
+    let want = bits * 1e3 / (step + lost / count);
+    super::traffic::assert_near("step and what was lost", got, want, 0.001);
+    super::traffic::assert_near("bit/s", got, 1.5e6, 0.003);
+}

@@ -299,7 +299,9 @@ impl Reference<'_> {
                 false => self.above(*c).len(),
             };
             let class = &self.plan.classes[*c];
-            let turn = QUANTUM * 8_000_000_000 / class.rate.unwrap();
+            let first = self.queues[*c].first();
+            let bytes = first.map_or(QUANTUM, |first| self.packets[*first].bytes.into());
+            let turn = bytes * 8_000_000_000 / class.rate.unwrap();
             let due = self.guarantees[*c].floor() + turn;
             (usize::MAX - depth, class.priority, due, *c)
         })

@@ -14,7 +14,7 @@ use crate::bottleneck::{Arrival, ClassCount, Decision, Plan, Server};
 pub(super) const MARGIN_NS: u64 = 50_000;
 
 /// A decision waits for at most so long, in ns, if what it is about departs later anyway: one wake-up
-/// then decides on many packets.
+/// then decides on many packets, or on one that it sends.
 const LONGEST_LAG_NS: u64 = 1_000_000;
 
 /// Where the figures of bottlenecks come from, and where the account of classes goes.
@@ -34,6 +34,46 @@ struct Held {
     port: usize,
     service: Service,
     copy: Option<Frame>,
+    lag: usize,
+}
+
+/// How long decisions can wait: after the start of its transmission, each waiting frame departs so
+/// many us later, counted up to [`LONGEST_LAG_NS`]. A small frame counts only while it waits.
+#[derive(Debug)]
+struct Lags {
+    counts: Vec<u32>,
+    /// None is below.
+    least: usize,
+}
+
+impl Default for Lags {
+    fn default() -> Self {
+        let longest = (LONGEST_LAG_NS / 1_000) as usize;
+        Self {
+            counts: vec![0; longest + 1],
+            least: longest,
+        }
+    }
+}
+
+impl Lags {
+    fn put(&mut self, ns: u64) -> usize {
+        let lag = (ns.min(LONGEST_LAG_NS) / 1_000) as usize;
+        self.counts[lag] += 1;
+        self.least = self.least.min(lag);
+        lag
+    }
+
+    fn take(&mut self, lag: usize) {
+        self.counts[lag] -= 1;
+        while self.counts[self.least] == 0 && self.least + 1 < self.counts.len() {
+            self.least += 1;
+        }
+    }
+
+    fn least_ns(&self) -> u64 {
+        (self.least as u64 * 1_000).max(MARGIN_NS)
+    }
 }
 
 /// Frames that wait, by the index that a server knows them by: a frame is not moved while the server
@@ -116,8 +156,7 @@ pub(super) struct Servers {
     version: u64,
     /// Frames of each port.
     waiting: Vec<u64>,
-    /// No frame since nothing waited departs sooner behind its server; ns.
-    least_delay_ns: u64,
+    lags: Lags,
 }
 
 impl Servers {
@@ -168,19 +207,17 @@ impl Servers {
         if self.waiting.len() <= port {
             self.waiting.resize(port + 1, 0);
         }
-        if self.waiting.iter().all(|waiting| *waiting == 0) {
-            self.least_delay_ns = u64::MAX;
-        }
         self.waiting[port] += 1;
         let copy_ns = copy.as_ref().map_or(u64::MAX, |_| service.copy_ns);
         let departs = service.departure_ns.min(copy_ns);
         let delay_ns = departs.saturating_sub(service.arrival_ns);
-        self.least_delay_ns = self.least_delay_ns.min(delay_ns);
+        let wire_ns = self.servers[server].wire_ns(service.bytes);
         let held = Held {
             frame,
             port,
             service,
             copy,
+            lag: self.lags.put(delay_ns.saturating_add(wire_ns)),
         };
         let place = self.shelf.put(held);
         self.servers[server].arrive(arrival, place)
@@ -199,7 +236,9 @@ impl Servers {
             port,
             service,
             mut copy,
+            lag,
         } = self.shelf.take(place)?;
+        self.lags.take(lag);
         if marked {
             ds::mark(frame.bytes_mut());
             if let Some(copy) = &mut copy {
@@ -227,8 +266,7 @@ impl Servers {
     /// what departs first.
     pub fn due_ns(&self) -> Option<u64> {
         let next = self.servers.iter().filter_map(Server::next_ns).min()?;
-        let lag_ns = (self.least_delay_ns / 2).clamp(MARGIN_NS, LONGEST_LAG_NS);
-        Some(next.saturating_add(lag_ns))
+        Some(next.saturating_add(self.lags.least_ns()))
     }
 
     /// Frames of a port that wait here.
@@ -282,8 +320,8 @@ mod tests {
     use super::*;
     use crate::bottleneck::{Class, Schedule, Signals};
 
-    /// One bottleneck of 8 Mbit/s that marks what has waited at all.
-    struct One;
+    /// One bottleneck of this rate that marks what has waited at all.
+    struct One(u64);
 
     impl Classes for One {
         fn plans(&self, version: &mut u64) -> Option<Vec<Plan>> {
@@ -292,7 +330,7 @@ mod tests {
                 ..Class::default()
             };
             let plan = Plan {
-                rate: 8_000_000,
+                rate: self.0,
                 schedule: Schedule::Fifo,
                 seed: 0,
                 classes: vec![class],
@@ -318,9 +356,9 @@ mod tests {
         }
     }
 
-    fn one() -> (Servers, TimerQueue) {
+    fn one(rate: u64) -> (Servers, TimerQueue) {
         let mut servers = Servers::default();
-        servers.update(&One);
+        servers.update(&One(rate));
         (servers, TimerQueue::new(1 << 20))
     }
 
@@ -333,23 +371,27 @@ mod tests {
 
     #[test]
     fn decisions_are_put_off_until_something_may_depart() {
-        for (delay_us, lag_us) in [(0, 50), (90, 50), (400, 200), (20_000, 1_000)] {
-            let (mut servers, mut queue) = one();
+        // 1,000 bytes take 10 us.
+        for (delay_us, lag_us) in [(0, 50), (90, 100), (400, 410), (20_000, 1_000)] {
+            let (mut servers, mut queue) = one(800_000_000);
             servers.arrive(0, service(7 * US, 20_000 * US), frame(&mut queue), None);
             assert_eq!(servers.due_ns(), Some(1_007 * US));
             servers.arrive(0, service(8 * US, delay_us * US), frame(&mut queue), None);
             assert_eq!(servers.due_ns(), Some((7 + lag_us) * US));
-            while servers.decide(u64::MAX).is_some() {}
-            assert_eq!((servers.due_ns(), servers.waiting(0)), (None, 0));
-            // Decided up to 1,007 us; what has gone does not count any more.
+            // What has gone does not count any more. The wire is busy until 27 us, then until 37 us.
             servers.arrive(0, service(9 * US, 20_000 * US), frame(&mut queue), None);
-            assert_eq!(servers.due_ns(), Some(2_007 * US));
+            assert!(servers.decide(u64::MAX).is_some() && servers.decide(u64::MAX).is_some());
+            assert_eq!(servers.due_ns(), Some(1_027 * US));
+            assert!(servers.decide(u64::MAX).is_some());
+            assert_eq!((servers.due_ns(), servers.waiting(0)), (None, 0));
+            servers.arrive(0, service(10 * US, 20_000 * US), frame(&mut queue), None);
+            assert_eq!(servers.due_ns(), Some(1_037 * US));
         }
     }
 
     #[test]
     fn a_mark_is_written_into_the_frame_and_its_copy() {
-        let (mut servers, mut queue) = one();
+        let (mut servers, mut queue) = one(8_000_000);
         servers.arrive(0, service(0, US), frame(&mut queue), None);
         let copied = Service {
             copy_ns: 5 * US,

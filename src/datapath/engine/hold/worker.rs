@@ -25,6 +25,9 @@ const WRITE_BURST: usize = 64;
 const SCRATCH_LEN: usize = 68 << 10;
 /// Arrivals are not waited for in this time after a read, see [`Worker::wait`].
 const GATHER_NS: u64 = 50_000;
+/// The same if all of it waits in front of a busy server: longer than a full packet takes at 100 Mbit/s,
+/// so that there is one wake-up for each.
+const BUSY_NS: u64 = 150_000;
 
 /// A TAP and the frames that go back to it.
 pub(super) struct Port {
@@ -92,6 +95,15 @@ pub(super) struct Worker<'a> {
     next_report_ns: u64,
     /// Until then arrivals can wait.
     gather_until_ns: u64,
+    read: Read,
+}
+
+/// What was read since the last decisions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Read {
+    /// The first departure of a frame without a class.
+    earliest_ns: Option<u64>,
+    classed: bool,
 }
 
 /// Whether a step left something to do at once.
@@ -114,6 +126,7 @@ impl<'a> Worker<'a> {
             scratch: vec![0; SCRATCH_LEN],
             next_report_ns: 0,
             gather_until_ns: 0,
+            read: Read::default(),
         }
     }
 
@@ -179,6 +192,7 @@ impl<'a> Worker<'a> {
         if left == Left::Nothing && !self.servers.is_empty() {
             self.serve(now.saturating_sub(MARGIN_NS));
         }
+        self.gather();
         for port in &mut self.ports {
             if port.release(None)? == Left::More {
                 left = Left::More;
@@ -200,68 +214,77 @@ impl<'a> Worker<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Whether arrivals can wait after what was just read.
+    fn gather(&mut self) {
+        let read = std::mem::take(&mut self.read);
+        if read == Read::default() {
+            return;
+        }
+        let now = now_ns();
+        let due = self.servers.due_ns().filter(|_| read.classed);
+        let (gather_ns, far) = match read.earliest_ns {
+            // Far from due: so will be what follows within the next moment.
+            Some(at) => (GATHER_NS, at > now + 20 * GATHER_NS),
+            None => (BUSY_NS, true),
+        };
+        // Until a server decides, what follows changes nothing.
+        self.gather_until_ns = match due {
+            _ if !far => 0,
+            Some(due) => due.min(now + gather_ns),
+            None => now + GATHER_NS,
+        };
+    }
+
     /// Reads what is there, one burst of each direction.
     fn fill(&mut self) -> Result<Left, Errno> {
-        let mut earliest_ns = u64::MAX;
         let mut left = Left::Nothing;
         for port in 0..self.ports.len() {
-            let (of_port, earliest) = self.fill_from(port)?;
-            earliest_ns = earliest_ns.min(earliest);
-            if of_port == Left::More {
+            if self.fill_from(port)? == Left::More {
                 left = Left::More;
             }
-        }
-        if earliest_ns != u64::MAX {
-            let now = now_ns();
-            // Far from due: so will be what follows within the next moment.
-            let far = earliest_ns > now + 20 * GATHER_NS;
-            self.gather_until_ns = if far { now + GATHER_NS } else { 0 };
         }
         Ok(left)
     }
 
-    /// And when the first of it departs.
-    fn fill_from(&mut self, port: usize) -> Result<(Left, u64), Errno> {
-        let mut earliest_ns = u64::MAX;
+    fn fill_from(&mut self, port: usize) -> Result<Left, Errno> {
         for _ in 0..READ_BURST {
             match rustix::io::read(&self.ports[port].tap, &mut self.scratch) {
-                Ok(len) => earliest_ns = earliest_ns.min(self.take(port, len)),
-                Err(Errno::AGAIN) => return Ok((Left::Nothing, earliest_ns)),
+                Ok(len) => self.take(port, len),
+                Err(Errno::AGAIN) => return Ok(Left::Nothing),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok((Left::More, earliest_ns))
+        Ok(Left::More)
     }
 
-    /// Queues a frame of the scratch buffer and returns when something is to be done about it.
-    fn take(&mut self, index: usize, len: usize) -> u64 {
+    /// Queues a frame of the scratch buffer, or hands it to its bottleneck.
+    fn take(&mut self, index: usize, len: usize) {
         let port = &mut self.ports[index];
-        let done = match rewrite(&mut self.scratch[..len]) {
-            Ok(done) => done,
-            Err(_) => {
-                port.dropped(None);
-                return u64::MAX;
-            }
+        let Ok(done) = rewrite(&mut self.scratch[..len]) else {
+            port.dropped(None);
+            return;
         };
         let bytes = &self.scratch[done.start..len];
         let Some(service) = done.service else {
-            if port.queue.push(done.departure_ns, bytes).is_ok() {
-                return done.departure_ns;
+            match port.queue.push(done.departure_ns, bytes) {
+                Ok(()) => {
+                    let earliest_ns = self.read.earliest_ns.unwrap_or(u64::MAX);
+                    self.read.earliest_ns = Some(earliest_ns.min(done.departure_ns));
+                }
+                Err(_) => port.dropped(Some(done.departure_ns)),
             }
-            port.dropped(Some(done.departure_ns));
-            return u64::MAX;
+            return;
         };
         let frame = port.queue.store(bytes).ok();
         let Some(frame) = frame.filter(|_| self.servers.has(service.number)) else {
             port.dropped(Some(done.departure_ns));
-            return u64::MAX;
+            return;
         };
         let copy = (service.copy_ns != 0).then(|| port.queue.store(bytes).ok());
         let in_time = self.servers.arrive(index, service, frame, copy.flatten());
         self.ports[index].stats.disordered += u64::from(!in_time);
-        // At the earliest: it may wait before.
-        done.departure_ns
+        self.read.classed = true;
     }
 
     /// Lets bottlenecks decide up to then: all that had arrived has been read.
