@@ -119,7 +119,7 @@ pub fn begin_at(interface: &str, mono_ns: u64, end_ns: Option<u64>) -> Result<()
 }
 
 /// Writes the links. Before that, if they need more than the classifier was loaded for, another one
-/// takes its place, which treats the active links alike.
+/// replaces it, which treats the active links alike.
 fn prepare(
     nl: &mut Netlink,
     link: &Link,

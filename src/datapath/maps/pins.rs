@@ -9,7 +9,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::DatapathError;
 
-/// Maps in a file system of their own.
+/// Maps in a separate file system.
 pub(super) struct Pins {
     _mount: OwnedFd,
     names: Vec<(String, String)>,

@@ -9,6 +9,7 @@ mod aqm;
 mod aqm_room;
 mod delay;
 mod ending;
+mod fitted;
 mod garbage;
 mod lanes;
 mod loss;

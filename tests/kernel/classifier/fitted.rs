@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A classifier that is loaded for its links treats each packet as one for all links does, also after
+//! a change for which another one replaces it.
+
+use emud::datapath::attach::{compile_rules, matching};
+use emud::datapath::stage::compile::of_number;
+use emud::datapath::stage::timeline;
+use emud::profile::{Loss, LossModel, Profile, shipped};
+use support::chance::Random;
+
+use super::garbage::damaged;
+use super::*;
+
+/// The packets upwards of one profile, through both.
+struct Both([Bench; 2]);
+
+impl Both {
+    fn new(sizes: &Sizes) -> Self {
+        Self([
+            Bench::empty(sizes),
+            Bench::for_features(sizes, features::ALL),
+        ])
+    }
+
+    fn set(&mut self, profile: &Profile) {
+        let rules = compile_rules(profile).unwrap();
+        for bench in &mut self.0 {
+            let mut links: Vec<_> = (0..)
+                .zip(profile.links_of(abi::EMUD_UP))
+                .map(|(n, link)| bench.compile(link, of_number(42, n), abi::EMUD_UP, stamp_place()))
+                .collect();
+            matching(profile, abi::EMUD_UP, &mut links);
+            timeline::phases(profile, abi::EMUD_UP, &mut links, 1, bench.start);
+            bench.apply_with([&links, &[]], &rules).unwrap();
+        }
+    }
+
+    fn send(&self, chance: &mut Random, packets: u64, now: &mut u64) {
+        for _ in 0..packets {
+            *now += chance.index(3_000_000) as u64;
+            let frame = match chance.index(8) {
+                0 => damaged(chance),
+                n => udp4(60 + chance.index(1400), 1000 + n as u16),
+            };
+            let ctx = arriving(*now);
+            let [fitted, all] = self.0.each_ref().map(|b| run(&b.loaded, &frame, &ctx));
+            assert_eq!(fitted.fate(0), all.fate(0), "{frame:02x?}");
+            assert_eq!(fitted.frame, all.frame);
+        }
+        let [fitted, all] = self.0.each_ref().map(Bench::counters);
+        assert_eq!(format!("{fitted:?}"), format!("{all:?}"));
+    }
+}
+
+#[test]
+fn shipped_links_have_the_same_results() {
+    let mut chance = Random(11);
+    for one in shipped::SHIPPED {
+        let profile = one.parse().unwrap();
+        let mut both = Both::new(&Sizes::of(&profile));
+        both.set(&profile);
+        both.send(&mut chance, support::count(2_000), &mut START.clone());
+        let has = |b: &Bench| b.maps.control().unwrap().features;
+        assert!(has(&both.0[0]) < has(&both.0[1]), "{}", one.name);
+    }
+}
+
+#[test]
+fn a_change_continues_with_flows_and_queues() {
+    let half = |text: &str| {
+        let text = format!("[up]\nloss = \"50%\"\n{text}");
+        Profile::parse(&text, "half").unwrap()
+    };
+    let mut both = Both::new(&Sizes::of(&half("")));
+    let (mut chance, mut now) = (Random(12), START);
+    for keys in [
+        "delay = \"5ms\"",
+        "delay = { mean = \"5ms\", sd = \"1ms\" }",
+        "rate = \"8Mbit\"\nqueue = \"20p\"",
+        "rate = \"8Mbit\"\nduplicate = \"10%\"",
+        "rate = \"2Mbit\"\nqueue = { packets = 50, aqm = \"codel\" }",
+        "slot = \"10ms\"\nreorder = \"10%\"\ndelay = \"30ms\"",
+        "delay = \"5ms\"",
+    ] {
+        both.set(&half(keys));
+        both.send(&mut chance, 300, &mut now);
+    }
+}
+
+#[test]
+fn what_the_classifier_lacks_is_refused() {
+    let mut bench = Bench::new(&Link::default());
+    let losing = link(|l| {
+        l.loss = Loss {
+            model: LossModel::Bernoulli {
+                probability: 0.1,
+                correlation: 0.0,
+            },
+            ..Loss::default()
+        }
+    });
+    let up = bench.compile(&losing, 42, abi::EMUD_UP, stamp_place());
+    let error = bench.maps.apply([&[up], &[]]).unwrap_err();
+    assert!(error.to_string().contains("lacks features"), "{error}");
+}
