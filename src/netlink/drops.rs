@@ -25,7 +25,7 @@ impl Netlink {
     /// Returns the number of packets that the device has dropped on transmit.
     ///
     /// # Errors
-    /// [`NetlinkError::NoInterface`] if there is none.
+    /// [`super::NetlinkError::NoInterface`] if there is none.
     pub fn tx_dropped(&mut self, ifindex: u32) -> Result<u64> {
         let request = rt_link::Request::new().op_getlink_do(&header(ifindex));
         let mut dropped = 0;

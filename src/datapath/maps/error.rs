@@ -100,13 +100,15 @@ pub(crate) fn at(name: &'static str) -> impl Fn(MapError) -> DatapathError {
 
 #[cfg(test)]
 mod tests {
+    use aya::sys::SyscallError;
+
     use super::*;
 
     #[test]
     fn only_missing_permissions_ask_for_root() {
         let search = |number| {
-            let error = io::Error::from_raw_os_error(number);
-            DatapathError::Search(ProgramError::IOError(error)).exit_code()
+            let (call, io_error) = ("bpf", io::Error::from_raw_os_error(number));
+            DatapathError::Search(SyscallError { call, io_error }.into()).exit_code()
         };
         assert_eq!(search(libc::ENOMEM), 71);
         assert_eq!(search(libc::EPERM), 77);
