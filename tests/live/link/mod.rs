@@ -63,6 +63,7 @@ fn of_engine() -> Vec<(When, &'static str, Test)> {
             odd::own_device,
             odd::user_namespace,
             restore::hostile_user,
+            restore::own_run,
             change::set_is_atomic,
             frames::queues,
             malformed::attach,
