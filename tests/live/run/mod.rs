@@ -70,6 +70,7 @@ pub fn tests() -> Vec<Trial> {
             repeat::failed_programs_do_not_count,
             reproduce::killed,
             verdict::contention_by_report,
+            verdict::reports_stay_in_their_run,
             verdict::a_failed_program_is_said,
             verdict::names_what_was_watched,
             verdict::a_busy_cpu_is_contention,
