@@ -147,6 +147,7 @@ pub fn tests() -> Vec<Trial> {
             ("weights", bottleneck::weights),
             ("both_directions", bottleneck::both_directions),
             ("engines", bottleneck::engines),
+            ("phases", bottleneck::phases),
             ("marks", ecn::marks_in_a_class),
         ];
         for (name, test) in bottlenecks {
