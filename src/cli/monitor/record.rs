@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::quantity;
-use super::run::duration;
+use super::run::watched;
 use crate::cli::Failure;
 use crate::cli::failure::EX_CANTCREAT;
 use crate::cli::progress::Progress;
@@ -41,7 +41,7 @@ pub struct Args {
     output: PathBuf,
 
     /// End after this time: 500ms, 60s, 10min, 8h [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = watched)]
     duration: Option<Duration>,
 
     /// Size of the buffer between kernel and file: a power of two

@@ -54,7 +54,7 @@ pub struct Args {
     stop_after: Option<u64>,
 
     /// End after this time: 500ms, 60s, 10min, 8h
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = watched)]
     duration: Option<Duration>,
 
     /// Socket for reports of programs [default: /run/emud/monitor.sock, or monitor-PID.sock beside
@@ -82,6 +82,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(Time(ns)) => Ok(Duration::from_nanos(ns)),
         Err(e) => Err(format!("{}; {}", e.problem, e.help)),
+    }
+}
+
+/// Parses for how long the host is watched: nothing is seen in no time, and that is not "clean".
+pub fn watched(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("nothing can be seen in 0 s".to_owned()),
+        time => Ok(time),
     }
 }
 
@@ -217,6 +225,7 @@ mod tests {
     fn runs_may_take_hours() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert!(watched("0ms").is_err() && watched("0h").is_err());
         for wrong in ["5", "-1h", "h", "9000h", "NaNh"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
