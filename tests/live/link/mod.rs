@@ -142,7 +142,7 @@ pub fn tests() -> Vec<Trial> {
     add(When::Full, "link::malformed::check", malformed::check);
     add(When::Here, "link::odd::swept_together", odd::swept_together);
     if engines.contains(&Engine::Hold) {
-        let bottlenecks: [(&str, fn()); 5] = [
+        let bottlenecks: [(&str, fn()); 6] = [
             ("priority", bottleneck::priority),
             ("weights", bottleneck::weights),
             ("both_directions", bottleneck::both_directions),
