@@ -4,6 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use emud::convert::export;
 use emud::convert::export::Direction;
 use emud::profile::shipped;
+use emud::text::to_stderr;
 
 use super::Failure;
 
@@ -89,10 +90,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     super::out(&format!("{}\n", exported.command))?;
     for difference in &exported.differences {
-        eprintln!("emud: warning: not exported: {difference}");
+        to_stderr(format_args!("emud: warning: not exported: {difference}"));
     }
     for note in &exported.notes {
-        eprintln!("emud: note: {note}");
+        to_stderr(format_args!("emud: note: {note}"));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use emud::datapath::engine::hold::signal;
+use emud::text::to_stderr;
 use emud_monitor::criteria::table::Word as _;
 use emud_monitor::criteria::{Basis, CRITERIA};
 use emud_monitor::event::Watched;
@@ -73,7 +74,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         remove_empty(&args.output);
         Failure::new(e.exit_code(), e.to_string())
     })?;
-    eprint!("{}", notes(recorder.header()));
+    for note in notes(recorder.header()).lines() {
+        to_stderr(note);
+    }
     let reason = wait(&recorder, stop.as_fd(), args)?;
     let summary = recorder
         .finish(reason)

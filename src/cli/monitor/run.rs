@@ -14,7 +14,7 @@ use emud::monitor::session::{
     Allowed, Finished, Observation, Setup, Side, SideParts, Stop, Until, monitor, pressure,
     punctual, sockets,
 };
-use emud::text::Time;
+use emud::text::{Time, to_stderr};
 use emud_monitor::Config;
 use emud_monitor::log::{Clock, EndReason, FileLog, Format, Log, Moved, Outlet};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -156,7 +156,7 @@ async fn watch(args: Args, config: Config) -> Result<u8, Failure> {
     let mut observation = Observation::new(monitor, setup);
     if format == Format::Json {
         for sentence in observation.unknown() {
-            eprintln!("emud: {sentence}");
+            to_stderr(format_args!("emud: {sentence}"));
         }
     }
     let signal = async {
