@@ -165,13 +165,10 @@ impl Kept {
 }
 
 fn create(path: &Path, owner: Option<&User>) -> std::io::Result<File> {
-    let file = File::create(path)?;
     match owner {
-        // Not a terminal or a device.
-        Some(owner) if file.metadata()?.is_file() => owner.own(&file)?,
-        _ => {}
+        Some(owner) => owner.create(path),
+        None => File::create(path),
     }
-    Ok(file)
 }
 
 /// Runs one repeat, and prints its result.

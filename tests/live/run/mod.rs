@@ -48,6 +48,7 @@ pub fn tests() -> Vec<Trial> {
             artefacts::without_a_folder_are_scratch,
             user::who_called_sudo,
             user::as_asked,
+            user::links_lead_nowhere,
             user::who_prepares,
             medium::one_sender,
             medium::a_held_thread_is_reported,
