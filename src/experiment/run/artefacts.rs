@@ -105,7 +105,7 @@ impl Folders {
 
 fn own(folder: &Path, owner: Option<&User>) -> io::Result<()> {
     match owner {
-        // Not what the user may have put in its place meanwhile.
+        // Not what the user may have exchanged it for meanwhile.
         Some(owner) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             owner.own(open(folder, flags, Mode::empty())?)
