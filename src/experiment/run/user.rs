@@ -12,6 +12,7 @@ use std::process::Command;
 use std::{io, ptr, thread};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, ftruncate, openat2};
+use rustix::io::Errno;
 use rustix::process::{Gid, Uid, dumpable_behavior, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs, set_thread_groups,
@@ -107,7 +108,17 @@ impl User {
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
-        let file = openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS)?;
+        let opened = openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS);
+        let file = opened.map_err(|e| match e {
+            Errno::LOOP => io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{} may not write there, and root follows no link",
+                    self.name
+                ),
+            ),
+            e => e.into(),
+        })?;
         let stat = fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             // Another name of the file may be one that the user cannot write to.
